@@ -1,0 +1,42 @@
+# Needs git, make and python3 (3.11 or later) with venv and pip; everything else is installed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test check bench clean
+.DEFAULT_GOAL := test
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "gbmrank needs Python 3.11 or later; say PYTHON=..."'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[lightgbm,xgboost,sklearn,report]"
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(VENV)/.demo
+
+# Train both boosters with a gbmrank objective and with their own; no download.
+demo: $(VENV)/.demo
+	$(BIN)/python examples/demo.py
+
+# Format, lint, types, layers.
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# Everything CI runs.
+test: check
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Speed, as ratios against the boosters in the same run.
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,17 @@
+"""What users hold: objectives and metrics that fit every door."""
+
+from gbmrank.api.folds import query_folds
+from gbmrank.api.metrics import Metric, MetricList, metric
+from gbmrank.api.objectives import Objective, objective
+from gbmrank.api.settings import BoosterParams, booster_params
+
+__all__ = [
+    "BoosterParams",
+    "Metric",
+    "MetricList",
+    "Objective",
+    "booster_params",
+    "metric",
+    "objective",
+    "query_folds",
+]

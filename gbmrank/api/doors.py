@@ -1,0 +1,53 @@
+"""Which booster is calling, and with what."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.backends.base import Backend, Columns
+from gbmrank.backends.lightgbm import LIGHTGBM
+from gbmrank.backends.xgboost import XGBOOST
+from gbmrank.errors import ConfigError, DataError
+
+__all__ = ["array_columns", "backend_named", "backend_of", "check_no_scores"]
+
+_BACKENDS: tuple[Backend, ...] = (LIGHTGBM, XGBOOST)
+
+
+def backend_of(data: object) -> Backend | None:
+    """Return the booster whose data set this is, or None."""
+    return next((backend for backend in _BACKENDS if backend.accepts(data)), None)
+
+
+def backend_named(name: str) -> Backend:
+    """Return the booster of this name."""
+    for backend in _BACKENDS:
+        if backend.name == name:
+            return backend
+    known = ", ".join(backend.name for backend in _BACKENDS)
+    raise ConfigError(f"no backend is called {name!r}; known: {known}")
+
+
+def array_columns(labels: Any, weight: Any, group: Any) -> Columns:
+    """Wrap the arrays LightGBM's scikit-learn interface passes; labels are kept by LightGBM."""
+    if not isinstance(labels, np.ndarray):
+        raise DataError(
+            "expected (scores, lightgbm.Dataset), (scores, xgboost.DMatrix) or numpy arrays "
+            f"(labels, scores, weight, group), got {type(labels).__name__}; for other columns use "
+            "gradients(), loss() or score()"
+        )
+    return Columns(labels, _array(group), _array(weight), labels)
+
+
+def check_no_scores(preds: npt.NDArray[Any]) -> None:
+    """Raise unless a data set without rows comes without scores."""
+    if np.size(preds):
+        raise DataError(
+            f"the data set has no labels, but there are {np.size(preds)} scores; "
+            "give the labels when the data set is made"
+        )
+
+
+def _array(column: Any) -> npt.NDArray[Any] | None:
+    return None if column is None else np.asarray(column)

@@ -1,0 +1,82 @@
+"""Cross-validation folds that keep queries whole."""
+
+from typing import Any
+
+import numpy as np
+
+from gbmrank.api.doors import backend_of
+from gbmrank.data import Groups
+from gbmrank.errors import GroupError, ParameterError
+from gbmrank.types import ArrayLike, IntArray
+
+__all__ = ["query_folds"]
+
+
+def query_folds(
+    data: Any = None,
+    *,
+    group: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    n_folds: int = 5,
+    seed: int | None = 0,
+) -> list[tuple[IntArray, IntArray]]:
+    """Cut rows into folds without cutting a query.
+
+    ``lightgbm.cv`` with a callable objective cuts queries by default, without a word; pass
+    ``folds=gbmrank.query_folds(dataset)``.
+
+    Parameters
+    ----------
+    data : lightgbm.Dataset or xgboost.DMatrix, optional
+        Where to read the queries from.
+    group : array-like of shape (n_queries,), optional
+        Rows per query.
+    qid : array-like of shape (n_rows,), optional
+        One query id per row, in any order.
+    n_folds : int, default=5
+        Number of folds, from 2 to the number of queries.
+    seed : int or None, default=0
+        Seed of the shuffle; None keeps the order of the queries.
+
+    Returns
+    -------
+    list of (train rows, test rows)
+        Sorted row numbers; every row is in exactly one test part.
+
+    Examples
+    --------
+    >>> [test.tolist() for _, test in query_folds(group=[2, 1], n_folds=2, seed=None)]
+    [[0, 1], [2]]
+    """
+    groups = _read_groups(data, group, qid)
+    if not 2 <= n_folds <= groups.n_queries:
+        raise ParameterError(
+            f"n_folds must be from 2 to the number of queries ({groups.n_queries}), got {n_folds}"
+        )
+    queries = np.arange(groups.n_queries)
+    if seed is not None:
+        queries = np.random.default_rng(seed).permutation(queries)
+    fold_of_query = np.empty(groups.n_queries, dtype=np.int64)
+    fold_of_query[queries] = np.arange(groups.n_queries) * n_folds // groups.n_queries
+    fold = groups.restore(groups.spread(fold_of_query))
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+
+
+def _read_groups(data: Any, group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
+    if data is None:
+        columns = group if group is not None else qid
+        if columns is None:
+            raise GroupError("give a data set, group= (sizes) or qid= (one id per row)")
+        n_rows = int(np.sum(np.asarray(group))) if group is not None else len(np.asarray(qid))
+        return Groups.read(n_rows, group, qid)
+    backend = backend_of(data)
+    if backend is None:
+        raise GroupError(
+            f"expected a lightgbm.Dataset or xgboost.DMatrix, got {type(data).__name__}"
+        )
+    if backend.name == "lightgbm":
+        data.construct()
+    sizes = backend.columns(data).sizes
+    if sizes is None:
+        raise GroupError("this data set has no queries: give group= when it is made")
+    return Groups.from_sizes(sizes, int(np.sum(sizes)))

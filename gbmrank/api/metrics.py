@@ -1,0 +1,246 @@
+"""Metrics as users hold them."""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, final
+
+from gbmrank.api.doors import array_columns, backend_named, backend_of
+from gbmrank.api.value import AbstractValue
+from gbmrank.backends.base import Columns, bound_to, read_scores
+from gbmrank.composition import build
+from gbmrank.data import RankingData
+from gbmrank.errors import DataError, MetricError, SpecError
+from gbmrank.metrics import AbstractMetric
+from gbmrank.registry import METRICS
+from gbmrank.spec import Spec, parse_list
+from gbmrank.types import ArrayLike, FloatArray
+
+__all__ = ["Metric", "MetricList", "metric"]
+
+_ABSENT: Any = object()  # tells two plain arrays from LightGBM's four arguments
+
+
+@final
+class Metric(AbstractValue[AbstractMetric]):
+    """A measure of a ranking that boosters can report; made by :func:`metric`.
+
+    Pass it as ``feval=`` to ``lightgbm.train``, as ``eval_metric=`` to ``LGBMRanker.fit``,
+    as ``custom_metric=`` to ``xgboost.train``. Frozen, equal by value, picklable.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str] = "metric"
+
+    @property
+    def measure(self) -> AbstractMetric:
+        """The measure with its options."""
+        return self._part
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether larger values are better."""
+        return self.measure.higher_is_better
+
+    def name_in(self, backend: str) -> str:
+        """Return the name under which a booster shows this metric.
+
+        Parameters
+        ----------
+        backend : {"lightgbm", "xgboost", "mlflow"}
+            XGBoost guesses from a name whether to maximise; this name makes it guess right.
+        """
+        if backend == "mlflow":
+            return "".join(c if c.isalnum() else "_" for c in str(self).replace("@", "_at_"))
+        return backend_named(backend).metric_name(str(self), self.higher_is_better)
+
+    def per_query(
+        self,
+        labels: ArrayLike,
+        scores: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Return one value per query; NaN where the measure is undefined.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,)
+            Larger is better.
+        scores : array-like of shape (n_rows,)
+            Larger is ranked first; equal scores are averaged over all their orders.
+        group : array-like of shape (n_queries,), optional
+            Rows per query.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, in any order; with neither, all rows are one query.
+        weight : array-like of shape (n_queries,) or (n_rows,), optional
+            Checked; it has no effect on the values of single queries.
+
+        Returns
+        -------
+        array of shape (n_queries,)
+            In order of first appearance of the queries.
+        """
+        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        return self.measure.bind(data).per_query(data.read_scores(scores))
+
+    def score(
+        self,
+        labels: ArrayLike,
+        scores: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the (weighted) mean over queries; parameters as for :meth:`per_query`.
+
+        Examples
+        --------
+        >>> import gbmrank
+        >>> round(gbmrank.metric("ndcg@10").score([1, 0], [0.5, 0.5]), 4)
+        0.8155
+        """
+        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        return self.measure.bind(data).score(data.read_scores(scores))
+
+    def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
+        """Answer a booster, each in its own form; two plain arrays give a float."""
+        return _answers((self,), (a, b, weight, group))[0]
+
+
+@final
+class MetricList:
+    """Several metrics in one callable, evaluated in one pass; made by :func:`metric`."""
+
+    __slots__ = ("metrics",)
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self.metrics = tuple(metrics)
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
+
+    def __getitem__(self, index: int) -> Metric:
+        return self.metrics[index]
+
+    @property
+    def __name__(self) -> str:
+        return str(self)
+
+    def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
+        """Return the mean over queries of each metric, by its text."""
+        data = RankingData.from_arrays(labels, **columns)
+        ordered = data.read_scores(scores)
+        return {str(item): item.measure.bind(data).score(ordered) for item in self.metrics}
+
+    def per_query(
+        self, labels: ArrayLike, scores: ArrayLike, **columns: Any
+    ) -> dict[str, FloatArray]:
+        """Return the values of all queries for each metric, by its text."""
+        data = RankingData.from_arrays(labels, **columns)
+        ordered = data.read_scores(scores)
+        return {str(item): item.measure.bind(data).per_query(ordered) for item in self.metrics}
+
+    def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
+        """Answer a booster with one entry per metric."""
+        return _answers(self.metrics, (a, b, weight, group))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.metrics))
+
+    def __repr__(self) -> str:
+        return f"gbmrank.metric({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MetricList) and self.metrics == other.metrics
+
+    def __hash__(self) -> int:
+        return hash(self.metrics)
+
+
+def metric(spec: Any, **params: Any) -> Any:
+    """Make a metric, or several, from text.
+
+    Parameters
+    ----------
+    spec : str, Metric or iterable of these
+        A name with an optional cut-off such as ``"ndcg@10"``; several as
+        ``"ndcg@1,5,10"``, ``"ndcg@10, map"`` or a list.
+    **params : object
+        Options of the metric, such as ``gain="linear"`` or ``empty="zero"``.
+
+    Returns
+    -------
+    Metric or MetricList
+        A list where several were asked for.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> gbmrank.metric("nDCG@10", empty="zero")
+    gbmrank.metric('ndcg(empty=zero)@10')
+    """
+    if isinstance(spec, Metric) and not params:
+        return spec
+    if isinstance(spec, str | Spec | AbstractMetric | Metric):
+        items = _read(spec)
+        made = [Metric(build(METRICS, item, **params)) for item in items]
+        return made[0] if len(made) == 1 else MetricList(made)
+    if isinstance(spec, Iterable):
+        return MetricList(one for item in spec for one in _flat(metric(item, **params)))
+    raise MetricError(f"a metric is given as text such as 'ndcg@10', got {type(spec).__name__}")
+
+
+def _read(spec: str | Spec | AbstractMetric | Metric) -> tuple[Spec | AbstractMetric, ...]:
+    if isinstance(spec, Metric):
+        return (spec.spec,)
+    if not isinstance(spec, str):
+        return (spec,)
+    try:
+        return parse_list(spec)
+    except SpecError as error:
+        raise MetricError(str(error)) from error
+
+
+def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:
+    return (item,) if isinstance(item, Metric) else item.metrics
+
+
+def _answers(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> list[Any]:
+    """Evaluate metrics for whoever calls: LightGBM, XGBoost, or XGBRanker with two arrays."""
+    a, b, weight, group = call
+    backend = backend_of(b)
+    if backend is not None:
+        values = [_value(item, backend.columns(b), a) for item in metrics]
+        names = [item.name_in(backend.name) for item in metrics]
+        if backend.name == "xgboost":
+            return list(zip(names, values, strict=True))
+        directions = [item.higher_is_better for item in metrics]
+        return list(zip(names, values, directions, strict=True))
+    if weight is _ABSENT:
+        return [item.score(a, b, group=group) for item in metrics]
+    columns = array_columns(a, weight, group)
+    return [
+        (item.name_in("lightgbm"), _value(item, columns, b), item.higher_is_better)
+        for item in metrics
+    ]
+
+
+def _value(item: Metric, columns: Columns, preds: Any) -> float:
+    def bind(data: RankingData) -> Any:
+        return item.measure.bind(data), data.groups
+
+    (bound, groups), _ = bound_to(columns, item, bind)
+    value: float = bound.score(read_scores(preds, groups))
+    if math.isnan(value):
+        raise DataError(
+            f"{item} is undefined for every query of this data set (no query has what it needs, "
+            "such as a relevant row); leave the data set out of the evaluation or choose "
+            "empty='zero' or empty='one'"
+        )
+    return value

@@ -1,0 +1,141 @@
+"""Objectives as users hold them."""
+
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.api.doors import array_columns, backend_of, check_no_scores
+from gbmrank.api.value import AbstractValue
+from gbmrank.backends.base import bound_to, read_scores, training_gradients
+from gbmrank.composition import build
+from gbmrank.data import RankingData
+from gbmrank.objectives import AbstractBound, AbstractObjective
+from gbmrank.registry import OBJECTIVES
+from gbmrank.spec import Spec
+from gbmrank.types import ArrayLike, FloatArray
+
+__all__ = ["Objective", "objective"]
+
+
+@final
+class Objective(AbstractValue[AbstractObjective]):
+    """A loss that boosters can minimise; made by :func:`objective`.
+
+    Pass it as ``params["objective"]`` to ``lightgbm.train`` and ``lightgbm.cv``, as
+    ``objective=`` to ``LGBMRanker``, as ``obj=`` to ``xgboost.train`` and ``xgboost.cv``.
+    Frozen, equal by value, picklable; copies are the object itself.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str] = "objective"
+
+    @property
+    def template(self) -> AbstractObjective:
+        """The composition of template, loss and target."""
+        return self._part
+
+    def gradients(
+        self,
+        labels: ArrayLike,
+        scores: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return gradient and Hessian of the loss, without a booster.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,)
+            Larger is better.
+        scores : array-like of shape (n_rows,)
+            Raw scores.
+        group : array-like of shape (n_queries,), optional
+            Rows per query.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, in any order; with neither, all rows are one query.
+        weight : array-like of shape (n_queries,) or (n_rows,), optional
+            Factor of each query (of each row for pointwise objectives).
+
+        Returns
+        -------
+        grad, hess : arrays of shape (n_rows,)
+            float64, in the order of the rows; no floor is applied to the Hessian.
+
+        Examples
+        --------
+        >>> import gbmrank
+        >>> grad, hess = gbmrank.objective("pairwise(target=dcg)").gradients([1, 0], [0.0, 0.0])
+        >>> grad, hess
+        (array([-0.5,  0.5]), array([0.25, 0.25]))
+        """
+        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        grad, hess = self.template.bind(data).gradients(data.read_scores(scores))
+        return data.groups.restore(grad), data.groups.restore(hess)
+
+    def loss(
+        self,
+        labels: ArrayLike,
+        scores: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        per_query: bool = False,
+    ) -> Any:
+        """Return the number whose gradient :meth:`gradients` gives.
+
+        The parameters are those of :meth:`gradients`; ``per_query`` asks for one value per
+        query, in order of first appearance, instead of their sum.
+        """
+        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        values = self.template.bind(data).losses(data.read_scores(scores))
+        return values if per_query else float(values.sum())
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Compute what depends on labels alone, for repeated use with new scores."""
+        return self.template.bind(data)
+
+    def __call__(
+        self, a: Any, b: Any, weight: Any = None, group: Any = None
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Answer a booster: ``(scores, data set)`` or ``(labels, scores, weight, group)``."""
+        backend = backend_of(b)
+        if backend is not None:
+            columns, preds = backend.columns(b), a
+        else:
+            columns, preds = array_columns(a, weight, group), b
+        if not len(columns.labels):
+            check_no_scores(preds)
+            return np.empty(0, np.float32), np.empty(0, np.float32)
+        bound, call = bound_to(columns, self, self.template.bind)
+        return training_gradients(bound, read_scores(preds, bound.groups), self, call)
+
+
+def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any) -> Objective:
+    """Make an objective by parts, from text, or from a preset's name.
+
+    Parameters
+    ----------
+    spec : str
+        Name of a template or preset, or a whole text such as
+        ``"pairwise(loss=logistic, target=ndcg@10)"``.
+    **params : object
+        Parameters of the template: losses and targets by text or as objects.
+
+    Returns
+    -------
+    Objective
+        Frozen; ``str()`` of it gives the canonical text.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> gbmrank.objective("pairwise", target="ndcg@10")
+    gbmrank.objective('pairwise(loss=logistic, target=ndcg@10)')
+    """
+    if isinstance(spec, Objective):
+        return spec if not params else objective(spec.spec, **params)
+    return Objective(build(OBJECTIVES, spec, **params))

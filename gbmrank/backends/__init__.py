@@ -1,0 +1,1 @@
+"""The doors to the boosters: the only files that know one."""

@@ -1,0 +1,192 @@
+"""What every booster hands over, and the state kept between its calls."""
+
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import DataError, NumericError
+from gbmrank.kernels import compiler
+from gbmrank.objectives import AbstractBound
+from gbmrank.types import FloatArray
+
+__all__ = ["Backend", "Columns", "Setting", "bound_to", "read_scores", "training_gradients"]
+
+FLOOR_RELATIVE = 1e-3
+FLOOR_ABSOLUTE = 1e-10
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """One data set as a booster gives it.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        As the booster stores them.
+    sizes : array of shape (n_queries,) or None
+        Rows per query; None means one query.
+    weight : array of shape (n_rows,) or (n_queries,), or None
+        As the booster stores it.
+    owner : object
+        Lives as long as the data set; state is kept with it and dies with it.
+    """
+
+    labels: npt.NDArray[Any]
+    sizes: npt.NDArray[Any] | None
+    weight: npt.NDArray[Any] | None
+    owner: object
+
+    def fingerprint(self) -> tuple[int, ...]:
+        """Return a hash of all columns, to notice that a data set was changed."""
+        kernels = compiler.load("callback")
+        return tuple(
+            -1 if column is None else int(kernels.fingerprint(_words(column)))
+            for column in (self.labels, self.sizes, self.weight)
+        )
+
+    def to_data(self) -> RankingData:
+        """Check the columns."""
+        return RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A booster parameter that an objective needs, and why."""
+
+    name: str
+    value: object
+    reason: str
+
+
+class Backend(Protocol):
+    """What a booster's module offers."""
+
+    name: str
+
+    def accepts(self, data: object) -> bool:
+        """Whether this is a data set of the booster; never imports it."""
+        ...
+
+    def columns(self, data: Any) -> Columns:
+        """Read a data set."""
+        ...
+
+    def metric_name(self, text: str, higher_is_better: bool) -> str:
+        """Return the name under which the booster shows a metric."""
+        ...
+
+    def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
+        """Return the parameters that a custom objective needs."""
+        ...
+
+
+class _Slot:
+    """State of one data set: its fingerprint and what was bound to it."""
+
+    __slots__ = ("bound", "calls", "fingerprint", "reference")
+
+    def __init__(self, reference: "weakref.ref[Any]") -> None:
+        self.reference = reference
+        self.fingerprint: tuple[int, ...] | None = None
+        self.bound: dict[Hashable, Any] = {}
+        self.calls: dict[Hashable, int] = {}
+
+
+_slots: dict[int, _Slot] = {}
+_lock = threading.RLock()
+
+
+def bound_to(
+    columns: Columns, key: Hashable, bind: Callable[[RankingData], Any]
+) -> tuple[Any, int]:
+    """Return what ``bind`` makes of a data set, made anew only when its columns changed.
+
+    Parameters
+    ----------
+    columns : Columns
+        The data set.
+    key : hashable
+        The objective or metric.
+    bind : callable
+        Makes the bound state from checked data.
+
+    Returns
+    -------
+    tuple
+        The bound state, and how many times it was asked for.
+    """
+    fingerprint = columns.fingerprint()
+    with _lock:
+        slot = _slot_of(columns.owner)
+        if slot.fingerprint != fingerprint:
+            slot.fingerprint = fingerprint
+            slot.bound.clear()
+        if key not in slot.bound:
+            slot.bound[key] = bind(columns.to_data())
+            slot.calls[key] = 0
+        slot.calls[key] += 1
+        return slot.bound[key], slot.calls[key]
+
+
+def _slot_of(owner: object) -> _Slot:
+    number = id(owner)
+    slot = _slots.get(number)
+    if slot is None or slot.reference() is not owner:
+        slot = _Slot(weakref.ref(owner, lambda _: _slots.pop(number, None)))
+        _slots[number] = slot
+    return slot
+
+
+def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
+    """Check a booster's scores; never writes to them."""
+    scores = np.ascontiguousarray(np.asarray(preds).reshape(-1), dtype=np.float64)
+    if len(scores) != groups.n_rows:
+        raise DataError(
+            f"the booster gave {len(scores)} scores for {groups.n_rows} rows; gbmrank ranks with "
+            "one score per row (num_class or several outputs are not for ranking)"
+        )
+    row = int(compiler.load("callback").first_not_finite(scores))
+    if row >= 0:
+        raise DataError(
+            f"the score of row {row}, query {groups.query_of(row)!r}, is {scores[row]}; look for "
+            "NaN in init_score or base_margin, or lower the learning rate"
+        )
+    return scores
+
+
+def training_gradients(
+    bound: AbstractBound, scores: FloatArray, objective: object, call: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return float32 gradient and floored Hessian for a booster.
+
+    Raises
+    ------
+    NumericError
+        When one is not finite; it names the objective, the round and the query.
+    """
+    grad, hess = bound.gradients(scores, np.float32, single=True)
+    row, _ = compiler.load("callback").finish(
+        grad, hess, bound.groups.offsets, FLOOR_RELATIVE, FLOOR_ABSOLUTE
+    )
+    if row >= 0:
+        raise NumericError(
+            f"{objective}: gradient {grad[row]} and Hessian {hess[row]} in row {row}, query "
+            f"{bound.groups.query_of(row)!r}, round {call}; the scores go from {scores.min():g} to "
+            f"{scores.max():g}: lower the learning rate or choose a loss with bounded slope"
+        )
+    return grad, hess
+
+
+def _words(column: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+    flat = np.ascontiguousarray(column)
+    if flat.dtype.itemsize % 4:
+        flat = flat.astype(np.float64)
+    return flat.view(np.uint32)

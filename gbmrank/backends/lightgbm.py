@@ -1,0 +1,57 @@
+"""LightGBM's data sets and conventions."""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from gbmrank.backends.base import Columns, Setting
+
+__all__ = ["LIGHTGBM"]
+
+
+class _LightGBM:
+    """Reads ``lightgbm.Dataset``; weights are per row, groups are sizes."""
+
+    name = "lightgbm"
+
+    def accepts(self, data: object) -> bool:
+        """Whether this is a Dataset; LightGBM is imported by whoever made one."""
+        module = sys.modules.get("lightgbm")
+        return module is not None and isinstance(data, module.Dataset)
+
+    def columns(self, data: Any) -> Columns:
+        """Read a Dataset; its arrays are LightGBM's own and are not written to."""
+        labels = data.get_label()
+        return Columns(
+            np.empty(0) if labels is None else labels, data.get_group(), data.get_weight(), data
+        )
+
+    def metric_name(self, text: str, higher_is_better: bool) -> str:
+        """Return a name that no built-in metric has: two lists would be interleaved."""
+        return f"gbmrank_{text}"
+
+    def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
+        """Return the parameters a custom objective needs."""
+        return (
+            Setting(
+                "metric",
+                "None",
+                "LGBMRanker adds ndcg@1..5 and puts it first, so early stopping would follow it; "
+                "it also refuses queries above 10,000 rows and labels that are not whole numbers",
+            ),
+            Setting(
+                "min_sum_hessian_in_leaf",
+                1e-6,
+                "curvature is of the scale of the utilities, which can be far below LightGBM's "
+                "1e-3; min_data_in_leaf limits the leaves",
+            ),
+            Setting(
+                "bagging_by_query",
+                False,
+                "with a custom objective LightGBM trains a wrong model when this is on",
+            ),
+        )
+
+
+LIGHTGBM = _LightGBM()

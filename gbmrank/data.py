@@ -1,0 +1,329 @@
+"""Rows of queries: labels, query boundaries and weights, checked once and frozen."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.errors import DataError, GroupError, WeightError
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["Groups", "RankingData", "as_floats"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Where each query begins and ends in a block of rows.
+
+    Build one with :meth:`from_sizes`, :meth:`from_qid` or :meth:`single`.
+
+    Parameters
+    ----------
+    offsets : array of shape (n_queries + 1,)
+        Query q owns rows ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    row_order : array of shape (n_rows,) or None
+        Rows of the caller in the order used here; ``None`` when they were in order.
+    ids : array of shape (n_queries,) or None
+        The caller's query ids, for messages.
+    """
+
+    offsets: IntArray
+    row_order: IntArray | None = None
+    ids: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def single(cls, n_rows: int) -> "Groups":
+        """All rows are one query; no rows are no query."""
+        return cls(np.array([0, n_rows] if n_rows else [0], dtype=np.int64))
+
+    @classmethod
+    def from_sizes(cls, sizes: ArrayLike, n_rows: int) -> "Groups":
+        """Read the number of rows of each query.
+
+        Examples
+        --------
+        >>> Groups.from_sizes([2, 3], 5).offsets
+        array([0, 2, 5])
+        """
+        values = as_floats(sizes, "group")
+        if np.any(values != np.floor(values)):
+            raise GroupError(
+                f"group sizes are whole numbers, got {_first(values % 1 != 0, values)}"
+            )
+        if np.any(values < 1):
+            at = int(np.flatnonzero(values < 1)[0])
+            raise GroupError(
+                f"group size {values[at]:.0f} at index {at}: every query needs at least one row; "
+                "leave out empty queries"
+            )
+        total = int(values.sum())
+        if total != n_rows:
+            advice = "check that group was made from the same rows"
+            if len(values) == n_rows:
+                advice = "group has one entry per row, so it looks like query ids: use qid="
+            raise GroupError(
+                f"group sizes sum to {total} in {len(values)} queries, but there are {n_rows} "
+                f"rows; {advice}"
+            )
+        return cls(np.concatenate([[0], np.cumsum(values)]).astype(np.int64))
+
+    @classmethod
+    def from_qid(cls, qid: ArrayLike, n_rows: int) -> "Groups":
+        """Read one query id per row; rows of a query need not be together.
+
+        Queries keep the order of their first row.
+
+        Examples
+        --------
+        >>> groups = Groups.from_qid(["b", "a", "b"], 3)
+        >>> groups.offsets, groups.row_order
+        (array([0, 2, 3]), array([0, 2, 1]))
+        """
+        ids = _as_ids(qid)
+        if len(ids) != n_rows:
+            raise GroupError(f"qid has {len(ids)} entries, but there are {n_rows} rows")
+        if n_rows == 0:
+            return cls.single(0)
+        starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        if len(np.unique(ids[starts])) == len(starts):
+            return cls(np.append(starts, n_rows).astype(np.int64), None, ids[starts])
+        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+        by_first_row = np.argsort(np.argsort(first))[inverse]
+        order = np.argsort(by_first_row, kind="stable")
+        sizes = np.bincount(by_first_row)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(offsets, order, ids[np.sort(first)])
+
+    @classmethod
+    def read(cls, n_rows: int, group: ArrayLike | None, qid: ArrayLike | None) -> "Groups":
+        """Read sizes or ids, whichever is given; neither means one query."""
+        if group is not None and qid is not None:
+            raise GroupError("give group= (sizes) or qid= (one id per row), not both")
+        if group is not None:
+            return cls.from_sizes(group, n_rows)
+        return cls.single(n_rows) if qid is None else cls.from_qid(qid, n_rows)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.offsets[-1])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows per query, shape (n_queries,)."""
+        return np.diff(self.offsets)
+
+    def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put a column of the caller into query order."""
+        return values if self.row_order is None else values[self.row_order]
+
+    def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put a column in query order back into the caller's order."""
+        if self.row_order is None:
+            return values
+        restored = np.empty_like(values)
+        restored[self.row_order] = values
+        return restored
+
+    def spread(self, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Repeat one value per query for each of its rows."""
+        return np.repeat(per_query, self.sizes)
+
+    def query_of(self, row: int) -> Hashable:
+        """Return the id (or else the number) of the query that owns a row in query order."""
+        query = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return query if self.ids is None else self.ids[query].item()
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RankingData:
+    """Labels, groups and weights of one data set, in query order.
+
+    Build one with :meth:`from_arrays`, which checks everything once.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        Larger is better.
+    groups : Groups
+        Query boundaries.
+    weight : array of shape (n_rows,) or None
+        One weight per row; rows of a query may differ only for pointwise objectives.
+    """
+
+    labels: FloatArray
+    groups: Groups
+    weight: FloatArray | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        labels: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> "RankingData":
+        """Check and freeze columns.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,)
+            Larger is better; NaN and infinity are refused.
+        group : array-like of shape (n_queries,), optional
+            Rows per query.
+        qid : array-like of shape (n_rows,), optional
+            One id per row, in any order. With neither, all rows are one query.
+        weight : array-like of shape (n_queries,) or (n_rows,), optional
+            Non-negative, not all zero.
+
+        Returns
+        -------
+        RankingData
+            With rows in query order; ``groups.restore`` leads back.
+        """
+        values = as_floats(labels, "labels")
+        groups = Groups.read(len(values), group, qid)
+        arranged: FloatArray = np.array(groups.arrange(values))
+        check_finite(arranged, "label", groups)
+        checked = None if weight is None else _row_weight(weight, groups)
+        for column in (arranged, checked):
+            if column is not None:
+                column.flags.writeable = False
+        return cls(arranged, groups, checked)
+
+    def read_scores(self, scores: ArrayLike) -> FloatArray:
+        """Check scores of the caller's rows and put them into query order."""
+        values = as_floats(scores, "scores")
+        if len(values) != self.groups.n_rows:
+            raise DataError(
+                f"scores has {len(values)} rows, labels has {self.groups.n_rows}: "
+                "both need one entry per row"
+            )
+        arranged: FloatArray = self.groups.arrange(values)
+        check_finite(arranged, "score", self.groups)
+        return arranged
+
+    def query_weight(self) -> FloatArray | None:
+        """Return one weight per query, or None without weights.
+
+        Raises
+        ------
+        WeightError
+            When the rows of a query have different weights; it names the query.
+        """
+        if self.weight is None:
+            return None
+        first = self.weight[self.groups.offsets[:-1]]
+        differs = np.flatnonzero(self.weight != self.groups.spread(first))
+        if len(differs):
+            row = int(differs[0])
+            raise WeightError(
+                f"the rows of query {self.groups.query_of(row)!r} have different weights, but this "
+                "objective or metric weighs whole queries; give each query one weight, or use a "
+                "pointwise objective"
+            )
+        return first
+
+
+def as_floats(values: ArrayLike, what: str) -> FloatArray:
+    """Return a column as a new or existing one-dimensional float64 array.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        numpy, list, pandas, polars or pyarrow.
+    what : str
+        Name of the column, for messages.
+    """
+    try:
+        array = np.asarray(values)
+        if array.ndim == 2 and 1 in array.shape:
+            array = array.reshape(-1)
+        floats = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{what} must be one column of numbers, got {_describe(values)}: {error}"
+        ) from error
+    if floats.ndim != 1:
+        raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
+    if np.iscomplexobj(array):
+        raise DataError(f"{what} must be real numbers, got complex ones")
+    return np.ascontiguousarray(floats)
+
+
+def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
+    """Raise DataError with the count, first row and query when a value is not finite."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    bad = np.flatnonzero(~finite)
+    row = int(bad[0])
+    given = row if groups.row_order is None else int(groups.row_order[row])
+    raise DataError(
+        f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is {values[row]} in "
+        f"row {given}, query {groups.query_of(row)!r}; drop or repair these rows"
+    )
+
+
+def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
+    values = as_floats(weight, "weight")
+    if len(values) not in (groups.n_rows, groups.n_queries):
+        raise WeightError(
+            f"weight has {len(values)} entries; give one per query ({groups.n_queries}) or one "
+            f"per row ({groups.n_rows})"
+        )
+    if not np.isfinite(values).all() or np.any(values < 0):
+        at = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
+        raise WeightError(f"weights are finite and not negative, got {values[at]} at index {at}")
+    if len(values) and not values.any():
+        raise WeightError("all weights are zero, so there is nothing to learn or to average")
+    if len(values) == groups.n_rows and groups.n_rows != groups.n_queries:
+        arranged: FloatArray = groups.arrange(values)
+        return np.array(arranged)
+    if groups.n_rows == groups.n_queries:
+        return np.array(groups.arrange(values))
+    return np.array(groups.spread(values))
+
+
+def _as_ids(qid: ArrayLike) -> npt.NDArray[Any]:
+    ids = np.asarray(qid)
+    if ids.ndim != 1:
+        raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
+    if ids.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in ids], dtype=bool)
+    elif ids.dtype.kind == "f":
+        missing = np.isnan(ids)
+    else:
+        return ids
+    if missing.any():
+        raise GroupError(
+            f"qid is missing in {int(missing.sum())} rows, first in row "
+            f"{int(np.flatnonzero(missing)[0])}; every row needs a query id"
+        )
+    return ids.astype(str) if ids.dtype.kind == "O" else ids
+
+
+def _is_missing(value: object) -> bool:
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124  (NaN differs from itself)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def _describe(values: object) -> str:
+    dtype = getattr(values, "dtype", None)
+    return type(values).__name__ + ("" if dtype is None else f" of {dtype}")
+
+
+def _first(mask: npt.NDArray[np.bool_], values: FloatArray) -> float:
+    return float(values[np.flatnonzero(mask)[0]])

@@ -1,0 +1,74 @@
+"""Checks around a boosting round: cheap passes over whole columns."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.kernels.jit import entry
+from gbmrank.types import IntArray
+
+__all__ = ["fingerprint", "finish", "first_not_finite"]
+
+
+@entry
+def fingerprint(words: npt.NDArray[np.uint32]) -> int:
+    """Return a 64-bit hash of a column of 32-bit words that depends on their order."""
+    total = np.uint64(len(words))
+    for i in range(len(words)):
+        mixed = (np.uint64(words[i]) ^ (np.uint64(i) << np.uint64(32))) * np.uint64(
+            0x9E3779B97F4A7C15
+        )
+        mixed ^= mixed >> np.uint64(29)
+        total += mixed * np.uint64(0xBF58476D1CE4E5B9)
+    return total  # type: ignore[return-value]
+
+
+@entry
+def first_not_finite(values: npt.NDArray[Any]) -> int:
+    """Return the first index whose value is NaN or infinite, or -1."""
+    total = 0.0
+    for i in range(len(values)):
+        total += abs(values[i] * 0.0)  # NaN for what is not finite: one cheap pass
+    if total == 0.0:
+        return -1
+    for i in range(len(values)):
+        if not np.isfinite(values[i]):
+            return i
+    return -1
+
+
+@entry
+def finish(
+    grad: npt.NDArray[Any],
+    hess: npt.NDArray[Any],
+    offsets: IntArray,
+    relative: float,
+    absolute: float,
+) -> tuple[int, int]:
+    """Raise every Hessian to the floor of its query.
+
+    The floor is ``max(relative * mean hess, relative * mean |grad|, absolute)``, so it
+    scales with the loss and a saturated query cannot ask for an endless step.
+
+    Returns
+    -------
+    tuple of int
+        First row with a value that is not finite (or -1), and the number of rows raised.
+    """
+    raised = 0
+    for q in range(len(offsets) - 1):
+        begin, end = offsets[q], offsets[q + 1]
+        g, h = grad[begin:end], hess[begin:end]
+        total_g, total_h = 0.0, 0.0
+        for i in range(len(g)):
+            total_g += abs(g[i])
+            total_h += h[i]
+        if not np.isfinite(total_g + total_h):
+            return begin + max(first_not_finite(g), first_not_finite(h)), raised
+        floor = max(relative * max(total_g, total_h) / len(g), absolute)
+        for i in range(len(h)):
+            if h[i] < floor:
+                h[i] = floor
+                raised += 1
+    return -1, raised

@@ -1,0 +1,178 @@
+"""Turn kernel templates and scalar functions into compiled modules that are kept on disk.
+
+A template is a module of this package with *slots*: names it only imports under
+``TYPE_CHECKING``, such as ``phi``, the scalar loss. :func:`load` fills the slots with
+functions and compiles the module. Closures over a loss would be recompiled at every
+start of Python; so the template is written out once per combination of functions, under
+a name made of the hash of everything that can change the machine code, and the
+compiler's own disk cache does the rest. Losses from plugins and notebooks take the same
+way as built-in ones.
+
+The files live in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache
+folder, else in a temporary folder.
+"""
+
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+__all__ = ["cache_folder", "load"]
+
+Scalar = Callable[..., Any]
+
+_STALE_AFTER_DAYS = 30
+_lock = threading.Lock()
+_loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
+
+
+def load(template: str, **slots: Scalar) -> ModuleType:
+    """Return the compiled form of a template with its slots filled.
+
+    Parameters
+    ----------
+    template : str
+        Name of a module of ``gbmrank.kernels``.
+    **slots : callable
+        Scalar functions by slot name; plain Python functions are compiled here.
+
+    Returns
+    -------
+    module
+        The template's module; its entry functions are compiled at their first call and
+        found on disk at the next start of Python.
+    """
+    key = (template, tuple(sorted(slots.items())))
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _import_filled(template, slots)
+        return _loaded[key]
+
+
+def cache_folder() -> Path:
+    """Return the folder of the compiled kernels of this version, created when missing."""
+    for base in _candidate_folders():
+        folder = base / "gbmrank" / f"kernels-{_sources_digest()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError:
+            continue
+        return folder
+    return _temporary_folder()
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="gbmrank-kernels-"))
+
+
+def _candidate_folders() -> Iterator[Path]:
+    named = os.environ.get("GBMRANK_CACHE_DIR")
+    if named:
+        yield Path(named)
+    elif os.environ.get("XDG_CACHE_HOME"):
+        yield Path(os.environ["XDG_CACHE_HOME"])
+    elif sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        yield Path(os.environ["LOCALAPPDATA"])
+    else:
+        yield Path.home() / ".cache"
+
+
+def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
+    from gbmrank.kernels import vector_math  # noqa: F401  (registers the compiled numerics)
+    from gbmrank.kernels.jit import inner
+
+    source = (Path(__file__).parent / f"{template}.py").read_text(encoding="utf-8")
+    digest = hashlib.sha256()
+    for name in sorted(slots):
+        digest.update(name.encode())
+        for part in _code_parts(slots[name], set()):
+            digest.update(part)
+    name = f"{template}_{digest.hexdigest()[:16]}"
+    path = cache_folder() / f"{name}.py"
+    _write_once(path, source)
+    spec = importlib.util.spec_from_file_location(f"gbmrank.kernels._filled.{name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import the compiled kernels from {path}")
+    module = importlib.util.module_from_spec(spec)
+    for slot, function in slots.items():
+        compiled = inner(function) if isinstance(function, FunctionType) else function
+        setattr(module, slot, compiled)
+    sys.modules[module.__name__] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _write_once(path: Path, source: str) -> None:
+    """Write atomically unless the file is there: a new time stamp would void its cache."""
+    os.utime(path.parent)
+    if path.exists():
+        return
+    _remove_stale(path.parent)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(source)
+    os.replace(temporary, path)
+
+
+def _remove_stale(current: Path) -> None:
+    """Delete kernels of other versions that nobody used for a month."""
+    import shutil
+
+    oldest = time.time() - _STALE_AFTER_DAYS * 86_400
+    for folder in current.parent.glob("kernels-*"):
+        if folder != current and folder.stat().st_mtime < oldest:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def _sources_digest() -> str:
+    """Hash of all kernel sources, the numerics and the compiler's version."""
+    import numba
+
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    here = Path(__file__).parent
+    for path in [*sorted(here.glob("*.py")), here.parent / "numerics.py"]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _code_parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """Yield what the machine code of a function depends on: code, constants, callees."""
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType):
+        yield repr(value).encode()
+        return
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    yield from _code_object_parts(function.__code__)
+    yield repr(function.__defaults__).encode()
+    for cell in function.__closure__ or ():
+        yield from _code_parts(cell.cell_contents, seen)
+    for name in function.__code__.co_names:
+        used = function.__globals__.get(name)
+        if isinstance(used, ModuleType) or used is None:
+            yield name.encode()
+        else:
+            yield name.encode()
+            yield from _code_parts(used, seen)
+
+
+def _code_object_parts(code: CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code_object_parts(constant)
+        else:
+            yield repr(constant).encode()

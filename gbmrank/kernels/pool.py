@@ -1,0 +1,125 @@
+"""Threads for kernels: one pool per process, over chunks of queries.
+
+Kernels release the interpreter lock, so plain threads run them side by side. The pool is
+our own because the compiler's parallel loops hang after ``fork`` or abort under threads.
+It is dropped after a fork, never pickled, and results do not depend on its size: each
+query is computed by one thread, in one order.
+"""
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = ["cut_into_chunks", "get_num_threads", "run_chunks", "set_num_threads"]
+
+_MAX_CHUNKS = 32
+_SMALL = 20_000.0  # below this cost a chunk is not worth waking a thread for
+
+
+class _State:
+    def __init__(self) -> None:
+        self.threads: int | None = None
+        self.executor: ThreadPoolExecutor | None = None
+        self.lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Drop the threads, which do not exist in a forked child."""
+        self.executor = None
+        self.lock = threading.Lock()
+
+
+_state = _State()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_state.forget)
+
+
+def get_num_threads() -> int:
+    """Return how many threads kernels use.
+
+    Set by :func:`set_num_threads`, else by the environment variable
+    ``GBMRANK_NUM_THREADS``, else the number of processors this process may use.
+    """
+    if _state.threads is not None:
+        return _state.threads
+    named = os.environ.get("GBMRANK_NUM_THREADS", "")
+    if named.isdigit() and int(named) > 0:
+        return int(named)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def set_num_threads(threads: int | None) -> None:
+    """Set how many threads kernels use; ``None`` returns to the default.
+
+    Results do not depend on this number.
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1 or None, got {threads}")
+    with _state.lock:
+        if _state.executor is not None:
+            _state.executor.shutdown(wait=True)
+            _state.executor = None
+        _state.threads = threads
+
+
+def cut_into_chunks(costs: FloatArray) -> IntArray:
+    """Cut queries 0..n into runs of about equal cost.
+
+    Parameters
+    ----------
+    costs : array of shape (n_queries,)
+        Work per query, in any unit of about one nanosecond.
+
+    Returns
+    -------
+    array of shape (n_chunks + 1,)
+        First query of each chunk, then the number of queries.
+    """
+    total = float(costs.sum())
+    chunks = int(min(max(total // _SMALL, 1), _MAX_CHUNKS, max(len(costs), 1)))
+    ends = np.searchsorted(np.cumsum(costs), total * np.arange(1, chunks) / chunks)
+    return np.unique(np.concatenate([[0], ends + 1, [len(costs)]]).clip(0, len(costs))).astype(
+        np.int64
+    )
+
+
+def run_chunks(task: Callable[[int, int], None], chunks: IntArray) -> None:
+    """Call ``task(first, last)`` for every chunk, on this thread and the pool's.
+
+    Returns when all are done; the first exception of a task is raised. The calling thread
+    takes chunks too and does not wait for a helper that never got to run, so a processor
+    held by somebody else costs time but not a stall.
+    """
+    numbers = itertools.count()
+    n_chunks = len(chunks) - 1
+
+    def work() -> None:
+        while (number := next(numbers)) < n_chunks:
+            task(int(chunks[number]), int(chunks[number + 1]))
+
+    helpers = min(get_num_threads(), n_chunks) - 1
+    if helpers < 1:
+        work()
+        return
+    futures = [_executor().submit(work) for _ in range(helpers)]
+    try:
+        work()
+    finally:
+        started = [future for future in futures if not future.cancel()]
+    for future in started:
+        future.result()
+
+
+def _executor() -> ThreadPoolExecutor:
+    with _state.lock:
+        if _state.executor is None:
+            threads = max(get_num_threads() - 1, 1)
+            _state.executor = ThreadPoolExecutor(threads, thread_name_prefix="gbmrank")
+        return _state.executor

@@ -1,0 +1,137 @@
+"""What an objective is, and what it becomes when it meets data."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.kernels import pool
+from gbmrank.kernels.layout import GradHess, Span
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "AbstractBound",
+    "AbstractObjective",
+    "HessianTrait",
+    "check_choice",
+    "query_scale",
+    "rows_by_value",
+    "run_queries",
+]
+
+HessianTrait = Literal["exact", "bound", "expected", "heuristic", "constant"]
+_NORMALIZE = ("none", "items", "pairs")
+_HESSIAN = ("auto", "exact", "majorise", "expected", "constant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractObjective(ABC):
+    """A loss of scores given labels, summed over queries.
+
+    Frozen and equal by value: the fields are the parameters. All that depends on labels
+    alone is computed by :meth:`bind`, once per data set.
+
+    Parameters
+    ----------
+    normalize : {"none", "items", "pairs"}
+        Factor of each query: 1, one over the number of other items, or one over the
+        number of pairs.
+    hessian : {"auto", "exact", "majorise", "expected", "constant"}
+        Which curvature is returned; ``hessian_trait`` says what it is.
+    """
+
+    normalize: str = "none"
+    hessian: str = "auto"
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    cost: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
+    shift_invariant: ClassVar[bool] = False
+    gradient: ClassVar[Literal["exact", "frozen_weights"]] = "exact"
+
+    def __post_init__(self) -> None:
+        check_choice(self.name, "normalize", self.normalize, _NORMALIZE)
+        check_choice(self.name, "hessian", self.hessian, _HESSIAN)
+
+    @property
+    @abstractmethod
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is: the exact diagonal, a bound of it, and so on."""
+
+    @abstractmethod
+    def bind(self, data: RankingData) -> "AbstractBound":
+        """Compute what depends on labels alone."""
+
+
+class AbstractBound(ABC):
+    """An objective bound to the labels of one data set; scores come and go."""
+
+    __slots__ = ("groups",)
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+
+    @abstractmethod
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Write gradient and Hessian for scores in query order.
+
+        Parameters
+        ----------
+        scores : array of shape (n_rows,)
+            Finite.
+        out : GradHess
+            Written in full; float32 or float64.
+        single : bool
+            Whether inner loops may use float32 where that is known to be safe.
+        """
+
+    @abstractmethod
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query, shape (n_queries,)."""
+
+    def gradients(
+        self, scores: FloatArray, dtype: npt.DTypeLike = np.float64, *, single: bool = False
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return new arrays of gradient and Hessian, in query order."""
+        out = GradHess(np.empty(len(scores), dtype), np.empty(len(scores), dtype))
+        if len(scores):
+            self.fill(scores, out, single=single)
+        return out.grad, out.hess
+
+
+def check_choice(owner: str, parameter: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise ParameterError unless a parameter is one of the allowed names."""
+    if value not in allowed:
+        raise ParameterError(
+            f"{owner}: {parameter} must be one of {', '.join(allowed)}; got {value!r}"
+        )
+
+
+def query_scale(data: RankingData, normalize: str) -> FloatArray:
+    """Return normalisation times weight of each query, shape (n_queries,)."""
+    sizes = data.groups.sizes.astype(np.float64)
+    others = np.maximum(sizes - 1.0, 1.0)
+    factor = {"none": np.ones_like(sizes), "items": 1.0 / others, "pairs": 2.0 / (others * sizes)}
+    weight = data.query_weight()
+    return factor[normalize] if weight is None else factor[normalize] * weight
+
+
+def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
+    """Return the rows of each query, largest value first; ties keep the order of rows."""
+    queries = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((-values, queries))
+    return order.astype(np.int32) if len(order) < 2**31 else order
+
+
+def run_queries(
+    task: Callable[[Span], None], chunks: npt.NDArray[np.int64], groups: Groups
+) -> None:
+    """Run a kernel over chunks of queries, in threads."""
+    longest = int(groups.sizes.max(initial=0))
+    pool.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)

@@ -1,0 +1,142 @@
+"""What utilities and metrics share: gains, discounts, binary labels."""
+
+from typing import TypeAlias
+
+import numpy as np
+
+from gbmrank.data import Groups
+from gbmrank.errors import DataError, LabelRangeError, ParameterError
+from gbmrank.types import FloatArray
+
+__all__ = ["Gain", "binarise", "check_gain", "discounts", "gains", "mid_ranks", "query_sums"]
+
+Gain: TypeAlias = str | tuple[float, ...]
+"""``"exp2"`` (2^y - 1), ``"linear"`` (y), or a table indexed by integer labels."""
+
+_LARGEST_EXP2_LABEL = 31
+
+
+def check_gain(gain: Gain) -> None:
+    """Raise ParameterError unless ``gain`` is a known name or a table of gains."""
+    if isinstance(gain, str):
+        if gain not in ("exp2", "linear"):
+            raise ParameterError(
+                f"gain={gain!r} is not known; use 'exp2', 'linear' or a table such as [0, 1, 3, 7]"
+            )
+    elif len(gain) == 0 or not np.isfinite(gain).all() or min(gain) < 0:
+        raise ParameterError(f"a gain table holds finite gains that are not negative, got {gain}")
+
+
+def gains(labels: FloatArray, gain: Gain) -> FloatArray:
+    """Return the gain of each label.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        Not negative; at most 31 for ``exp2``; indices for a table.
+    gain : "exp2", "linear" or tuple of float
+        How labels become gains.
+
+    Raises
+    ------
+    LabelRangeError
+        When a label is outside what the gain is defined for.
+
+    Examples
+    --------
+    >>> gains(np.array([0.0, 1.0, 2.0]), "exp2")
+    array([0., 1., 3.])
+    """
+    if not len(labels):
+        return labels
+    smallest, largest = float(labels.min()), float(labels.max())
+    if smallest < 0:
+        raise LabelRangeError(
+            f"gain={gain!r} needs labels that are not negative, got {smallest:g}; shift them, "
+            "or use target=identity or a pair loss that only compares labels"
+        )
+    if isinstance(gain, tuple):
+        if largest >= len(gain) or np.any(labels != np.floor(labels)):
+            raise LabelRangeError(
+                f"the gain table has entries for labels 0..{len(gain) - 1}; the labels go up "
+                f"to {largest:g} and must be whole numbers"
+            )
+        return np.asarray(gain, dtype=np.float64)[labels.astype(np.int64)]
+    if gain == "linear":
+        return labels
+    if largest > _LARGEST_EXP2_LABEL:
+        raise LabelRangeError(
+            f"the largest label is {largest:g}, and gain='exp2' (2^y - 1) takes labels from 0 to "
+            f"{_LARGEST_EXP2_LABEL}; use gain='linear', a gain table (LightGBM calls it "
+            "label_gain), or rescale the labels"
+        )
+    return np.exp2(labels) - 1.0
+
+
+def discounts(n: int, k: int | None = None) -> FloatArray:
+    """Return ``1 / log2(1 + rank)`` for ranks 1..n, zero beyond rank k.
+
+    Examples
+    --------
+    >>> discounts(3, k=1)
+    array([1., 0., 0.])
+    """
+    weights = 1.0 / np.log2(np.arange(2.0, n + 2.0))
+    if k is not None:
+        weights[k:] = 0.0
+    return weights
+
+
+def binarise(labels: FloatArray, threshold: float | None, groups: Groups) -> FloatArray:
+    """Return labels as 0 and 1.
+
+    Without a threshold the labels must be {0, 1} or {-1, +1}; with one, labels of at
+    least the threshold are 1.
+
+    Raises
+    ------
+    DataError
+        For graded labels without a threshold; it names the first such row's query.
+    """
+    if threshold is not None:
+        return (labels >= threshold).astype(np.float64)
+    positive = labels == 1.0
+    negative = (labels == 0.0) | (labels == -1.0)
+    bad = np.flatnonzero(~(positive | negative))
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"labels must be 0/1 or -1/+1 here, got {labels[row]:g} in query "
+            f"{groups.query_of(row)!r}; for graded labels say which count as relevant, for "
+            "example threshold=1"
+        )
+    return positive.astype(np.float64)
+
+
+def query_sums(values: FloatArray, groups: Groups) -> FloatArray:
+    """Return the sum of each query's values, shape (n_queries,)."""
+    if not groups.n_queries:
+        return np.zeros(0)
+    return np.add.reduceat(values, groups.offsets[:-1])
+
+
+def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
+    """Return ranks within each query, 1 for the largest; equal values share the mean rank.
+
+    Examples
+    --------
+    >>> mid_ranks(np.array([5.0, 7.0, 5.0]), Groups.single(3))
+    array([2.5, 1. , 2.5])
+    """
+    queries = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((-values, queries))
+    ranked, owner = values[order], queries[order]
+    new_block = np.ones(len(values), dtype=bool)
+    new_block[1:] = (ranked[1:] != ranked[:-1]) | (owner[1:] != owner[:-1])
+    block = np.cumsum(new_block) - 1
+    first = np.flatnonzero(new_block)
+    size = np.diff(np.append(first, len(values)))
+    within = first - groups.offsets[owner[first]] if len(first) else first
+    ranks = np.empty(len(values))
+    ranks[order] = (within + (size + 1) / 2.0)[block]
+    return ranks

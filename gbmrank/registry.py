@@ -1,0 +1,275 @@
+"""What is registered under which name, and where it comes from.
+
+One generic :class:`Registry` per kind. Built-ins come from tuples, plugins from entry
+points that are read when a name is first needed and imported when that name is asked
+for. Listing names imports nothing.
+"""
+
+import difflib
+import functools
+import importlib.metadata
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, final
+
+from gbmrank.errors import (
+    GbmrankWarning,
+    PluginContractError,
+    PluginError,
+    RegistrationError,
+    UnknownNameError,
+)
+from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
+from gbmrank.metrics import BUILTIN_METRICS, AbstractMetric
+from gbmrank.objectives import BUILTIN_OBJECTIVES, AbstractObjective
+from gbmrank.utilities import BUILTIN_UTILITIES, AbstractUtility
+
+__all__ = ["LOSSES", "METRICS", "OBJECTIVES", "UTILITIES", "Entry", "Origin", "Registry"]
+
+T = TypeVar("T")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The distribution an entry comes from."""
+
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".strip()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    """One registered class, loaded on demand."""
+
+    name: str
+    kind: str
+    origin: Origin
+    load: Callable[[], type[T]]
+
+
+@final
+class Registry(Generic[T]):
+    """Classes of one kind by name.
+
+    Parameters
+    ----------
+    kind : str
+        Singular noun for messages, such as ``"loss"``.
+    base : type
+        Abstract class that every entry must be a final subclass of.
+    builtins : iterable of type
+        Built-in classes; each carries its ``name`` and may carry ``aliases``.
+    entry_points : callable, optional
+        Gives the entry points of this kind; called once, on first need.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        base: Any,
+        builtins: Iterable[type[T]],
+        entry_points: Callable[[], Iterable[importlib.metadata.EntryPoint]] = tuple,
+    ) -> None:
+        self.kind, self.base = kind, base
+        self._read_entry_points = entry_points
+        self._own: dict[str, Entry[T]] = {}
+        self._aliases: dict[str, str] = {}
+        self._plugins: dict[str, tuple[Entry[T], ...]] | None = None
+        self._warned: set[str] = set()
+        for cls in builtins:
+            self._add(cls, Origin("gbmrank", _own_version()))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._own, *self._found()}))
+
+    def __contains__(self, name: str) -> bool:
+        return self._canonical(name) in {*self._own, *self._found()}
+
+    @property
+    def entries(self) -> Mapping[str, tuple[Entry[T], ...]]:
+        """Read-only view: entries by name; more than one where distributions clash."""
+        merged: dict[str, tuple[Entry[T], ...]] = {
+            name: (entry,) for name, entry in self._own.items()
+        }
+        for name, found in self._found().items():
+            merged[name] = merged.get(name, ()) + found
+        return MappingProxyType(dict(sorted(merged.items())))
+
+    def get(self, name: str) -> type[T]:
+        """Return the class registered under a name, loading its plugin if need be.
+
+        Parameters
+        ----------
+        name : str
+            A name, an alias, or ``distribution:name`` to choose among plugins.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        RegistrationError
+            When several distributions offer the name.
+        PluginError
+            When the plugin cannot be loaded; its exception is the cause.
+        """
+        distribution, _, bare = name.rpartition(":")
+        key = self._canonical(bare)
+        if not distribution and key in self._own:
+            return self._own[key].load()
+        candidates = [
+            entry
+            for entry in self.entries.get(key, ())
+            if not distribution or entry.origin.distribution == distribution
+        ]
+        if len(candidates) > 1:
+            choices = " or ".join(f"'{entry.origin.distribution}:{key}'" for entry in candidates)
+            raise RegistrationError(
+                f"the {self.kind} {key!r} is offered by "
+                f"{' and '.join(str(entry.origin) for entry in candidates)}; say {choices}"
+            )
+        if not candidates:
+            raise UnknownNameError(self._unknown(name))
+        return self._load(candidates[0])
+
+    def register(self, cls: type[T]) -> type[T]:
+        """Register a class for this process; usable as a decorator.
+
+        Registering the same class again is harmless; another class under a name that is
+        taken raises.
+        """
+        self._check(cls, "this process")
+        self._add(cls, Origin("this process", ""))
+        return cls
+
+    def refresh(self) -> None:
+        """Forget which plugins were found; they are looked up again on first need."""
+        self._plugins = None
+        self._warned.clear()
+
+    def _add(self, cls: type[T], origin: Origin) -> None:
+        names = (_class_name(cls), *getattr(cls, "aliases", ()))
+        for name in names:
+            taken = self._own.get(self._aliases.get(name, name))
+            if taken is not None and taken.load() is not cls:
+                raise RegistrationError(
+                    f"the {self.kind} name {name!r} is taken by {taken.origin}; choose another"
+                )
+        self._own[names[0]] = Entry(names[0], self.kind, origin, lambda: cls)
+        self._aliases.update(dict.fromkeys(names[1:], names[0]))
+
+    def _canonical(self, name: str) -> str:
+        lowered = name.lower().replace("-", "_")
+        return self._aliases.get(lowered, lowered)
+
+    def _found(self) -> Mapping[str, tuple[Entry[T], ...]]:
+        if self._plugins is None:
+            grouped: dict[str, tuple[Entry[T], ...]] = {}
+            for point in self._read_entry_points():
+                entry = self._plugin_entry(point)
+                grouped[entry.name] = (*grouped.get(entry.name, ()), entry)
+            self._plugins = grouped
+        return self._plugins
+
+    def _plugin_entry(self, point: importlib.metadata.EntryPoint) -> Entry[T]:
+        dist = point.dist
+        origin = Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "")
+
+        def load() -> type[T]:
+            loaded = point.load()
+            self._check(loaded, str(origin))
+            if loaded.name != point.name:
+                raise PluginContractError(
+                    f"{origin} registers the {self.kind} {point.name!r} under another name than "
+                    f"its class has ({loaded.name!r}); make them equal"
+                )
+            return loaded
+
+        return Entry(point.name, self.kind, origin, functools.cache(load))
+
+    def _load(self, entry: Entry[T]) -> type[T]:
+        try:
+            return entry.load()
+        except (Exception, SystemExit) as error:
+            if entry.name not in self._warned:
+                self._warned.add(entry.name)
+                warnings.warn(
+                    f"plugin {entry.origin} is broken: {error!r}", GbmrankWarning, stacklevel=4
+                )
+            if isinstance(error, PluginError):
+                raise
+            raise PluginError(
+                f"the {self.kind} {entry.name!r} of {entry.origin} cannot be loaded: {error!r}; "
+                f"repair or uninstall {entry.origin.distribution}"
+            ) from error
+
+    def _check(self, cls: Any, origin: str) -> None:
+        if not (isinstance(cls, type) and issubclass(cls, self.base)):
+            raise PluginContractError(
+                f"a {self.kind} is a subclass of {self.base.__module__}.{self.base.__name__}; "
+                f"{origin} gives {cls!r}"
+            )
+        if not _NAME.fullmatch(_class_name(cls)):
+            raise RegistrationError(
+                f"{cls.__name__}.name must be lower-case letters, digits and '_', starting with a "
+                f"letter; got {_class_name(cls)!r}"
+            )
+
+    def _unknown(self, name: str) -> str:
+        known = [*self, *self._aliases]
+        near = difflib.get_close_matches(name.lower(), known, n=3)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(self)}"
+        )
+        return f"no {self.kind} is called {name!r}; {hint}"
+
+
+def _class_name(cls: type) -> str:
+    return str(getattr(cls, "name", ""))
+
+
+@functools.cache
+def _own_version() -> str:
+    try:
+        return importlib.metadata.version("gbmrank")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
+    """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions)."""
+
+    def read() -> Iterable[importlib.metadata.EntryPoint]:
+        allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
+        if allowed == "0":
+            return ()
+        points = importlib.metadata.entry_points(group=group)
+        if not allowed:
+            return points
+        names = {name.strip() for name in allowed.split(",")}
+        return [point for point in points if point.dist is not None and point.dist.name in names]
+
+    return read
+
+
+LOSSES: Registry[AbstractLoss] = Registry(
+    "loss", AbstractLoss, BUILTIN_LOSSES, _installed("gbmrank.losses")
+)
+UTILITIES: Registry[AbstractUtility] = Registry(
+    "utility", AbstractUtility, BUILTIN_UTILITIES, _installed("gbmrank.utilities")
+)
+OBJECTIVES: Registry[AbstractObjective] = Registry(
+    "objective", AbstractObjective, BUILTIN_OBJECTIVES, _installed("gbmrank.objectives")
+)
+METRICS: Registry[AbstractMetric] = Registry(
+    "metric", AbstractMetric, BUILTIN_METRICS, _installed("gbmrank.metrics")
+)
