@@ -7,6 +7,7 @@ from gbmrank.api import (
     Objective,
     booster_params,
     metric,
+    mix,
     objective,
     query_folds,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "list_objectives",
     "list_utilities",
     "metric",
+    "mix",
     "objective",
     "query_folds",
     "register_loss",

@@ -8,14 +8,31 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, TypeVar
 
 from gbmrank.errors import ParameterError
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
+from gbmrank.registry import (
+    GENERATORS,
+    LOSSES,
+    METRICS,
+    OBJECTIVES,
+    OUTERS,
+    REGULARISERS,
+    UTILITIES,
+    Registry,
+)
 from gbmrank.spec import Spec, Value, parse
 
 __all__ = ["build", "spec_of"]
 
 T = TypeVar("T")
 _REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
-    {"loss": LOSSES, "utility": UTILITIES, "objective": OBJECTIVES, "metric": METRICS}
+    {
+        "loss": LOSSES,
+        "utility": UTILITIES,
+        "objective": OBJECTIVES,
+        "metric": METRICS,
+        "generator": GENERATORS,
+        "outer": OUTERS,
+        "regulariser": REGULARISERS,
+    }
 )
 
 
@@ -27,7 +44,7 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     registry : Registry
         Where names of this kind are looked up.
     value : str, Spec or an instance
-        An instance is returned as it is.
+        An instance is returned as it is, or copied with other parameters.
     **params : object
         Further parameters; a parameter that the text gives too is an error.
 
@@ -36,24 +53,41 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     ParameterError
         For a parameter that is unknown, given twice or of the wrong type.
     """
-    if isinstance(value, registry.base) and not params:
-        return value
+    if isinstance(value, registry.base):
+        own = {field.name: getattr(value, field.name) for field in fields(value)}
+        return _construct(type(value), {**own, **params}) if params else value
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
         raise ParameterError(
             f"a {registry.kind} is given as text such as {next(iter(registry))!r} or as an object, "
             f"got {type(value).__name__}"
         )
-    cls = registry.get(spec.name)
-    given: dict[str, object] = dict(spec.params)
-    if spec.k is not None:
-        given["k"] = spec.k
-    twice = sorted(given.keys() & params.keys())
+    preset = registry.preset(spec.name)
+    given = {**_parameters(spec), **({} if preset is None else _missing(preset, spec))}
+    twice = sorted(_parameters(spec).keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
-    if spec.args:
-        raise ParameterError(f"{spec.name}: parameters are written key=value, got {spec.args[0]}")
+    cls = registry.get(spec.name if preset is None else preset.name)
     return _construct(cls, {**given, **params})
+
+
+def _parameters(spec: Spec) -> dict[str, object]:
+    given: dict[str, object] = dict(spec.params)
+    if spec.k is not None:
+        if "k" in given:
+            raise ParameterError(
+                f"{spec.name}: the cut-off is given as k={given['k']} and as @{spec.k}"
+            )
+        given["k"] = spec.k
+    if spec.args:
+        given[""] = spec.args  # arguments without a key go to the field that takes them
+    return given
+
+
+def _missing(preset: Spec, spec: Spec) -> dict[str, object]:
+    """Parameters of a preset that the text does not change."""
+    changed = dict(spec.params)
+    return {key: value for key, value in preset.params if key not in changed}
 
 
 def spec_of(item: object) -> Spec:
@@ -62,31 +96,43 @@ def spec_of(item: object) -> Spec:
     ``build`` of its text gives an equal object.
     """
     params: list[tuple[str, Value]] = []
+    args: tuple[Value, ...] = ()
     k = None
     for field in _own_fields_first(item):
         value = getattr(item, field.name)
         if field.name == "k":
             k = value
+        elif field.metadata.get("positional"):
+            args = tuple(_as_value(part) for part in value)
         elif field.metadata.get("shown") or value != _default(field):
             params.append((field.name, _as_value(value)))
-    return Spec(type(item).name, tuple(params), k)  # type: ignore[attr-defined]
+    return Spec(type(item).name, tuple(params), k, args)  # type: ignore[attr-defined]
 
 
 def _construct(cls: type[T], given: Mapping[str, object]) -> T:
     known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(cls)
     name = cls.name  # type: ignore[attr-defined]
+    positional = next((key for key in known if known[key].metadata.get("positional")), None)
     arguments: dict[str, object] = {}
     for key, value in given.items():
-        if key not in known:
-            raise ParameterError(_unknown_parameter(name, key, list(known)))
-        kind = known[key].metadata.get("kind")
-        arguments[key] = (
-            build(_REGISTRIES[kind], value)
-            if kind is not None
-            else _coerce(f"{name}: {key}", value, hints[key])
-        )
+        target = positional if key == "" else key
+        if target is None:
+            raise ParameterError(f"{name}: parameters are written key=value, got {value}")
+        if target not in known:
+            raise ParameterError(_unknown_parameter(name, target, list(known)))
+        arguments[target] = _argument(f"{name}: {target}", value, known[target], hints[target])
     return cls(**arguments)
+
+
+def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:
+    kind = field.metadata.get("kind")
+    if kind is None or (value is None and field.default is None):
+        return _coerce(what, value, hint)
+    if field.metadata.get("positional"):
+        parts = value if isinstance(value, list | tuple) else (value,)
+        return tuple(build(_REGISTRIES[kind], part) for part in parts)
+    return build(_REGISTRIES[kind], value)
 
 
 def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
@@ -101,18 +147,29 @@ def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
 
 def _coerce(what: str, value: object, hint: Any) -> object:
     """Turn lists into tuples and whole numbers into floats where a float is expected."""
-    if isinstance(value, list):
-        value = tuple(value)
-    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    plain = tuple(typing.get_origin(option) or option for option in allowed)
-    if isinstance(value, plain) and not (isinstance(value, bool) and bool not in plain):
+    value = _plain(value)
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    allowed = typing.get_args(hint) if union else (hint,)
+    accepted = tuple(typing.get_origin(option) or option for option in allowed)
+    if any(option is Any for option in accepted) or not all(
+        isinstance(option, type) for option in accepted
+    ):
+        return value  # Literal and the like: the class checks for itself
+    if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
         return value
-    if float in plain and isinstance(value, int) and not isinstance(value, bool):
+    if float in accepted and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        return _coerce(what, value.item(), hint)
-    expected = " or ".join("none" if option is type(None) else option.__name__ for option in plain)
+    if value is None and str in accepted:
+        return "none"  # normalize=none means the word
+    expected = " or ".join("none" if one is type(None) else one.__name__ for one in accepted)
     raise ParameterError(f"{what} must be {expected}, got {value!r}")
+
+
+def _plain(value: Any) -> object:
+    """Turn numpy's numbers and arrays, and lists, into Python's numbers and tuples."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _own_fields_first(item: object) -> list[Field[Any]]:

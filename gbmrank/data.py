@@ -48,16 +48,14 @@ class Groups:
         >>> Groups.from_sizes([2, 3], 5).offsets
         array([0, 2, 5])
         """
-        values = as_floats(sizes, "group")
-        if np.any(values != np.floor(values)):
+        try:
+            values = as_floats(sizes, "group")
+        except DataError as error:
+            raise GroupError(f"{error}; group holds sizes: for query ids use qid=") from error
+        broken = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values))))
+        if len(broken):
             raise GroupError(
-                f"group sizes are whole numbers, got {_first(values % 1 != 0, values)}"
-            )
-        if np.any(values < 1):
-            at = int(np.flatnonzero(values < 1)[0])
-            raise GroupError(
-                f"group size {values[at]:.0f} at index {at}: every query needs at least one row; "
-                "leave out empty queries"
+                f"group sizes are whole numbers, got {values[broken[0]]} at index {broken[0]}"
             )
         total = int(values.sum())
         if total != n_rows:
@@ -67,6 +65,12 @@ class Groups:
             raise GroupError(
                 f"group sizes sum to {total} in {len(values)} queries, but there are {n_rows} "
                 f"rows; {advice}"
+            )
+        if np.any(values < 1):
+            at = int(np.flatnonzero(values < 1)[0])
+            raise GroupError(
+                f"group size {values[at]:.0f} at index {at}: every query needs at least one row; "
+                "leave out empty queries"
             )
         return cls(np.concatenate([[0], np.cumsum(values)]).astype(np.int64))
 
@@ -246,9 +250,9 @@ def as_floats(values: ArrayLike, what: str) -> FloatArray:
         Name of the column, for messages.
     """
     try:
-        array = np.asarray(values)
-        if array.ndim == 2 and 1 in array.shape:
-            array = array.reshape(-1)
+        array = _one_column(values)
+        if array.dtype.kind in "cmM":
+            raise TypeError(f"{array.dtype} is not a real number")
         floats = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise DataError(
@@ -256,8 +260,6 @@ def as_floats(values: ArrayLike, what: str) -> FloatArray:
         ) from error
     if floats.ndim != 1:
         raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
-    if np.iscomplexobj(array):
-        raise DataError(f"{what} must be real numbers, got complex ones")
     return np.ascontiguousarray(floats)
 
 
@@ -296,12 +298,15 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
 
 
 def _as_ids(qid: ArrayLike) -> npt.NDArray[Any]:
-    ids = np.asarray(qid)
+    try:
+        ids = _one_column(qid)
+    except (TypeError, ValueError) as error:
+        raise GroupError(f"qid must be one column, got {_describe(qid)}: {error}") from error
     if ids.ndim != 1:
         raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
     if ids.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in ids], dtype=bool)
-    elif ids.dtype.kind == "f":
+    elif ids.dtype.kind in "fcmM":
         missing = np.isnan(ids)
     else:
         return ids
@@ -311,6 +316,14 @@ def _as_ids(qid: ArrayLike) -> npt.NDArray[Any]:
             f"{int(np.flatnonzero(missing)[0])}; every row needs a query id"
         )
     return ids.astype(str) if ids.dtype.kind == "O" else ids
+
+
+def _one_column(values: ArrayLike) -> npt.NDArray[Any]:
+    """Read a column; missing entries of frames and masked arrays become NaN or None."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.array(values.tolist(), dtype=object)
+    array = np.asarray(values)
+    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
 
 
 def _is_missing(value: object) -> bool:
@@ -323,7 +336,3 @@ def _is_missing(value: object) -> bool:
 def _describe(values: object) -> str:
     dtype = getattr(values, "dtype", None)
     return type(values).__name__ + ("" if dtype is None else f" of {dtype}")
-
-
-def _first(mask: npt.NDArray[np.bool_], values: FloatArray) -> float:
-    return float(values[np.flatnonzero(mask)[0]])

@@ -1,6 +1,6 @@
-"""Stable scalar functions for losses.
+"""Stable functions for losses.
 
-They are plain Python functions on floats, so a loss that uses them can be called,
+The scalar ones are plain Python functions on floats, so a loss that uses them can be called,
 plotted and tested without a compiler. Inside compiled loops the kernel layer replaces
 each by a version that has no branches and no library calls, so that the loop around it
 can use vector instructions. A plugin loss written with these functions runs at the speed
@@ -9,7 +9,11 @@ of a built-in one.
 
 import math
 
-__all__ = ["MAX_EXPONENT", "exp", "log1p_unit", "sigmoid", "softplus"]
+import numpy as np
+
+from gbmrank.types import FloatArray
+
+__all__ = ["MAX_EXPONENT", "exp", "expit", "log1p_unit", "logit", "sigmoid", "softplus"]
 
 MAX_EXPONENT = 700.0
 """Exponents are clipped to plus or minus this, where float64 is still finite."""
@@ -60,3 +64,25 @@ def softplus(x: float) -> float:
     10000.0
     """
     return max(x, 0.0) + log1p_unit(exp(-abs(x)))
+
+
+def expit(x: FloatArray) -> FloatArray:
+    """Logistic function of an array, accurate for every finite entry.
+
+    Examples
+    --------
+    >>> expit(np.array([0.0, 800.0]))
+    array([0.5, 1. ])
+    """
+    return np.exp(-np.logaddexp(0.0, -x))
+
+
+def logit(p: FloatArray) -> FloatArray:
+    """Log-odds of an array of probabilities.
+
+    Examples
+    --------
+    >>> logit(np.array([0.5]))
+    array([0.])
+    """
+    return np.log(p) - np.log1p(-p)

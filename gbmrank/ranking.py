@@ -8,7 +8,16 @@ from gbmrank.data import Groups
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
 from gbmrank.types import FloatArray
 
-__all__ = ["Gain", "binarise", "check_gain", "discounts", "gains", "mid_ranks", "query_sums"]
+__all__ = [
+    "Gain",
+    "best_sums",
+    "binarise",
+    "check_gain",
+    "discounts",
+    "gains",
+    "mid_ranks",
+    "query_sums",
+]
 
 Gain: TypeAlias = str | tuple[float, ...]
 """``"exp2"`` (2^y - 1), ``"linear"`` (y), or a table indexed by integer labels."""
@@ -23,8 +32,12 @@ def check_gain(gain: Gain) -> None:
             raise ParameterError(
                 f"gain={gain!r} is not known; use 'exp2', 'linear' or a table such as [0, 1, 3, 7]"
             )
-    elif len(gain) == 0 or not np.isfinite(gain).all() or min(gain) < 0:
+    elif len(gain) == 0 or not all(_is_gain(value) for value in gain):
         raise ParameterError(f"a gain table holds finite gains that are not negative, got {gain}")
+
+
+def _is_gain(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < float("inf")
 
 
 def gains(labels: FloatArray, gain: Gain) -> FloatArray:
@@ -103,6 +116,8 @@ def binarise(labels: FloatArray, threshold: float | None, groups: Groups) -> Flo
     positive = labels == 1.0
     negative = (labels == 0.0) | (labels == -1.0)
     bad = np.flatnonzero(~(positive | negative))
+    if not len(bad) and np.any(labels == 0.0):
+        bad = np.flatnonzero(labels == -1.0)  # -1, 0 and 1 together are three grades
     if len(bad):
         row = int(bad[0])
         raise DataError(
@@ -118,6 +133,29 @@ def query_sums(values: FloatArray, groups: Groups) -> FloatArray:
     if not groups.n_queries:
         return np.zeros(0)
     return np.add.reduceat(values, groups.offsets[:-1])
+
+
+def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> FloatArray:
+    """Return the largest ``sum of discount * value`` of each query, shape (n_queries,).
+
+    Parameters
+    ----------
+    values : array of shape (n_rows,)
+        What each item is worth.
+    discount : array of shape (longest query,)
+        Non-increasing weights of the ranks.
+    groups : Groups
+        Query boundaries.
+
+    Examples
+    --------
+    >>> best_sums(np.array([1.0, 3.0]), np.array([1.0, 0.5]), Groups.single(2))
+    array([3.5])
+    """
+    queries = groups.spread(np.arange(groups.n_queries))
+    best_first = np.lexsort((-values, queries))
+    place = np.arange(len(values)) - groups.spread(groups.offsets[:-1])
+    return query_sums(values[best_first] * discount[place], groups)
 
 
 def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:

@@ -8,27 +8,41 @@ for. Listing names imports nothing.
 import difflib
 import functools
 import importlib.metadata
+import inspect
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, final
 
 from gbmrank.errors import (
-    GbmrankWarning,
     PluginContractError,
     PluginError,
     RegistrationError,
     UnknownNameError,
 )
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
+from gbmrank.losses.bregman import BUILTIN_GENERATORS, AbstractGenerator
+from gbmrank.losses.outer import BUILTIN_OUTERS, AbstractOuter
+from gbmrank.losses.regularisers import BUILTIN_REGULARISERS, AbstractRegulariser
 from gbmrank.metrics import BUILTIN_METRICS, AbstractMetric
-from gbmrank.objectives import BUILTIN_OBJECTIVES, AbstractObjective
+from gbmrank.objectives import BUILTIN_OBJECTIVES, PRESETS, AbstractObjective
+from gbmrank.spec import Spec, parse
 from gbmrank.utilities import BUILTIN_UTILITIES, AbstractUtility
 
-__all__ = ["LOSSES", "METRICS", "OBJECTIVES", "UTILITIES", "Entry", "Origin", "Registry"]
+__all__ = [
+    "GENERATORS",
+    "LOSSES",
+    "METRICS",
+    "OBJECTIVES",
+    "OUTERS",
+    "REGULARISERS",
+    "UTILITIES",
+    "Entry",
+    "Origin",
+    "Registry",
+]
 
 T = TypeVar("T")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -44,6 +58,9 @@ class Origin:
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}".strip()
+
+
+_THIS_PROCESS = Origin("this process", "")
 
 
 @final
@@ -71,6 +88,8 @@ class Registry(Generic[T]):
         Built-in classes; each carries its ``name`` and may carry ``aliases``.
     entry_points : callable, optional
         Gives the entry points of this kind; called once, on first need.
+    presets : mapping of str to str, optional
+        Names of compositions, with the text each stands for.
     """
 
     def __init__(
@@ -79,21 +98,22 @@ class Registry(Generic[T]):
         base: Any,
         builtins: Iterable[type[T]],
         entry_points: Callable[[], Iterable[importlib.metadata.EntryPoint]] = tuple,
+        presets: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.kind, self.base = kind, base
         self._read_entry_points = entry_points
         self._own: dict[str, Entry[T]] = {}
         self._aliases: dict[str, str] = {}
         self._plugins: dict[str, tuple[Entry[T], ...]] | None = None
-        self._warned: set[str] = set()
+        self._presets = presets
         for cls in builtins:
-            self._add(cls, Origin("gbmrank", _own_version()))
+            self._add(cls, _own_origin())
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*self._own, *self._found()}))
+        return iter(sorted({*self._own, *self._presets, *self._found()}))
 
     def __contains__(self, name: str) -> bool:
-        return self._canonical(name) in {*self._own, *self._found()}
+        return self._canonical(name) in set(self)
 
     @property
     def entries(self) -> Mapping[str, tuple[Entry[T], ...]]:
@@ -101,6 +121,11 @@ class Registry(Generic[T]):
         merged: dict[str, tuple[Entry[T], ...]] = {
             name: (entry,) for name, entry in self._own.items()
         }
+        for name, text in self._presets.items():
+            template = parse(text).name
+            merged[name] = (
+                Entry(name, self.kind, _own_origin(), functools.partial(self.get, template)),
+            )
         for name, found in self._found().items():
             merged[name] = merged.get(name, ()) + found
         return MappingProxyType(dict(sorted(merged.items())))
@@ -128,8 +153,9 @@ class Registry(Generic[T]):
             return self._own[key].load()
         candidates = [
             entry
-            for entry in self.entries.get(key, ())
-            if not distribution or entry.origin.distribution == distribution
+            for choice in dict.fromkeys((key, _lowered(bare)))
+            for entry in self.entries.get(choice, ())
+            if not distribution or _project(entry.origin.distribution) == _project(distribution)
         ]
         if len(candidates) > 1:
             choices = " or ".join(f"'{entry.origin.distribution}:{key}'" for entry in candidates)
@@ -141,26 +167,33 @@ class Registry(Generic[T]):
             raise UnknownNameError(self._unknown(name))
         return self._load(candidates[0])
 
+    def preset(self, name: str) -> Spec | None:
+        """Return the composition that a preset's name stands for, or None."""
+        text = self._presets.get(self._canonical(name))
+        return None if text is None else parse(text)
+
     def register(self, cls: type[T]) -> type[T]:
         """Register a class for this process; usable as a decorator.
 
-        Registering the same class again is harmless; another class under a name that is
-        taken raises.
+        Registering the same class again is harmless, and so is a class that was defined
+        again, as when a notebook cell is run twice; another class under a name that is taken
+        raises.
         """
         self._check(cls, "this process")
-        self._add(cls, Origin("this process", ""))
+        self._add(cls, _THIS_PROCESS)
         return cls
 
     def refresh(self) -> None:
         """Forget which plugins were found; they are looked up again on first need."""
         self._plugins = None
-        self._warned.clear()
 
     def _add(self, cls: type[T], origin: Origin) -> None:
         names = (_class_name(cls), *getattr(cls, "aliases", ()))
+        if names[0] in self._presets:
+            raise RegistrationError(f"the {self.kind} name {names[0]!r} is a preset of gbmrank")
         for name in names:
             taken = self._own.get(self._aliases.get(name, name))
-            if taken is not None and taken.load() is not cls:
+            if taken is not None and not _same_class(taken, cls):
                 raise RegistrationError(
                     f"the {self.kind} name {name!r} is taken by {taken.origin}; choose another"
                 )
@@ -168,7 +201,7 @@ class Registry(Generic[T]):
         self._aliases.update(dict.fromkeys(names[1:], names[0]))
 
     def _canonical(self, name: str) -> str:
-        lowered = name.lower().replace("-", "_")
+        lowered = _lowered(name)
         return self._aliases.get(lowered, lowered)
 
     def _found(self) -> Mapping[str, tuple[Entry[T], ...]]:
@@ -176,7 +209,8 @@ class Registry(Generic[T]):
             grouped: dict[str, tuple[Entry[T], ...]] = {}
             for point in self._read_entry_points():
                 entry = self._plugin_entry(point)
-                grouped[entry.name] = (*grouped.get(entry.name, ()), entry)
+                name = _lowered(entry.name)
+                grouped[name] = (*grouped.get(name, ()), entry)
             self._plugins = grouped
         return self._plugins
 
@@ -199,14 +233,9 @@ class Registry(Generic[T]):
     def _load(self, entry: Entry[T]) -> type[T]:
         try:
             return entry.load()
+        except PluginError:
+            raise
         except (Exception, SystemExit) as error:
-            if entry.name not in self._warned:
-                self._warned.add(entry.name)
-                warnings.warn(
-                    f"plugin {entry.origin} is broken: {error!r}", GbmrankWarning, stacklevel=4
-                )
-            if isinstance(error, PluginError):
-                raise
             raise PluginError(
                 f"the {self.kind} {entry.name!r} of {entry.origin} cannot be loaded: {error!r}; "
                 f"repair or uninstall {entry.origin.distribution}"
@@ -223,6 +252,12 @@ class Registry(Generic[T]):
                 f"{cls.__name__}.name must be lower-case letters, digits and '_', starting with a "
                 f"letter; got {_class_name(cls)!r}"
             )
+        if inspect.isabstract(cls):
+            missing = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+            raise PluginContractError(
+                f"the {self.kind} {_class_name(cls)!r} of {origin} is not complete; "
+                f"define {missing}"
+            )
 
     def _unknown(self, name: str) -> str:
         known = [*self, *self._aliases]
@@ -237,12 +272,27 @@ def _class_name(cls: type) -> str:
     return str(getattr(cls, "name", ""))
 
 
+def _lowered(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _project(distribution: str) -> str:
+    """Names of distributions are equal up to case and separators (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def _same_class(taken: Entry[Any], cls: type) -> bool:
+    known = taken.load()
+    again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+    return known is cls or (again and taken.origin == _THIS_PROCESS)
+
+
 @functools.cache
-def _own_version() -> str:
+def _own_origin() -> Origin:
     try:
-        return importlib.metadata.version("gbmrank")
+        return Origin("gbmrank", importlib.metadata.version("gbmrank"))
     except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+        return Origin("gbmrank", "unknown")
 
 
 def _installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
@@ -255,8 +305,12 @@ def _installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoin
         points = importlib.metadata.entry_points(group=group)
         if not allowed:
             return points
-        names = {name.strip() for name in allowed.split(",")}
-        return [point for point in points if point.dist is not None and point.dist.name in names]
+        names = {_project(name.strip()) for name in allowed.split(",")}
+        return [
+            point
+            for point in points
+            if point.dist is not None and _project(point.dist.name) in names
+        ]
 
     return read
 
@@ -268,8 +322,15 @@ UTILITIES: Registry[AbstractUtility] = Registry(
     "utility", AbstractUtility, BUILTIN_UTILITIES, _installed("gbmrank.utilities")
 )
 OBJECTIVES: Registry[AbstractObjective] = Registry(
-    "objective", AbstractObjective, BUILTIN_OBJECTIVES, _installed("gbmrank.objectives")
+    "objective", AbstractObjective, BUILTIN_OBJECTIVES, _installed("gbmrank.objectives"), PRESETS
 )
 METRICS: Registry[AbstractMetric] = Registry(
     "metric", AbstractMetric, BUILTIN_METRICS, _installed("gbmrank.metrics")
+)
+GENERATORS: Registry[AbstractGenerator] = Registry(
+    "generator", AbstractGenerator, BUILTIN_GENERATORS
+)
+OUTERS: Registry[AbstractOuter] = Registry("outer function", AbstractOuter, BUILTIN_OUTERS)
+REGULARISERS: Registry[AbstractRegulariser] = Registry(
+    "regulariser", AbstractRegulariser, BUILTIN_REGULARISERS
 )

@@ -28,7 +28,7 @@ Value: TypeAlias = "bool | int | float | str | Spec | tuple[Value, ...] | None"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]*")
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)(?![A-Za-z0-9_.]))
+        (?P<number>[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)(?![A-Za-z0-9_.:-]))
       | (?P<name>[A-Za-z][A-Za-z0-9_.:-]*)
       | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
       | (?P<mark>[()\[\],=@])
@@ -38,6 +38,7 @@ _TOKEN = re.compile(
 _KEYWORDS: Mapping[str, bool | None] = {"true": True, "false": False, "none": None}
 _MAX_LENGTH = 10_000
 _MAX_DEPTH = 20
+_MAX_DIGITS = 100
 
 
 @final
@@ -90,7 +91,9 @@ def format_value(value: Value) -> str:
         return value if plain else _quote(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(format_value(item) for item in value) + "]"
-    return repr(value) if isinstance(value, int | float) else str(value)
+    if isinstance(value, float):
+        return repr(float(value))  # numpy's floats print their type
+    return str(value)
 
 
 def parse(text: str) -> Spec:
@@ -213,9 +216,22 @@ class _Reader:
             args.append(value)
 
     def cutoff(self) -> int:
-        if self.kind != "number" or not self.token.isdigit() or int(self.token) < 1:
+        value = self.number() if self.kind == "number" and self.token.isdigit() else 0
+        if value < 1:
             raise self.error("a cut-off after '@' is a whole number of at least 1")
-        return int(self.take("number", "a cut-off"))
+        self.advance()
+        return int(value)
+
+    def number(self) -> int | float:
+        if len(self.token) > _MAX_DIGITS:
+            raise self.error(f"a number has at most {_MAX_DIGITS} characters")
+        try:
+            return int(self.token)
+        except ValueError:
+            value = float(self.token)
+        if math.isnan(value) or (math.isinf(value) and "inf" not in self.token):
+            raise self.error("this is not a number a parameter can have")
+        return value
 
     def value(self) -> Value:
         self.depth += 1
@@ -229,7 +245,9 @@ class _Reader:
         if self.accept("["):
             return self._items()
         if self.kind == "number":
-            return _number(self.take("number", "a number"))
+            number = self.number()
+            self.advance()
+            return number
         if self.kind == "string":
             return _unquote(self.take("string", "a string"))
         if self.kind == "name" and self.token.lower() in _KEYWORDS:
@@ -246,16 +264,6 @@ class _Reader:
                 self.expect(",")
             items.append(self.value())
         return tuple(items)
-
-
-def _number(token: str) -> int | float:
-    try:
-        return int(token)
-    except ValueError:
-        value = float(token)
-    if math.isnan(value):
-        raise SpecError("nan is not a value a parameter can have")
-    return value
 
 
 def _unquote(token: str) -> str:

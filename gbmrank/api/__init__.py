@@ -2,7 +2,7 @@
 
 from gbmrank.api.folds import query_folds
 from gbmrank.api.metrics import Metric, MetricList, metric
-from gbmrank.api.objectives import Objective, objective
+from gbmrank.api.objectives import Objective, mix, objective
 from gbmrank.api.settings import BoosterParams, booster_params
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Objective",
     "booster_params",
     "metric",
+    "mix",
     "objective",
     "query_folds",
 ]

@@ -74,9 +74,13 @@ def _read_groups(data: Any, group: ArrayLike | None, qid: ArrayLike | None) -> G
         raise GroupError(
             f"expected a lightgbm.Dataset or xgboost.DMatrix, got {type(data).__name__}"
         )
-    if backend.name == "lightgbm":
-        data.construct()
-    sizes = backend.columns(data).sizes
+    if group is not None or qid is not None:
+        raise GroupError("give a data set, group= or qid=, not two of them")
+    sizes = getattr(data, "group", None)  # a Dataset that is not constructed stays so: lightgbm.cv
+    if sizes is None:  #                    could not set its binning parameters any more
+        if backend.name == "lightgbm":
+            data.construct()
+        sizes = backend.columns(data).sizes
     if sizes is None:
         raise GroupError("this data set has no queries: give group= when it is made")
     return Groups.from_sizes(sizes, int(np.sum(sizes)))

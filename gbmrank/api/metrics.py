@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, final
 
-from gbmrank.api.doors import array_columns, backend_named, backend_of
+from gbmrank.api.doors import array_columns, backend_named, backend_of, check_no_scores
 from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import Columns, bound_to, read_scores
 from gbmrank.composition import build
-from gbmrank.data import RankingData
+from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError, MetricError, SpecError
-from gbmrank.metrics import AbstractMetric
+from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 from gbmrank.registry import METRICS
 from gbmrank.spec import Spec, parse_list
 from gbmrank.types import ArrayLike, FloatArray
@@ -30,6 +30,10 @@ class Metric(AbstractValue[AbstractMetric]):
 
     __slots__ = ()
     kind: ClassVar[str] = "metric"
+
+    @property
+    def __name__(self) -> str:
+        return self.name_in("xgboost")  # XGBRanker shows it, and guesses the direction from it
 
     @property
     def measure(self) -> AbstractMetric:
@@ -83,7 +87,7 @@ class Metric(AbstractValue[AbstractMetric]):
             In order of first appearance of the queries.
         """
         data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
-        return self.measure.bind(data).per_query(data.read_scores(scores))
+        return self.measure.bind(data).per_query(_ranked(data, scores))
 
     def score(
         self,
@@ -103,7 +107,7 @@ class Metric(AbstractValue[AbstractMetric]):
         0.8155
         """
         data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
-        return self.measure.bind(data).score(data.read_scores(scores))
+        return self.measure.bind(data).score(_ranked(data, scores))
 
     def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
         """Answer a booster, each in its own form; two plain arrays give a float."""
@@ -135,16 +139,18 @@ class MetricList:
     def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
         """Return the mean over queries of each metric, by its text."""
         data = RankingData.from_arrays(labels, **columns)
-        ordered = data.read_scores(scores)
-        return {str(item): item.measure.bind(data).score(ordered) for item in self.metrics}
+        bound = [item.measure.bind(data) for item in self.metrics]
+        ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
+        return {str(m): one.score(ranked) for m, one in zip(self.metrics, bound, strict=True)}
 
     def per_query(
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> dict[str, FloatArray]:
         """Return the values of all queries for each metric, by its text."""
         data = RankingData.from_arrays(labels, **columns)
-        ordered = data.read_scores(scores)
-        return {str(item): item.measure.bind(data).per_query(ordered) for item in self.metrics}
+        bound = [item.measure.bind(data) for item in self.metrics]
+        ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
+        return {str(m): one.per_query(ranked) for m, one in zip(self.metrics, bound, strict=True)}
 
     def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
         """Answer a booster with one entry per metric."""
@@ -198,7 +204,7 @@ def metric(spec: Any, **params: Any) -> Any:
 
 def _read(spec: str | Spec | AbstractMetric | Metric) -> tuple[Spec | AbstractMetric, ...]:
     if isinstance(spec, Metric):
-        return (spec.spec,)
+        return (spec.measure,)
     if not isinstance(spec, str):
         return (spec,)
     try:
@@ -216,27 +222,35 @@ def _answers(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> li
     a, b, weight, group = call
     backend = backend_of(b)
     if backend is not None:
-        values = [_value(item, backend.columns(b), a) for item in metrics]
+        values = _values(metrics, backend.columns(b), a)
         names = [item.name_in(backend.name) for item in metrics]
         if backend.name == "xgboost":
             return list(zip(names, values, strict=True))
         directions = [item.higher_is_better for item in metrics]
         return list(zip(names, values, directions, strict=True))
     if weight is _ABSENT:
-        return [item.score(a, b, group=group) for item in metrics]
-    columns = array_columns(a, weight, group)
+        return [_defined(item, item.score(a, b, group=group)) for item in metrics]
+    values = _values(metrics, array_columns(a, weight, group), b)
     return [
-        (item.name_in("lightgbm"), _value(item, columns, b), item.higher_is_better)
-        for item in metrics
+        (item.name_in("lightgbm"), value, item.higher_is_better)
+        for item, value in zip(metrics, values, strict=True)
     ]
 
 
-def _value(item: Metric, columns: Columns, preds: Any) -> float:
-    def bind(data: RankingData) -> Any:
-        return item.measure.bind(data), data.groups
+def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[float]:
+    """Evaluate metrics on a booster's data set, sorting the scores once."""
 
-    (bound, groups), _ = bound_to(columns, item, bind)
-    value: float = bound.score(read_scores(preds, groups))
+    def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
+        return [item.measure.bind(data) for item in metrics], data.groups
+
+    if not len(columns.labels):
+        check_no_scores(preds)
+    (bound, groups), _ = bound_to(columns, metrics, bind)
+    ranked = Ranked(read_scores(preds, groups), groups).prepare(*(one.depth for one in bound))
+    return [_defined(m, one.score(ranked)) for m, one in zip(metrics, bound, strict=True)]
+
+
+def _defined(item: Metric, value: float) -> float:
     if math.isnan(value):
         raise DataError(
             f"{item} is undefined for every query of this data set (no query has what it needs, "
@@ -244,3 +258,7 @@ def _value(item: Metric, columns: Columns, preds: Any) -> float:
             "empty='zero' or empty='one'"
         )
     return value
+
+
+def _ranked(data: RankingData, scores: ArrayLike) -> Ranked:
+    return Ranked(data.read_scores(scores), data.groups)

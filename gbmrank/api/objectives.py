@@ -9,13 +9,13 @@ from gbmrank.api.doors import array_columns, backend_of, check_no_scores
 from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import bound_to, read_scores, training_gradients
 from gbmrank.composition import build
-from gbmrank.data import RankingData
+from gbmrank.data import RankingData, as_floats
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry import OBJECTIVES
 from gbmrank.spec import Spec
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Objective", "objective"]
+__all__ = ["Objective", "mix", "objective"]
 
 
 @final
@@ -98,6 +98,21 @@ class Objective(AbstractValue[AbstractObjective]):
         """Compute what depends on labels alone, for repeated use with new scores."""
         return self.template.bind(data)
 
+    def inverse_link(self, scores: ArrayLike) -> FloatArray:
+        """Return the probabilities that scores stand for, where the loss has a link.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Raw scores.
+
+        Raises
+        ------
+        ParameterError
+            When the objective's scores are not probabilities.
+        """
+        return self.template.inverse_link(as_floats(scores, "scores"))
+
     def __call__(
         self, a: Any, b: Any, weight: Any = None, group: Any = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -137,5 +152,32 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
     gbmrank.objective('pairwise(loss=logistic, target=ndcg@10)')
     """
     if isinstance(spec, Objective):
-        return spec if not params else objective(spec.spec, **params)
-    return Objective(build(OBJECTIVES, spec, **params))
+        spec = spec.template
+    return Objective(build(OBJECTIVES, spec, **{key: _bare(params[key]) for key in params}))
+
+
+def mix(*parts: Any, weights: Any = None) -> Objective:
+    """Add objectives, each with a factor.
+
+    Parameters
+    ----------
+    *parts : Objective or str
+        What is added.
+    weights : sequence of float, optional
+        One factor above 0 for each; all one when not given.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> gbmrank.mix("ranknet", "softmax", weights=[0.7, 0.3])
+    gbmrank.objective('mix(comparison(loss=logistic), bregman(loss=softmax_ce, target=ndcg),
+    weights=[0.7, 0.3])')
+    """
+    return objective("mix", parts=parts, weights=weights)
+
+
+def _bare(value: Any) -> Any:
+    """Take the composition out of objectives, also inside lists."""
+    if isinstance(value, Objective):
+        return value.template
+    return [_bare(item) for item in value] if isinstance(value, list | tuple) else value

@@ -170,7 +170,7 @@ def training_gradients(
     Raises
     ------
     NumericError
-        When one is not finite; it names the objective, the round and the query.
+        When one is not finite; it names the objective, the call and the query.
     """
     grad, hess = bound.gradients(scores, np.float32, single=True)
     row, _ = compiler.load("callback").finish(
@@ -179,7 +179,7 @@ def training_gradients(
     if row >= 0:
         raise NumericError(
             f"{objective}: gradient {grad[row]} and Hessian {hess[row]} in row {row}, query "
-            f"{bound.groups.query_of(row)!r}, round {call}; the scores go from {scores.min():g} to "
+            f"{bound.groups.query_of(row)!r}, call {call}; the scores go from {scores.min():g} to "
             f"{scores.max():g}: lower the learning rate or choose a loss with bounded slope"
         )
     return grad, hess

@@ -29,7 +29,8 @@ class _LightGBM:
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name that no built-in metric has: two lists would be interleaved."""
-        return f"gbmrank_{text}"
+        plain = "".join(text.split())  # LightGBM takes what follows a blank for the name
+        return f"gbmrank_{plain}"
 
     def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
         """Return the parameters a custom objective needs."""

@@ -37,7 +37,7 @@ class _XGBoost:
         Early stopping maximises only names that start with ``auc``, ``pre``, ``map`` or
         ``ndcg``; names may hold no colon and no blank.
         """
-        plain = text.replace(" ", "").replace(":", "_")
+        plain = "".join(text.split()).replace(":", "_")
         return f"pre_gbmrank_{plain}" if higher_is_better else f"gbmrank_{plain}"
 
     def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:

@@ -1,25 +1,28 @@
 r"""Order-preserving sums :math:`\sum_i v_i \sum_{j \ne i} \varphi(s_i - s_j)` per query.
 
-A template with two slots: ``phi(z, *params) -> (value, first, second)``, and
-``fast_pairs``, a faster way for a query that some losses have and that may decline.
+A template with four slots: ``phi(z, *params) -> (value, first, second)``, and three other
+ways to sum a query, each of which may decline: ``closed_pairs`` (a closed form),
+``linear_pairs`` (the linear-time engine) and ``dense_pairs`` (every pair, faster than by
+calling ``phi``).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gbmrank.kernels.jit import entry, inner
-from gbmrank.kernels.layout import GradHess, ItemQueries, Span
+from gbmrank.kernels.layout import Engines, GradHess, ItemQueries, Span
+from gbmrank.kernels.linear_grid import Side
 from gbmrank.types import FloatArray
 
 if TYPE_CHECKING:
-    from gbmrank.kernels.slots import fast_pairs, phi
+    from gbmrank.kernels.slots import closed_pairs, dense_pairs, linear_pairs, phi
 
 __all__ = ["gradients", "values"]
 
 
 @inner
-def _pairs(
+def _every_pair(
     s: FloatArray,
     v: FloatArray,
     useful: int,
@@ -46,16 +49,49 @@ def _pairs(
         h[i] += h_i
 
 
+@inner
+def _value_of_pairs(s: FloatArray, v: FloatArray, useful: int, params: tuple[float, ...]) -> float:
+    total = 0.0
+    for i in range(useful):
+        s_i, item = s[i], 0.0
+        for j in range(i):
+            item += phi(s_i - s[j], *params)[0]
+        rest = s[i + 1 :]
+        for j in range(len(rest)):
+            item += phi(s_i - rest[j], *params)[0]
+        total += v[i] * item
+    return total
+
+
+@inner
+def _shortcut(
+    s: FloatArray,
+    v: FloatArray,
+    params: tuple[float, ...],
+    engines: Engines,
+    out: tuple[FloatArray, FloatArray],
+) -> float:
+    """Sum a query without visiting pairs; NaN when no such way applies."""
+    value = np.nan
+    if len(s) >= engines.closed_from:
+        value = closed_pairs(s, v, params, engines.bend, out)
+    if np.isnan(value) and len(s) >= engines.linear_from:
+        width = np.max(s) - np.min(s)
+        if len(s) >= engines.linear_range * width:
+            value = linear_pairs(Side(s, v, out[0], out[1]), engines.plan, params)
+    return value
+
+
 @entry
 def gradients(
     queries: ItemQueries,
     span: Span,
     scores: FloatArray,
     params: tuple[float, ...],
-    single: bool,
+    engines: Engines,
     out: GradHess,
 ) -> None:
-    """Write scaled gradient and exact Hessian diagonal of every query of a span."""
+    """Write scaled gradient and Hessian diagonal of every query of a span."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
@@ -66,8 +102,14 @@ def gradients(
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
         for i in range(len(s)):
             s[i] = scores[rows[i]]
-        if not fast_pairs(s, v, queries.useful[q], params, single, (g, h)):
-            _pairs(s, v, queries.useful[q], params, (g, h))
+        useful = queries.useful[q]
+        if useful == 0 or queries.scale[q] == 0.0:
+            g[:] = 0.0
+            h[:] = 0.0
+        elif np.isnan(_shortcut(s, v, params, engines, (g, h))) and not dense_pairs(
+            s, v, useful, params, engines.single, (g, h)
+        ):
+            _every_pair(s, v, useful, params, (g, h))
         scale = queries.scale[q]
         for i in range(len(s)):
             out.grad[rows[i]] = scale * g[i]
@@ -76,20 +118,26 @@ def gradients(
 
 @entry
 def values(
-    queries: ItemQueries, span: Span, scores: FloatArray, params: tuple[float, ...], out: Any
+    queries: ItemQueries,
+    span: Span,
+    scores: FloatArray,
+    params: tuple[float, ...],
+    engines: Engines,
+    out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span, shape (n_queries,)."""
     s_buffer = np.empty(span.longest)
+    g_buffer = np.empty(span.longest)
+    h_buffer = np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         v = queries.utilities[begin:end]
-        s = s_buffer[: end - begin]
+        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
         for i in range(len(s)):
             s[i] = scores[queries.order[begin + i]]
-        total = 0.0
-        for i in range(queries.useful[q]):
-            s_i, item = s[i], 0.0
-            for j in range(len(s)):
-                item += phi(s_i - s[j], *params)[0]
-            total += v[i] * (item - phi(0.0, *params)[0])
-        out[q] = queries.scale[q] * total
+        value = 0.0
+        if queries.useful[q] > 0 and queries.scale[q] != 0.0:
+            value = _shortcut(s, v, params, engines, (g, h))
+            if np.isnan(value):
+                value = _value_of_pairs(s, v, queries.useful[q], params)
+        out[q] = queries.scale[q] * value

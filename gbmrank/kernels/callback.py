@@ -10,30 +10,31 @@ from gbmrank.types import IntArray
 
 __all__ = ["fingerprint", "finish", "first_not_finite"]
 
+_INFINITE = 1e300  # a score that was infinite may arrive as this (LightGBM's init_score)
+
 
 @entry
 def fingerprint(words: npt.NDArray[np.uint32]) -> int:
     """Return a 64-bit hash of a column of 32-bit words that depends on their order."""
     total = np.uint64(len(words))
     for i in range(len(words)):
-        mixed = (np.uint64(words[i]) ^ (np.uint64(i) << np.uint64(32))) * np.uint64(
-            0x9E3779B97F4A7C15
-        )
-        mixed ^= mixed >> np.uint64(29)
-        total += mixed * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = np.uint64(words[i]) ^ (np.uint64(i) << np.uint64(32))
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        total += mixed ^ (mixed >> np.uint64(31))  # a sum sees through anything linear
     return total  # type: ignore[return-value]
 
 
 @entry
 def first_not_finite(values: npt.NDArray[Any]) -> int:
-    """Return the first index whose value is NaN or infinite, or -1."""
+    """Return the first index whose value is NaN or infinite (1e300 or more), or -1."""
     total = 0.0
     for i in range(len(values)):
-        total += abs(values[i] * 0.0)  # NaN for what is not finite: one cheap pass
-    if total == 0.0:
+        total += abs(values[i])  # one cheap pass; NaN and infinity do not get lost
+    if total < _INFINITE:
         return -1
     for i in range(len(values)):
-        if not np.isfinite(values[i]):
+        if not abs(values[i]) < _INFINITE:
             return i
     return -1
 
@@ -64,7 +65,7 @@ def finish(
         for i in range(len(g)):
             total_g += abs(g[i])
             total_h += h[i]
-        if not np.isfinite(total_g + total_h):
+        if not (total_g < np.inf and abs(total_h) < np.inf):  # isfinite is x - x: reordered away
             return begin + max(first_not_finite(g), first_not_finite(h)), raised
         floor = max(relative * max(total_g, total_h) / len(g), absolute)
         for i in range(len(h)):

@@ -12,10 +12,12 @@ The files live in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's 
 folder, else in a temporary folder.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -25,6 +27,10 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
+from gbmrank import numerics
+
 __all__ = ["cache_folder", "load"]
 
 Scalar = Callable[..., Any]
@@ -32,6 +38,7 @@ Scalar = Callable[..., Any]
 _STALE_AFTER_DAYS = 30
 _lock = threading.Lock()
 _loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
+_registered: set[Scalar] = set()
 
 
 def load(template: str, **slots: Scalar) -> ModuleType:
@@ -85,7 +92,8 @@ def _candidate_folders() -> Iterator[Path]:
     elif sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
         yield Path(os.environ["LOCALAPPDATA"])
     else:
-        yield Path.home() / ".cache"
+        with contextlib.suppress(RuntimeError):  # a user without a home
+            yield Path.home() / ".cache"
 
 
 def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
@@ -106,11 +114,42 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
         raise ImportError(f"cannot import the compiled kernels from {path}")
     module = importlib.util.module_from_spec(spec)
     for slot, function in slots.items():
-        compiled = inner(function) if isinstance(function, FunctionType) else function
-        setattr(module, slot, compiled)
+        _register_callees(function)
+        setattr(module, slot, inner(function) if isinstance(function, FunctionType) else function)
     sys.modules[module.__name__] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _register_callees(function: Any) -> None:
+    """Let compiled code call the plain Python functions that a slot's function uses."""
+    from numba.extending import register_jitable
+
+    from gbmrank.kernels.jit import INLINED
+
+    for callee in _used_by(function):
+        plain = isinstance(callee, FunctionType) and callee.__module__ != numerics.__name__
+        if plain and callee not in _registered:
+            _registered.add(callee)
+            register_jitable(**INLINED)(callee)
+            _register_callees(callee)
+
+
+def _used_by(function: Any) -> Iterator[Any]:
+    """Yield the values of the globals and closure cells that a Python function refers to."""
+    if isinstance(function, FunctionType):
+        for cell in function.__closure__ or ():
+            yield cell.cell_contents
+        for name in _names_in(function.__code__):
+            yield function.__globals__.get(name)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the global and attribute names of a function and of the functions inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
 
 
 def _write_once(path: Path, source: str) -> None:
@@ -131,8 +170,9 @@ def _remove_stale(current: Path) -> None:
 
     oldest = time.time() - _STALE_AFTER_DAYS * 86_400
     for folder in current.parent.glob("kernels-*"):
-        if folder != current and folder.stat().st_mtime < oldest:
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another process may be as tidy
+            if folder != current and folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache
@@ -150,23 +190,35 @@ def _sources_digest() -> str:
 def _code_parts(value: Any, seen: set[int]) -> Iterator[bytes]:
     """Yield what the machine code of a function depends on: code, constants, callees."""
     function = getattr(value, "py_func", value)
+    if isinstance(value, np.ndarray):
+        yield repr((value.dtype.str, value.shape)).encode() + value.tobytes()
+        return
     if not isinstance(function, FunctionType):
-        yield repr(value).encode()
+        yield re.sub(r" at 0x[0-9a-f]+", "", repr(value)).encode()
         return
     if id(function) in seen:
         return
     seen.add(id(function))
     yield from _code_object_parts(function.__code__)
     yield repr(function.__defaults__).encode()
-    for cell in function.__closure__ or ():
-        yield from _code_parts(cell.cell_contents, seen)
-    for name in function.__code__.co_names:
-        used = function.__globals__.get(name)
-        if isinstance(used, ModuleType) or used is None:
-            yield name.encode()
+    names = list(_names_in(function.__code__))
+    yield repr((function.__kwdefaults__, names)).encode()
+    for used in _used_by(function):
+        if isinstance(used, ModuleType):
+            for constant in _constants_of(used, names):
+                yield from _code_parts(constant, seen)
         else:
-            yield name.encode()
             yield from _code_parts(used, seen)
+
+
+def _constants_of(module: ModuleType, names: list[str]) -> Iterator[Any]:
+    """Yield what the compiler would freeze of ``module.name``: numbers, tables, its own."""
+    for name in names:
+        value = vars(module).get(name)
+        if isinstance(value, int | float | complex | tuple | np.ndarray) or hasattr(
+            value, "py_func"
+        ):
+            yield value
 
 
 def _code_object_parts(code: CodeType) -> Iterator[bytes]:

@@ -10,13 +10,17 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["entry", "exact_inner", "inner", "separate"]
+__all__ = ["INLINED", "entry", "exact_inner", "inner", "separate"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Division by zero must follow IEEE rules: a check would keep loops from being vectorised.
-_LOOSE = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
-_STRICT = {"error_model": "numpy", "fastmath": {"contract"}}
+_LOOSE: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+}
+INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_LOOSE}
+_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 def entry(function: F) -> F:
@@ -27,7 +31,7 @@ def entry(function: F) -> F:
 
 def inner(function: F) -> F:
     """Compile a function that only kernels call."""
-    compiled: F = numba.njit(nogil=True, forceinline=True, **_LOOSE)(function)
+    compiled: F = numba.njit(**INLINED)(function)
     return compiled
 
 

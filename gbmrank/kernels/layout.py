@@ -4,9 +4,20 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
+from gbmrank.kernels.linear_plan import LinearPlan
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["GradHess", "ItemQueries", "Span"]
+__all__ = [
+    "Engines",
+    "GradHess",
+    "ItemQueries",
+    "ItemTerms",
+    "Level",
+    "LevelQueries",
+    "PushParams",
+    "PushQueries",
+    "Span",
+]
 
 
 class ItemQueries(NamedTuple):
@@ -22,6 +33,76 @@ class ItemQueries(NamedTuple):
     utilities: FloatArray
     useful: IntArray
     scale: FloatArray
+
+
+class LevelQueries(NamedTuple):
+    """Queries whose items have levels, best level first.
+
+    ``order`` holds the rows of each query, best first; ``levels`` and ``weights`` follow
+    that order, ``weights`` being the factor of the pairs in which an item is the better
+    one; ``scale`` multiplies the query.
+    """
+
+    offsets: IntArray
+    order: npt.NDArray[Any]
+    levels: FloatArray
+    weights: FloatArray
+    scale: FloatArray
+
+
+class PushQueries(NamedTuple):
+    """Queries of relevant and other items; the first ``positives[q]`` in order are relevant."""
+
+    offsets: IntArray
+    order: npt.NDArray[Any]
+    positives: IntArray
+    scale: FloatArray
+
+
+class PushParams(NamedTuple):
+    """Parameters of the pair penalty and of the price around its mean."""
+
+    inner: tuple[float, ...]
+    outer: tuple[float, ...]
+
+
+class ItemTerms(NamedTuple):
+    """Items that are summed one by one.
+
+    ``utilities`` in the order of rows; ``eta`` and ``scale`` per query; ``weight`` per row,
+    or empty when all are one.
+    """
+
+    offsets: IntArray
+    utilities: FloatArray
+    eta: FloatArray
+    scale: FloatArray
+    weight: FloatArray
+
+
+class Level(NamedTuple):
+    """Per item: first position of its own level and of the next; number of levels."""
+
+    begin: IntArray
+    end: IntArray
+    levels: int
+
+
+class Engines(NamedTuple):
+    """Which way a query is summed.
+
+    A query of at least ``closed_from`` items tries the closed form; one of at least
+    ``linear_from`` items, and of ``linear_range`` times its range of scores, tries the
+    linear-time engine by its ``plan``; else every pair is visited. ``bend`` replaces the
+    second derivative in closed forms unless it is NaN; ``single`` allows float32 lanes.
+    """
+
+    single: bool
+    closed_from: int
+    linear_from: int
+    linear_range: float
+    bend: float
+    plan: LinearPlan
 
 
 class Span(NamedTuple):

@@ -1,4 +1,4 @@
-r"""Logistic sums over all pairs of a query without an exponential per pair.
+r"""Logistic sums over the pairs of a query without an exponential per pair.
 
 With :math:`E_i = e^{\sigma (s_i - c)}` for a common c, the pair probability is
 :math:`E_j / (E_i + E_j)`: one division per pair. Choosing c as the middle of the scores
@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.kernels.jit import inner
+from gbmrank.kernels.layout import Level
 from gbmrank.kernels.vector_math import exp
 from gbmrank.types import FloatArray
 
-__all__ = ["fast_pairs"]
+__all__ = ["dense_levels", "dense_pairs"]
 
 _SINGLE_RANGE = 80.0
 _DOUBLE_RANGE = 700.0
@@ -45,7 +46,54 @@ def _triangle(
 
 
 @inner
-def fast_pairs(
+def _below(
+    e: npt.NDArray[Any], w: npt.NDArray[Any], ends: Any, g: npt.NDArray[Any], h: npt.NDArray[Any]
+) -> None:
+    """Add gradient and curvature of every pair of different level; unit sigma."""
+    one = e.dtype.type(1.0)
+    for i in range(len(e)):
+        e_i, w_i = e[i], w[i]
+        g_i = h_i = e.dtype.type(0.0)
+        lower, g_lower, h_lower = e[ends[i] :], g[ends[i] :], h[ends[i] :]
+        for j in range(len(lower)):
+            r = one / (e_i + lower[j])
+            down = lower[j] * r
+            pull = w_i * down
+            bend = pull * (e_i * r)
+            g_i -= pull
+            h_i += bend
+            g_lower[j] += pull
+            h_lower[j] += bend
+        g[i] += g_i
+        h[i] += h_i
+
+
+@inner
+def _middle_and_range(s: FloatArray) -> tuple[float, float]:
+    lowest, highest = s[0], s[0]
+    for i in range(len(s)):
+        lowest = min(lowest, s[i])
+        highest = max(highest, s[i])
+    return 0.5 * (lowest + highest), highest - lowest
+
+
+@inner
+def _exponentials(s: FloatArray, sigma: float, middle: float, e: npt.NDArray[Any]) -> None:
+    for i in range(len(s)):
+        e[i] = exp(sigma * (s[i] - middle))
+
+
+@inner
+def _widen(
+    g: npt.NDArray[Any], h: npt.NDArray[Any], sigma: float, out: tuple[FloatArray, FloatArray]
+) -> None:
+    for i in range(len(g)):
+        out[0][i] = sigma * g[i]
+        out[1][i] = sigma * sigma * h[i]
+
+
+@inner
+def dense_pairs(
     s: FloatArray,
     v: FloatArray,
     useful: int,
@@ -68,36 +116,47 @@ def fast_pairs(
     out : pair of arrays of shape (n,)
         Gradient and curvature, overwritten.
     """
-    sigma = params[0]
-    lowest, highest = s[0], s[0]
-    for i in range(len(s)):
-        lowest = min(lowest, s[i])
-        highest = max(highest, s[i])
-    spread = sigma * (highest - lowest)
-    if not spread < _DOUBLE_RANGE:
+    n, sigma = len(s), params[0]
+    middle, width = _middle_and_range(s)
+    if not sigma * width < _DOUBLE_RANGE:
         return False
-    middle = 0.5 * (lowest + highest)
-    g, h = out
-    if single and spread < _SINGLE_RANGE:
-        e32 = np.empty(len(s), np.float32)
-        v32 = np.empty(len(s), np.float32)
-        g32 = np.zeros(len(s), np.float32)
-        h32 = np.zeros(len(s), np.float32)
-        for i in range(len(s)):
-            e32[i] = exp(sigma * (s[i] - middle))
-            v32[i] = v[i]
-        _triangle(e32, v32, useful, g32, h32)
-        for i in range(len(s)):
-            g[i] = sigma * g32[i]
-            h[i] = sigma * sigma * h32[i]
+    if single and sigma * width < _SINGLE_RANGE:
+        e32, g32 = np.empty(n, np.float32), np.zeros(n, np.float32)
+        h32 = np.zeros(n, np.float32)
+        _exponentials(s, sigma, middle, e32)
+        _triangle(e32, v.astype(np.float32), useful, g32, h32)
+        _widen(g32, h32, sigma, out)
     else:
-        e = np.empty(len(s), np.float64)
-        for i in range(len(s)):
-            e[i] = exp(sigma * (s[i] - middle))
-            g[i] = 0.0
-            h[i] = 0.0
+        e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
+        _exponentials(s, sigma, middle, e)
         _triangle(e, v, useful, g, h)
-        for i in range(len(s)):
-            g[i] *= sigma
-            h[i] *= sigma * sigma
+        _widen(g, h, sigma, out)
+    return True
+
+
+@inner
+def dense_levels(
+    s: FloatArray,
+    w: FloatArray,
+    level: Level,
+    params: tuple[float],
+    single: bool,
+    out: tuple[FloatArray, FloatArray],
+) -> bool:
+    """Like :func:`dense_pairs`, over pairs of different level weighted by the better item."""
+    n, sigma = len(s), params[0]
+    middle, width = _middle_and_range(s)
+    if not sigma * width < _DOUBLE_RANGE:
+        return False
+    if single and sigma * width < _SINGLE_RANGE:
+        e32, g32 = np.empty(n, np.float32), np.zeros(n, np.float32)
+        h32 = np.zeros(n, np.float32)
+        _exponentials(s, sigma, middle, e32)
+        _below(e32, w.astype(np.float32), level.end, g32, h32)
+        _widen(g32, h32, sigma, out)
+    else:
+        e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
+        _exponentials(s, sigma, middle, e)
+        _below(e, w, level.end, g, h)
+        _widen(g, h, sigma, out)
     return True

@@ -10,11 +10,13 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
+import numpy.typing as npt
 
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.errors import ConfigError, ParameterError
+from gbmrank.types import IntArray
 
 __all__ = ["cut_into_chunks", "get_num_threads", "run_chunks", "set_num_threads"]
 
@@ -48,7 +50,9 @@ def get_num_threads() -> int:
     if _state.threads is not None:
         return _state.threads
     named = os.environ.get("GBMRANK_NUM_THREADS", "")
-    if named.isdigit() and int(named) > 0:
+    if named:
+        if not named.isdecimal() or int(named) < 1:
+            raise ConfigError(f"GBMRANK_NUM_THREADS must be a number of at least 1, got {named!r}")
         return int(named)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -61,15 +65,13 @@ def set_num_threads(threads: int | None) -> None:
     Results do not depend on this number.
     """
     if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1 or None, got {threads}")
+        raise ParameterError(f"threads must be at least 1 or None, got {threads}")
     with _state.lock:
-        if _state.executor is not None:
-            _state.executor.shutdown(wait=True)
-            _state.executor = None
+        _state.executor = None  # its threads end when the last user is done with it
         _state.threads = threads
 
 
-def cut_into_chunks(costs: FloatArray) -> IntArray:
+def cut_into_chunks(costs: npt.NDArray[np.floating[Any]]) -> IntArray:
     """Cut queries 0..n into runs of about equal cost.
 
     Parameters
@@ -113,6 +115,7 @@ def run_chunks(task: Callable[[int, int], None], chunks: IntArray) -> None:
         work()
     finally:
         started = [future for future in futures if not future.cancel()]
+        wait(started)
     for future in started:
         future.result()
 

@@ -1,8 +1,57 @@
 """Scalar penalties with their derivatives; no sums, no queries."""
 
-from gbmrank.losses.base import AbstractLoss
-from gbmrank.losses.margin import Logistic
+from gbmrank.losses.base import AbstractLoss, AbstractMarginLoss
+from gbmrank.losses.composite import (
+    AbstractCompositeLoss,
+    AsymmetricA,
+    AsymmetricB,
+    DifferentiableHinge,
+    PClassification,
+    Squared,
+    SquaredHinge,
+)
+from gbmrank.losses.margin import (
+    BrierSigmoid,
+    CanonicalBoosting,
+    Exponential,
+    Hinge,
+    Logistic,
+    SquaredHingeMargin,
+    SquaredMargin,
+)
 
-__all__ = ["BUILTIN_LOSSES", "AbstractLoss", "Logistic"]
+__all__ = [
+    "BUILTIN_LOSSES",
+    "AbstractCompositeLoss",
+    "AbstractLoss",
+    "AbstractMarginLoss",
+    "AsymmetricA",
+    "AsymmetricB",
+    "BrierSigmoid",
+    "CanonicalBoosting",
+    "DifferentiableHinge",
+    "Exponential",
+    "Hinge",
+    "Logistic",
+    "PClassification",
+    "Squared",
+    "SquaredHinge",
+    "SquaredHingeMargin",
+    "SquaredMargin",
+]
 
-BUILTIN_LOSSES: tuple[type[AbstractLoss], ...] = (Logistic,)
+BUILTIN_LOSSES: tuple[type[AbstractLoss], ...] = (
+    Logistic,
+    Exponential,
+    Squared,
+    SquaredMargin,
+    Hinge,
+    SquaredHinge,
+    SquaredHingeMargin,
+    DifferentiableHinge,
+    CanonicalBoosting,
+    PClassification,
+    AsymmetricA,
+    AsymmetricB,
+    BrierSigmoid,
+)

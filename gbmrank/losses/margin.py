@@ -1,13 +1,32 @@
-"""Margin losses: one function of the margin by which the better document leads."""
+"""Margin losses: one function of the margin by which the right answer leads."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from gbmrank.errors import ParameterError
-from gbmrank.losses.base import AbstractMarginLoss
-from gbmrank.numerics import exp, log1p_unit
+import numpy as np
 
-__all__ = ["Logistic", "logistic"]
+from gbmrank.losses.base import AbstractMarginLoss, positive_number
+from gbmrank.numerics import exp, expit, log1p_unit, logit, sigmoid
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "BrierSigmoid",
+    "CanonicalBoosting",
+    "Exponential",
+    "Hinge",
+    "Logistic",
+    "SquaredHingeMargin",
+    "SquaredMargin",
+    "brier_sigmoid",
+    "canonical_boosting",
+    "exponential",
+    "hinge",
+    "logistic",
+    "squared_hinge_margin",
+    "squared_margin",
+]
 
 
 def logistic(margin: float, sigma: float = 1.0) -> tuple[float, float, float]:
@@ -48,6 +67,102 @@ def logistic(margin: float, sigma: float = 1.0) -> tuple[float, float, float]:
     return value, -sigma * p, sigma * sigma * e / ((1.0 + e) * (1.0 + e))
 
 
+def exponential(margin: float) -> tuple[float, float, float]:
+    """Exponential penalty ``exp(-m)``; the exponent is clipped at 700.
+
+    Examples
+    --------
+    >>> exponential(0.0)
+    (1.0, -1.0, 1.0)
+    """
+    e = exp(-margin)
+    return e, -e, e
+
+
+def squared_margin(margin: float) -> tuple[float, float, float]:
+    """Squared distance of the margin from one, ``(1 - m)^2``.
+
+    Examples
+    --------
+    >>> squared_margin(0.5)
+    (0.25, -1.0, 2.0)
+    """
+    gap = 1.0 - margin
+    return gap * gap, -2.0 * gap, 2.0
+
+
+def hinge(margin: float) -> tuple[float, float, float]:
+    """Hinge ``max(1 - m, 0)``; a pair is active when the margin is below one.
+
+    Examples
+    --------
+    >>> hinge(0.0), hinge(1.0)
+    ((1.0, -1.0, 0.0), (0.0, 0.0, 0.0))
+    """
+    return max(1.0 - margin, 0.0), (-1.0 if margin < 1.0 else 0.0), 0.0
+
+
+def squared_hinge_margin(margin: float) -> tuple[float, float, float]:
+    """Squared hinge ``max(1 - m, 0)^2``.
+
+    Examples
+    --------
+    >>> squared_hinge_margin(0.0), squared_hinge_margin(2.0)
+    ((1.0, -2.0, 2.0), (0.0, 0.0, 0.0))
+    """
+    gap = max(1.0 - margin, 0.0)
+    return gap * gap, -2.0 * gap, (2.0 if margin < 1.0 else 0.0)
+
+
+def canonical_boosting(margin: float) -> tuple[float, float, float]:
+    r"""Canonical boosting loss ``sqrt(1 + m^2/4) - m/2``.
+
+    For large margins it is computed as ``1 / (sqrt(1 + m^2/4) + m/2)``.
+
+    Examples
+    --------
+    >>> canonical_boosting(0.0)
+    (1.0, -0.5, 0.25)
+    """
+    half = 0.5 * margin
+    root = math.sqrt(1.0 + half * half)
+    small = 1.0 / (root + abs(half))
+    value = small if margin > 0.0 else root + abs(half)
+    slope_gap = small / (2.0 * root)
+    slope = -slope_gap if margin > 0.0 else slope_gap - 1.0
+    return value, slope, 1.0 / (4.0 * root * root * root)
+
+
+def brier_sigmoid(margin: float) -> tuple[float, float, float]:
+    """Squared error of the sigmoid, ``sigmoid(-m)^2``; bounded, not convex.
+
+    Examples
+    --------
+    >>> brier_sigmoid(0.0)
+    (0.25, -0.25, 0.125)
+    """
+    s, t = sigmoid(margin), sigmoid(-margin)
+    return t * t, -2.0 * s * t * t, 2.0 * s * t * t * (2.0 * s - t)
+
+
+def _one(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
+    return 1.0
+
+
+def _two(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
+    return 2.0
+
+
+def _exponential_expected(margin: float) -> float:
+    e = exp(-abs(margin))
+    return 2.0 * e / (1.0 + e * e)
+
+
+def _brier_expected(margin: float) -> float:
+    product = sigmoid(margin) * sigmoid(-margin)
+    return 2.0 * product * product
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Logistic(AbstractMarginLoss):
@@ -64,8 +179,206 @@ class Logistic(AbstractMarginLoss):
     name: ClassVar[str] = "logistic"
     formula: ClassVar[str] = "log(1 + exp(-sigma z))"
     reference: ClassVar[str] = "Burges et al., ICML 2005"
+    closed_form: ClassVar[str | None] = "logistic"
     phi = staticmethod(logistic)
 
     def __post_init__(self) -> None:
-        if not self.sigma > 0 or self.sigma == float("inf"):
-            raise ParameterError(f"logistic: sigma must be a number above 0, got {self.sigma}")
+        positive_number(self.name, "sigma", self.sigma)
+
+    @property
+    def majorant(self) -> float | None:
+        """A quarter of sigma squared."""
+        return 0.25 * self.sigma**2
+
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return the sigmoid of sigma times the score."""
+        return expit(self.sigma * scores)
+
+    def link(self, probabilities: FloatArray) -> FloatArray:
+        """Return the log-odds over sigma."""
+        return logit(probabilities) / self.sigma
+
+    def weight_function(self, probabilities: FloatArray) -> FloatArray:
+        """Return 1 / (c (1 - c))."""
+        return 1.0 / (probabilities * (1.0 - probabilities))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Exponential(AbstractMarginLoss):
+    """Exponential loss ``exp(-z)``; see :func:`exponential`."""
+
+    name: ClassVar[str] = "exponential"
+    formula: ClassVar[str] = "exp(-z)"
+    reference: ClassVar[str] = "Freund et al., JMLR 2003"
+    closed_form: ClassVar[str | None] = "exponential"
+    phi = staticmethod(exponential)
+
+    @property
+    def expected_curvature(self) -> Callable[..., float] | None:
+        """One over the hyperbolic cosine."""
+        return _exponential_expected
+
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return the sigmoid of twice the score."""
+        return expit(2.0 * scores)
+
+    def link(self, probabilities: FloatArray) -> FloatArray:
+        """Return half of the log-odds."""
+        return logit(probabilities) / 2.0
+
+    def weight_function(self, probabilities: FloatArray) -> FloatArray:
+        """Return 1 / (2 (c (1 - c))^1.5)."""
+        return 0.5 * (probabilities * (1.0 - probabilities)) ** -1.5
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SquaredMargin(AbstractMarginLoss):
+    """Squared loss of the margin ``(1 - z)^2``; see :func:`squared_margin`."""
+
+    name: ClassVar[str] = "squared_margin"
+    formula: ClassVar[str] = "(1 - z)^2"
+    reference: ClassVar[str] = "Menon and Williamson, COLT 2014, App. E"
+    closed_form: ClassVar[str | None] = "squared_margin"
+    phi = staticmethod(squared_margin)
+
+    @property
+    def majorant(self) -> float | None:
+        """Two."""
+        return 2.0
+
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return (1 + v) / 2, clipped to probabilities."""
+        return np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
+
+    def link(self, probabilities: FloatArray) -> FloatArray:
+        """Return 2 eta - 1."""
+        return 2.0 * probabilities - 1.0
+
+    def weight_function(self, probabilities: FloatArray) -> FloatArray:
+        """Return the constant 8."""
+        return np.full_like(probabilities, 8.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Hinge(AbstractMarginLoss):
+    """Hinge loss ``max(1 - z, 0)``; see :func:`hinge`. No curvature, no link."""
+
+    name: ClassVar[str] = "hinge"
+    formula: ClassVar[str] = "max(1 - z, 0)"
+    reference: ClassVar[str] = "Joachims, KDD 2002"
+    differentiable: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+    exact_curvature: ClassVar[bool] = False
+    closed_form: ClassVar[str | None] = "hinge"
+    phi = staticmethod(hinge)
+
+    @property
+    def expected_curvature(self) -> Callable[..., float] | None:
+        """One per pair: a scale, not a bound."""
+        return _one
+
+    @property
+    def constant_curvature(self) -> float | None:
+        """One."""
+        return 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SquaredHingeMargin(AbstractMarginLoss):
+    """Squared hinge ``max(1 - z, 0)^2``; see :func:`squared_hinge_margin`."""
+
+    name: ClassVar[str] = "squared_hinge_margin"
+    formula: ClassVar[str] = "max(1 - z, 0)^2"
+    reference: ClassVar[str] = "Menon and Williamson, COLT 2014, App. E"
+    smooth: ClassVar[bool] = False
+    closed_form: ClassVar[str | None] = "squared_hinge"
+    phi = staticmethod(squared_hinge_margin)
+
+    @property
+    def expected_curvature(self) -> Callable[..., float] | None:
+        """Two."""
+        return _two
+
+    @property
+    def constant_curvature(self) -> float | None:
+        """Two."""
+        return 2.0
+
+    @property
+    def majorant(self) -> float | None:
+        """Two."""
+        return 2.0
+
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return (1 + v) / 2, clipped to probabilities."""
+        return np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
+
+    def link(self, probabilities: FloatArray) -> FloatArray:
+        """Return 2 eta - 1."""
+        return 2.0 * probabilities - 1.0
+
+    def weight_function(self, probabilities: FloatArray) -> FloatArray:
+        """Return the constant 8."""
+        return np.full_like(probabilities, 8.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CanonicalBoosting(AbstractMarginLoss):
+    """Canonical boosting loss; see :func:`canonical_boosting`."""
+
+    name: ClassVar[str] = "canonical_boosting"
+    formula: ClassVar[str] = "sqrt(1 + z^2/4) - z/2"
+    reference: ClassVar[str] = "Menon and Williamson, COLT 2014, Table 1 (sign corrected)"
+    phi = staticmethod(canonical_boosting)
+
+    @property
+    def majorant(self) -> float | None:
+        """One quarter."""
+        return 0.25
+
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return 1/2 + v / (4 sqrt(1 + v^2/4))."""
+        return 0.5 + scores / (4.0 * np.sqrt(1.0 + scores**2 / 4.0))
+
+    def link(self, probabilities: FloatArray) -> FloatArray:
+        """Return (2 eta - 1) / sqrt(eta (1 - eta))."""
+        return (2.0 * probabilities - 1.0) / np.sqrt(probabilities * (1.0 - probabilities))
+
+    def weight_function(self, probabilities: FloatArray) -> FloatArray:
+        """Return 1 / (2 (c (1 - c))^1.5)."""
+        return 0.5 * (probabilities * (1.0 - probabilities)) ** -1.5
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BrierSigmoid(AbstractMarginLoss):
+    """Squared error of the sigmoid; see :func:`brier_sigmoid`. Bounded, not convex."""
+
+    name: ClassVar[str] = "brier_sigmoid"
+    formula: ClassVar[str] = "sigmoid(-z)^2"
+    reference: ClassVar[str] = "Brier, Monthly Weather Review 1950"
+    convex: ClassVar[bool] = False
+    exact_curvature: ClassVar[bool] = False
+    phi = staticmethod(brier_sigmoid)
+
+    @property
+    def expected_curvature(self) -> Callable[..., float] | None:
+        """Twice the squared variance of the model's own coin."""
+        return _brier_expected
+
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return the sigmoid."""
+        return expit(scores)
+
+    def link(self, probabilities: FloatArray) -> FloatArray:
+        """Return the log-odds."""
+        return logit(probabilities)
+
+    def weight_function(self, probabilities: FloatArray) -> FloatArray:
+        """Return the constant 2."""
+        return np.full_like(probabilities, 2.0)

@@ -1,18 +1,29 @@
 """What a metric is: one value per query, exact under ties, then one mean."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import RankingData
-from gbmrank.errors import MetricError
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import DataError, MetricError
+from gbmrank.kernels.layout import Span
+from gbmrank.kernels.rankings import Ranking
+from gbmrank.metrics.ranked import Ranked, run_queries
 from gbmrank.types import FloatArray
 
-__all__ = ["AbstractBoundMetric", "AbstractMetric", "mean_over_queries"]
+__all__ = [
+    "AbstractBoundMetric",
+    "AbstractMetric",
+    "BoundKernel",
+    "check_choice",
+    "check_cutoff",
+    "mean_over_queries",
+]
 
-_EMPTY = ("skip", "zero", "one")
+Kernel = Callable[[Ranking, Any, Span, FloatArray], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,53 +31,151 @@ class AbstractMetric(ABC):
     """A measure of how well scores order a query.
 
     Equal scores are not broken by chance or by row number: the value of a query is the
-    mean over all orders of its tied items.
+    mean over all orders of its tied items, in closed form. Scores are equal when they are
+    the same number; 0.0 and -0.0 are.
 
     Parameters
     ----------
+    ties : {"mean", "worst", "best", "index"}, default="mean"
+        What happens to items with equal scores. ``"mean"``: the mean over all their
+        orders. ``"worst"`` and ``"best"``: the order that is worst or best for this
+        measure, which for every built-in measure is the one by increasing or decreasing
+        usefulness of the tied items. ``"index"``: the order of the rows, as in LightGBM
+        and XGBoost.
     empty : {"skip", "zero", "one"}, default="skip"
         What the mean does with a query where the measure is undefined.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision in which scores are compared; XGBoost's is ``"float32"``.
     """
 
+    ties: str = "mean"
     empty: str = "skip"
+    dtype: str = "float64"
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     formula: ClassVar[str] = ""
     reference: ClassVar[str] = ""
     higher_is_better: ClassVar[bool] = True
+    tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index")
 
     def __post_init__(self) -> None:
-        if self.empty not in _EMPTY:
-            raise MetricError(
-                f"{self.name}: empty must be one of {', '.join(_EMPTY)}; got {self.empty!r}"
-            )
+        check_choice(self.name, "ties", self.ties, self.tie_rules)
+        check_choice(self.name, "empty", self.empty, ("skip", "zero", "one"))
+        check_choice(self.name, "dtype", self.dtype, ("float64", "float32"))
+        self.check()
+
+    def check(self) -> None:  # noqa: B027  (a hook: most metrics have nothing more to check)
+        """Raise MetricError when the other fields do not make sense."""
 
     @abstractmethod
     def bind(self, data: RankingData) -> "AbstractBoundMetric":
-        """Compute what depends on labels alone."""
+        """Compute what depends on labels alone.
+
+        Raises
+        ------
+        DataError
+            When the labels are not what the measure is defined for.
+        """
 
 
 class AbstractBoundMetric(ABC):
     """A metric bound to the labels of one data set."""
 
-    __slots__ = ("empty", "weight")
+    __slots__ = ("empty", "groups", "weight")
 
     def __init__(self, metric: AbstractMetric, data: RankingData) -> None:
         self.empty = metric.empty
+        self.groups = data.groups
         self.weight = data.query_weight()
 
-    @abstractmethod
-    def per_query(self, scores: FloatArray) -> FloatArray:
-        """Return one value per query for scores in query order; NaN where undefined."""
+    @property
+    def depth(self) -> int | None:
+        """Last rank the measure looks at; ``None`` is every rank."""
+        return None
 
-    def score(self, scores: FloatArray) -> float:
+    @abstractmethod
+    def per_query(self, ranked: Ranked) -> FloatArray:
+        """Return one value per query; NaN where undefined.
+
+        Parameters
+        ----------
+        ranked : Ranked
+            Scores in query order. Several metrics given the same object share its sort.
+        """
+
+    def score(self, ranked: Ranked) -> float:
         """Return the weighted mean over queries."""
-        return mean_over_queries(self.per_query(scores), self.weight, self.empty)
+        return mean_over_queries(self.per_query(ranked), self.weight, self.empty)
+
+
+@final
+class BoundKernel(AbstractBoundMetric):
+    """A bound metric whose value is computed by one kernel from a ranking.
+
+    Parameters
+    ----------
+    metric : AbstractMetric
+        Gives the rules for ties, precision and undefined queries.
+    data : RankingData
+        Labels and groups.
+    kernel : callable
+        Called as ``kernel(ranking, items, span, out)``.
+    items : NamedTuple
+        What depends on labels; ``items.values`` is what each row is worth, larger for
+        items that should come first.
+    depth : int or None
+        Last rank the kernel looks at.
+    """
+
+    __slots__ = ("_depth", "dtype", "items", "kernel", "ties")
+
+    def __init__(
+        self,
+        metric: AbstractMetric,
+        data: RankingData,
+        kernel: Kernel,
+        items: Any,
+        depth: int | None = None,
+    ) -> None:
+        super().__init__(metric, data)
+        self.kernel = kernel
+        self.items = items
+        # Strictly above the others means above them in the worst order.
+        self.ties = "worst" if metric.ties == "strict" else metric.ties
+        self.dtype = metric.dtype
+        self._depth = depth
+
+    @property
+    def depth(self) -> int | None:
+        """Last rank the measure looks at; ``None`` is every rank."""
+        return self._depth
+
+    def per_query(self, ranked: Ranked) -> FloatArray:
+        """Return one value per query; NaN where undefined."""
+        _check_same_rows(self.groups, ranked.groups)
+        values = np.empty(self.groups.n_queries)
+        ranking = self._ranking(ranked.rounded() if self.dtype == "float32" else ranked)
+        run_queries(lambda span: self.kernel(ranking, self.items, span, values), self.groups)
+        return values
+
+    def _ranking(self, ranked: Ranked) -> Ranking:
+        if self.ties in ("index", "best", "worst"):
+            return ranked.settled(self.ties, self.items.values, self.depth)
+        return ranked.ranking(self.depth)
 
 
 def mean_over_queries(values: FloatArray, weight: FloatArray | None, empty: str) -> float:
     """Return the mean of per-query values; NaN when no query has one.
+
+    Parameters
+    ----------
+    values : array of shape (n_queries,)
+        NaN where the measure is undefined.
+    weight : array of shape (n_queries,) or None
+        Weight of each query.
+    empty : {"skip", "zero", "one"}
+        Leave undefined queries out, or let them count as 0 or 1.
 
     Examples
     --------
@@ -75,9 +184,40 @@ def mean_over_queries(values: FloatArray, weight: FloatArray | None, empty: str)
     >>> mean_over_queries(np.array([1.0, np.nan]), None, "zero")
     0.5
     """
-    if empty != "skip":
-        values = np.where(np.isnan(values), 0.0 if empty == "zero" else 1.0, values)
-    defined = ~np.isnan(values)
-    weights = np.ones(len(values)) if weight is None else weight
-    total = float(weights[defined].sum())
-    return float(np.dot(weights[defined], values[defined]) / total) if total > 0 else float("nan")
+    undefined = np.isnan(values)
+    if empty == "skip":
+        weights = np.where(undefined, 0.0, 1.0 if weight is None else weight)
+        values = np.where(undefined, 0.0, values)
+    else:
+        weights = np.ones(len(values)) if weight is None else weight
+        values = np.where(undefined, 0.0 if empty == "zero" else 1.0, values)
+    total = float(weights.sum())
+    return float((weights * values).sum()) / total if total > 0 else float("nan")
+
+
+def check_choice(owner: str, parameter: str, value: object, allowed: Sequence[str]) -> None:
+    """Raise MetricError unless a parameter is one of the allowed names."""
+    if value not in allowed:
+        raise MetricError(
+            f"{owner}: {parameter} must be one of {', '.join(allowed)}; got {value!r}"
+        )
+
+
+def check_cutoff(owner: str, k: object) -> None:
+    """Raise MetricError unless a cut-off is None or a whole number of at least 1."""
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if k is None or (whole and int(k) >= 1):  # type: ignore[call-overload]
+        return
+    raise MetricError(
+        f"{owner}: the cut-off k must be a whole number of at least 1, or None to count every "
+        f"rank; got {k!r}"
+    )
+
+
+def _check_same_rows(bound: Groups, given: Groups) -> None:
+    if bound is not given and not np.array_equal(bound.offsets, given.offsets):
+        raise DataError(
+            f"the metric is bound to {bound.n_queries} queries with {bound.n_rows} rows, the "
+            f"scores have {given.n_queries} queries with {given.n_rows} rows; bind the metric to "
+            "the data the scores belong to"
+        )

@@ -20,6 +20,7 @@ __all__ = [
     "HessianTrait",
     "check_choice",
     "query_scale",
+    "row_scale",
     "rows_by_value",
     "run_queries",
 ]
@@ -68,6 +69,13 @@ class AbstractObjective(ABC):
     def bind(self, data: RankingData) -> "AbstractBound":
         """Compute what depends on labels alone."""
 
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities that scores stand for, where there is a link."""
+        raise ParameterError(
+            f"the scores of {self.name} stand for an order, not for probabilities; use pointwise "
+            f"with a loss that has a link ({len(scores)} scores given)"
+        )
+
 
 class AbstractBound(ABC):
     """An objective bound to the labels of one data set; scores come and go."""
@@ -113,13 +121,19 @@ def check_choice(owner: str, parameter: str, value: object, allowed: tuple[str, 
         )
 
 
-def query_scale(data: RankingData, normalize: str) -> FloatArray:
-    """Return normalisation times weight of each query, shape (n_queries,)."""
+def row_scale(data: RankingData, normalize: str) -> FloatArray:
+    """Return the normalisation of each query, for objectives that weigh rows themselves."""
     sizes = data.groups.sizes.astype(np.float64)
     others = np.maximum(sizes - 1.0, 1.0)
     factor = {"none": np.ones_like(sizes), "items": 1.0 / others, "pairs": 2.0 / (others * sizes)}
+    return factor[normalize]
+
+
+def query_scale(data: RankingData, normalize: str) -> FloatArray:
+    """Return normalisation times weight of each query, shape (n_queries,)."""
+    scale = row_scale(data, normalize)
     weight = data.query_weight()
-    return factor[normalize] if weight is None else factor[normalize] * weight
+    return scale if weight is None else scale * weight
 
 
 def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:

@@ -5,19 +5,21 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import RankingData
-from gbmrank.errors import LabelRangeError
-from gbmrank.kernels import compiler, pool
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.kernels.layout import GradHess, ItemQueries
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
     HessianTrait,
+    check_choice,
     query_scale,
     rows_by_value,
-    run_queries,
 )
+from gbmrank.objectives.engines import ENGINES, pair_curvature, pair_engine
+from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
+from gbmrank.ranking import query_sums
 from gbmrank.types import FloatArray
 from gbmrank.utilities import AbstractUtility, NdcgUtility
 
@@ -58,71 +60,92 @@ class Pairwise(AbstractObjective):
         default=NdcgUtility(), metadata={"kind": "utility", "shown": True}
     )
     normalize: str = "items"
+    engine: str = "auto"
 
     name: ClassVar[str] = "pairwise"
     formula: ClassVar[str] = "sum_i u_i sum_j phi(s_i - s_j)"
-    cost: ClassVar[str] = "O(n^2)"
+    cost: ClassVar[str] = "O(n^2), O(n) for long queries"
     reference: ClassVar[str] = "Calauzenes et al. 2013, sec. 3"
     shift_invariant: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super(Pairwise, self).__post_init__()
+        check_choice(self.name, "engine", self.engine, ENGINES)
+        if self.loss.pair_form == "none":
+            raise ParameterError(
+                f"pairwise: the loss {self.loss.name} is for items, not for pairs; use it in "
+                "pointwise, or squared_hinge here"
+            )
+        if self.loss.pair_form == "margin":
+            pair_curvature(self.name, self.loss, self.hessian)
+
     @property
     def hessian_trait(self) -> HessianTrait:
-        """Exact diagonal; twice that, which bounds the Laplacian; or one."""
-        traits: dict[str, HessianTrait] = {"majorise": "bound", "constant": "constant"}
-        return traits.get(self.hessian, "exact")
+        """What the returned Hessian is."""
+        if self.loss.pair_form == "difference":
+            traits: dict[str, HessianTrait] = {"majorise": "bound", "constant": "constant"}
+            return traits.get(self.hessian, "exact")
+        return pair_curvature(self.name, self.loss, self.hessian).trait
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by utility."""
-        return _BoundPairwise(self, data)
-
-
-class _BoundPairwise(AbstractBound):
-    __slots__ = ("chunks", "constant", "curvature", "kernels", "params", "queries")
-
-    def __init__(self, objective: Pairwise, data: RankingData) -> None:
-        super().__init__(data.groups)
-        from gbmrank.kernels.logistic import fast_pairs
-
-        utilities = objective.target.values(data)
-        scale = query_scale(data, objective.normalize)
-        undefined = np.isnan(utilities)
-        utilities = np.where(undefined, 0.0, utilities)
-        _check_not_negative(utilities, objective, data)
+        utilities = self.target.values(data)
+        scale = query_scale(data, self.normalize)
+        scale[np.isnan(utilities[data.groups.offsets[:-1]])] = 0.0
+        utilities = np.nan_to_num(utilities, nan=0.0)
+        constant = constant_hessian(self.hessian, data)
+        if self.loss.pair_form == "difference":
+            factor = 2.0 if self.hessian == "majorise" else 1.0
+            return BoundDifferences(data.groups, (utilities, scale), factor, constant)
+        _check_not_negative(utilities, self, data)
         order = rows_by_value(utilities, data.groups)
         arranged = utilities[order]
         useful = np.add.reduceat(arranged > 0, data.groups.offsets[:-1], dtype=np.int64)
-        self.queries = ItemQueries(data.groups.offsets, order, arranged, useful, scale)
-        self.chunks = pool.cut_into_chunks(data.groups.sizes.astype(np.float64) * useful + 100.0)
-        self.curvature = 2.0 if objective.hessian == "majorise" else 1.0
-        weight = data.query_weight()
-        ones = np.ones(data.groups.n_queries) if weight is None else weight
-        self.constant = data.groups.spread(ones) if objective.hessian == "constant" else None
-        self.params = objective.loss.params
-        self.kernels = compiler.load("all_pairs", phi=objective.loss.kappa, fast_pairs=fast_pairs)
+        queries = ItemQueries(data.groups.offsets, order, arranged, useful, scale)
+        curvature = pair_curvature(self.name, self.loss, self.hessian)
+        engine = pair_engine("all_pairs", self.loss, curvature, self.engine, data.groups.sizes)
+        pair_sum = PairSum(engine, curvature, self.loss.params, constant)
+        return BoundPairs(data.groups, queries, pair_sum)
+
+
+@final
+class BoundDifferences(AbstractBound):
+    r"""Squared error of score differences, in closed form.
+
+    With :math:`r = s - u`, :math:`\sum_{i<j} (r_i - r_j)^2 = n \sum_i (r_i - \bar r)^2`, with
+    gradient :math:`2 n (r_i - \bar r)` and Hessian diagonal :math:`2 (n - 1)`.
+    """
+
+    __slots__ = ("constant", "curvature", "scale", "sizes", "utilities")
+
+    def __init__(
+        self,
+        groups: Groups,
+        columns: tuple[FloatArray, FloatArray],
+        factor: float,
+        constant: FloatArray | None,
+    ) -> None:
+        super().__init__(groups)
+        self.utilities, self.scale = columns
+        self.sizes = groups.sizes.astype(np.float64)
+        per_row = groups.spread(2.0 * factor * (self.sizes - 1.0) * self.scale)
+        self.curvature = per_row if constant is None else constant
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Visit every pair with a useful item once."""
-        run_queries(
-            lambda span: self.kernels.gradients(
-                self.queries, span, scores, self.params, single, out
-            ),
-            self.chunks,
-            self.groups,
-        )
-        if self.constant is not None:
-            out.hess[:] = self.constant
-        elif self.curvature != 1.0:
-            out.hess *= self.curvature  # type: ignore[misc]
+        """Centre the residuals of each query."""
+        factor = self.groups.spread(2.0 * self.sizes * self.scale)
+        out.grad[:] = factor * self._centred(scores)
+        out.hess[:] = self.curvature
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        values = np.empty(self.groups.n_queries)
-        run_queries(
-            lambda span: self.kernels.values(self.queries, span, scores, self.params, values),
-            self.chunks,
-            self.groups,
-        )
-        return values
+        squares = query_sums(self._centred(scores) ** 2, self.groups)
+        return self.scale * self.sizes * squares
+
+    def _centred(self, scores: FloatArray) -> FloatArray:
+        residuals = scores - self.utilities
+        means = query_sums(residuals, self.groups) / self.sizes
+        return residuals - self.groups.spread(means)
 
 
 def _check_not_negative(utilities: FloatArray, objective: Pairwise, data: RankingData) -> None:

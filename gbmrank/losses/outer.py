@@ -1,0 +1,74 @@
+"""Prices of a useless item's mean loss in a push: increasing functions around it."""
+
+from abc import ABC
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, final
+
+from gbmrank.losses.base import positive_number
+from gbmrank.numerics import exp
+
+__all__ = ["BUILTIN_OUTERS", "AbstractOuter", "Expm1", "Power"]
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractOuter(ABC):
+    """An increasing function G of a loss that is not negative.
+
+    ``function`` is a plain function ``(x, *params) -> (value, first, second)``; the
+    dataclass fields are its parameters.
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    function: ClassVar[Any]
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        """Parameters as the compiled function receives them."""
+        return tuple(float(getattr(self, field.name)) for field in fields(self))
+
+
+def _power(x: float, p: float) -> tuple[float, float, float]:
+    if x <= 0.0:
+        return 0.0, (1.0 if p == 1.0 else 0.0), (2.0 if p == 2.0 else 0.0)
+    value = x**p
+    return value, p * value / x, p * (p - 1.0) * value / (x * x)
+
+
+def _expm1(x: float) -> tuple[float, float, float]:
+    e = exp(x)
+    return e - 1.0, e, e
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Power(AbstractOuter):
+    """``x^p``: the p-norm push.
+
+    Parameters
+    ----------
+    p : float, default=4
+        At least 1 for a convex risk; larger values concentrate on the top of the list.
+    """
+
+    p: float = 4.0
+
+    name: ClassVar[str] = "power"
+    formula: ClassVar[str] = "x^p"
+    function = staticmethod(_power)
+
+    def __post_init__(self) -> None:
+        positive_number(self.name, "p", self.p)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Expm1(AbstractOuter):
+    """``exp(x) - 1``: pushes harder than every power."""
+
+    name: ClassVar[str] = "expm1"
+    formula: ClassVar[str] = "exp(x) - 1"
+    function = staticmethod(_expm1)
+
+
+BUILTIN_OUTERS: tuple[type[AbstractOuter], ...] = (Power, Expm1)

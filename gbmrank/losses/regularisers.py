@@ -1,0 +1,114 @@
+"""Regularisers of scores for the linear loss: strictly convex, coercive, differentiable."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from gbmrank.errors import ParameterError
+from gbmrank.numerics import exp
+from gbmrank.types import FloatArray
+
+__all__ = ["BUILTIN_REGULARISERS", "AbstractRegulariser", "Cosh", "PowerOf", "Square"]
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractRegulariser(ABC):
+    """A penalty r of one score.
+
+    ``function`` is a plain function ``(x, *params) -> (value, first, second)``; the
+    dataclass fields are its parameters. It must be strictly convex, grow faster than any
+    line and have a derivative everywhere: with a kink the linear loss loses its order.
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    function: ClassVar[Any]
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        """Parameters as the compiled function receives them."""
+        return tuple(float(getattr(self, field.name)) for field in fields(self))
+
+    @abstractmethod
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return the score at which the derivative has this value."""
+
+
+def _square(x: float) -> tuple[float, float, float]:
+    return x * x, 2.0 * x, 2.0
+
+
+def _power(x: float, q: float) -> tuple[float, float, float]:
+    size = abs(x)
+    if size == 0.0:
+        return 0.0, 0.0, (2.0 if q == 2.0 else 0.0)
+    value = size**q
+    slope = q * value / size
+    return value, (slope if x > 0.0 else -slope), q * (q - 1.0) * value / (size * size)
+
+
+def _cosh(x: float) -> tuple[float, float, float]:
+    up, down = 0.5 * exp(x), 0.5 * exp(-x)
+    return up + down, up - down, up + down
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Square(AbstractRegulariser):
+    """``x^2``: the linear loss becomes least squares."""
+
+    name: ClassVar[str] = "square"
+    formula: ClassVar[str] = "x^2"
+    function = staticmethod(_square)
+
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return half of it."""
+        return slope / 2.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PowerOf(AbstractRegulariser):
+    """``|x|^q``.
+
+    Parameters
+    ----------
+    q : float, default=3
+        Above 1. Below 2 the curvature at zero is unbounded, above 2 it is zero.
+    """
+
+    q: float = 3.0
+
+    name: ClassVar[str] = "power"
+    formula: ClassVar[str] = "|x|^q"
+    function = staticmethod(_power)
+
+    def __post_init__(self) -> None:
+        if not 1.0 < self.q < math.inf:
+            raise ParameterError(
+                f"power: q must be above 1 (else scores are not held), got {self.q}"
+            )
+
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return sgn(g) (|g| / q)^(1 / (q - 1))."""
+        return np.sign(slope) * (np.abs(slope) / self.q) ** (1.0 / (self.q - 1.0))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cosh(AbstractRegulariser):
+    """``cosh x``."""
+
+    name: ClassVar[str] = "cosh"
+    formula: ClassVar[str] = "cosh x"
+    function = staticmethod(_cosh)
+
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return the inverse hyperbolic sine."""
+        return np.arcsinh(slope)
+
+
+BUILTIN_REGULARISERS: tuple[type[AbstractRegulariser], ...] = (Square, PowerOf, Cosh)

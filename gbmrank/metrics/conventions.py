@@ -1,0 +1,121 @@
+"""What other tools mean by a metric's name, so that their numbers can be reproduced.
+
+"NDCG@10" is not one number: tools differ in gain, ties, undefined queries, divisors and the
+precision in which they compare scores. Found with LightGBM 4.7, XGBoost 3.2, scikit-learn
+1.9, trec_eval (pytrec_eval 0.5) and CatBoost 1.2:
+
+=============  ===========  ==========  ============  ============  =========
+what           lightgbm     xgboost     sklearn       trec_eval     catboost
+=============  ===========  ==========  ============  ============  =========
+ties           row order    row order   mean          document id   worst
+scores         float64      float32     float64       float64       float64
+gain           2^y - 1      2^y - 1     y             y             y
+empty NDCG     one          one         zero          zero          one
+empty AP       one          one         zero          zero          zero
+empty RR       no RR        no RR       no RR         zero          zero
+empty recall   no recall    no recall   no recall@k   zero          one
+divisor of AP  min(P, k)    min(P, k)   P             P             min(P, k)
+divisor of P   no P         min(k, n)   no P@k        k             min(k, n)
+relevant       y > 0.5      labels 0/1  labels 0/1    y >= 1        y > 0.5
+no cut-off     always one   32          all ranks     all ranks     all ranks
+=============  ===========  ==========  ============  ============  =========
+
+trec_eval orders ties by decreasing document id; here that is the order of the rows
+(``ties="index"``), so put the rows into that order first; ``gbmrank evaluate`` does. In
+scikit-learn's ``average_precision_score`` tied items are one step (``ties="block"``).
+LightGBM and XGBoost give a query without a relevant item weight 1 whatever its weight is;
+that is not reproduced. Without a cut-off XGBoost takes 32, the default of its
+``lambdarank_num_pair_per_sample``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gbmrank.errors import MetricError
+from gbmrank.metrics.base import AbstractMetric
+from gbmrank.metrics.binary import AUC, Precision, Recall
+from gbmrank.metrics.graded import DCG, NDCG
+from gbmrank.metrics.precision import MAP, MRR
+
+__all__ = ["TOOLS", "conventions"]
+
+Fields = Mapping[str, Any]
+
+_ABOVE_HALF = 0.5000000000000001  # "larger than 0.5", said with "at least"
+
+_LIGHTGBM: Mapping[type[AbstractMetric], Fields] = {
+    NDCG: {"gain": "exp2", "ties": "index", "empty": "one"},
+    MAP: {"ties": "index", "empty": "one", "denominator": "min", "threshold": _ABOVE_HALF},
+}
+_XGBOOST: Mapping[type[AbstractMetric], Fields] = {
+    NDCG: {"gain": "exp2", "ties": "index", "empty": "one", "dtype": "float32", "k": 32},
+    MAP: {"ties": "index", "empty": "one", "denominator": "min", "dtype": "float32", "k": 32},
+    Precision: {"ties": "index", "divisor": "min", "dtype": "float32", "k": 32},
+}
+_SKLEARN: Mapping[type[AbstractMetric], Fields] = {
+    DCG: {"gain": "linear", "ties": "mean"},
+    NDCG: {"gain": "linear", "ties": "mean", "empty": "zero"},
+    AUC: {"ties": "mean", "empty": "skip"},
+    MAP: {"ties": "block", "empty": "zero", "denominator": "relevant"},
+}
+_TREC_EVAL: Mapping[type[AbstractMetric], Fields] = {
+    NDCG: {"gain": "linear", "ties": "index", "empty": "zero"},
+    MAP: {"ties": "index", "empty": "zero", "denominator": "relevant", "threshold": 1.0},
+    MRR: {"ties": "index", "empty": "zero", "threshold": 1.0},
+    Precision: {"ties": "index", "divisor": "k", "threshold": 1.0},
+    Recall: {"ties": "index", "empty": "zero", "threshold": 1.0},
+}
+_CATBOOST: Mapping[type[AbstractMetric], Fields] = {
+    DCG: {"gain": "linear", "ties": "worst"},
+    NDCG: {"gain": "linear", "ties": "worst", "empty": "one"},
+    AUC: {"ties": "mean", "empty": "zero"},
+    MAP: {"ties": "worst", "empty": "zero", "denominator": "min", "threshold": _ABOVE_HALF},
+    MRR: {"ties": "worst", "empty": "zero", "threshold": _ABOVE_HALF},
+    Precision: {"ties": "worst", "divisor": "min", "threshold": _ABOVE_HALF},
+    Recall: {"ties": "worst", "empty": "one", "threshold": _ABOVE_HALF},
+}
+
+TOOLS: Mapping[str, Mapping[type[AbstractMetric], Fields]] = {
+    "lightgbm": _LIGHTGBM,
+    "xgboost": _XGBOOST,
+    "sklearn": _SKLEARN,
+    "trec_eval": _TREC_EVAL,
+    "catboost": _CATBOOST,
+}
+"""The conventions of each tool, by metric; see the table above."""
+
+
+def conventions(metric: type[AbstractMetric], like: str) -> dict[str, Any]:
+    """Return the field values with which a metric gives the number another tool gives.
+
+    Fields that the caller states as well should win over these.
+
+    Parameters
+    ----------
+    metric : type
+        A metric class.
+    like : {"lightgbm", "xgboost", "sklearn", "trec_eval", "catboost"}
+        The tool.
+
+    Raises
+    ------
+    MetricError
+        For an unknown tool, or a metric that the tool does not have or defines in another
+        way (XGBoost's ranking AUC is 1/3 for three items with equal labels, where this one
+        is undefined; CatBoost's ERR fits a label that is itself the stopping probability).
+
+    Examples
+    --------
+    >>> conventions(NDCG, "sklearn")
+    {'gain': 'linear', 'ties': 'mean', 'empty': 'zero'}
+    """
+    if like not in TOOLS:
+        raise MetricError(f"like must be one of {', '.join(TOOLS)}; got {like!r}")
+    known = TOOLS[like]
+    if metric not in known:
+        raise MetricError(
+            f"{metric.name}: {like} has no such metric, or defines it in another way; "
+            f"like={like!r} is there for {', '.join(each.name for each in known)}; leave like out "
+            "and set ties, empty and the other options yourself"
+        )
+    return dict(known[metric])

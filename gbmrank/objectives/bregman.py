@@ -1,0 +1,171 @@
+"""Bregman objectives: the divergence of utilities from what scores say."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+import numpy as np
+
+from gbmrank.data import RankingData
+from gbmrank.errors import LabelRangeError, ParameterError
+from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.layout import GradHess, ItemTerms
+from gbmrank.losses.bregman import AbstractGenerator, Softmax, SoftmaxCE
+from gbmrank.objectives.base import (
+    AbstractBound,
+    AbstractObjective,
+    HessianTrait,
+    query_scale,
+    row_scale,
+    run_queries,
+)
+from gbmrank.objectives.item_sums import ItemColumns, bind_items, check_range, read_eta
+from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.objectives.pointwise import with_options
+from gbmrank.ranking import query_sums
+from gbmrank.types import FloatArray
+from gbmrank.utilities import AbstractUtility, NdcgUtility
+
+__all__ = ["Bregman"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bregman(AbstractObjective):
+    r"""Bregman divergence of the utilities from the scores under a link.
+
+    .. math::
+        L = B_\psi(u \,\|\, g(s)) = \psi(u) - \psi(g) - \langle \nabla\psi(g), u - g \rangle,
+        \quad g = g(s)
+
+    The best scores have ``g(s)`` equal to the expected utility.
+
+    Parameters
+    ----------
+    loss : generator, default=softmax_ce
+        ``squared``, ``softmax``, ``softmax_ce``, ``poisson``, ``binary_entropy`` or
+        ``itakura_saito(eps=1e-3)``.
+    target : utility, default=ndcg
+        What an item is worth.
+    eta : float or None, default=None
+        Upper bound of the utility, for ``binary_entropy``; the target's own when not given.
+    max_grade : float or None, default=None
+        Largest label that can occur, for targets whose bound depends on it (they take 4).
+    threshold : float or None, default=None
+        Labels of at least this are relevant, for binary targets on graded labels.
+
+    References
+    ----------
+    Calauzenes, Usunier and Gallinari, Machine Learning 93, 2013, sec. 3.3 and eq. 5.
+    """
+
+    loss: AbstractGenerator = field(
+        default=SoftmaxCE(), metadata={"kind": "generator", "shown": True}
+    )
+    target: AbstractUtility = field(
+        default=NdcgUtility(), metadata={"kind": "utility", "shown": True}
+    )
+    eta: float | None = None
+    max_grade: float | None = None
+    threshold: float | None = None
+
+    name: ClassVar[str] = "bregman"
+    formula: ClassVar[str] = "B_psi(u || g(s))"
+    cost: ClassVar[str] = "O(n)"
+    reference: ClassVar[str] = "Calauzenes et al. 2013, eq. 5"
+
+    def __post_init__(self) -> None:
+        super(Bregman, self).__post_init__()
+        if self.hessian == "majorise" and self.loss.term is not None:
+            raise ParameterError(
+                f"bregman: a bound of the Hessian is known for the softmax losses, not for "
+                f"{self.loss.name}; use hessian=auto"
+            )
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is."""
+        if self.hessian in ("constant", "majorise"):
+            return "constant" if self.hessian == "constant" else "bound"
+        uses_expected = self.hessian in ("auto", "expected") and self.loss.expected is not None
+        return "expected" if uses_expected else "exact"
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Compute utilities."""
+        target = with_options(self.target, self.max_grade, self.threshold)
+        utilities = target.values(data)
+        constant = constant_hessian(self.hessian, data)
+        if self.loss.term is None:
+            return self._bind_softmax(data, utilities, constant)
+        scale = row_scale(data, self.normalize)
+        eta = read_eta(self.name, self.eta, target, data) if self.loss.needs_eta else scale
+        columns = ItemColumns(utilities, eta, scale)
+        if self.loss.needs_eta:
+            check_range(self.name, columns, target, data)
+        elif self.loss.name != "squared":
+            _check_not_negative(self, utilities, data)
+        uses_expected = self.hessian_trait == "expected"
+        term = type(self.loss).expected if uses_expected else type(self.loss).term
+        return bind_items(data, columns, term, self.loss.params, constant)
+
+    def _bind_softmax(
+        self, data: RankingData, utilities: FloatArray, constant: FloatArray | None
+    ) -> AbstractBound:
+        _check_not_negative(self, utilities, data)
+        scale = query_scale(data, self.normalize)
+        totals = query_sums(np.nan_to_num(utilities, nan=0.0), data.groups)
+        scale = np.where(totals > 0, scale, 0.0)
+        divided = isinstance(self.loss, Softmax)
+        shares = data.groups.spread(np.where(totals > 0, totals, 1.0)) if divided else 1.0
+        utilities = np.nan_to_num(utilities, nan=0.0) / shares
+        items = ItemTerms(data.groups.offsets, utilities, scale, scale, np.empty(0))
+        return _BoundSoftmax(self, data, items, constant)
+
+
+@final
+class _BoundSoftmax(AbstractBound):
+    __slots__ = ("chunks", "constant", "entropy", "items", "kernels", "majorise")
+
+    def __init__(
+        self, objective: Bregman, data: RankingData, items: ItemTerms, constant: FloatArray | None
+    ) -> None:
+        super().__init__(data.groups)
+        self.items, self.constant = items, constant
+        self.majorise = objective.hessian == "majorise"
+        self.entropy = isinstance(objective.loss, Softmax)
+        self.kernels = compiler.load("listwise")
+        self.chunks = pool.cut_into_chunks(20.0 * data.groups.sizes + 20.0)
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Compare the softmax of each query with its utilities."""
+        run_queries(
+            lambda span: self.kernels.softmax_gradients(
+                self.items, span, scores, self.majorise, out
+            ),
+            self.chunks,
+            self.groups,
+        )
+        if self.constant is not None:
+            out.hess[:] = self.constant
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        values = np.empty(self.groups.n_queries)
+        run_queries(
+            lambda span: self.kernels.softmax_values(
+                self.items, span, scores, self.entropy, values
+            ),
+            self.chunks,
+            self.groups,
+        )
+        return values
+
+
+def _check_not_negative(objective: Bregman, utilities: FloatArray, data: RankingData) -> None:
+    negative = np.flatnonzero(utilities < 0)
+    if len(negative):
+        row = int(negative[0])
+        raise LabelRangeError(
+            f"bregman(loss={objective.loss.name}) needs utilities that are not negative; "
+            f"target={objective.target.name} gives {utilities[row]:g} in query "
+            f"{data.groups.query_of(row)!r}; shift the labels or use loss=squared"
+        )

@@ -1,0 +1,173 @@
+"""Which curvature and which engine sums the pairs of an objective."""
+
+import functools
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from gbmrank.errors import ParameterError
+from gbmrank.kernels import compiler
+from gbmrank.kernels.layout import Engines
+from gbmrank.kernels.linear_plan import LinearPlan, PlanReport, Tail, make_plan
+from gbmrank.losses import AbstractLoss
+from gbmrank.losses.base import ScalarFunction, with_curvature
+from gbmrank.objectives.base import HessianTrait
+from gbmrank.types import IntArray
+
+__all__ = ["ENGINES", "Curvature", "PairEngine", "pair_curvature", "pair_engine"]
+
+ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
+ACCURACY = 1e-10
+_NEVER = 2**62
+_SORTED = ("hinge", "squared_hinge")
+_KINDS = {"all_pairs": "pairs", "level_pairs": "levels", "push": "push"}
+_CLOSED_FORMS = {
+    "exponential": "exponential_sums",
+    "p_classification": "exponential_sums",
+    "squared_margin": "square_sums",
+    "hinge": "hinge_sums",
+    "squared_hinge": "hinge_sums",
+}
+_NO_PLAN = LinearPlan(1.0, 0.0, Tail(0, 0.0, 0.0), Tail(0, 0.0, 0.0))
+
+
+class Curvature(NamedTuple):
+    """How second derivatives enter: the loss with its bend, a factor, and what that is."""
+
+    phi: ScalarFunction
+    bend: float
+    factor: float
+    trait: HessianTrait
+
+
+class PairEngine(NamedTuple):
+    """Compiled kernels and the choice among them."""
+
+    kernels: ModuleType
+    engines: Engines
+    linear_kernels: Any  # a compiled module, or None where no query needs it
+    report: PlanReport | None
+
+
+def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
+    """Resolve ``hessian=`` for the pairs of a loss."""
+    exact = Curvature(loss.kappa, math.nan, 1.0, "exact")
+    if hessian == "constant":
+        return exact._replace(trait="constant")
+    if hessian == "majorise":
+        if not (loss.convex and loss.exact_curvature):
+            raise ParameterError(
+                f"{owner}: hessian=majorise needs a convex loss with curvature, and {loss.name} is "
+                "not one; use hessian=auto"
+            )
+        return exact._replace(factor=2.0, trait="bound")
+    expected = loss.expected_curvature
+    wanted = hessian == "expected" or (hessian == "auto" and not loss.exact_curvature)
+    if expected is None or not wanted:
+        return exact
+    constant = loss.constant_curvature
+    trait: HessianTrait = "expected" if loss.differentiable else "heuristic"
+    bend = math.inf if constant is None else constant
+    return Curvature(with_curvature(loss.kappa, expected), bend, 1.0, trait)
+
+
+def pair_engine(
+    template: str,
+    loss: AbstractLoss,
+    curvature: Curvature,
+    engine: str,
+    sizes: IntArray,
+    **more: Callable[..., Any],
+) -> PairEngine:
+    """Load the kernels of a pair template and decide which queries take which way.
+
+    Parameters
+    ----------
+    template : {"all_pairs", "level_pairs", "push"}
+        The kernel template.
+    loss : AbstractLoss
+        Penalty of a pair.
+    curvature : Curvature
+        From :func:`pair_curvature`.
+    engine : str
+        One of ``ENGINES``.
+    sizes : array of shape (n_queries,)
+        Items per query; the linear-time engine is only compiled for long ones.
+    **more : callable
+        Further slots of the template.
+    """
+    _check_engine(template, loss, engine)
+    kind = _KINDS[template]
+    fast = loss.closed_form == "logistic"
+    linear_from = {"auto": 400 if fast else 250, "linear": 2}.get(engine, _NEVER)
+    closed_from = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
+    longest = int(sizes.max(initial=0))
+    report = _linear_report(loss, curvature) if longest >= linear_from else None
+    if engine == "linear" and (report is None or report.plan is None):
+        reason = "no query has two items" if report is None else report.reason
+        raise ParameterError(f"engine=linear cannot serve {loss.name}: {reason}")
+    served = report is not None and report.plan is not None
+    linear = compiler.load("linear_time", phi=curvature.phi) if served else None
+    engines = Engines(
+        single=False,
+        closed_from=closed_from.get(engine, _NEVER),
+        linear_from=linear_from if served else _NEVER,
+        linear_range=(0.0 if engine == "linear" else 30.0 if fast else 8.0),
+        bend=curvature.bend,
+        plan=report.plan if report is not None and report.plan is not None else _NO_PLAN,
+    )
+    shortcuts = {} if kind == "push" else _shortcuts(kind, loss, curvature)
+    slots = {**more, **shortcuts, **_linear_slot(kind, linear)}
+    return PairEngine(compiler.load(template, phi=curvature.phi, **slots), engines, linear, report)
+
+
+def _check_engine(template: str, loss: AbstractLoss, engine: str) -> None:
+    if engine not in ENGINES:
+        raise ParameterError(f"engine must be one of {', '.join(ENGINES)}; got {engine!r}")
+    closed = _CLOSED_FORMS.keys() - set(_SORTED)
+    allowed = {"closed": closed, "sorted": set(_SORTED)}.get(engine)
+    if allowed is not None and loss.closed_form not in allowed:
+        raise ParameterError(
+            f"engine={engine} serves the losses {', '.join(sorted(allowed))} in {template}; for "
+            f"{loss.name} use engine=auto"
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
+    return make_plan(phi, params, ACCURACY)
+
+
+def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
+    if not loss.smooth:
+        return PlanReport(None, math.inf, "the loss is not twice differentiable; use engine=sorted")
+    return _plan(curvature.phi, loss.params)
+
+
+def _shortcuts(
+    kind: str, loss: AbstractLoss, curvature: Curvature
+) -> dict[str, Callable[..., Any]]:
+    """Functions that replace visiting pairs one by one, where this loss has them."""
+    from gbmrank.kernels import declined, logistic
+
+    module = _CLOSED_FORMS.get(loss.closed_form or "")
+    closed = (
+        getattr(declined, f"no_closed_{kind}")
+        if module is None
+        else getattr(compiler.load(module), f"{loss.closed_form}_{kind}")
+    )
+    fast = loss.closed_form == "logistic" and math.isnan(curvature.bend)
+    dense = getattr(logistic, f"dense_{kind}") if fast else declined.no_dense
+    return {f"closed_{kind}": closed, f"dense_{kind}": dense}
+
+
+def _linear_slot(kind: str, linear: ModuleType | None) -> dict[str, Callable[..., Any]]:
+    from gbmrank.kernels import declined
+
+    if kind == "push":
+        none = declined.no_linear_fields
+        return {"linear_fields": none if linear is None else linear.cross_fields}
+    if kind == "pairs":
+        return {"linear_pairs": declined.no_linear_pairs if linear is None else linear.all_pairs}
+    return {"linear_cross": declined.no_linear_cross if linear is None else linear.cross_pairs}

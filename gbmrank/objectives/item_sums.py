@@ -1,0 +1,110 @@
+"""Bound state of the objectives that sum over items, and the range their utilities need."""
+
+from typing import NamedTuple, final
+
+import numpy as np
+
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import LabelRangeError, ParameterError
+from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.layout import GradHess, ItemTerms
+from gbmrank.losses.base import ScalarFunction
+from gbmrank.objectives.base import AbstractBound, run_queries
+from gbmrank.types import FloatArray
+from gbmrank.utilities import AbstractUtility
+
+__all__ = ["BoundItems", "ItemColumns", "bind_items", "check_range", "read_eta"]
+
+
+class ItemColumns(NamedTuple):
+    """Utilities per row; the upper bound eta and the factor of each query."""
+
+    utilities: FloatArray
+    eta: FloatArray
+    scale: FloatArray
+
+
+def bind_items(
+    data: RankingData,
+    columns: ItemColumns,
+    term: ScalarFunction,
+    params: tuple[float, ...],
+    constant: FloatArray | None,
+) -> "BoundItems":
+    """Bind a sum over items; rows may carry weights of their own."""
+    weight = np.empty(0) if data.weight is None else data.weight
+    undefined = np.isnan(columns.utilities[data.groups.offsets[:-1]])
+    scale = np.where(undefined, 0.0, columns.scale)
+    utilities = np.nan_to_num(columns.utilities, nan=0.0)
+    items = ItemTerms(data.groups.offsets, utilities, columns.eta, scale, weight)
+    return BoundItems(data.groups, items, (term, params), constant)
+
+
+@final
+class BoundItems(AbstractBound):
+    """Every item by itself."""
+
+    __slots__ = ("chunks", "constant", "items", "kernels", "params")
+
+    def __init__(
+        self,
+        groups: Groups,
+        items: ItemTerms,
+        term: tuple[ScalarFunction, tuple[float, ...]],
+        constant: FloatArray | None,
+    ) -> None:
+        super().__init__(groups)
+        self.items, self.constant = items, constant
+        self.kernels, self.params = compiler.load("items", term=term[0]), term[1]
+        self.chunks = pool.cut_into_chunks(5.0 * groups.sizes + 20.0)
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Evaluate every item."""
+        run_queries(
+            lambda span: self.kernels.gradients(self.items, span, scores, self.params, out),
+            self.chunks,
+            self.groups,
+        )
+        if self.constant is not None:
+            out.hess[:] = self.constant
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        values = np.empty(self.groups.n_queries)
+        run_queries(
+            lambda span: self.kernels.values(self.items, span, scores, self.params, values),
+            self.chunks,
+            self.groups,
+        )
+        return values
+
+
+def read_eta(
+    owner: str, eta: float | None, target: AbstractUtility, data: RankingData
+) -> FloatArray:
+    """Return the upper bound of utilities of each query: given, or the target's own."""
+    if eta is not None:
+        return np.full(data.groups.n_queries, eta)
+    bounds = target.upper_bounds(data.groups.sizes)
+    if bounds is None:
+        raise ParameterError(
+            f"{owner}: target={target.name} has no upper bound that is known in advance; give it "
+            "as eta= (it must not be read off the data, or a fold would train another loss)"
+        )
+    return bounds
+
+
+def check_range(
+    owner: str, columns: ItemColumns, target: AbstractUtility, data: RankingData
+) -> None:
+    """Raise LabelRangeError unless every utility lies between 0 and eta."""
+    utilities, bound = columns.utilities, data.groups.spread(columns.eta)
+    with np.errstate(invalid="ignore"):
+        bad = np.flatnonzero((utilities < 0) | (utilities > bound * (1.0 + 1e-12)))
+    if len(bad):
+        row = int(bad[0])
+        raise LabelRangeError(
+            f"{owner}: the utility {utilities[row]:g} of target={target.name} in query "
+            f"{data.groups.query_of(row)!r} lies outside 0..eta={bound[row]:g}, where the loss is "
+            "bounded; raise eta (or max_grade), or rescale the labels"
+        )

@@ -1,0 +1,196 @@
+"""Objectives over pairs of different level: comparison and bipartite."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+import numpy as np
+
+from gbmrank.data import RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.kernels.layout import LevelQueries
+from gbmrank.losses import AbstractLoss, Logistic
+from gbmrank.objectives.base import (
+    AbstractBound,
+    AbstractObjective,
+    HessianTrait,
+    check_choice,
+    query_scale,
+    rows_by_value,
+)
+from gbmrank.objectives.engines import ENGINES, pair_curvature, pair_engine
+from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
+from gbmrank.ranking import binarise, gains, query_sums
+from gbmrank.types import FloatArray
+
+__all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]
+
+_WEIGHTS = ("none", "gain_discount")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(AbstractObjective):
+    r"""Every pair of items with different labels.
+
+    .. math::
+        L = \sum_{y_i > y_j} w_i\, \varphi(s_i - s_j)
+
+    RankNet (logistic), RankSVM (hinge) and RankBoost (exponential) are of this form. It
+    compares labels only, so any real labels will do. It does not preserve the order of
+    expected utilities: an item that often wins narrowly beats one that seldom wins by
+    much. One item, or all labels equal: zero.
+
+    Parameters
+    ----------
+    loss : loss, default=logistic
+        Penalty of a margin.
+    weights : {"none", "gain_discount"}, default="none"
+        Factor of a pair: 1, or the gain of the better item times the discount of the best
+        rank it can have, :math:`(2^{y_i} - 1) / \log_2(2 + \#\{y > y_i\})`.
+    engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
+        How pairs are summed.
+
+    References
+    ----------
+    Burges et al., "Learning to rank using gradient descent", ICML 2005. Weights: Chen, Liu,
+    Lan, Ma and Li, "Ranking measures and loss functions in learning to rank", NIPS 2009.
+    """
+
+    loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
+    weights: str = "none"
+    normalize: str = "items"
+    engine: str = "auto"
+
+    name: ClassVar[str] = "comparison"
+    formula: ClassVar[str] = "sum over y_i > y_j of w_i phi(s_i - s_j)"
+    cost: ClassVar[str] = "O(pairs), O(n) for long queries"
+    reference: ClassVar[str] = "Burges et al. 2005; weights: Chen et al. 2009"
+    shift_invariant: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super(Comparison, self).__post_init__()
+        check_choice(self.name, "weights", self.weights, _WEIGHTS)
+        check_choice(self.name, "engine", self.engine, ENGINES)
+        check_pair_loss(self.name, self.loss, self.hessian)
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is."""
+        return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Sort each query by label."""
+        scale = query_scale(data, self.normalize)
+        weights = np.ones(len(data.labels))
+        order = rows_by_value(data.labels, data.groups)
+        if self.weights == "gain_discount":
+            weights = _gain_discount(data.labels[order], data)
+        columns = (data.labels[order], weights, scale)
+        return _bound_levels(self, data, order, columns)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bipartite(AbstractObjective):
+    r"""Mean over all pairs of a relevant and another item.
+
+    .. math::
+        L = \frac{1}{P N} \sum_{y_i = 1} \sum_{y_j = 0} \kappa(s_i - s_j), \qquad
+        \kappa(d) = \tfrac12 [\ell_1(d) + \ell_{-1}(-d)]
+
+    A query with one class only: zero.
+
+    Parameters
+    ----------
+    loss : loss, default=logistic
+        Penalty of a margin.
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for graded labels.
+    normalize : {"none", "items", "pairs"}, default="items"
+        ``none`` and ``pairs`` give the formula; ``items`` multiplies it by the number of
+        items, so that the curvature of a row is of order one.
+    engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
+        How pairs are summed.
+
+    References
+    ----------
+    Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014.
+    """
+
+    loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
+    threshold: float | None = None
+    normalize: str = "items"
+    engine: str = "auto"
+
+    name: ClassVar[str] = "bipartite"
+    formula: ClassVar[str] = "mean over (relevant i, other j) of kappa(s_i - s_j)"
+    cost: ClassVar[str] = "O(P N), O(n) for long queries"
+    reference: ClassVar[str] = "Menon and Williamson 2014"
+    shift_invariant: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super(Bipartite, self).__post_init__()
+        check_choice(self.name, "engine", self.engine, ENGINES)
+        check_pair_loss(self.name, self.loss, self.hessian)
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is."""
+        return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Sort each query by relevance."""
+        binary, positives, negatives = binary_counts(data, self.threshold)
+        pairs = positives * negatives
+        scale = query_scale(data, "none") / np.where(pairs > 0, pairs, np.inf)
+        if self.normalize == "items":
+            scale = scale * data.groups.sizes
+        order = rows_by_value(binary, data.groups)
+        return _bound_levels(self, data, order, (binary[order], np.ones(len(binary)), scale))
+
+
+def check_pair_loss(owner: str, loss: AbstractLoss, hessian: str) -> None:
+    """Raise ParameterError unless a loss is a function of the margin alone."""
+    advice = {"difference": "use squared_margin", "none": "use squared_hinge"}
+    if loss.pair_form in advice:
+        raise ParameterError(
+            f"{owner}: the loss {loss.name} has no margin form here; {advice[loss.pair_form]}"
+        )
+    pair_curvature(owner, loss, hessian)
+
+
+def binary_counts(
+    data: RankingData, threshold: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return labels as 0 and 1, and the number of ones and zeros of each query."""
+    binary = binarise(data.labels, threshold, data.groups)
+    positives = query_sums(binary, data.groups)
+    return binary, positives, data.groups.sizes - positives
+
+
+def _bound_levels(
+    objective: Comparison | Bipartite,
+    data: RankingData,
+    order: np.ndarray,
+    columns: tuple[FloatArray, FloatArray, FloatArray],
+) -> AbstractBound:
+    curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
+    engine = pair_engine(
+        "level_pairs", objective.loss, curvature, objective.engine, data.groups.sizes
+    )
+    queries = LevelQueries(data.groups.offsets, order, *columns)
+    constant = constant_hessian(objective.hessian, data)
+    pair_sum = PairSum(engine, curvature, objective.loss.params, constant)
+    return BoundPairs(data.groups, queries, pair_sum)
+
+
+def _gain_discount(labels: FloatArray, data: RankingData) -> FloatArray:
+    """Gain of each item times the discount of the best rank it can have; labels best first."""
+    offsets = data.groups.offsets
+    position = np.arange(len(labels)) - data.groups.spread(offsets[:-1])
+    new_level = np.ones(len(labels), dtype=bool)
+    new_level[1:] = labels[1:] != labels[:-1]
+    new_level[offsets[:-1]] = True
+    better = np.maximum.accumulate(np.where(new_level, np.arange(len(labels)), 0))
+    rank = 1.0 + position[better]
+    return gains(labels, "exp2") / np.log2(1.0 + rank)

@@ -1,0 +1,134 @@
+"""ListMLE: the likelihood of a ranking by labels."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data import RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.layout import GradHess, ItemQueries
+from gbmrank.objectives.base import (
+    AbstractBound,
+    AbstractObjective,
+    HessianTrait,
+    check_choice,
+    query_scale,
+    run_queries,
+)
+from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.ranking import discounts, gains
+from gbmrank.types import FloatArray
+
+__all__ = ["ListMLE"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListMLE(AbstractObjective):
+    r"""Negative log-likelihood of the order by labels under the Plackett-Luce model.
+
+    With a target order o, best label first, and :math:`L_p = \log \sum_{k \ge p} e^{s_{o_k}}`,
+
+    .. math::
+        L = \sum_{p=1}^{n-1} \beta_p (L_p - s_{o_p}).
+
+    Equal labels have no order of their own: one is drawn from ``seed`` and the number of
+    items alone, so that a query trains the same wherever it is; ``seed=none`` takes the
+    order of rows. All labels equal: it learns that arbitrary order.
+
+    Parameters
+    ----------
+    weights : {"none", "gain_discount"}, default="none"
+        Factor of position p: 1, or gain of the label there over ``log2(1 + p)``.
+    seed : int or None, default=0
+        Order of equal labels.
+
+    References
+    ----------
+    Xia et al., "Listwise approach to learning to rank", ICML 2008. Weights: Chen, Liu, Lan,
+    Ma and Li, "Ranking measures and loss functions in learning to rank", NIPS 2009.
+    """
+
+    weights: str = "none"
+    seed: int | None = 0
+
+    name: ClassVar[str] = "listmle"
+    formula: ClassVar[str] = "sum_p beta_p (LSE(s from p on) - s_p), items sorted by label"
+    cost: ClassVar[str] = "O(n)"
+    reference: ClassVar[str] = "Xia et al. 2008; weights: Chen et al. 2009"
+    shift_invariant: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super(ListMLE, self).__post_init__()
+        check_choice(self.name, "weights", self.weights, ("none", "gain_discount"))
+        if self.hessian == "expected":
+            raise ParameterError("listmle: hessian is exact, majorise or constant")
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is."""
+        traits: dict[str, HessianTrait] = {"majorise": "bound", "constant": "constant"}
+        return traits.get(self.hessian, "exact")
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Sort each query by label."""
+        order = _target_order(data, self.seed)
+        sizes, offsets = data.groups.sizes, data.groups.offsets
+        position = np.arange(len(order)) - data.groups.spread(offsets[:-1])
+        beta = np.ones(len(order))
+        if self.weights == "gain_discount":
+            discount = discounts(int(sizes.max(initial=0)))
+            beta = gains(data.labels, "exp2")[order] * discount[position]
+        beta[offsets[1:] - 1] = 0.0
+        scale = query_scale(data, self.normalize)
+        queries = ItemQueries(offsets, order, beta, sizes, scale)
+        return _BoundListMLE(self, data, queries)
+
+
+@final
+class _BoundListMLE(AbstractBound):
+    __slots__ = ("chunks", "constant", "kernels", "majorise", "queries")
+
+    def __init__(self, objective: ListMLE, data: RankingData, queries: ItemQueries) -> None:
+        super().__init__(data.groups)
+        self.queries = queries
+        self.majorise = objective.hessian == "majorise"
+        self.constant = constant_hessian(objective.hessian, data)
+        self.kernels = compiler.load("listwise")
+        self.chunks = pool.cut_into_chunks(60.0 * data.groups.sizes + 20.0)
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Go down every list once."""
+        run_queries(
+            lambda span: self.kernels.listmle_gradients(
+                self.queries, span, scores, self.majorise, out
+            ),
+            self.chunks,
+            self.groups,
+        )
+        if self.constant is not None:
+            out.hess[:] = self.constant
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        values = np.empty(self.groups.n_queries)
+        run_queries(
+            lambda span: self.kernels.listmle_values(self.queries, span, scores, values),
+            self.chunks,
+            self.groups,
+        )
+        return values
+
+
+def _target_order(data: RankingData, seed: int | None) -> npt.NDArray[Any]:
+    """Return the rows of each query by label, best first, equal labels shuffled."""
+    queries = data.groups.spread(np.arange(data.groups.n_queries))
+    place = np.arange(len(queries)) - data.groups.spread(data.groups.offsets[:-1])
+    if seed is not None:
+        sizes = data.groups.sizes
+        shuffles = {n: np.random.default_rng([seed, n]).permutation(n) for n in set(sizes.tolist())}
+        place = np.concatenate([shuffles[n] for n in sizes.tolist()]) if len(sizes) else place
+    return np.lexsort((place, -data.labels, queries))

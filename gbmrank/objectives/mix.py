@@ -1,0 +1,97 @@
+"""Weighted sums of objectives."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+import numpy as np
+
+from gbmrank.data import RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.kernels.layout import GradHess
+from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait
+from gbmrank.types import FloatArray
+
+__all__ = ["Mix"]
+
+_TRAITS: tuple[HessianTrait, ...] = ("exact", "bound", "expected", "heuristic", "constant")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix(AbstractObjective):
+    """A weighted sum of objectives, written ``mix(a, b, weights=[0.7, 0.3])``.
+
+    Each part keeps its own normalisation and Hessian; the sum's trait is the weakest of
+    theirs.
+
+    Parameters
+    ----------
+    parts : tuple of objectives
+        At least one.
+    weights : tuple of float or None, default=None
+        One positive factor per part; all one when not given.
+    """
+
+    parts: tuple[AbstractObjective, ...] = field(
+        default=(), metadata={"kind": "objective", "positional": True}
+    )
+    weights: tuple[float, ...] | None = None
+
+    name: ClassVar[str] = "mix"
+    formula: ClassVar[str] = "sum_k w_k L_k"
+    cost: ClassVar[str] = "sum of the parts"
+
+    def __post_init__(self) -> None:
+        super(Mix, self).__post_init__()
+        if not self.parts:
+            raise ParameterError("mix: name the objectives to add, such as mix(ranknet, softmax)")
+        if self.normalize != "none" or self.hessian != "auto":
+            raise ParameterError("mix: set normalize and hessian in its parts")
+        weights = self._factors()
+        if len(weights) != len(self.parts) or not all(0 < w < float("inf") for w in weights):
+            raise ParameterError(
+                f"mix: give one factor above 0 for each of {len(self.parts)} objectives, "
+                f"got {list(weights)}"
+            )
+
+    def _factors(self) -> tuple[float, ...]:
+        return (1.0,) * len(self.parts) if self.weights is None else self.weights
+
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.shift_invariant for part in self.parts)
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """The weakest trait among the parts."""
+        return max((part.hessian_trait for part in self.parts), key=_TRAITS.index)
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Bind every part."""
+        return _BoundMix(data, tuple(part.bind(data) for part in self.parts), self._factors())
+
+
+@final
+class _BoundMix(AbstractBound):
+    __slots__ = ("factors", "parts")
+
+    def __init__(
+        self, data: RankingData, parts: tuple[AbstractBound, ...], factors: tuple[float, ...]
+    ) -> None:
+        super().__init__(data.groups)
+        self.parts, self.factors = parts, factors
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Add the parts."""
+        out.grad[:] = 0.0
+        out.hess[:] = 0.0
+        for part, factor in zip(self.parts, self.factors, strict=True):
+            grad, hess = part.gradients(scores, out.grad.dtype, single=single)
+            out.grad[:] += factor * grad
+            out.hess[:] += factor * hess
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        pairs = zip(self.parts, self.factors, strict=True)
+        return np.sum([factor * part.losses(scores) for part, factor in pairs], axis=0)

@@ -1,0 +1,153 @@
+"""Bound state of the objectives that sum over pairs."""
+
+from typing import NamedTuple, final
+
+import numpy as np
+
+from gbmrank.data import Groups, RankingData
+from gbmrank.kernels import pool
+from gbmrank.kernels.layout import GradHess, ItemQueries, LevelQueries, Span
+from gbmrank.objectives.base import AbstractBound, run_queries
+from gbmrank.objectives.engines import Curvature, PairEngine
+from gbmrank.types import FloatArray
+
+__all__ = ["BoundPairs", "PairSum", "constant_hessian"]
+
+_LONG = 200_000  # items from which one query is worth the work of all threads
+
+
+class PairSum(NamedTuple):
+    """What is summed, and how."""
+
+    engine: PairEngine
+    curvature: Curvature
+    params: tuple[float, ...]
+    constant: FloatArray | None
+
+
+@final
+class BoundPairs(AbstractBound):
+    """Pairs of every query, summed in threads over queries or inside a long one.
+
+    Parameters
+    ----------
+    groups : Groups
+        Query boundaries.
+    queries : ItemQueries or LevelQueries
+        Items in the order the kernels want them.
+    pair_sum : PairSum
+        What is summed.
+    """
+
+    __slots__ = ("chunks", "in_row_order", "long", "pair_sum", "queries", "short")
+
+    def __init__(
+        self, groups: Groups, queries: ItemQueries | LevelQueries, pair_sum: PairSum
+    ) -> None:
+        super().__init__(groups)
+        self.pair_sum, self.queries = pair_sum, queries
+        self.chunks = pool.cut_into_chunks(groups.sizes.astype(np.float64) ** 2 / 4.0 + 100.0)
+        threaded = pair_sum.engine.linear_kernels is not None
+        self.long = np.flatnonzero(groups.sizes >= _LONG) if threaded else np.empty(0, np.int64)
+        scale = queries.scale.copy()
+        scale[self.long] = 0.0  # kernels pass over these; they are computed one by one
+        self.short = queries._replace(scale=scale)
+        self.in_row_order = {
+            int(query): _in_row_order(queries, int(query))
+            for query in self.long
+            if isinstance(queries, ItemQueries)
+        }
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Sum over pairs."""
+        engine, curvature, params, constant = self.pair_sum
+        engines = engine.engines._replace(single=single)
+        run_queries(
+            lambda span: engine.kernels.gradients(self.short, span, scores, params, engines, out),
+            self.chunks,
+            self.groups,
+        )
+        for query in self.long:
+            self._fill_long(int(query), scores, out)
+        if constant is not None:
+            out.hess[:] = constant
+        elif curvature.factor != 1.0:
+            np.multiply(out.hess, curvature.factor, out=out.hess)
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        engine, _, params, _ = self.pair_sum
+        values = np.empty(self.groups.n_queries)
+        run_queries(
+            lambda span: engine.kernels.values(
+                self.queries, span, scores, params, engine.engines, values
+            ),
+            self.chunks,
+            self.groups,
+        )
+        return values
+
+    def _fill_long(self, query: int, scores: FloatArray, out: GradHess) -> None:
+        begin, end = self.groups.offsets[query : query + 2].tolist()
+        served = (
+            self._long_pairs(query, scores[begin:end], _part(out, begin, end))
+            if isinstance(self.queries, ItemQueries)
+            else self._long_levels(self.queries, query, scores, out)
+        )
+        if served:
+            return
+        engine, _, params, _ = self.pair_sum
+        alone = Span(query, query + 1, end - begin)
+        engine.kernels.gradients(self.queries, alone, scores, params, engine.engines, out)
+
+    def _long_pairs(self, query: int, scores: FloatArray, out: GradHess) -> bool:
+        from gbmrank.kernels.linear_grid import Side
+        from gbmrank.kernels.linear_threads import all_pairs_threaded
+
+        engine, _, params, _ = self.pair_sum
+        side = Side(scores, self.in_row_order[query], out.grad, out.hess)
+        value = all_pairs_threaded(engine.linear_kernels, side, engine.engines.plan, params)
+        return not np.isnan(value)
+
+    def _long_levels(
+        self, queries: LevelQueries, query: int, scores: FloatArray, out: GradHess
+    ) -> bool:
+        from gbmrank.kernels.linear_grid import Side
+        from gbmrank.kernels.linear_threads import cross_pairs_threaded
+
+        engine, _, params, _ = self.pair_sum
+        begin, end = self.groups.offsets[query : query + 2].tolist()
+        rows, levels = queries.order[begin:end], queries.levels[begin:end]
+        column, weights = scores[rows], queries.weights[begin:end] * queries.scale[query]
+        grad, hess, ones = np.zeros(end - begin), np.zeros(end - begin), np.ones(end - begin)
+        first = 0
+        for cut in (np.flatnonzero(levels[1:] != levels[:-1]) + 1).tolist():
+            top, rest = slice(first, cut), slice(cut, None)
+            better = Side(column[top], weights[top], grad[top], hess[top])
+            worse = Side(column[rest], ones[rest], grad[rest], hess[rest])
+            plan = engine.engines.plan
+            if np.isnan(cross_pairs_threaded(engine.linear_kernels, better, worse, plan, params)):
+                return False
+            first = cut
+        out.grad[rows] = grad
+        out.hess[rows] = hess
+        return True
+
+
+def _part(out: GradHess, begin: int, end: int) -> GradHess:
+    return GradHess(out.grad[begin:end], out.hess[begin:end])
+
+
+def _in_row_order(queries: ItemQueries, query: int) -> FloatArray:
+    """Scaled utilities of a query in the order of its rows."""
+    begin, end = queries.offsets[query : query + 2].tolist()
+    utilities = np.empty(end - begin)
+    utilities[queries.order[begin:end] - begin] = queries.utilities[begin:end]
+    return utilities * queries.scale[query]
+
+
+def constant_hessian(hessian: str, data: RankingData) -> FloatArray | None:
+    """Return a Hessian of one per row (times the weight) for ``hessian=constant``, else None."""
+    if hessian != "constant":
+        return None
+    return np.ones(data.groups.n_rows) if data.weight is None else np.array(data.weight)

@@ -1,0 +1,176 @@
+"""Pointwise objectives: template losses and proper composite losses are one thing."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+from gbmrank.data import RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.losses import AbstractLoss, Logistic
+from gbmrank.losses.base import ScalarFunction
+from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait, row_scale
+from gbmrank.objectives.item_sums import ItemColumns, bind_items, check_range, read_eta
+from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.types import FloatArray
+from gbmrank.utilities import AbstractUtility, NdcgUtility
+
+__all__ = ["Pointwise", "with_options"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointwise(AbstractObjective):
+    r"""Every item by itself, as useful with weight u and useless with weight eta - u.
+
+    .. math::
+        L = \sum_i u_i\, \ell_1(s_i) + (\eta - u_i)\, \ell_{-1}(s_i),
+
+    or :math:`\sum_i (u_i - s_i)^2` for the squared loss. With a strictly proper composite
+    loss the best score is an increasing function of the expected utility. Rows of a query
+    may have weights of their own.
+
+    Parameters
+    ----------
+    loss : loss, default=logistic
+        Partial losses.
+    target : utility, default=ndcg
+        What an item is worth.
+    eta : float or None, default=None
+        Upper bound of the utility; the target's own bound when not given.
+    max_grade : float or None, default=None
+        Largest label that can occur, for targets whose bound depends on it (they take 4).
+    threshold : float or None, default=None
+        Labels of at least this are relevant, for binary targets on graded labels.
+
+    References
+    ----------
+    Calauzenes, Usunier and Gallinari, Machine Learning 93, 2013, Table 2; Menon and
+    Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014.
+    """
+
+    loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
+    target: AbstractUtility = field(
+        default=NdcgUtility(), metadata={"kind": "utility", "shown": True}
+    )
+    eta: float | None = None
+    max_grade: float | None = None
+    threshold: float | None = None
+
+    name: ClassVar[str] = "pointwise"
+    formula: ClassVar[str] = "sum_i u_i l1(s_i) + (eta - u_i) l-1(s_i)"
+    cost: ClassVar[str] = "O(n)"
+    reference: ClassVar[str] = "Calauzenes et al. 2013, Table 2; Menon and Williamson 2014"
+
+    def __post_init__(self) -> None:
+        super(Pointwise, self).__post_init__()
+        if not self.loss.differentiable:
+            raise ParameterError(
+                f"pointwise: the loss {self.loss.name} has a kink and does not order items; use "
+                "squared_hinge or differentiable_hinge"
+            )
+        if self.eta is not None and not 0 < self.eta < float("inf"):
+            raise ParameterError(f"pointwise: eta must be above 0, got {self.eta}")
+        self._resolved()
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is."""
+        return self._resolved()[1]
+
+    def _resolved(self) -> tuple[ScalarFunction, HessianTrait]:
+        """Return the term with its curvature, and what that curvature is."""
+        if self.loss.pair_form == "difference":
+            return squared_term, "constant" if self.hessian == "constant" else "exact"
+        exact = item_penalty(*self.loss.partials)
+        bound, expected = self.loss.majorant, self.loss.expected_curvature
+        mode = self.hessian
+        if mode == "auto":
+            flat = not self.loss.smooth and bound is not None
+            bent = "exact" if self.loss.exact_curvature else "expected"
+            mode = "majorise" if flat else bent
+        if mode == "majorise":
+            if bound is None:
+                raise ParameterError(
+                    f"pointwise: the curvature of {self.loss.name} has no bound; use hessian=auto"
+                )
+            return with_bound(exact, bound), "bound"
+        if mode == "expected" and expected is not None:
+            return with_expected(exact, expected), "expected"
+        return exact, "constant" if mode == "constant" else "exact"
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Compute utilities and their bound."""
+        target = with_options(self.target, self.max_grade, self.threshold)
+        squared = self.loss.pair_form == "difference"
+        utilities = target.values(data)
+        scale = row_scale(data, self.normalize)
+        eta = scale if squared else read_eta(self.name, self.eta, target, data)
+        columns = ItemColumns(utilities, eta, scale)
+        if not squared:
+            check_range(self.name, columns, target, data)
+        constant = constant_hessian(self.hessian, data)
+        return bind_items(data, columns, self._resolved()[0], self.loss.params, constant)
+
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return the probability that a score stands for."""
+        return self.loss.inverse_link(scores)
+
+
+def with_options(
+    target: AbstractUtility, max_grade: float | None, threshold: float | None
+) -> AbstractUtility:
+    """Hand the template's options to a target that knows them."""
+    known = {field.name for field in dataclasses.fields(target)}
+    options = {"max_grade": max_grade, "threshold": threshold}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"target={target.name} takes no {name}")
+    return dataclasses.replace(target, **given)
+
+
+def squared_term(s: float, v: float, eta: float) -> tuple[float, float, float]:  # noqa: ARG001
+    """Squared error of the utility."""
+    gap = s - v
+    return gap * gap, 2.0 * gap, 2.0
+
+
+@functools.cache
+def item_penalty(positive: ScalarFunction, negative: ScalarFunction) -> ScalarFunction:
+    """Return ``v positive(s) + (eta - v) negative(s)`` with its derivatives."""
+
+    def term(s: float, v: float, eta: float, *params: float) -> tuple[float, float, float]:
+        value_1, first_1, second_1 = positive(s, *params)
+        value_2, first_2, second_2 = negative(s, *params)
+        rest = eta - v
+        return (
+            v * value_1 + rest * value_2,
+            v * first_1 + rest * first_2,
+            v * second_1 + rest * second_2,
+        )
+
+    return term
+
+
+@functools.cache
+def with_bound(term: ScalarFunction, bound: float) -> ScalarFunction:
+    """Return a term whose curvature is ``eta * bound``."""
+
+    def bounded(s: float, v: float, eta: float, *params: float) -> tuple[float, float, float]:
+        value, first, _ = term(s, v, eta, *params)
+        return value, first, eta * bound
+
+    return bounded
+
+
+@functools.cache
+def with_expected(term: ScalarFunction, curvature: Callable[..., float]) -> ScalarFunction:
+    """Return a term whose curvature is ``eta * curvature(s)``."""
+
+    def curved(s: float, v: float, eta: float, *params: float) -> tuple[float, float, float]:
+        value, first, _ = term(s, v, eta, *params)
+        return value, first, eta * curvature(s, *params)
+
+    return curved

@@ -1,0 +1,172 @@
+"""Push objectives: bipartite risks that care for the top of the list."""
+
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import ClassVar, final
+
+import numpy as np
+
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.layout import GradHess, PushParams, PushQueries
+from gbmrank.losses import AbstractLoss, Exponential
+from gbmrank.losses.outer import AbstractOuter, Power
+from gbmrank.objectives.base import (
+    AbstractBound,
+    AbstractObjective,
+    HessianTrait,
+    check_choice,
+    query_scale,
+    rows_by_value,
+    run_queries,
+)
+from gbmrank.objectives.engines import PairEngine, pair_curvature, pair_engine
+from gbmrank.objectives.levels import binary_counts, check_pair_loss
+from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.types import FloatArray
+
+__all__ = ["Push"]
+
+_ENGINES = ("auto", "pairs", "closed", "linear")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push(AbstractObjective):
+    r"""Price of every useless item's mean loss against the relevant ones.
+
+    .. math::
+        L = \frac1N \sum_{y_j = 0} G\Bigl(\frac1P \sum_{y_i = 1} \kappa(s_i - s_j)\Bigr),
+        \qquad G(x) = x^p
+
+    A useless item near the top loses against many relevant ones, and G makes that
+    expensive. A query with one class only: zero. Convex for p >= 1 and a convex loss (for
+    every p > 0 with the exponential loss).
+
+    Parameters
+    ----------
+    loss : loss, default=exponential
+        Penalty of a margin.
+    p : float, default=4
+        Power of the p-norm push.
+    g : outer function or None, default=None
+        Another increasing price than ``power(p)``.
+    form : {"raw", "log"}, default="raw"
+        The logarithm of each query's loss, for the exponential loss: the same minimiser
+        for one query, and no overflow.
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for graded labels.
+    normalize : {"none", "items", "pairs"}, default="items"
+        ``none`` and ``pairs`` give the formula; ``items`` multiplies it by the number of
+        items, so that the curvature of a row is of order one.
+    engine : {"auto", "pairs", "closed", "linear"}, default="auto"
+        How pairs are summed.
+
+    References
+    ----------
+    Rudin, "The P-norm push", JMLR 10, 2009. Menon and Williamson, "Bayes-optimal scorers
+    for bipartite ranking", COLT 2014, sec. 5.
+    """
+
+    loss: AbstractLoss = field(default=Exponential(), metadata={"kind": "loss", "shown": True})
+    p: float = field(default=4.0, metadata={"shown": True})
+    g: AbstractOuter | None = field(default=None, metadata={"kind": "outer"})
+    form: str = "raw"
+    threshold: float | None = None
+    normalize: str = "items"
+    engine: str = "auto"
+
+    name: ClassVar[str] = "push"
+    formula: ClassVar[str] = "mean over others j of G(mean over relevant i of kappa(s_i - s_j))"
+    cost: ClassVar[str] = "O(P N), O(n) for long queries"
+    reference: ClassVar[str] = "Rudin 2009; Menon and Williamson 2014, sec. 5"
+    shift_invariant: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super(Push, self).__post_init__()
+        check_choice(self.name, "engine", self.engine, _ENGINES)
+        check_choice(self.name, "form", self.form, ("raw", "log"))
+        check_pair_loss(self.name, self.loss, self.hessian)
+        exponential = self.loss == Exponential() and self.g is None
+        if not self.p > 0 or (self.p < 1 and not exponential):
+            raise ParameterError(
+                f"push: p must be at least 1 (above 0 for the exponential loss), got {self.p}"
+            )
+        if self.form == "log" and not (exponential and self.hessian in ("auto", "exact")):
+            raise ParameterError(
+                "push: form=log is for the exponential loss, its p and its Hessian"
+            )
+        if self.engine == "closed" and not exponential:
+            raise ParameterError("push: engine=closed is for the exponential loss and its p")
+        if self.hessian == "majorise":
+            raise ParameterError("push: no bound of the Hessian is known; use hessian=auto")
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is."""
+        return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Put the relevant items of each query first."""
+        binary, positives, negatives = binary_counts(data, self.threshold)
+        scale = query_scale(data, "none") * np.where(positives * negatives > 0, 1.0, 0.0)
+        if self.normalize == "items":
+            scale = scale * data.groups.sizes
+        order = rows_by_value(binary, data.groups)
+        queries = PushQueries(data.groups.offsets, order, positives.astype(np.int64), scale)
+        constant = constant_hessian(self.hessian, data)
+        curvature = pair_curvature(self.name, self.loss, self.hessian)
+        closed = self.loss == Exponential() and self.g is None and curvature.trait == "exact"
+        if closed and self.engine in ("auto", "closed"):
+            kernels = compiler.load("exponential_push")
+            return _BoundPush(data.groups, queries, (kernels, self.p, self.form == "log"), constant)
+        outer = self.g if self.g is not None else Power(self.p)
+        engine = pair_engine(
+            "push", self.loss, curvature, self.engine, data.groups.sizes, outer=type(outer).function
+        )
+        params = PushParams(self.loss.params, outer.params)
+        return _BoundPush(data.groups, queries, _call_of(engine, params), constant)
+
+
+def _call_of(engine: PairEngine, params: PushParams) -> tuple[ModuleType, object, object]:
+    return engine.kernels, params, engine.engines
+
+
+@final
+class _BoundPush(AbstractBound):
+    __slots__ = ("call", "chunks", "constant", "queries")
+
+    def __init__(
+        self,
+        groups: Groups,
+        queries: PushQueries,
+        call: tuple[ModuleType, object, object],
+        constant: FloatArray | None,
+    ) -> None:
+        super().__init__(groups)
+        self.queries, self.call, self.constant = queries, call, constant
+        others = groups.sizes - queries.positives
+        self.chunks = pool.cut_into_chunks(4.0 * others * queries.positives + 100.0)
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Sum over pairs of a relevant and another item."""
+        kernels, first, second = self.call
+        run_queries(
+            lambda span: kernels.gradients(self.queries, span, scores, first, second, out),
+            self.chunks,
+            self.groups,
+        )
+        if self.constant is not None:
+            out.hess[:] = self.constant
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        kernels, first, second = self.call
+        values = np.empty(self.groups.n_queries)
+        run_queries(
+            lambda span: kernels.values(self.queries, span, scores, first, second, values),
+            self.chunks,
+            self.groups,
+        )
+        return values

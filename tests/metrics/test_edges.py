@@ -1,0 +1,285 @@
+"""Undefined queries, refused input, weights, and queries of a million tied items."""
+
+import copy
+import math
+import pickle
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gbmrank.data import RankingData
+from gbmrank.errors import DataError, LabelRangeError, MetricError, ParameterError, WeightError
+from gbmrank.metrics import (
+    AUC,
+    BUILTIN_METRICS,
+    DCG,
+    ERR,
+    ERU,
+    MAP,
+    MRR,
+    NDCG,
+    WTA,
+    AbstractMetric,
+    PairwiseDisagreement,
+    Positional,
+    Precision,
+    PTop,
+    Ranked,
+    Recall,
+    Spearman,
+    mean_over_queries,
+)
+from gbmrank.utilities import IdentityUtility
+
+NAN = math.nan
+
+
+def value(metric: AbstractMetric, labels: object, scores: object) -> float:
+    data = RankingData.from_arrays(labels)
+    return float(metric.bind(data).per_query(Ranked(data.read_scores(scores), data.groups))[0])
+
+
+# Values of: one irrelevant item, one relevant item, three irrelevant, three relevant ones.
+EDGES: list[tuple[AbstractMetric, tuple[float, float, float, float]]] = [
+    (DCG(k=1), (0, 1, 0, 1)),
+    (NDCG(), (NAN, 1, NAN, 1)),
+    (NDCG(k=10), (NAN, 1, NAN, 1)),
+    (Precision(k=5), (0, 0.2, 0, 0.6)),
+    (Precision(k=5, divisor="min"), (0, 1, 0, 1)),
+    (Recall(k=1), (NAN, 1, NAN, 1 / 3)),
+    (WTA(), (0, 1, 0, 1)),
+    (AUC(), (NAN, NAN, NAN, NAN)),
+    (Spearman(), (NAN, NAN, 0, 0)),
+    (ERU(half_life=2), (0, 1, 0, 1.75)),
+    (ERU(normalize=True), (NAN, 1, NAN, 1)),
+    (ERR(max_grade=1, k=1), (0, 0.5, 0, 0.5)),
+    (MAP(), (NAN, 1, NAN, 1)),
+    (MAP(k=1), (NAN, 1, NAN, 1 / 3)),
+    (MAP(k=1, denominator="min"), (NAN, 1, NAN, 1)),
+    (MRR(), (NAN, 1, NAN, 1)),
+    (PTop(), (0, 1, 0, 3)),
+    (PTop(normalize=True), (NAN, 1, NAN, 1)),
+    (PairwiseDisagreement(), (NAN, NAN, NAN, NAN)),
+    (PairwiseDisagreement(normalize=False), (0, 0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize(("metric", "want"), EDGES, ids=[str(metric) for metric, _ in EDGES])
+@pytest.mark.parametrize("ties", ["mean", "best", "worst", "index"])
+def test_one_item_and_equal_labels(
+    metric: AbstractMetric, want: tuple[float, float, float, float], ties: str
+):
+    metric = replace(metric, ties=ties)
+    got = [value(metric, [0], [1]), value(metric, [1], [1])]
+    got += [value(metric, [0, 0, 0], [1, 2, 2]), value(metric, [1, 1, 1], [1, 2, 2])]
+    assert got == pytest.approx(list(want), rel=1e-12, abs=1e-15, nan_ok=True)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, "3", True])
+@pytest.mark.parametrize("metric", [DCG, NDCG, Precision, Recall, ERR, MAP, MRR, Positional])
+def test_bad_cutoffs(metric: Any, k: object):
+    with pytest.raises(MetricError, match=f"{metric.name}: the cut-off k must be a whole number"):
+        metric(k=k)
+
+
+@pytest.mark.parametrize("metric", BUILTIN_METRICS)
+def test_bad_choices(metric: type):
+    with pytest.raises(MetricError, match=r"ties must be one of mean, worst.*got 'random'"):
+        metric(ties="random")
+    with pytest.raises(MetricError, match="empty must be one of skip, zero, one; got 'nan'"):
+        metric(empty="nan")
+    with pytest.raises(MetricError, match="dtype must be one of float64, float32; got 'int8'"):
+        metric(dtype="int8")
+
+
+def test_bad_parameters():
+    with pytest.raises(MetricError, match=r"max_grade is the largest grade.*got 0"):
+        ERR(max_grade=0)
+    with pytest.raises(MetricError, match="denominator must be one of relevant, min; got 'k'"):
+        MAP(denominator="k")
+    with pytest.raises(MetricError, match="divisor must be one of k, min; got 'n'"):
+        Precision(divisor="n")
+    with pytest.raises(ParameterError, match="half_life must be above 1, got 1"):
+        ERU(half_life=1)
+    with pytest.raises(ParameterError, match="gain='exp3' is not known; use 'exp2'"):
+        NDCG(gain="exp3")
+    with pytest.raises(MetricError, match="discount must be one of log2, reciprocal, constant"):
+        Positional(discount="log10")
+    with pytest.raises(MetricError, match="or a function of ranks; got 3"):
+        Positional(discount=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("metric", [Precision, Recall, WTA, AUC, MAP, MRR, PTop])
+def test_graded_labels_need_a_threshold(metric: type):
+    with pytest.raises(DataError, match=r"labels must be 0/1 or -1/\+1 here, got 2.*threshold=1"):
+        value(metric(), [2, 0], [1, 0])
+    graded = value(metric(threshold=2), [2, 1, 0], [1, 3, 2])
+    assert graded == value(metric(), [1, 0, 0], [1, 3, 2])
+    assert value(metric(), [1, -1], [1, 0]) == value(metric(), [1, 0], [1, 0])
+
+
+def test_labels_outside_the_scale():
+    with pytest.raises(LabelRangeError, match="labels from 0 to max_grade=4, got 5 in query 0"):
+        value(ERR(), [0, 5], [1, 0])
+    with pytest.raises(LabelRangeError, match="got -1 in query 0; set max_grade"):
+        value(ERR(), [0, -1], [1, 0])
+    with pytest.raises(LabelRangeError, match="takes labels from 0 to 31; use gain='linear'"):
+        value(NDCG(), [32, 0], [1, 0])
+    with pytest.raises(LabelRangeError, match="not negative"):
+        value(DCG(), [-1, 0], [1, 0])
+
+
+def test_err_does_not_read_the_largest_grade_from_the_data():
+    assert value(ERR(), [1], [0]) == 1 / 16
+    assert value(ERR(max_grade=1), [1], [0]) == 1 / 2
+
+
+@pytest.mark.parametrize("discount", [(1.0, 2.0), (-1.0,), (1.0, NAN), lambda k: k])
+def test_a_discount_must_not_increase(discount: object):
+    metric = Positional(discount=discount)  # type: ignore[arg-type]
+    with pytest.raises(MetricError, match="a discount is finite, not negative and does not incr"):
+        value(metric, [1, 0, 1], [3, 2, 1])
+
+
+def test_own_measures():
+    labels, scores = [3.0, 1.0, 2.0], [1.0, 1.0, 0.0]
+    table = Positional(utility=IdentityUtility(), discount=[1.0, 0.5])  # type: ignore[arg-type]
+    assert value(table, labels, scores) == 0.75 * 4
+    function = Positional(utility=IdentityUtility(), discount=lambda k: 0.5 ** (k - 1))
+    assert value(function, labels, scores) == 0.75 * 4 + 0.25 * 2
+    assert value(Positional(k=2), labels, scores) == value(DCG(k=2), labels, scores)
+    constant = Positional(utility=IdentityUtility(), discount="constant", k=1)
+    assert value(constant, labels, scores) == 2.0
+
+
+@pytest.mark.parametrize("metric", [DCG(), AUC(), Spearman(), Precision(k=2), ERU()])
+def test_positional_parts_add_up(metric: AbstractMetric):
+    data = RankingData.from_arrays([1, 0, 1, 0])
+    scores = np.array([4.0, 3.0, 2.0, 1.0])
+    parts = metric.offsets(data)[0] + metric.discounts(4) @ metric.utilities(data)  # type: ignore[attr-defined]
+    assert value(metric, data.labels, scores) == pytest.approx(parts, rel=1e-14)
+
+
+def test_large_labels_do_not_overflow():
+    labels = np.arange(32.0)
+    assert value(NDCG(), labels, labels) == pytest.approx(1.0, rel=1e-14)
+    assert value(DCG(k=1), labels, labels) == 2.0**31 - 1
+    assert value(ERR(max_grade=31, k=1), labels, labels) == (2.0**31 - 1) / 2**31
+    assert value(PairwiseDisagreement(), 1e15 + labels, -labels) == 1.0
+
+
+def test_means_over_queries():
+    values, weight = np.array([1.0, NAN, 0.0]), np.array([1.0, 5.0, 3.0])
+    assert mean_over_queries(values, None, "skip") == 0.5
+    assert mean_over_queries(values, None, "one") == 2 / 3
+    assert mean_over_queries(values, weight, "skip") == 0.25
+    assert mean_over_queries(values, weight, "zero") == 1 / 9
+    assert math.isnan(mean_over_queries(np.array([NAN]), None, "skip"))
+    assert math.isnan(mean_over_queries(np.array([NAN, 1.0]), np.array([1.0, 0.0]), "skip"))
+
+
+def test_query_weights():
+    labels, scores = [1, 0, 1, 0], np.array([2.0, 1.0, 1.0, 2.0])
+    for weight in ([1, 3], [1, 1, 3, 3]):
+        data = RankingData.from_arrays(labels, group=[2, 2], weight=weight)
+        got = MRR().bind(data).score(Ranked(scores, data.groups))
+        assert got == (1 * 1 + 3 * 0.5) / 4
+    uneven = RankingData.from_arrays(labels, group=[2, 2], weight=[1, 2, 3, 3])
+    with pytest.raises(WeightError, match="query 0 have different weights"):
+        MRR().bind(uneven)
+
+
+def test_no_rows():
+    data = RankingData.from_arrays([])
+    for metric in BUILTIN_METRICS:
+        bound = metric().bind(data)
+        assert len(bound.per_query(Ranked(np.zeros(0), data.groups))) == 0
+
+
+@pytest.mark.parametrize("metric", BUILTIN_METRICS)
+def test_metrics_are_values(metric: type):
+    one, other = metric(ties="worst"), metric(ties="worst")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  (made on the line itself)
+    assert copy.deepcopy(one) == one
+    assert metric() != one
+
+
+def test_gain_tables_may_be_lists():
+    assert NDCG(gain=[0, 1, 3]) == NDCG(gain=(0, 1, 3))  # type: ignore[arg-type]
+
+
+def test_no_change_under_shuffled_rows():
+    rng = np.random.default_rng(11)
+    labels, scores = rng.integers(0, 2, 50), rng.integers(0, 5, 50)
+    shuffle = rng.permutation(50)
+    for metric in BUILTIN_METRICS:
+        shuffled = value(metric(), labels[shuffle], scores[shuffle])
+        assert shuffled == pytest.approx(value(metric(), labels, scores), rel=1e-12)
+
+
+MILLION = 1_000_000
+LONG: list[tuple[AbstractMetric, float]] = [
+    (NDCG(k=10), NAN),
+    (DCG(), NAN),
+    (Precision(k=10), 0.25),
+    (Recall(k=10), 1e-5),
+    (WTA(), 0.25),
+    (AUC(), 0.5),
+    (Spearman(), 0.0),
+    (ERU(), NAN),
+    (MRR(), math.log(4) / 3),  # sum of p (1-p)^(j-1) / j with p = 1/4
+    (PTop(), 1 / 3),
+    (MAP(), NAN),
+    (PairwiseDisagreement(), 0.5),
+    (ERR(), NAN),
+    (ERR(max_grade=31), NAN),
+    (Positional(), NAN),
+]
+
+
+@pytest.mark.parametrize(("metric", "want"), LONG, ids=[str(metric) for metric, _ in LONG])
+def test_a_million_tied_items(metric: AbstractMetric, want: float):
+    labels = (np.arange(MILLION) % 4 == 0).astype(float)
+    data = RankingData.from_arrays(labels)
+    bound = metric.bind(data)
+    bound.per_query(Ranked(np.zeros(MILLION), data.groups))
+    start = time.perf_counter()
+    got = bound.per_query(Ranked(np.zeros(MILLION), data.groups))[0]
+    assert time.perf_counter() - start < 2.0
+    assert np.isfinite(got)
+    if not math.isnan(want):
+        assert got == pytest.approx(want, rel=1e-5, abs=1e-12)
+
+
+def stopping_by_recurrence(stops: np.ndarray) -> float:
+    """ERR of one tied block from the mean products of 1 - R over subsets, all of them."""
+    products = np.array([1.0])
+    for m, stop in enumerate(stops):
+        k = np.arange(m + 2)
+        longer, shifted = np.append(products, 0.0), np.insert(products, 0, 0.0)
+        products = ((m + 1 - k) * longer + k * (1 - stop) * shifted) / (m + 1)
+    return float(np.sum(-np.diff(products) / np.arange(1, len(stops) + 1)))
+
+
+@pytest.mark.parametrize(
+    ("max_grade", "share"),
+    [(4, [0.5, 0.3, 0.1, 0.05, 0.05]), (4, [0.999, 0.001]), (31, [0.2, 0.8]), (10, [0, 0.5, 0.5])],
+)
+@pytest.mark.parametrize("above", [0, 3])
+def test_long_tied_blocks_of_grades(max_grade: int, share: list[float], above: int):
+    n = 3000
+    labels = np.random.default_rng(1).choice(len(share), n, p=share).astype(float)
+    stops = (2**labels - 1) / 2**max_grade
+    scores = np.concatenate([np.ones(above), np.zeros(n)])
+    data = RankingData.from_arrays(np.concatenate([np.zeros(above), labels]))
+    got = ERR(max_grade=max_grade).bind(data).score(Ranked(scores, data.groups))
+    if above == 0:
+        assert got == pytest.approx(stopping_by_recurrence(stops), rel=1e-12)
+    cut = ERR(max_grade=max_grade, k=n + above - 1).bind(data).score(Ranked(scores, data.groups))
+    assert cut == pytest.approx(got, rel=1e-3)
+    assert cut <= got * (1 + 1e-12)

@@ -1,0 +1,182 @@
+"""Slow twins: plain loops over definitions. Nothing here imports gbmrank."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+Order = Sequence[int]
+Measure = Callable[[Sequence[float], Order], float]
+
+__all__ = [
+    "average_precision",
+    "dcg",
+    "err",
+    "eru",
+    "extreme_over_orders",
+    "first_in_row_order",
+    "mean_over_orders",
+    "ndcg",
+    "orders_of",
+    "pair_auc",
+    "pairwise_disagreement",
+    "positives_at_top",
+    "precision",
+    "recall",
+    "reciprocal_rank",
+    "spearman",
+]
+
+
+def orders_of(scores: Sequence[float]) -> Iterator[list[int]]:
+    """Yield every order of the items, best first, that sorts the scores."""
+    blocks = [
+        [i for i, score in enumerate(scores) if score == level]
+        for level in sorted(set(scores), reverse=True)
+    ]
+    for parts in itertools.product(*(itertools.permutations(block) for block in blocks)):
+        yield [item for part in parts for item in part]
+
+
+def mean_over_orders(measure: Measure, labels: Sequence[float], scores: Sequence[float]) -> float:
+    """Mean of a measure over all orders of tied items."""
+    values = [measure(labels, order) for order in orders_of(scores)]
+    return math.fsum(values) / len(values)
+
+
+def extreme_over_orders(
+    pick: Callable[[Sequence[float]], float],
+    measure: Measure,
+    labels: Sequence[float],
+    scores: Sequence[float],
+) -> float:
+    """Smallest or largest value of a measure over all orders of tied items."""
+    return pick([measure(labels, order) for order in orders_of(scores)])
+
+
+def first_in_row_order(scores: Sequence[float]) -> list[int]:
+    """The order in which equal scores keep the order of their rows."""
+    return sorted(range(len(scores)), key=lambda i: (-scores[i], i))
+
+
+def _limit(order: Order, k: int | None) -> int:
+    return len(order) if k is None else min(k, len(order))
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator else math.nan
+
+
+def dcg(
+    labels: Sequence[float], order: Order, k: int | None = None, gain: str | list[float] = "exp2"
+) -> float:
+    """Sum of gain over log2(1 + rank)."""
+    total = 0.0
+    for position in range(_limit(order, k)):
+        label = labels[order[position]]
+        worth = 2**label - 1 if gain == "exp2" else label
+        if not isinstance(gain, str):
+            worth = gain[int(label)]
+        total += worth / math.log2(2 + position)
+    return total
+
+
+def ndcg(
+    labels: Sequence[float], order: Order, k: int | None = None, gain: str | list[float] = "exp2"
+) -> float:
+    """DCG over the largest DCG of any order."""
+    best = max(dcg(labels, o, k, gain) for o in itertools.permutations(range(len(labels))))
+    return _ratio(dcg(labels, order, k, gain), best)
+
+
+def precision(labels: Sequence[float], order: Order, k: int | None = None) -> float:
+    """Share of relevant items among the first k ranks, also when there are fewer items."""
+    return sum(labels[i] for i in order[: _limit(order, k)]) / (len(order) if k is None else k)
+
+
+def recall(labels: Sequence[float], order: Order, k: int | None = None) -> float:
+    """Share of the relevant items that are among the first k."""
+    return _ratio(sum(labels[i] for i in order[: _limit(order, k)]), sum(labels))
+
+
+def pair_auc(labels: Sequence[float], order: Order) -> float:
+    """Share of (relevant, other) pairs in the right order."""
+    right = pairs = 0
+    for above, i in enumerate(order):
+        for below, j in enumerate(order):
+            if labels[i] == 1 and labels[j] == 0:
+                pairs += 1
+                right += above < below
+    return _ratio(right, pairs)
+
+
+def spearman(labels: Sequence[float], order: Order) -> float:
+    """Mean over all linear orders of the labels of 1 - 6 sum d^2 / (n (n^2 - 1))."""
+    n = len(labels)
+    if n == 1:
+        return math.nan
+    values = []
+    for reference in orders_of(labels):
+        square = sum((order.index(i) - reference.index(i)) ** 2 for i in range(n))
+        values.append(1 - 6 * square / (n * (n * n - 1)))
+    return math.fsum(values) / len(values)
+
+
+def eru(
+    labels: Sequence[float], order: Order, neutral: float = 0.0, half_life: float = 5.0
+) -> float:
+    """Sum of the excess over the neutral grade, halved every half_life - 1 ranks."""
+    return sum(
+        max(labels[i] - neutral, 0) * 2 ** (-position / (half_life - 1))
+        for position, i in enumerate(order)
+    )
+
+
+def err(
+    labels: Sequence[float], order: Order, k: int | None = None, max_grade: float = 4.0
+) -> float:
+    """Expected reciprocal of the rank at which a reader going down stops."""
+    total, reads_on = 0.0, 1.0
+    for position in range(_limit(order, k)):
+        stops = (2 ** labels[order[position]] - 1) / 2**max_grade
+        total += reads_on * stops / (position + 1)
+        reads_on *= 1 - stops
+    return total
+
+
+def average_precision(
+    labels: Sequence[float], order: Order, k: int | None = None, denominator: str = "relevant"
+) -> float:
+    """Mean over relevant items of the precision at their rank."""
+    total, found = 0.0, 0
+    for position in range(_limit(order, k)):
+        if labels[order[position]] == 1:
+            found += 1
+            total += found / (position + 1)
+    relevant = sum(labels)
+    if denominator == "min" and k is not None:
+        relevant = min(relevant, k)
+    return _ratio(total, relevant)
+
+
+def reciprocal_rank(labels: Sequence[float], order: Order, k: int | None = None) -> float:
+    """One over the rank of the first relevant item; zero when it is beyond k."""
+    if not any(labels):
+        return math.nan
+    for position in range(_limit(order, k)):
+        if labels[order[position]] == 1:
+            return 1 / (position + 1)
+    return 0.0
+
+
+def positives_at_top(labels: Sequence[float], order: Order) -> float:
+    """Relevant items before the first other one."""
+    return float(len(list(itertools.takewhile(lambda i: labels[i] == 1, order))))
+
+
+def pairwise_disagreement(labels: Sequence[float], order: Order) -> float:
+    """Sum of label differences over pairs in the wrong order."""
+    total = 0.0
+    for above, j in enumerate(order):
+        for i in order[above + 1 :]:
+            total += max(labels[i] - labels[j], 0)
+    return total
