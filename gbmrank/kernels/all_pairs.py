@@ -12,7 +12,7 @@ import numpy as np
 
 from gbmrank.kernels.jit import entry, inner
 from gbmrank.kernels.layout import Engines, GradHess, ItemQueries, Span
-from gbmrank.kernels.linear_grid import Side
+from gbmrank.kernels.linear_layout import Side
 from gbmrank.types import FloatArray
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ __all__ = ["cache_folder", "load"]
 Scalar = Callable[..., Any]
 
 _STALE_AFTER_DAYS = 30
-_lock = threading.Lock()
+_lock = threading.RLock()  # templates load others while they are loaded
 _loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
 _registered: set[Scalar] = set()
 

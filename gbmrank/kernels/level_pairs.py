@@ -11,7 +11,7 @@ import numpy as np
 
 from gbmrank.kernels.jit import entry, inner
 from gbmrank.kernels.layout import Engines, GradHess, Level, LevelQueries, Span
-from gbmrank.kernels.linear_grid import Side
+from gbmrank.kernels.linear_layout import Side
 from gbmrank.kernels.linear_plan import LinearPlan
 from gbmrank.types import FloatArray, IntArray
 

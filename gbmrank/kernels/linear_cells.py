@@ -4,13 +4,11 @@ Moments become weights at the Chebyshev nodes, sums at the nodes become polynomi
 cells far apart act on each other through the straight tails of the loss.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
 from gbmrank.kernels.jit import entry, separate
+from gbmrank.kernels.linear_layout import Cells
 from gbmrank.kernels.linear_plan import NODES, ORDER, LinearPlan, Tail
 from gbmrank.kernels.linear_vectors import add_product
 from gbmrank.types import FloatArray, IntArray
@@ -20,7 +18,6 @@ __all__ = [
     "TO_NODES_MIRRORED",
     "TO_POWERS",
     "TO_POWERS_MIRRORED",
-    "Cells",
     "add_tails",
     "match_cells",
     "to_node_weights",
@@ -48,33 +45,6 @@ TO_NODES_MIRRORED: FloatArray = TO_NODES * _SIGNS[:, None]
 # Coefficient of power m from the value at node k: row k, column m.
 TO_POWERS: FloatArray = np.ascontiguousarray((_power_basis().T @ TO_NODES).T)
 TO_POWERS_MIRRORED: FloatArray = TO_POWERS * _SIGNS
-
-
-class Cells(NamedTuple):
-    """Per-cell arrays; "mirrored" ones count nodes from the upper end of the cell.
-
-    Attributes
-    ----------
-    cells : array of shape (n_slots,)
-        Rising cell numbers.
-    width : float
-        Cell width.
-    worse, better_mirrored : arrays of shape (n_slots, ORDER)
-        Node weights of the worse and of the better items.
-    seen, seen_mirrored : arrays of shape (n_slots, 4, ORDER)
-        Sums of value, first, second and squared first derivative at the nodes, as seen
-        by better items (over worse ones), and by worse items (over better ones).
-    lonely : array of shape (n_slots,)
-        Cells that do not act on themselves.
-    """
-
-    cells: IntArray
-    width: float
-    worse: FloatArray
-    better_mirrored: FloatArray
-    seen: FloatArray
-    seen_mirrored: FloatArray
-    lonely: npt.NDArray[np.bool_]
 
 
 @entry

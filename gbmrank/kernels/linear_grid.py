@@ -11,19 +11,15 @@ cell carry no rounding error, however large the scores are. When there are many 
 cells than items, only the occupied ones are stored, found through a hash table.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
 from gbmrank.kernels.jit import entry, exact_inner, inner, separate
+from gbmrank.kernels.linear_layout import Grid, Side
 from gbmrank.kernels.linear_plan import ORDER, LinearPlan
 from gbmrank.kernels.linear_vectors import add_chebyshev, evaluate_four
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
-    "Grid",
-    "Side",
     "add_moments",
     "add_pair_moments",
     "build_grid",
@@ -40,47 +36,6 @@ _BLOCK = 512  # items whose places are kept at hand
 _LANES = 8
 _LARGEST = float(np.finfo(np.float64).max)
 _HASH = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: spreads neighbouring cells
-
-
-class Side(NamedTuple):
-    """One set of items: what goes in and where results are written.
-
-    Attributes
-    ----------
-    scores, weights : arrays of shape (n,)
-        Finite float64 values.
-    grad, hess : arrays of shape (n,)
-        Results, float32 or float64.
-    """
-
-    scores: FloatArray
-    weights: FloatArray
-    grad: npt.NDArray[Any]
-    hess: npt.NDArray[Any]
-
-
-class Grid(NamedTuple):
-    """Cells of one query.
-
-    Attributes
-    ----------
-    width, per_width : float
-        Cell width and its inverse.
-    first : float
-        Number of the lowest cell; cells are counted from it.
-    cells : array of shape (n_slots,)
-        Rising cell numbers of the rows ("slots") of every per-cell array; empty when the
-        scores are out of the plan's reach or not finite.
-    keys, slots : arrays of a length that is a power of two, or empty
-        Hash table from cell to slot; empty when slot and cell are the same.
-    """
-
-    width: float
-    per_width: float
-    first: float
-    cells: IntArray
-    keys: IntArray
-    slots: IntArray
 
 
 @separate

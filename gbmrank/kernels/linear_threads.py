@@ -8,23 +8,21 @@ import itertools
 import math
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from gbmrank.kernels import pool
-from gbmrank.kernels.linear_grid import (
-    Side,
-    add_moments,
-    add_pair_moments,
-    build_grid,
-    read_pairs,
-    read_side,
-)
+from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.linear_layout import Side
 from gbmrank.kernels.linear_plan import ORDER, LinearPlan
 
 __all__ = ["all_pairs_threaded", "cross_pairs_threaded"]
 
 _ITEM_CHUNKS = 16
+
+
+def _grid_kernels() -> Any:
+    return compiler.load("linear_grid")
 
 
 def _item_chunks(items: int, slots: int) -> list[slice]:
@@ -75,7 +73,7 @@ def all_pairs_threaded(
     """
     if len(side.scores) == 0:
         return 0.0
-    grid = build_grid(side.scores, side.scores[:0], plan)
+    grid = _grid_kernels().build_grid(side.scores, side.scores[:0], plan)
     if len(grid.cells) == 0:
         return math.nan
     runs = _item_chunks(len(side.scores), len(grid.cells))
@@ -84,12 +82,15 @@ def all_pairs_threaded(
     # Sums grow in an array of their own: neighbours in memory would slow each other down.
     def spread(number: int) -> None:
         part, own = _part(side, runs[number]), np.zeros(moments.shape[1:])
-        add_pair_moments(grid, part.scores, part.weights, own)
+        _grid_kernels().add_pair_moments(grid, part.scores, part.weights, own)
         moments[number] = own
 
     _run_numbered(spread, len(runs))
     value, powers = kernels.solve_pairs(grid, moments.sum(axis=0), plan, params, True)
-    _run_numbered(lambda number: read_pairs(grid, _part(side, runs[number]), powers), len(runs))
+    _run_numbered(
+        lambda number: _grid_kernels().read_pairs(grid, _part(side, runs[number]), powers),
+        len(runs),
+    )
     return float(value)
 
 
@@ -120,7 +121,7 @@ def cross_pairs_threaded(
     """
     if len(better.scores) == 0 or len(worse.scores) == 0:
         return 0.0
-    grid = build_grid(better.scores, worse.scores, plan)
+    grid = _grid_kernels().build_grid(better.scores, worse.scores, plan)
     if len(grid.cells) == 0:
         return math.nan
     tasks = [
@@ -133,7 +134,7 @@ def cross_pairs_threaded(
     def spread(number: int) -> None:
         row, side, run = tasks[number]
         part, own = _part(side, run), np.zeros(moments.shape[2:])
-        add_moments(grid, part.scores, part.weights, own)
+        _grid_kernels().add_moments(grid, part.scores, part.weights, own)
         moments[number, row] = own
 
     _run_numbered(spread, len(tasks))
@@ -141,7 +142,7 @@ def cross_pairs_threaded(
 
     def read(number: int) -> None:
         row, side, run = tasks[number]
-        read_side(grid, _part(side, run), powers, 2.0 * row - 1.0)
+        _grid_kernels().read_side(grid, _part(side, run), powers, 2.0 * row - 1.0)
 
     _run_numbered(read, len(tasks))
     return float(value)

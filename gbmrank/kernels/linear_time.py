@@ -25,29 +25,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gbmrank.kernels import compiler
 from gbmrank.kernels.jit import entry, separate
-from gbmrank.kernels.linear_cells import (
-    TO_NODES,
-    TO_NODES_MIRRORED,
-    TO_POWERS,
-    TO_POWERS_MIRRORED,
-    Cells,
-    add_tails,
-    match_cells,
-    to_node_weights,
-    to_powers,
-    used_slots,
-)
-from gbmrank.kernels.linear_grid import (
-    Grid,
-    Side,
-    add_moments,
-    add_pair_moments,
-    build_grid,
-    read_fields,
-    read_pairs,
-    read_side,
-)
+from gbmrank.kernels.linear_layout import Cells, Grid, Side
 from gbmrank.kernels.linear_plan import NODES, ORDER, LinearPlan
 from gbmrank.kernels.linear_vectors import add_product
 from gbmrank.types import FloatArray
@@ -57,6 +37,25 @@ if TYPE_CHECKING:
 
 __all__ = ["all_pairs", "cross_fields", "cross_pairs", "solve_fields", "solve_pairs"]
 
+
+# Through the compiler, so that their disk cache follows every change of the sources.
+_grid_kernels = compiler.load("linear_grid")
+add_moments = _grid_kernels.add_moments
+add_pair_moments = _grid_kernels.add_pair_moments
+build_grid = _grid_kernels.build_grid
+read_fields = _grid_kernels.read_fields
+read_pairs = _grid_kernels.read_pairs
+read_side = _grid_kernels.read_side
+_cell_kernels = compiler.load("linear_cells")
+TO_NODES = _cell_kernels.TO_NODES
+TO_NODES_MIRRORED = _cell_kernels.TO_NODES_MIRRORED
+TO_POWERS = _cell_kernels.TO_POWERS
+TO_POWERS_MIRRORED = _cell_kernels.TO_POWERS_MIRRORED
+add_tails = _cell_kernels.add_tails
+match_cells = _cell_kernels.match_cells
+to_node_weights = _cell_kernels.to_node_weights
+to_powers = _cell_kernels.to_powers
+used_slots = _cell_kernels.used_slots
 
 _SQUARE = ORDER * ORDER
 # Target node minus source node, by source and target, in half widths.

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gbmrank.kernels.layout import Level
-from gbmrank.kernels.linear_grid import Side
+from gbmrank.kernels.linear_layout import Side
 from gbmrank.kernels.linear_plan import LinearPlan
 from gbmrank.types import FloatArray
 

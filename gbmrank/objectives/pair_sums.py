@@ -7,6 +7,8 @@ import numpy as np
 from gbmrank.data import Groups, RankingData
 from gbmrank.kernels import pool
 from gbmrank.kernels.layout import GradHess, ItemQueries, LevelQueries, Span
+from gbmrank.kernels.linear_layout import Side
+from gbmrank.kernels.linear_threads import all_pairs_threaded, cross_pairs_threaded
 from gbmrank.objectives.base import AbstractBound, run_queries
 from gbmrank.objectives.engines import Curvature, PairEngine
 from gbmrank.types import FloatArray
@@ -101,9 +103,6 @@ class BoundPairs(AbstractBound):
         engine.kernels.gradients(self.queries, alone, scores, params, engine.engines, out)
 
     def _long_pairs(self, query: int, scores: FloatArray, out: GradHess) -> bool:
-        from gbmrank.kernels.linear_grid import Side
-        from gbmrank.kernels.linear_threads import all_pairs_threaded
-
         engine, _, params, _ = self.pair_sum
         side = Side(scores, self.in_row_order[query], out.grad, out.hess)
         value = all_pairs_threaded(engine.linear_kernels, side, engine.engines.plan, params)
@@ -112,9 +111,6 @@ class BoundPairs(AbstractBound):
     def _long_levels(
         self, queries: LevelQueries, query: int, scores: FloatArray, out: GradHess
     ) -> bool:
-        from gbmrank.kernels.linear_grid import Side
-        from gbmrank.kernels.linear_threads import cross_pairs_threaded
-
         engine, _, params, _ = self.pair_sum
         begin, end = self.groups.offsets[query : query + 2].tolist()
         rows, levels = queries.order[begin:end], queries.levels[begin:end]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gbmrank.kernels import compiler, pool
-from gbmrank.kernels.linear_grid import Side, linear_cost
+from gbmrank.kernels.linear_layout import Side
 from gbmrank.kernels.linear_plan import make_plan
 from gbmrank.kernels.linear_threads import all_pairs_threaded, cross_pairs_threaded
 from gbmrank.numerics import exp, sigmoid, softplus
@@ -375,7 +375,7 @@ def test_wider_cells_for_less_accuracy():
 
 def test_cost_grows_with_items_and_span_and_is_infinite_out_of_reach():
     plan = plan_of(asym_b)
-    costs = [linear_cost(1000, 10.0, plan), linear_cost(1000, 100.0, plan)]
-    assert costs[0] < costs[1] < linear_cost(10_000, 100.0, plan) < math.inf
-    assert linear_cost(1000, 1e5, plan) == math.inf
-    assert linear_cost(1000, math.nan, plan) == math.inf
+    costs = [compiler.load("linear_grid").linear_cost(1000, 10.0, plan), compiler.load("linear_grid").linear_cost(1000, 100.0, plan)]
+    assert costs[0] < costs[1] < compiler.load("linear_grid").linear_cost(10_000, 100.0, plan) < math.inf
+    assert compiler.load("linear_grid").linear_cost(1000, 1e5, plan) == math.inf
+    assert compiler.load("linear_grid").linear_cost(1000, math.nan, plan) == math.inf
