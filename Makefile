@@ -23,12 +23,13 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
 
-# Format, lint, types, layers.
+# Format, lint, types, layers, generated pages.
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python docs/generate.py --check
 
 # Everything CI runs.
 test: check
