@@ -1,0 +1,22 @@
+"""What every test shares."""
+
+import os
+import tempfile
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("gbmrank", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("gbmrank")
+
+# Kernels compiled by tests stay out of the user's cache, and are kept between runs.
+os.environ.setdefault("GBMRANK_CACHE_DIR", f"{tempfile.gettempdir()}/gbmrank-tests-{os.getuid()}")
+
+
+@pytest.fixture(autouse=True)
+def default_threads():
+    """Undo what a test does to the number of threads."""
+    from gbmrank.kernels import pool
+
+    yield
+    pool.set_num_threads(None)

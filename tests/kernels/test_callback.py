@@ -1,0 +1,102 @@
+"""The cheap passes around a boosting round."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gbmrank.kernels import compiler
+
+
+def kernels():
+    return compiler.load("callback")
+
+
+def fingerprint(words):
+    return int(kernels().fingerprint(np.array(words, np.uint32)))
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20), st.data())
+def test_any_single_change_changes_the_fingerprint(words, data):
+    at = data.draw(st.integers(0, len(words) - 1))
+    other = data.draw(st.integers(0, 2**32 - 1).filter(lambda word: word != words[at]))
+    changed = [*words[:at], other, *words[at + 1 :]]
+    assert fingerprint(words) == fingerprint(list(words))
+    assert fingerprint(words) != fingerprint(changed)
+
+
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=20), st.data())
+def test_order_and_length_count(words, data):
+    i, j = data.draw(st.sampled_from([(i, j) for i in range(len(words)) for j in range(i)]))
+    swapped = list(words)
+    swapped[i], swapped[j] = swapped[j], swapped[i]
+    assert (fingerprint(words) == fingerprint(swapped)) == (words[i] == words[j])
+    assert fingerprint(words) != fingerprint([*words, 0])
+
+
+def test_many_small_label_vectors_have_different_fingerprints():
+    rng = np.random.default_rng(0)
+    rows = np.unique(rng.integers(0, 5, (20_000, 12)).astype(np.float32), axis=0)
+    assert len({fingerprint(row.view(np.uint32)) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("at", [0, 7, 1_000])
+def test_the_first_value_that_is_not_finite_is_found(dtype, bad, at):
+    values = np.linspace(-1.0, 1.0, 1_001).astype(dtype)
+    assert kernels().first_not_finite(values) == -1
+    values[at] = bad
+    values[-1] = bad
+    assert kernels().first_not_finite(values) == at
+
+
+def test_extreme_finite_values_are_finite():
+    largest = 9e299
+    assert kernels().first_not_finite(np.array([largest, -largest, 5e-324, 0.0])) == -1
+    assert kernels().first_not_finite(np.empty(0)) == -1
+
+
+def finish(grad, hess, offsets, relative=1e-3, absolute=1e-10):
+    g, h = np.array(grad, np.float32), np.array(hess, np.float32)
+    row, raised = kernels().finish(g, h, np.array(offsets, np.int64), relative, absolute)
+    return g, h, row, raised
+
+
+def test_the_floor_is_per_query_and_counts_what_it_raised():
+    grad, hess = [1.0, -3.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0]
+    g, h, row, raised = finish(grad, hess, [0, 2, 4])
+    np.testing.assert_array_equal(g, np.array(grad, np.float32))
+    # query 0: a thousandth of the larger mean, max(4 / 2, 4 / 2); query 1: the absolute floor
+    np.testing.assert_allclose(h, [2e-3, 4.0, 1e-10, 1e-10], rtol=1e-6)
+    assert (row, raised) == (-1, 3)
+
+
+def test_a_negative_hessian_is_raised():
+    _, h, _, raised = finish([1.0, 1.0], [-1.0, 3.0], [0, 2])
+    np.testing.assert_allclose(h, [1e-3, 3.0], rtol=1e-6)
+    assert raised == 1
+
+
+def test_the_floor_scales_with_the_loss():
+    grad, hess = [1.0, -1.0], [0.0, 1.0]
+    _, h, _, _ = finish(grad, hess, [0, 2])
+    _, scaled, _, _ = finish(np.array(grad) * 8, np.array(hess) * 8, [0, 2])
+    np.testing.assert_array_equal(scaled, h * 8)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", ["grad", "hess"])
+def test_the_first_bad_row_is_reported(bad, column):
+    columns = {"grad": np.ones(6), "hess": np.ones(6)}
+    columns[column][4] = bad
+    _, _, row, _ = finish(columns["grad"], columns["hess"], [0, 3, 6])
+    assert row == 4
+
+
+def test_opposite_infinities_are_reported():
+    assert finish([np.inf, -np.inf], [1.0, 1.0], [0, 2])[2] == 0
+
+
+def test_no_rows_are_fine():
+    assert finish([], [], [0])[2:] == (-1, 0)

@@ -1,0 +1,207 @@
+"""Threads: the same numbers whatever their number, after a fork, and under other pools."""
+
+import itertools
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gbmrank
+from gbmrank.errors import ConfigError, ParameterError
+from gbmrank.kernels import pool
+from tests.ranking_tasks import make_task, run_python
+
+TASK = make_task(seed=3, queries=300, longest=60)
+SCORES = np.random.default_rng(3).normal(size=TASK.n)
+OBJECTIVE = gbmrank.objective("pairwise", target="ndcg@10")
+
+
+def gradients(threads=None):
+    """Gradients of enough work to use every thread; importable by other processes."""
+    pool.set_num_threads(threads)
+    return OBJECTIVE.gradients(TASK.y, SCORES, group=TASK.sizes)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return gradients(1)
+
+
+def assert_equal(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 7])
+def test_results_do_not_depend_on_the_number_of_threads(threads, expected):
+    assert_equal(gradients(threads), expected)
+
+
+def test_several_threads_really_work():
+    pool.set_num_threads(3)
+    together = threading.Barrier(3, timeout=20)
+    met = []
+    pool.run_chunks(lambda first, last: met.append(together.wait()), np.array([0, 1, 2, 3]))
+    assert sorted(met) == [0, 1, 2]
+
+
+def _child(queue):
+    queue.put([column.tobytes() for column in gradients(2)])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_process_computes_the_same(method, expected):
+    gradients(2)  # the parent's threads are running
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    try:
+        found = queue.get(timeout=120)
+    finally:
+        child.join(20)
+        child.kill()
+    assert found == [column.tobytes() for column in expected]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_gets_threads_of_its_own():
+    code = """
+import os, sys, threading, numpy as np
+from gbmrank.kernels import pool
+pool.set_num_threads(2)
+def both():
+    together = threading.Barrier(2, timeout=20)
+    pool.run_chunks(lambda first, last: together.wait() and None, np.array([0, 1, 2]))
+both()
+child = os.fork()
+if not child:
+    both()
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert run_python(code) == "7"
+
+
+def test_concurrent_use_from_several_threads(expected):
+    pool.set_num_threads(2)
+    with ThreadPoolExecutor(4) as users:
+        runs = [
+            users.submit(OBJECTIVE.gradients, TASK.y, SCORES, group=TASK.sizes) for _ in range(12)
+        ]
+        for run in runs:
+            assert_equal(run.result(timeout=60), expected)
+
+
+def test_the_number_of_threads_may_change_while_others_compute(expected):
+    stop = threading.Event()
+
+    def change():
+        for number in itertools.cycle([1, 3, 2]):
+            if stop.is_set():
+                return
+            pool.set_num_threads(number)
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        for _ in range(20):
+            assert_equal(OBJECTIVE.gradients(TASK.y, SCORES, group=TASK.sizes), expected)
+    finally:
+        stop.set()
+        changer.join()
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_joblib(backend, expected):
+    with joblib.parallel_config(backend):
+        runs = joblib.Parallel(n_jobs=2)(joblib.delayed(gradients)(n) for n in (1, 2, 2))
+    for run in runs:
+        assert_equal(run, expected)
+    if backend == "loky":
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True)
+
+
+def test_a_task_may_use_the_pool_itself():
+    pool.set_num_threads(2)
+    done = []
+
+    def outer(first, last):
+        pool.run_chunks(lambda a, b: done.append((first, a)), np.array([0, 1, 2]))
+
+    pool.run_chunks(outer, np.array([0, 1, 2, 3]))
+    assert sorted(done) == [(q, a) for q in range(3) for a in range(2)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("bad", [0, 5])
+def test_an_exception_in_a_task_is_raised_after_the_others_are_done(threads, bad):
+    pool.set_num_threads(threads)
+    running: set[int] = set()
+
+    def task(first, last):
+        running.add(first)
+        try:
+            if first == bad:
+                raise ZeroDivisionError(f"chunk {first}")
+        finally:
+            running.discard(first)
+
+    with pytest.raises(ZeroDivisionError, match=f"chunk {bad}"):
+        pool.run_chunks(task, np.arange(9))
+    assert running == set()
+    assert gradients(threads)[0].shape == (TASK.n,)  # the pool is still of use
+
+
+@given(st.lists(st.floats(0.0, 1e9), max_size=60))
+def test_chunks_cover_every_query_once(costs):
+    chunks = pool.cut_into_chunks(np.array(costs, dtype=np.float64))
+    assert chunks[0] == 0
+    assert chunks[-1] == len(costs)
+    assert (np.diff(chunks) > 0).all()
+    assert len(chunks) - 1 <= 32
+
+
+def test_chunks_are_of_about_equal_cost():
+    costs = np.random.default_rng(0).uniform(1e4, 2e4, 1_000)
+    chunks = pool.cut_into_chunks(costs)
+    work = np.add.reduceat(costs, chunks[:-1])
+    assert len(work) == 32
+    assert work.max() < 1.1 * work.mean()
+
+
+def test_little_work_stays_on_the_calling_thread():
+    assert len(pool.cut_into_chunks(np.full(10, 100.0))) == 2
+
+
+def test_threads_are_set_by_call_environment_or_machine(monkeypatch):
+    monkeypatch.setenv("GBMRANK_NUM_THREADS", "5")
+    assert gbmrank.get_num_threads() == 5
+    gbmrank.set_num_threads(3)
+    assert gbmrank.get_num_threads() == 3
+    gbmrank.set_num_threads(None)
+    assert gbmrank.get_num_threads() == 5
+    monkeypatch.delenv("GBMRANK_NUM_THREADS")
+    assert gbmrank.get_num_threads() == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_number_of_threads_is_positive(number):
+    with pytest.raises(ParameterError, match=f"at least 1 or None, got {number}"):
+        gbmrank.set_num_threads(number)
+
+
+@pytest.mark.parametrize("text", ["0", "-2", "many", "1.5", "²"])
+def test_a_bad_environment_variable_is_not_ignored(monkeypatch, text):
+    monkeypatch.setenv("GBMRANK_NUM_THREADS", text)
+    with pytest.raises(ConfigError, match=f"GBMRANK_NUM_THREADS .* got '{text}'"):
+        gbmrank.get_num_threads()

@@ -1,0 +1,51 @@
+"""Importing gbmrank is cheap and brings in nothing optional."""
+
+import gbmrank
+from tests.ranking_tasks import run_python
+
+HEAVY = "numba, lightgbm, xgboost, matplotlib, sklearn, pandas, polars, pyarrow, dask, scipy"
+
+
+def test_importing_imports_no_booster_compiler_or_frame():
+    loaded = run_python(
+        f"import sys, gbmrank; print(sorted(set('{HEAVY}'.split(', ')) & set(sys.modules)))"
+    )
+    assert loaded == "[]"
+
+
+def test_making_objects_and_listing_needs_no_compiler_or_booster():
+    loaded = run_python(
+        "import sys, gbmrank; gbmrank.objective('pairwise', target='ndcg@10'); "
+        "gbmrank.metric('ndcg@1,5'); gbmrank.list_losses(); "
+        "gbmrank.booster_params('pairwise', 'xgboost'); "
+        "print(sorted({'numba', 'lightgbm', 'xgboost'} & set(sys.modules)))"
+    )
+    assert loaded == "[]"
+
+
+def test_everything_public_is_there_and_nothing_else():
+    assert len(gbmrank.__all__) == len(set(gbmrank.__all__))
+    missing = [name for name in gbmrank.__all__ if not hasattr(gbmrank, name)]
+    assert missing == []
+    names = run_python("import gbmrank; print(' '.join(n for n in dir(gbmrank)))").split()
+    modules = set(
+        run_python(
+            "import gbmrank, types; print(' '.join(n for n, v in vars(gbmrank).items() "
+            "if isinstance(v, types.ModuleType)))"
+        ).split()
+    )
+    public = {name for name in names if not name.startswith("_")} - modules
+    assert public == set(gbmrank.__all__)
+
+
+def test_importing_takes_little_time():
+    code = (  # time of the processor, which does not count what else the machine is doing
+        "import numpy, time; t = time.process_time(); import gbmrank; "
+        "print(time.process_time() - t)"
+    )
+    assert min(float(run_python(code)) for _ in range(4)) < 0.3
+
+
+def test_importing_starts_no_thread():
+    code = "import threading, gbmrank; print(threading.active_count())"
+    assert run_python(code) == "1"
