@@ -3,6 +3,7 @@
 from typing import Any, TypeVar
 
 from gbmrank.losses import AbstractLoss
+from gbmrank.losses.base import ScalarFunction
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry
@@ -19,7 +20,7 @@ __all__ = [
     "register_utility",
 ]
 
-L = TypeVar("L", bound=type[AbstractLoss])
+L = TypeVar("L", bound=type[AbstractLoss] | ScalarFunction)
 U = TypeVar("U", bound=type[AbstractUtility])
 C = TypeVar("C", bound=type[AbstractObjective])
 M = TypeVar("M", bound=type[AbstractMetric])
@@ -46,7 +47,27 @@ def list_metrics() -> list[Entry[AbstractMetric]]:
 
 
 def register_loss(cls: L) -> L:
-    """Register a loss class for this process; use as a decorator."""
+    """Register a loss for this process; use as a decorator.
+
+    Parameters
+    ----------
+    cls : function or type
+        A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin, compiled
+        into every template, or a subclass of ``AbstractLoss``.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> @gbmrank.register_loss
+    ... def cauchy(z, c=1.0):
+    ...     gap = 1.0 - z
+    ...     q = c * c + gap * gap
+    ...     bend = 2.0 * c * c * (c * c - 3.0 * gap * gap) / q**3
+    ...     return gap * gap / q, -2.0 * c * c * gap / q**2, bend
+    >>> grad, _ = gbmrank.objective("ranknet", loss="cauchy(c=2)").gradients([1, 0], [0.0, 0.0])
+    >>> grad
+    array([-0.32,  0.32])
+    """
     LOSSES.register(cls)
     return cls
 

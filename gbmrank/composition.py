@@ -19,6 +19,7 @@ from gbmrank.registry import (
     Registry,
 )
 from gbmrank.spec import Spec, Value, parse
+from gbmrank.utilities import WITHOUT_UTILITY
 
 __all__ = ["build", "spec_of"]
 
@@ -67,8 +68,17 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     twice = sorted(_parameters(spec).keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
+    _check_has_utility(registry, spec.name)
     cls = registry.get(spec.name if preset is None else preset.name)
     return _construct(cls, {**given, **params})
+
+
+def _check_has_utility(registry: Registry[Any], name: str) -> None:
+    """Refuse a metric as a target when it has no utility, with the reason."""
+    if registry is UTILITIES and name not in registry and name in METRICS:
+        reason = WITHOUT_UTILITY.get(METRICS.get(name).name)
+        if reason is not None:
+            raise ParameterError(f"{name} is a metric without a utility: {reason}")
 
 
 def _parameters(spec: Spec) -> dict[str, object]:
@@ -136,6 +146,11 @@ def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:
 
 
 def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
+    if key == "target":
+        return (
+            f"{name} takes no target: it learns from labels as they are; a target goes with "
+            "pointwise, pairwise or bregman"
+        )
     if key == "k":
         return f"{name} takes no cut-off: leave out the '@'"
     near = difflib.get_close_matches(key, known, n=1)

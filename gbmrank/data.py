@@ -260,7 +260,8 @@ def as_floats(values: ArrayLike, what: str) -> FloatArray:
         ) from error
     if floats.ndim != 1:
         raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
-    return np.ascontiguousarray(floats)
+    # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
+    return np.require(floats, requirements=["C", "W"])
 
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:

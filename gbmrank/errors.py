@@ -7,7 +7,8 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     ├── DataError (ValueError)            labels, scores or their shapes
     │   ├── GroupError                    query sizes or query ids
     │   ├── WeightError                   weights
-    │   └── LabelRangeError               labels outside what a gain or a measure takes
+    │   ├── LabelRangeError               labels outside what a gain or a measure takes
+    │   └── ParseError                    a place in a file that cannot be read
     ├── SpecError (ValueError)            the text form ``name(key=value)@k``
     ├── ParameterError (ValueError)       a parameter of an objective, loss or metric
     │   ├── MetricError                   a metric's name, cut-off or option
@@ -22,11 +23,13 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
         └── MissingBackendError           lightgbm or xgboost
 
     GbmrankWarning (UserWarning)
+    ├── CalibrationWarning                a loss that is wrong for the metric it is judged by
     ├── NoProgressWarning                 a constant model, or no tree grown
     └── LeakageWarning                    a query in training and in validation
 """
 
 __all__ = [
+    "CalibrationWarning",
     "ConfigError",
     "DataError",
     "GbmrankError",
@@ -41,6 +44,7 @@ __all__ = [
     "NoProgressWarning",
     "NumericError",
     "ParameterError",
+    "ParseError",
     "PluginContractError",
     "PluginError",
     "RegistrationError",
@@ -68,6 +72,10 @@ class WeightError(DataError):
 
 class LabelRangeError(DataError):
     """A label lies outside what a gain or a measure is defined for."""
+
+
+class ParseError(DataError):
+    """A file cannot be read; the message begins with file, line and column."""
 
 
 class SpecError(GbmrankError, ValueError):
@@ -120,6 +128,10 @@ class MissingBackendError(MissingPackageError):
 
 class GbmrankWarning(UserWarning):
     """Base of every warning issued by gbmrank."""
+
+
+class CalibrationWarning(GbmrankWarning):
+    """Minimising the loss does not maximise the metric, on some distribution."""
 
 
 class NoProgressWarning(GbmrankWarning):

@@ -24,6 +24,7 @@ from gbmrank.errors import (
 )
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.bregman import BUILTIN_GENERATORS, AbstractGenerator
+from gbmrank.losses.functional import loss_class
 from gbmrank.losses.outer import BUILTIN_OUTERS, AbstractOuter
 from gbmrank.losses.regularisers import BUILTIN_REGULARISERS, AbstractRegulariser
 from gbmrank.metrics import BUILTIN_METRICS, AbstractMetric
@@ -172,15 +173,16 @@ class Registry(Generic[T]):
         text = self._presets.get(self._canonical(name))
         return None if text is None else parse(text)
 
-    def register(self, cls: type[T]) -> type[T]:
-        """Register a class for this process; usable as a decorator.
+    def register(self, cls: Any) -> Any:
+        """Register a class (or the function of a loss) for this process; a decorator.
 
         Registering the same class again is harmless, and so is a class that was defined
         again, as when a notebook cell is run twice; another class under a name that is taken
         raises.
         """
-        self._check(cls, "this process")
-        self._add(cls, _THIS_PROCESS)
+        made = self._as_class(cls)
+        self._check(made, "this process")
+        self._add(made, _THIS_PROCESS)
         return cls
 
     def refresh(self) -> None:
@@ -219,7 +221,7 @@ class Registry(Generic[T]):
         origin = Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "")
 
         def load() -> type[T]:
-            loaded = point.load()
+            loaded = self._as_class(point.load(), point.name)
             self._check(loaded, str(origin))
             if loaded.name != point.name:
                 raise PluginContractError(
@@ -240,6 +242,12 @@ class Registry(Generic[T]):
                 f"the {self.kind} {entry.name!r} of {entry.origin} cannot be loaded: {error!r}; "
                 f"repair or uninstall {entry.origin.distribution}"
             ) from error
+
+    def _as_class(self, given: Any, name: str | None = None) -> Any:
+        """Make a class of a plain function where this kind allows one: a loss."""
+        if self.base is AbstractLoss and inspect.isfunction(given):
+            return loss_class(given, name)
+        return given
 
     def _check(self, cls: Any, origin: str) -> None:
         if not (isinstance(cls, type) and issubclass(cls, self.base)):

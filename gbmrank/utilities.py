@@ -6,7 +6,9 @@ utility depends on one query alone.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, final
 
 import numpy as np
@@ -18,6 +20,7 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
     "BUILTIN_UTILITIES",
+    "WITHOUT_UTILITY",
     "AbstractUtility",
     "AucUtility",
     "DcgUtility",
@@ -92,6 +95,7 @@ class DcgUtility(AbstractUtility):
 
     def __post_init__(self) -> None:
         check_gain(self.gain)
+        _check_cut_off(self.name, self.k)
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the gains."""
@@ -125,6 +129,7 @@ class NdcgUtility(AbstractUtility):
 
     def __post_init__(self) -> None:
         check_gain(self.gain)
+        _check_cut_off(self.name, self.k)
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the normalised gains."""
@@ -152,6 +157,9 @@ class _AbstractBinaryUtility(AbstractUtility):
 
     k: int | None = None
     threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_cut_off(self.name, self.k)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """One."""
@@ -283,6 +291,10 @@ class EruUtility(AbstractUtility):
     def __post_init__(self) -> None:
         if not self.half_life > 1:
             raise ParameterError(f"eru: half_life must be above 1, got {self.half_life}")
+        if not self.max_grade > self.neutral:
+            raise ParameterError(
+                f"eru: max_grade must be above neutral={self.neutral:g}, got {self.max_grade:g}"
+            )
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the positive part of y - neutral."""
@@ -327,6 +339,11 @@ def ideal_dcg(gain: FloatArray, offsets: IntArray, k: int | None) -> FloatArray:
     return ideal
 
 
+def _check_cut_off(name: str, k: int | None) -> None:
+    if k is not None and k < 1:
+        raise ParameterError(f"{name}: a cut-off is a whole number of at least 1, got {k}")
+
+
 def _shared_out(data: RankingData, threshold: float | None) -> FloatArray:
     binary = binarise(data.labels, threshold, data.groups)
     positives = query_sums(binary, data.groups)
@@ -346,3 +363,17 @@ BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (
     MapUtility,
     NetDegreeUtility,
 )
+
+_TOP_INSTEAD = "a push risk (pnorm_push) favours the top; target=wta or ndcg@1 has a theorem"
+WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
+    {
+        "err": "no loss that orders items by expected utility is calibrated for ERR, whatever "
+        "the utility (Calauzenes, Usunier and Gallinari 2013, Theorem 3.3); use target=ndcg "
+        "(or dcg), whose utility is graded and discounted too, and watch err as a metric",
+        "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
+        "ptop": "no calibration result is known for positives at the top; " + _TOP_INSTEAD,
+        "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "
+        "or the linear template (calibrated under low noise)",
+    }
+)
+"""Metrics that are not of the positional family, with the reason and what to use instead."""

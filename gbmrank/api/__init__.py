@@ -1,7 +1,7 @@
 """What users hold: objectives and metrics that fit every door."""
 
 from gbmrank.api.folds import query_folds
-from gbmrank.api.metrics import Metric, MetricList, metric
+from gbmrank.api.metrics import Metric, MetricList, metric, metrics_callback
 from gbmrank.api.objectives import Objective, mix, objective
 from gbmrank.api.settings import BoosterParams, booster_params
 
@@ -12,6 +12,7 @@ __all__ = [
     "Objective",
     "booster_params",
     "metric",
+    "metrics_callback",
     "mix",
     "objective",
     "query_folds",

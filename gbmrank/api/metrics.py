@@ -1,22 +1,25 @@
 """Metrics as users hold them."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, final
 
 from gbmrank.api.doors import array_columns, backend_named, backend_of, check_no_scores
 from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import Columns, bound_to, read_scores
-from gbmrank.composition import build
+from gbmrank.composition import build, spec_of
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError, MetricError, SpecError
-from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
+from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked, conventions
 from gbmrank.registry import METRICS
 from gbmrank.spec import Spec, parse_list
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Metric", "MetricList", "metric"]
+__all__ = ["Metric", "MetricList", "metric", "metrics_callback"]
 
+_CUTOFF_IN_NAME = re.compile(r"(?P<name>.+?)(?:_at)?[_.](?P<k>\d{1,9})")  # ndcg_cut_10, map_cut.10
 _ABSENT: Any = object()  # tells two plain arrays from LightGBM's four arguments
 
 
@@ -169,14 +172,18 @@ class MetricList:
         return hash(self.metrics)
 
 
-def metric(spec: Any, **params: Any) -> Any:
+def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     """Make a metric, or several, from text.
 
     Parameters
     ----------
     spec : str, Metric or iterable of these
         A name with an optional cut-off such as ``"ndcg@10"``; several as
-        ``"ndcg@1,5,10"``, ``"ndcg@10, map"`` or a list.
+        ``"ndcg@1,5,10"``, ``"ndcg@10, map"`` or a list. The spellings of other tools work
+        too: ``nDCG@10``, ``P_5``, ``ndcg_cut_10``, ``map_cut.10``.
+    like : {"lightgbm", "xgboost", "sklearn", "trec_eval", "catboost"}, optional
+        Give the number this tool gives: its gain, ties, divisors and undefined queries.
+        Options that are stated win.
     **params : object
         Options of the metric, such as ``gain="linear"`` or ``empty="zero"``.
 
@@ -190,27 +197,64 @@ def metric(spec: Any, **params: Any) -> Any:
     >>> import gbmrank
     >>> gbmrank.metric("nDCG@10", empty="zero")
     gbmrank.metric('ndcg(empty=zero)@10')
+    >>> gbmrank.metric("ndcg_cut_10", like="sklearn", empty="skip")
+    gbmrank.metric('ndcg(gain=linear)@10')
     """
-    if isinstance(spec, Metric) and not params:
+    if isinstance(spec, Metric) and not params and like is None:
         return spec
     if isinstance(spec, str | Spec | AbstractMetric | Metric):
-        items = _read(spec)
-        made = [Metric(build(METRICS, item, **params)) for item in items]
+        made = [
+            Metric(build(METRICS, item, **{**_presets(item, like, params), **params}))
+            for item in _read(spec)
+        ]
         return made[0] if len(made) == 1 else MetricList(made)
     if isinstance(spec, Iterable):
-        return MetricList(one for item in spec for one in _flat(metric(item, **params)))
+        return MetricList(one for item in spec for one in _flat(metric(item, like=like, **params)))
     raise MetricError(f"a metric is given as text such as 'ndcg@10', got {type(spec).__name__}")
+
+
+def metrics_callback(
+    metrics: Iterable[Any] | str, *, like: str | None = None, **params: Any
+) -> MetricList:
+    """Make one callable of several metrics, evaluated in one pass; options as for :func:`metric`.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> gbmrank.metrics_callback(["ndcg@10", "map"])
+    gbmrank.metric('ndcg@10, map')
+    """
+    return MetricList(_flat(metric(metrics, like=like, **params)))
+
+
+def _presets(item: Spec | AbstractMetric, like: str | None, params: Any) -> dict[str, Any]:
+    """Return the conventions of a tool that neither the text nor the caller states."""
+    if like is None:
+        return {}
+    spec = item if isinstance(item, Spec) else spec_of(item)
+    stated = {*params, *dict(spec.params), *(() if spec.k is None else ("k",))}
+    usual = conventions(METRICS.get(spec.name), like)
+    return {key: value for key, value in usual.items() if key not in stated}
 
 
 def _read(spec: str | Spec | AbstractMetric | Metric) -> tuple[Spec | AbstractMetric, ...]:
     if isinstance(spec, Metric):
         return (spec.measure,)
-    if not isinstance(spec, str):
+    if isinstance(spec, AbstractMetric):
         return (spec,)
     try:
-        return parse_list(spec)
+        items = parse_list(spec) if isinstance(spec, str) else (spec,)
     except SpecError as error:
         raise MetricError(str(error)) from error
+    return tuple(map(_with_cutoff, items))
+
+
+def _with_cutoff(spec: Spec) -> Spec:
+    """Read the cut-off in a name such as ``ndcg_cut_10`` that is not registered as it stands."""
+    match = _CUTOFF_IN_NAME.fullmatch(spec.name)
+    if match is None or spec.k is not None or spec.name in METRICS or match["name"] not in METRICS:
+        return spec
+    return replace(spec, name=match["name"], k=int(match["k"]))
 
 
 def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:

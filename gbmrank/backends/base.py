@@ -1,5 +1,6 @@
 """What every booster hands over, and the state kept between its calls."""
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable
@@ -102,6 +103,17 @@ class _Slot:
 
 _slots: dict[int, _Slot] = {}
 _lock = threading.RLock()
+_MAX_BOUND = 16  # objectives and metrics kept per data set; the oldest go first
+
+
+def _renew_lock() -> None:
+    """Give a forked child a lock that no vanished thread holds."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def bound_to(
@@ -132,6 +144,9 @@ def bound_to(
         if key not in slot.bound:
             slot.bound[key] = bind(columns.to_data())
             slot.calls[key] = 0
+            while len(slot.bound) > _MAX_BOUND:
+                oldest = next(iter(slot.bound))
+                del slot.bound[oldest], slot.calls[oldest]
         slot.calls[key] += 1
         return slot.bound[key], slot.calls[key]
 
@@ -147,7 +162,7 @@ def _slot_of(owner: object) -> _Slot:
 
 def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
     """Check a booster's scores; never writes to them."""
-    scores = np.ascontiguousarray(np.asarray(preds).reshape(-1), dtype=np.float64)
+    scores = np.require(np.asarray(preds).reshape(-1), np.float64, ["C", "W"])
     if len(scores) != groups.n_rows:
         raise DataError(
             f"the booster gave {len(scores)} scores for {groups.n_rows} rows; gbmrank ranks with "

@@ -37,6 +37,16 @@ Scalar = Callable[..., Any]
 
 _STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
+
+
+def _renew_lock() -> None:
+    """Give a forked child a lock that no vanished thread holds."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 _loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
 _registered: set[Scalar] = set()
 

@@ -37,22 +37,32 @@ def _add_pairs(
     term: tuple[float, float, float],
     out: tuple[FloatArray, FloatArray],
 ) -> float:
-    """Add ``c e^{-r d}`` over all ordered pairs weighted by v; term is (r, c, middle)."""
+    """Add ``c e^{-r d}`` over all ordered pairs weighted by v; term is (r, c, middle).
+
+    The others of an item are those before and those after it: taking the item out of the
+    sum of all would leave rounding errors where it outweighs the rest.
+    """
     rate, factor, middle = term
     g, h = out
-    rising, falling, total = 0.0, 0.0, 0.0
-    for i in range(len(s)):
-        e = np.exp(rate * (s[i] - middle))
-        rising += e
-        falling += v[i] / e
-        total += v[i]
-    for i in range(len(s)):
-        e = np.exp(rate * (s[i] - middle))
-        down = v[i] / e * rising
-        up = e * falling
+    n = len(s)
+    e = np.empty(n)
+    rising, falling = np.empty(n + 1), np.empty(n + 1)
+    rising[n] = 0.0
+    falling[n] = 0.0
+    for i in range(n - 1, -1, -1):
+        e[i] = np.exp(rate * (s[i] - middle))
+        rising[i] = rising[i + 1] + e[i]
+        falling[i] = falling[i + 1] + v[i] / e[i]
+    value, risen, fallen = 0.0, 0.0, 0.0
+    for i in range(n):
+        down = v[i] / e[i] * (risen + rising[i + 1])
+        up = e[i] * (fallen + falling[i + 1])
+        value += down
         g[i] += factor * rate * (up - down)
-        h[i] += factor * rate * rate * max(up + down - 2.0 * v[i], 0.0)
-    return factor * (rising * falling - total)
+        h[i] += factor * rate * rate * (up + down)
+        risen += e[i]
+        fallen += v[i] / e[i]
+    return factor * value
 
 
 @separate

@@ -103,7 +103,7 @@ class _Sampler:
     def __init__(self, loss: Loss, params: tuple[float, ...]) -> None:
         self.loss = loss
         self._params = params
-        self.size: FloatArray = np.abs(self(np.zeros(1))[0])
+        self.size: FloatArray = np.abs(self(np.linspace(-2.0, 2.0, 9))).max(axis=0)
 
     def __call__(self, points: FloatArray) -> FloatArray:
         rows = np.array([self._at(z) for z in points.ravel().tolist()])
@@ -175,13 +175,14 @@ def _refusal(loss: Loss, accuracy: float, place: float) -> str:
 def _cell_errors(sample: _Sampler, width: float, centers: FloatArray) -> FloatArray:
     """Error of interpolation in each cell, relative to the largest value there.
 
-    An error below the rounding of the loss near zero does not count: no engine can see it.
+    An error below the rounding of the loss near zero, derivatives included, does not
+    count: no engine can see it.
     """
     at_nodes = sample(centers[:, None] + 0.5 * width * NODES)
     at_probes = sample(centers[:, None] + 0.5 * width * _PROBES)
     error = np.abs(_INTERPOLATE @ at_nodes - at_probes).max(axis=1)
     largest = np.abs(at_probes).max(axis=1)
-    excess = _BOTH_ITEMS * np.maximum(error - _ROUNDING * sample.size, 0.0)
+    excess = _BOTH_ITEMS * np.maximum(error - _ROUNDING * sample.size.max(), 0.0)
     ratio = np.where(largest == 0.0, 0.0, excess / largest)
     return np.where(np.isfinite(ratio), ratio, np.inf).max(axis=1)
 

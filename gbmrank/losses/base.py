@@ -44,6 +44,7 @@ class AbstractLoss(ABC):
     convex: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
     smooth: ClassVar[bool] = True  # twice differentiable: the linear-time engine may serve it
+    curvature_trait: ClassVar[str] = "expected"  # what expected_curvature is; or "heuristic"
     exact_curvature: ClassVar[bool] = True  # the second derivative is positive where it matters
     pair_form: ClassVar[str] = "margin"  # "difference" when it compares utilities too
     closed_form: ClassVar[str | None] = None  # name of the kernels that sum it faster
@@ -143,6 +144,7 @@ def with_curvature(phi: ScalarFunction, curvature: Callable[..., float]) -> Scal
         value, first, _ = phi(z, *params)
         return value, first, curvature(z, *params)
 
+    curved.__name__ = getattr(phi, "__name__", "curved")
     return curved
 
 

@@ -111,7 +111,7 @@ def squared_hinge_margin(margin: float) -> tuple[float, float, float]:
     ((1.0, -2.0, 2.0), (0.0, 0.0, 0.0))
     """
     gap = max(1.0 - margin, 0.0)
-    return gap * gap, -2.0 * gap, (2.0 if margin < 1.0 else 0.0)
+    return gap * gap, 0.0 - 2.0 * gap, (2.0 if margin < 1.0 else 0.0)
 
 
 def canonical_boosting(margin: float) -> tuple[float, float, float]:
@@ -271,6 +271,7 @@ class Hinge(AbstractMarginLoss):
     reference: ClassVar[str] = "Joachims, KDD 2002"
     differentiable: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
+    curvature_trait: ClassVar[str] = "heuristic"
     exact_curvature: ClassVar[bool] = False
     closed_form: ClassVar[str | None] = "hinge"
     phi = staticmethod(hinge)

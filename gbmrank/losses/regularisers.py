@@ -18,14 +18,17 @@ __all__ = ["BUILTIN_REGULARISERS", "AbstractRegulariser", "Cosh", "PowerOf", "Sq
 class AbstractRegulariser(ABC):
     """A penalty r of one score.
 
-    ``function`` is a plain function ``(x, *params) -> (value, first, second)``; the
-    dataclass fields are its parameters. It must be strictly convex, grow faster than any
-    line and have a derivative everywhere: with a kink the linear loss loses its order.
+    ``function`` is a plain function ``(x, *params) -> (value, first, second)`` and
+    ``inverse`` that of its derivative; the dataclass fields are their parameters. It must
+    be strictly convex, grow faster than any line and have a derivative everywhere: with a
+    kink the linear loss loses its order.
     """
 
     name: ClassVar[str]
     formula: ClassVar[str] = ""
     function: ClassVar[Any]
+    inverse: ClassVar[Any]  # (slope, *params) -> the score at which the derivative has it
+    even: ClassVar[bool] = False  # the same curvature everywhere
 
     @property
     def params(self) -> tuple[float, ...]:
@@ -50,6 +53,19 @@ def _power(x: float, q: float) -> tuple[float, float, float]:
     return value, (slope if x > 0.0 else -slope), q * (q - 1.0) * value / (size * size)
 
 
+def _half(slope: float) -> float:
+    return 0.5 * slope
+
+
+def _power_inverse(slope: float, q: float) -> float:
+    root = (abs(slope) / q) ** (1.0 / (q - 1.0))
+    return root if slope > 0.0 else -root
+
+
+def _cosh_inverse(slope: float) -> float:
+    return math.asinh(slope)
+
+
 def _cosh(x: float) -> tuple[float, float, float]:
     up, down = 0.5 * exp(x), 0.5 * exp(-x)
     return up + down, up - down, up + down
@@ -62,7 +78,9 @@ class Square(AbstractRegulariser):
 
     name: ClassVar[str] = "square"
     formula: ClassVar[str] = "x^2"
+    even: ClassVar[bool] = True
     function = staticmethod(_square)
+    inverse = staticmethod(_half)
 
     def inverse_slope(self, slope: FloatArray) -> FloatArray:
         """Return half of it."""
@@ -85,6 +103,7 @@ class PowerOf(AbstractRegulariser):
     name: ClassVar[str] = "power"
     formula: ClassVar[str] = "|x|^q"
     function = staticmethod(_power)
+    inverse = staticmethod(_power_inverse)
 
     def __post_init__(self) -> None:
         if not 1.0 < self.q < math.inf:
@@ -105,6 +124,7 @@ class Cosh(AbstractRegulariser):
     name: ClassVar[str] = "cosh"
     formula: ClassVar[str] = "cosh x"
     function = staticmethod(_cosh)
+    inverse = staticmethod(_cosh_inverse)
 
     def inverse_slope(self, slope: FloatArray) -> FloatArray:
         """Return the inverse hyperbolic sine."""

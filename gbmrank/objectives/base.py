@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data import Groups, RankingData
-from gbmrank.errors import ParameterError
+from gbmrank.errors import NumericError, ParameterError
 from gbmrank.kernels import pool
 from gbmrank.kernels.layout import GradHess, Span
 from gbmrank.types import FloatArray
@@ -23,11 +23,13 @@ __all__ = [
     "row_scale",
     "rows_by_value",
     "run_queries",
+    "sum_queries",
 ]
 
 HessianTrait = Literal["exact", "bound", "expected", "heuristic", "constant"]
 _NORMALIZE = ("none", "items", "pairs")
 _HESSIAN = ("auto", "exact", "majorise", "expected", "constant")
+_TOO_STEEP = "scale the scores down, choose a loss with bounded slope, or form=log in a push"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +108,18 @@ class AbstractBound(ABC):
     def gradients(
         self, scores: FloatArray, dtype: npt.DTypeLike = np.float64, *, single: bool = False
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return new arrays of gradient and Hessian, in query order."""
+        """Return new arrays of gradient and Hessian, in query order.
+
+        Raises
+        ------
+        NumericError
+            When one is not finite; with ``single`` the caller has its own check.
+        """
         out = GradHess(np.empty(len(scores), dtype), np.empty(len(scores), dtype))
         if len(scores):
             self.fill(scores, out, single=single)
+            if not single:
+                _check_finite(out, scores, self.groups)
         return out.grad, out.hess
 
 
@@ -149,3 +159,35 @@ def run_queries(
     """Run a kernel over chunks of queries, in threads."""
     longest = int(groups.sizes.max(initial=0))
     pool.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
+
+
+def sum_queries(
+    task: Callable[[Span, FloatArray], None], chunks: npt.NDArray[np.int64], groups: Groups
+) -> FloatArray:
+    """Return what a kernel writes for each query, shape (n_queries,).
+
+    Raises
+    ------
+    NumericError
+        When a loss is not finite; it names the query.
+    """
+    values = np.empty(groups.n_queries)
+    run_queries(lambda span: task(span, values), chunks, groups)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        row = int(groups.offsets[bad[0]])
+        raise NumericError(
+            f"the loss of query {groups.query_of(row)!r} is {values[bad[0]]}; {_TOO_STEEP}"
+        )
+    return values
+
+
+def _check_finite(out: GradHess, scores: FloatArray, groups: Groups) -> None:
+    finite = np.isfinite(out.grad) & np.isfinite(out.hess)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise NumericError(
+            f"gradient {out.grad[row]} and Hessian {out.hess[row]} in query "
+            f"{groups.query_of(row)!r}, where scores go from {scores.min():g} to "
+            f"{scores.max():g}; {_TOO_STEEP}"
+        )

@@ -17,6 +17,7 @@ from gbmrank.objectives.base import (
     query_scale,
     row_scale,
     run_queries,
+    sum_queries,
 )
 from gbmrank.objectives.item_sums import ItemColumns, bind_items, check_range, read_eta
 from gbmrank.objectives.pair_sums import constant_hessian
@@ -75,11 +76,19 @@ class Bregman(AbstractObjective):
 
     def __post_init__(self) -> None:
         super(Bregman, self).__post_init__()
+        if self.eta is not None and not 0 < self.eta < float("inf"):
+            raise ParameterError(f"bregman: eta must be above 0, got {self.eta}")
+        with_options(self.target, self.max_grade, self.threshold)
         if self.hessian == "majorise" and self.loss.term is not None:
             raise ParameterError(
                 f"bregman: a bound of the Hessian is known for the softmax losses, not for "
                 f"{self.loss.name}; use hessian=auto"
             )
+
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether the generator is: a softmax does not see a common shift."""
+        return self.loss.shift_invariant
 
     @property
     def hessian_trait(self) -> HessianTrait:
@@ -149,15 +158,13 @@ class _BoundSoftmax(AbstractBound):
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        values = np.empty(self.groups.n_queries)
-        run_queries(
-            lambda span: self.kernels.softmax_values(
+        return sum_queries(
+            lambda span, values: self.kernels.softmax_values(
                 self.items, span, scores, self.entropy, values
             ),
             self.chunks,
             self.groups,
         )
-        return values
 
 
 def _check_not_negative(objective: Bregman, utilities: FloatArray, data: RankingData) -> None:

@@ -10,12 +10,12 @@ from gbmrank.errors import ParameterError
 from gbmrank.kernels import compiler
 from gbmrank.kernels.layout import Engines
 from gbmrank.kernels.linear_plan import LinearPlan, PlanReport, Tail, make_plan
-from gbmrank.losses import AbstractLoss
+from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, with_curvature
-from gbmrank.objectives.base import HessianTrait
+from gbmrank.objectives.base import HessianTrait, check_choice
 from gbmrank.types import IntArray
 
-__all__ = ["ENGINES", "Curvature", "PairEngine", "pair_curvature", "pair_engine"]
+__all__ = ["ENGINES", "Curvature", "PairEngine", "check_engine", "pair_curvature", "pair_engine"]
 
 ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
@@ -67,7 +67,7 @@ def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
     if expected is None or not wanted:
         return exact
     constant = loss.constant_curvature
-    trait: HessianTrait = "expected" if loss.differentiable else "heuristic"
+    trait: HessianTrait = "heuristic" if loss.curvature_trait == "heuristic" else "expected"
     bend = math.inf if constant is None else constant
     return Curvature(with_curvature(loss.kappa, expected), bend, 1.0, trait)
 
@@ -97,16 +97,14 @@ def pair_engine(
     **more : callable
         Further slots of the template.
     """
-    _check_engine(template, loss, engine)
     kind = _KINDS[template]
     fast = loss.closed_form == "logistic"
     linear_from = {"auto": 400 if fast else 250, "linear": 2}.get(engine, _NEVER)
+    if engine == "auto" and kind != "push" and _has_closed_form(loss, curvature):
+        linear_from = _NEVER
     closed_from = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
     longest = int(sizes.max(initial=0))
     report = _linear_report(loss, curvature) if longest >= linear_from else None
-    if engine == "linear" and (report is None or report.plan is None):
-        reason = "no query has two items" if report is None else report.reason
-        raise ParameterError(f"engine=linear cannot serve {loss.name}: {reason}")
     served = report is not None and report.plan is not None
     linear = compiler.load("linear_time", phi=curvature.phi) if served else None
     engines = Engines(
@@ -122,16 +120,31 @@ def pair_engine(
     return PairEngine(compiler.load(template, phi=curvature.phi, **slots), engines, linear, report)
 
 
-def _check_engine(template: str, loss: AbstractLoss, engine: str) -> None:
-    if engine not in ENGINES:
-        raise ParameterError(f"engine must be one of {', '.join(ENGINES)}; got {engine!r}")
+def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> None:
+    """Raise ParameterError unless an engine can sum the pairs of a loss."""
+    check_choice(owner, "engine", engine, ENGINES)
     closed = _CLOSED_FORMS.keys() - set(_SORTED)
     allowed = {"closed": closed, "sorted": set(_SORTED)}.get(engine)
     if allowed is not None and loss.closed_form not in allowed:
         raise ParameterError(
-            f"engine={engine} serves the losses {', '.join(sorted(allowed))} in {template}; for "
-            f"{loss.name} use engine=auto"
+            f"{owner}: engine={engine} is for {_names(allowed)}; for {loss.name} use engine=auto"
         )
+    if engine == "linear":
+        report = _linear_report(loss, pair_curvature(owner, loss, hessian))
+        if report.plan is None:
+            raise ParameterError(
+                f"{owner}: engine=linear cannot serve {loss.name}: {report.reason}"
+            )
+
+
+def _names(closed_forms: set[str]) -> str:
+    return ", ".join(sorted(cls.name for cls in BUILTIN_LOSSES if cls.closed_form in closed_forms))
+
+
+def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
+    """Whether a sum that visits no pair serves every query, but for the widest ones."""
+    summed = loss.closed_form in _CLOSED_FORMS and loss.closed_form not in _SORTED
+    return summed and math.isnan(curvature.bend)
 
 
 @functools.lru_cache(maxsize=256)
@@ -141,7 +154,7 @@ def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
 
 def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
     if not loss.smooth:
-        return PlanReport(None, math.inf, "the loss is not twice differentiable; use engine=sorted")
+        return PlanReport(None, math.inf, "the loss is not twice differentiable; use engine=auto")
     return _plan(curvature.phi, loss.params)
 
 

@@ -9,7 +9,7 @@ from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.kernels import compiler, pool
 from gbmrank.kernels.layout import GradHess, ItemTerms
 from gbmrank.losses.base import ScalarFunction
-from gbmrank.objectives.base import AbstractBound, run_queries
+from gbmrank.objectives.base import AbstractBound, run_queries, sum_queries
 from gbmrank.types import FloatArray
 from gbmrank.utilities import AbstractUtility
 
@@ -70,13 +70,11 @@ class BoundItems(AbstractBound):
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        values = np.empty(self.groups.n_queries)
-        run_queries(
-            lambda span: self.kernels.values(self.items, span, scores, self.params, values),
+        return sum_queries(
+            lambda span, values: self.kernels.values(self.items, span, scores, self.params, values),
             self.chunks,
             self.groups,
         )
-        return values
 
 
 def read_eta(

@@ -17,7 +17,7 @@ from gbmrank.objectives.base import (
     query_scale,
     rows_by_value,
 )
-from gbmrank.objectives.engines import ENGINES, pair_curvature, pair_engine
+from gbmrank.objectives.engines import check_engine, pair_curvature, pair_engine
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
 from gbmrank.ranking import binarise, gains, query_sums
 from gbmrank.types import FloatArray
@@ -70,8 +70,8 @@ class Comparison(AbstractObjective):
     def __post_init__(self) -> None:
         super(Comparison, self).__post_init__()
         check_choice(self.name, "weights", self.weights, _WEIGHTS)
-        check_choice(self.name, "engine", self.engine, ENGINES)
         check_pair_loss(self.name, self.loss, self.hessian)
+        check_engine(self.name, self.loss, self.hessian, self.engine)
 
     @property
     def hessian_trait(self) -> HessianTrait:
@@ -130,8 +130,8 @@ class Bipartite(AbstractObjective):
 
     def __post_init__(self) -> None:
         super(Bipartite, self).__post_init__()
-        check_choice(self.name, "engine", self.engine, ENGINES)
         check_pair_loss(self.name, self.loss, self.hessian)
+        check_engine(self.name, self.loss, self.hessian, self.engine)
 
     @property
     def hessian_trait(self) -> HessianTrait:

@@ -1,6 +1,7 @@
 """The value-regularised linear objective."""
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
@@ -29,6 +30,10 @@ class Linear(AbstractObjective):
     With labels, :math:`A_{ij} = (y_i - y_j)_+`, so :math:`f_i = n y_i - \sum_j y_j`. Consistent
     for pairwise disagreement exactly where ordering by expected net degree f is optimal;
     always under low noise. Without preferences it only shrinks scores.
+
+    The curvature of ``power`` and ``cosh`` at a score says little about the way to the best
+    score (at zero it is zero or infinite, or far too small). ``hessian=auto`` takes the mean
+    curvature over that way, so that a Newton step of an item ends at its best score.
 
     Parameters
     ----------
@@ -62,8 +67,10 @@ class Linear(AbstractObjective):
 
     @property
     def hessian_trait(self) -> HessianTrait:
-        """Exact: the loss has no other curvature than its regulariser."""
-        return "constant" if self.hessian == "constant" else "exact"
+        """Exact for the square; else the mean curvature on the way to the best score."""
+        if self.hessian == "constant":
+            return "constant"
+        return "exact" if self.hessian == "exact" or self.regulariser.even else "heuristic"
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute net degrees."""
@@ -73,6 +80,8 @@ class Linear(AbstractObjective):
         constant = constant_hessian(self.hessian, data)
         whole_query = RankingData(data.labels, data.groups)  # the weight is in the scale
         term = linear_term(type(self.regulariser).function)
+        if self.hessian_trait == "heuristic":
+            term = with_secant(term, type(self.regulariser).inverse)
         return bind_items(whole_query, columns, term, params, constant)
 
     def minimiser(self, data: RankingData) -> FloatArray:
@@ -95,3 +104,18 @@ def linear_term(regulariser: ScalarFunction) -> ScalarFunction:
         return nu * value - v * s, nu * first - v, nu * second
 
     return term
+
+
+@functools.cache
+def with_secant(term: ScalarFunction, inverse: Callable[..., float]) -> ScalarFunction:
+    """Return a term whose curvature is the mean one between the score and the best score."""
+
+    def secant(
+        s: float, v: float, eta: float, nu: float, *params: float
+    ) -> tuple[float, float, float]:
+        value, first, second = term(s, v, eta, nu, *params)
+        way = s - inverse(v / nu, *params)
+        near = abs(way) <= 1e-6 * abs(s)
+        return value, first, (second if near or way == 0.0 else first / way)
+
+    return secant

@@ -17,6 +17,7 @@ from gbmrank.objectives.base import (
     check_choice,
     query_scale,
     run_queries,
+    sum_queries,
 )
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.ranking import discounts, gains
@@ -114,13 +115,11 @@ class _BoundListMLE(AbstractBound):
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        values = np.empty(self.groups.n_queries)
-        run_queries(
-            lambda span: self.kernels.listmle_values(self.queries, span, scores, values),
+        return sum_queries(
+            lambda span, values: self.kernels.listmle_values(self.queries, span, scores, values),
             self.chunks,
             self.groups,
         )
-        return values
 
 
 def _target_order(data: RankingData, seed: int | None) -> npt.NDArray[Any]:

@@ -88,8 +88,9 @@ class _BoundMix(AbstractBound):
         out.hess[:] = 0.0
         for part, factor in zip(self.parts, self.factors, strict=True):
             grad, hess = part.gradients(scores, out.grad.dtype, single=single)
-            out.grad[:] += factor * grad
-            out.hess[:] += factor * hess
+            with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for infinity
+                out.grad[:] += factor * grad
+                out.hess[:] += factor * hess
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""

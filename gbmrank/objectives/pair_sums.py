@@ -9,9 +9,9 @@ from gbmrank.kernels import pool
 from gbmrank.kernels.layout import GradHess, ItemQueries, LevelQueries, Span
 from gbmrank.kernels.linear_layout import Side
 from gbmrank.kernels.linear_threads import all_pairs_threaded, cross_pairs_threaded
-from gbmrank.objectives.base import AbstractBound, run_queries
+from gbmrank.objectives.base import AbstractBound, run_queries, sum_queries
 from gbmrank.objectives.engines import Curvature, PairEngine
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["BoundPairs", "PairSum", "constant_hessian"]
 
@@ -49,8 +49,7 @@ class BoundPairs(AbstractBound):
         super().__init__(groups)
         self.pair_sum, self.queries = pair_sum, queries
         self.chunks = pool.cut_into_chunks(groups.sizes.astype(np.float64) ** 2 / 4.0 + 100.0)
-        threaded = pair_sum.engine.linear_kernels is not None
-        self.long = np.flatnonzero(groups.sizes >= _LONG) if threaded else np.empty(0, np.int64)
+        self.long = _long_queries(groups, queries, pair_sum.engine)
         scale = queries.scale.copy()
         scale[self.long] = 0.0  # kernels pass over these; they are computed one by one
         self.short = queries._replace(scale=scale)
@@ -79,15 +78,13 @@ class BoundPairs(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         engine, _, params, _ = self.pair_sum
-        values = np.empty(self.groups.n_queries)
-        run_queries(
-            lambda span: engine.kernels.values(
+        return sum_queries(
+            lambda span, values: engine.kernels.values(
                 self.queries, span, scores, params, engine.engines, values
             ),
             self.chunks,
             self.groups,
         )
-        return values
 
     def _fill_long(self, query: int, scores: FloatArray, out: GradHess) -> None:
         begin, end = self.groups.offsets[query : query + 2].tolist()
@@ -128,6 +125,22 @@ class BoundPairs(AbstractBound):
         out.grad[rows] = grad
         out.hess[rows] = hess
         return True
+
+
+def _long_queries(
+    groups: Groups, queries: ItemQueries | LevelQueries, engine: PairEngine
+) -> IntArray:
+    """Queries that are worth all threads; every level costs a pass over the lower ones."""
+    if engine.linear_kernels is None:
+        return np.empty(0, np.int64)
+    long = np.flatnonzero(groups.sizes >= _LONG)
+    if isinstance(queries, ItemQueries):
+        return long
+    levels = [
+        1 + np.count_nonzero(np.diff(queries.levels[groups.offsets[q] : groups.offsets[q + 1]]))
+        for q in long
+    ]
+    return long[groups.sizes[long] >= engine.engines.linear_from * np.array(levels, np.int64)]
 
 
 def _part(out: GradHess, begin: int, end: int) -> GradHess:

@@ -17,7 +17,7 @@ from gbmrank.objectives.base import (
     query_scale,
     rows_by_value,
 )
-from gbmrank.objectives.engines import ENGINES, pair_curvature, pair_engine
+from gbmrank.objectives.engines import check_engine, pair_curvature, pair_engine
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
 from gbmrank.ranking import query_sums
 from gbmrank.types import FloatArray
@@ -70,7 +70,6 @@ class Pairwise(AbstractObjective):
 
     def __post_init__(self) -> None:
         super(Pairwise, self).__post_init__()
-        check_choice(self.name, "engine", self.engine, ENGINES)
         if self.loss.pair_form == "none":
             raise ParameterError(
                 f"pairwise: the loss {self.loss.name} is for items, not for pairs; use it in "
@@ -78,6 +77,9 @@ class Pairwise(AbstractObjective):
             )
         if self.loss.pair_form == "margin":
             pair_curvature(self.name, self.loss, self.hessian)
+            check_engine(self.name, self.loss, self.hessian, self.engine)
+        else:
+            check_choice(self.name, "engine", self.engine, ("auto", "closed"))
 
     @property
     def hessian_trait(self) -> HessianTrait:

@@ -72,6 +72,7 @@ class Pointwise(AbstractObjective):
             )
         if self.eta is not None and not 0 < self.eta < float("inf"):
             raise ParameterError(f"pointwise: eta must be above 0, got {self.eta}")
+        with_options(self.target, self.max_grade, self.threshold)
         self._resolved()
 
     @property

@@ -10,7 +10,7 @@ from gbmrank.data import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.kernels import compiler, pool
 from gbmrank.kernels.layout import GradHess, PushParams, PushQueries
-from gbmrank.losses import AbstractLoss, Exponential
+from gbmrank.losses import AbstractLoss, Exponential, Logistic
 from gbmrank.losses.outer import AbstractOuter, Power
 from gbmrank.objectives.base import (
     AbstractBound,
@@ -20,8 +20,9 @@ from gbmrank.objectives.base import (
     query_scale,
     rows_by_value,
     run_queries,
+    sum_queries,
 )
-from gbmrank.objectives.engines import PairEngine, pair_curvature, pair_engine
+from gbmrank.objectives.engines import PairEngine, check_engine, pair_curvature, pair_engine
 from gbmrank.objectives.levels import binary_counts, check_pair_loss
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.types import FloatArray
@@ -46,7 +47,7 @@ class Push(AbstractObjective):
 
     Parameters
     ----------
-    loss : loss, default=exponential
+    loss : loss, default=logistic
         Penalty of a margin.
     p : float, default=4
         Power of the p-norm push.
@@ -69,7 +70,7 @@ class Push(AbstractObjective):
     for bipartite ranking", COLT 2014, sec. 5.
     """
 
-    loss: AbstractLoss = field(default=Exponential(), metadata={"kind": "loss", "shown": True})
+    loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
     p: float = field(default=4.0, metadata={"shown": True})
     g: AbstractOuter | None = field(default=None, metadata={"kind": "outer"})
     form: str = "raw"
@@ -88,6 +89,8 @@ class Push(AbstractObjective):
         check_choice(self.name, "engine", self.engine, _ENGINES)
         check_choice(self.name, "form", self.form, ("raw", "log"))
         check_pair_loss(self.name, self.loss, self.hessian)
+        if self.engine == "linear":
+            check_engine(self.name, self.loss, self.hessian, self.engine)
         exponential = self.loss == Exponential() and self.g is None
         if not self.p > 0 or (self.p < 1 and not exponential):
             raise ParameterError(
@@ -117,7 +120,7 @@ class Push(AbstractObjective):
         queries = PushQueries(data.groups.offsets, order, positives.astype(np.int64), scale)
         constant = constant_hessian(self.hessian, data)
         curvature = pair_curvature(self.name, self.loss, self.hessian)
-        closed = self.loss == Exponential() and self.g is None and curvature.trait == "exact"
+        closed = self.loss == Exponential() and self.g is None and curvature.trait != "expected"
         if closed and self.engine in ("auto", "closed"):
             kernels = compiler.load("exponential_push")
             return _BoundPush(data.groups, queries, (kernels, self.p, self.form == "log"), constant)
@@ -163,10 +166,8 @@ class _BoundPush(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         kernels, first, second = self.call
-        values = np.empty(self.groups.n_queries)
-        run_queries(
-            lambda span: kernels.values(self.queries, span, scores, first, second, values),
+        return sum_queries(
+            lambda span, values: kernels.values(self.queries, span, scores, first, second, values),
             self.chunks,
             self.groups,
         )
-        return values

@@ -1,0 +1,139 @@
+"""Losses given as one Python function.
+
+A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin becomes a loss
+class: its further arguments, which need defaults, are the parameters. What the theory
+needs to know of it (convexity, slope, smoothness) is measured.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, make_dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gbmrank.errors import PluginContractError
+from gbmrank.losses.base import AbstractMarginLoss, ScalarFunction
+from gbmrank.types import FloatArray
+
+__all__ = ["AbstractFunctionLoss", "loss_class"]
+
+_PROBES: FloatArray = np.concatenate([np.linspace(-8.0, 8.0, 321), [-30.0, 30.0]])
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractFunctionLoss(AbstractMarginLoss):
+    """A margin loss made from a function; pickled by that function and its parameters."""
+
+    function: ClassVar[Any]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self).function, type(self).name, self.params)
+
+
+def loss_class(function: ScalarFunction, name: str | None = None) -> type[AbstractMarginLoss]:
+    """Return the loss class of a scalar function.
+
+    Parameters
+    ----------
+    function : callable
+        ``(z, *params) -> (value, first, second)`` with a default for every parameter.
+    name : str, optional
+        Registered name; the function's own when not given.
+
+    Raises
+    ------
+    PluginContractError
+        When the signature or the values at a few margins are not those of a loss.
+
+    Examples
+    --------
+    >>> def softened(z, width=1.0):
+    ...     root = (z * z + width) ** 0.5
+    ...     return root - z, z / root - 1.0, width / root**3
+    >>> loss_class(softened)(width=2.0)
+    softened(width=2.0)
+    """
+    return _made(function, name or function.__name__)
+
+
+@functools.cache
+def _made(function: ScalarFunction, label: str) -> type[AbstractMarginLoss]:
+    parameters = _parameters(function, label)
+    rows = _probe(function, tuple(parameters.values()), label)
+    _, slopes, bends = rows.T
+    rising = np.diff(slopes[:-2])
+    scale = max(float(np.abs(slopes).max()), 1e-12)
+    convex = bool(np.all(rising >= -1e-9 * scale) and np.all(bends >= -1e-9 * scale))
+    # A jump of the slope within one step that the curvature does not explain is a kink.
+    step = _PROBES[1] - _PROBES[0]
+    explained = step * np.maximum(np.abs(bends[:-3]), np.abs(bends[1:-2])) * 2.0 + 1e-6 * scale
+    kink = bool(np.any(np.abs(rising) > explained))
+    jump = bool(np.any(np.abs(np.diff(bends[:-2])) > 0.5 * max(float(np.abs(bends).max()), 1e-12)))
+    traits: dict[str, Any] = {
+        "name": label,
+        "formula": (inspect.getdoc(function) or label).splitlines()[0].rstrip("."),
+        "reference": f"{function.__module__}.{function.__qualname__}",
+        "convex": convex,
+        "differentiable": not kink,
+        "smooth": not (kink or jump),
+        "curvature_trait": "heuristic",
+        "exact_curvature": convex and bool(bends[160] > 0),
+        "function": staticmethod(function),
+        "phi": staticmethod(function),
+        "__doc__": inspect.getdoc(function),
+        "__module__": function.__module__,
+        "__repr__": _show,
+    }
+    if not traits["exact_curvature"]:
+        traits["expected_curvature"] = property(lambda _: _one)
+        traits["constant_curvature"] = property(lambda _: 1.0)
+    return make_dataclass(
+        label,
+        [(key, float, value) for key, value in parameters.items()],
+        bases=(AbstractFunctionLoss,),
+        namespace=traits,
+        frozen=True,
+        slots=True,
+    )
+
+
+def _restored(function: ScalarFunction, name: str, params: tuple[float, ...]) -> AbstractMarginLoss:
+    return loss_class(function, name)(*params)
+
+
+def _show(self: AbstractFunctionLoss) -> str:
+    names = inspect.signature(type(self).function).parameters
+    pairs = zip(list(names)[1:], self.params, strict=True)
+    return f"{self.name}({', '.join(f'{key}={value}' for key, value in pairs)})"
+
+
+def _one(z: float, *params: float) -> float:  # noqa: ARG001  (a curvature that is a mere scale)
+    return 1.0
+
+
+def _parameters(function: Callable[..., Any], label: str) -> dict[str, float]:
+    arguments = list(inspect.signature(function).parameters.values())
+    plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in arguments)
+    if not arguments or not plain or any(one.default is one.empty for one in arguments[1:]):
+        raise PluginContractError(
+            f"the loss {label!r} must be a function of the margin and of parameters with defaults, "
+            f"such as f(z, alpha=0.5); got {label}{inspect.signature(function)}"
+        )
+    return {one.name: float(one.default) for one in arguments[1:]}
+
+
+def _probe(function: ScalarFunction, params: tuple[float, ...], label: str) -> FloatArray:
+    try:
+        rows = np.array([function(float(z), *params) for z in _PROBES], dtype=np.float64)
+    except Exception as error:
+        raise PluginContractError(f"the loss {label!r} fails at some margin: {error!r}") from error
+    if rows.shape != (len(_PROBES), 3):
+        raise PluginContractError(
+            f"the loss {label!r} must return (value, first derivative, second derivative)"
+        )
+    if not np.isfinite(rows).all():
+        at = _PROBES[int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])]
+        raise PluginContractError(f"the loss {label!r} is not finite at the margin {at:g}")
+    return rows
