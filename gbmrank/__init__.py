@@ -25,7 +25,9 @@ from gbmrank.catalogue import (
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)
 from gbmrank.errors import __all__ as _errors
+from gbmrank.estimators import PairRanker
 from gbmrank.kernels.pool import get_num_threads, set_num_threads
+from gbmrank.preferences import PreferenceGraphs
 
 __all__ = [
     "BoosterParams",
@@ -33,6 +35,8 @@ __all__ = [
     "Metric",
     "MetricList",
     "Objective",
+    "PairRanker",
+    "PreferenceGraphs",
     "RankingData",
     "booster_params",
     "get_num_threads",

@@ -1,5 +1,6 @@
 """Which booster is calling, and with what."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from gbmrank.backends.lightgbm import LIGHTGBM
 from gbmrank.backends.xgboost import XGBOOST
 from gbmrank.errors import ConfigError, DataError
 
-__all__ = ["array_columns", "backend_named", "backend_of", "check_no_scores"]
+__all__ = ["array_columns", "backend_named", "backend_of", "check_no_scores", "labelled"]
 
 _BACKENDS: tuple[Backend, ...] = (LIGHTGBM, XGBOOST)
 
@@ -47,6 +48,11 @@ def check_no_scores(preds: npt.NDArray[Any]) -> None:
             f"the data set has no labels, but there are {np.size(preds)} scores; "
             "give the labels when the data set is made"
         )
+
+
+def labelled(columns: Columns, preds: npt.NDArray[Any]) -> Columns:
+    """Give a data set that has preferences and no labels labels that say nothing."""
+    return columns if len(columns.labels) else replace(columns, labels=np.zeros(np.size(preds)))
 
 
 def _array(column: Any) -> npt.NDArray[Any] | None:

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
-from gbmrank.api.doors import array_columns, backend_named, backend_of, check_no_scores
+from gbmrank.api.doors import (
+    array_columns,
+    backend_named,
+    backend_of,
+    check_no_scores,
+    labelled,
+)
 from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import Columns, bound_to, read_scores
 from gbmrank.composition import build, spec_of
@@ -89,7 +95,7 @@ class Metric(AbstractValue[AbstractMetric]):
         array of shape (n_queries,)
             In order of first appearance of the queries.
         """
-        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        data = self._read(labels, group=group, qid=qid, weight=weight)
         return self.measure.bind(data).per_query(_ranked(data, scores))
 
     def score(
@@ -109,8 +115,12 @@ class Metric(AbstractValue[AbstractMetric]):
         >>> round(gbmrank.metric("ndcg@10").score([1, 0], [0.5, 0.5]), 4)
         0.8155
         """
-        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        data = self._read(labels, group=group, qid=qid, weight=weight)
         return self.measure.bind(data).score(_ranked(data, scores))
+
+    def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
+        own = getattr(self.measure, "preferences", None)
+        return RankingData.from_arrays(labels, preferences=own, **columns)
 
     def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
         """Answer a booster, each in its own form; two plain arrays give a float."""
@@ -287,6 +297,8 @@ def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[f
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
         return [item.measure.bind(data) for item in metrics], data.groups
 
+    if any(getattr(item.measure, "preferences", None) is not None for item in metrics):
+        columns = labelled(columns, preds)
     if not len(columns.labels):
         check_no_scores(preds)
     (bound, groups), _ = bound_to(columns, metrics, bind)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.api.doors import array_columns, backend_of, check_no_scores
+from gbmrank.api.doors import array_columns, backend_of, check_no_scores, labelled
 from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import bound_to, read_scores, training_gradients
 from gbmrank.composition import build
@@ -71,7 +71,7 @@ class Objective(AbstractValue[AbstractObjective]):
         >>> grad, hess
         (array([-0.5,  0.5]), array([0.25, 0.25]))
         """
-        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        data = self._read(labels, group=group, qid=qid, weight=weight)
         grad, hess = self.template.bind(data).gradients(data.read_scores(scores))
         return data.groups.restore(grad), data.groups.restore(hess)
 
@@ -90,9 +90,39 @@ class Objective(AbstractValue[AbstractObjective]):
         The parameters are those of :meth:`gradients`; ``per_query`` asks for one value per
         query, in order of first appearance, instead of their sum.
         """
-        data = RankingData.from_arrays(labels, group=group, qid=qid, weight=weight)
+        data = self._read(labels, group=group, qid=qid, weight=weight)
         values = self.template.bind(data).losses(data.read_scores(scores))
         return values if per_query else float(values.sum())
+
+    def minimiser(
+        self,
+        labels: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Return the scores that minimise the loss, where a formula gives them (``linear``).
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,), optional
+            Not needed when the objective was made with preferences.
+        group, qid : array-like, optional
+            Queries, as for :meth:`gradients`.
+
+        Examples
+        --------
+        >>> import gbmrank
+        >>> graphs = gbmrank.PreferenceGraphs.from_edges([0, 1], [1, 2], [1, 6], group=[3])
+        >>> gbmrank.objective("linear", preferences=graphs).minimiser()
+        array([ 1.,  5., -6.])
+        """
+        data = self._read(labels, group=group, qid=qid)
+        return data.groups.restore(self.template.minimiser(data))
+
+    def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
+        own = getattr(self.template, "preferences", None)
+        return RankingData.from_arrays(labels, preferences=own, **columns)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute what depends on labels alone, for repeated use with new scores."""
@@ -122,6 +152,8 @@ class Objective(AbstractValue[AbstractObjective]):
             columns, preds = backend.columns(b), a
         else:
             columns, preds = array_columns(a, weight, group), b
+        if getattr(self.template, "preferences", None) is not None:
+            columns = labelled(columns, preds)
         if not len(columns.labels):
             check_no_scores(preds)
             return np.empty(0, np.float32), np.empty(0, np.float32)

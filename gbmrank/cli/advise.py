@@ -1,0 +1,87 @@
+"""``gbmrank advise METRIC``: which objective is right for a metric, and why."""
+
+import argparse
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gbmrank.cli.screen import bold, clean, line_width, table
+
+if TYPE_CHECKING:
+    from gbmrank.theory.advice import Advice
+
+__all__ = ["add_arguments", "run"]
+
+_WIDTH = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("metric", help="such as ndcg@10 or err@10")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print objectives, the best first."""
+    from gbmrank.theory.advice import advise
+    from gbmrank.theory.parts import as_metric, text_of
+
+    measure = as_metric(given.metric)
+    rows = advise(measure)
+    name = text_of(measure)
+    if given.json:
+        advice = [row.as_dict() for row in rows]
+        print(
+            json.dumps({"schema": "gbmrank.advise/1", "metric": name, "advice": advice}, indent=2)
+        )
+        return 0
+    good = [row for row in rows if row.verdict.status == "calibrated"]
+    print(bold(f"OBJECTIVES FOR {name.upper()}"))
+    cells = [
+        [row.objective, row.verdict.status, row.verdict.constant or "-", row.cost, _why(row)]
+        for row in rows
+    ]
+    print(table(["objective", "verdict", "c", "cost", "why"], cells))
+    print()
+    print("\n".join(_reasons(rows)))
+    print()
+    print(_closing(name, measure.name, rows, bool(good)))
+    return 0
+
+
+def _why(row: "Advice") -> str:
+    condition = row.verdict.condition
+    return row.verdict.reference if condition is None else f"if {condition}"
+
+
+def _reasons(rows: Sequence["Advice"]) -> list[str]:
+    """Return one paragraph for each different reason, with the number of its objectives."""
+    counts = Counter((row.verdict.status, row.verdict.sentence) for row in rows)
+    return [
+        _wrapped(f"{status} ({count}): {sentence}.") for (status, sentence), count in counts.items()
+    ]
+
+
+def _closing(name: str, kind: str, rows: Sequence["Advice"], good: bool) -> str:
+    if good:
+        best = rows[0]
+        note = (
+            f"Take {best.objective}. c is the constant of the bound: {name} lost <= c C_phi(2) "
+            "sqrt(loss above its infimum), with sums as the formulas have them."
+        )
+        return _wrapped(note)
+    from gbmrank.utilities import WITHOUT_UTILITY
+
+    lines = [_wrapped(f"No objective is known to be calibrated for {name}.")]
+    if kind in WITHOUT_UTILITY:
+        lines.append(_wrapped(f"What to do: {WITHOUT_UTILITY[kind]}."))
+    shown = next((row for row in rows if row.verdict.counterexample is not None), None)
+    if shown is not None:
+        lines += ["", "A distribution that shows it:", clean(shown.verdict.counterexample)]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(clean(text), line_width() or _WIDTH, subsequent_indent="  ")

@@ -1,0 +1,81 @@
+"""``gbmrank check NAME``: look for a distribution on which an objective misleads a metric."""
+
+import argparse
+import json
+
+from gbmrank.cli.screen import bold, clean
+
+__all__ = ["add_arguments", "run"]
+
+_METRICS = ("dcg", "ndcg", "auc", "map", "err")
+_ON_GRAPHS = ("pairwise_disagreement(normalize=false)",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("name", help="an objective: a name or a text such as pairwise(loss=hinge)")
+    parser.add_argument(
+        "--metric", action="append", help=f"may be repeated; {', '.join(_METRICS)} if left out"
+    )
+    parser.add_argument("--items", default="3,4", help="numbers of items (default: 3,4)")
+    parser.add_argument("--grades", help="labels to try, such as 0,1,2; found out if left out")
+    parser.add_argument("--budget", type=int, default=400, help="distributions to try (400)")
+    parser.add_argument("--seed", type=int, default=0, help="of the search (0)")
+    parser.add_argument("--graphs", action="store_true", help="preference graphs with low noise")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print the verdict and what the search found, for each metric."""
+    usual = _ON_GRAPHS if given.graphs else _METRICS
+    rows = [_checked(given, metric) for metric in given.metric or usual]
+    if given.json:
+        print(json.dumps({"schema": "gbmrank.check/1", "checks": rows}, indent=2))
+        return 0
+    print("\n\n".join(_section(row) for row in rows))
+    return 0
+
+
+def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
+    from gbmrank.theory.falsifier import falsify, falsify_on_graphs
+    from gbmrank.theory.parts import as_metric, as_objective, text_of
+    from gbmrank.theory.verdicts import calibration
+
+    objective, measure = as_objective(given.name), as_metric(metric)
+    verdict = calibration(objective, measure, graphs=given.graphs)
+    if given.graphs:
+        example = falsify_on_graphs(objective, measure, budget=given.budget, seed=given.seed)
+    else:
+        items = tuple(int(part) for part in _numbers("--items", given.items))
+        grades = _numbers("--grades", given.grades) or None
+        example = falsify(
+            objective, measure, items=items, grades=grades, budget=given.budget, seed=given.seed
+        )
+    return {
+        "objective": text_of(objective),
+        "metric": text_of(measure),
+        "verdict": {**verdict.as_dict(), "counterexample": None},
+        "found": None if example is None else example.as_dict(),
+        "text": f"none found in {given.budget} distributions" if example is None else str(example),
+    }
+
+
+def _numbers(option: str, text: str | None) -> tuple[float, ...]:
+    from gbmrank.errors import ParameterError
+
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError as error:
+        raise ParameterError(f"{option} takes numbers with commas, got {text!r}") from error
+
+
+def _section(row: dict[str, object]) -> str:
+    verdict = row["verdict"]
+    assert isinstance(verdict, dict)  # noqa: S101  (made above)
+    return "\n".join(
+        [
+            bold(clean(f"{row['objective']} FOR {row['metric']}")),
+            clean(f"verdict: {verdict['status']}: {verdict['sentence']} [{verdict['reference']}]"),
+            clean(f"search: {row['text']}"),
+        ]
+    )

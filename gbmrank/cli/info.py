@@ -1,0 +1,206 @@
+"""``gbmrank info NAME``: everything about one objective, loss or metric."""
+
+import argparse
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from gbmrank.cli.curves import draw, sampled, save
+from gbmrank.cli.screen import bold, clean, table
+from gbmrank.composition import build
+from gbmrank.errors import GbmrankError, ParameterError, UnknownNameError
+from gbmrank.losses import AbstractLoss
+from gbmrank.metrics import AbstractMetric
+from gbmrank.objectives import AbstractObjective
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, Registry
+
+__all__ = ["add_arguments", "run"]
+
+_METRICS = (
+    "dcg@10",
+    "ndcg@10",
+    "precision@10",
+    "recall@10",
+    "wta",
+    "auc",
+    "spearman",
+    "eru",
+    "err@10",
+    "map",
+    "mrr",
+    "ptop",
+    "pairwise_disagreement",
+)
+_KINDS: Mapping[str, Registry[Any]] = MappingProxyType(
+    {"objective": OBJECTIVES, "loss": LOSSES, "metric": METRICS}
+)
+_MARGINS = np.linspace(-3.0, 3.0, 121)
+_TRAITS = (
+    "convex",
+    "differentiable",
+    "smooth",
+    "shift_invariant",
+    "hessian_trait",
+    "gradient",
+    "higher_is_better",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("name", help="an objective, loss or metric, by name or as text")
+    parser.add_argument(
+        "--kind", choices=_KINDS, help="which one is meant, where a name has several meanings"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="write the curves to a .png, .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print formula, parameters, traits, verdicts and curves."""
+    kind, part = _found(given.name, given.kind)
+    loss = part if isinstance(part, AbstractLoss) else getattr(part, "loss", None)
+    panels = _panels(loss) if isinstance(loss, AbstractLoss) else []
+    if given.plot:
+        if not panels:
+            raise ParameterError(f"{given.name} has no loss of a margin or a score to plot")
+        save(given.plot, given.name, _MARGINS, panels)
+    facts = _facts(kind, part)
+    facts["verdicts"] = _verdicts(part) if isinstance(part, AbstractObjective) else None
+    if given.json:
+        print(json.dumps({"schema": "gbmrank.info/1", **facts}, indent=2))
+        return 0
+    print(_page(facts))
+    for name, curves in panels:
+        print(f"\n{bold(name)}\n{draw(_MARGINS, curves)}")
+    if isinstance(part, AbstractMetric):
+        print(f"\ngbmrank advise {clean(given.name)} says which objectives go with it.")
+    return 0
+
+
+def _found(name: str, wanted: str | None) -> tuple[str, Any]:
+    """Look a name up among objectives, losses and metrics, in this order."""
+    registries = {kind: each for kind, each in _KINDS.items() if wanted in (None, kind)}
+    for kind, registry in registries.items():
+        bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
+        if bare in registry or ":" in bare:
+            return kind, build(registry, name)
+    names = sorted({known for registry in registries.values() for known in registry})
+    raise UnknownNameError(f"nothing is called {name!r}; there are {', '.join(names)}")
+
+
+def _facts(kind: str, part: Any) -> dict[str, Any]:
+    from gbmrank.theory.parts import text_of
+
+    traits = {name: _plain(getattr(part, name)) for name in _TRAITS if hasattr(part, name)}
+    loss = getattr(part, "loss", None)
+    return {
+        "kind": kind,
+        "text": text_of(part),
+        "about": (type(part).__doc__ or "").strip().split("\n")[0],
+        "formula": part.formula,
+        "loss": None if loss is None else f"{loss.name}: {loss.formula}",
+        "reference": getattr(part, "reference", ""),
+        "cost": getattr(part, "cost", None),
+        "traits": {**traits, **_measured(part)},
+        "parameters": {field.name: _parameter(part, field) for field in fields(part)},
+    }
+
+
+def _measured(part: Any) -> dict[str, Any]:
+    """What the theory measures of a loss: link, weight, slope at zero."""
+    from gbmrank.theory.shapes import item_shape, pair_shape
+
+    if not isinstance(part, AbstractLoss) or part.pair_form == "difference":
+        return {}
+    shape = item_shape(part)
+    found: dict[str, Any] = {
+        "strictly proper": shape.proper and part.differentiable,
+        "link": "none" if shape.rate is None else f"sigmoid({shape.rate:g} v)",
+    }
+    if np.isfinite(shape.least_weight):
+        found["least weight w(c)"] = float(f"{shape.least_weight:.6g}")
+    if part.pair_form == "margin":
+        pairs = pair_shape(part)
+        found["slope of a pair at 0"] = float(f"{pairs.slope:.6g}")
+        found["decreasing over pairs"] = pairs.decreasing
+    return found
+
+
+def _parameter(part: Any, field: Any) -> str:
+    value = getattr(part, field.name)
+    default = field.default if field.default is not MISSING else None
+    shown = _plain(value)
+    return str(shown) if value == default else f"{shown} (default {_plain(default)})"
+
+
+def _plain(value: Any) -> Any:
+    from gbmrank.composition import spec_of
+
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    try:
+        return str(spec_of(value))
+    except (AttributeError, TypeError):
+        return str(value)
+
+
+def _verdicts(part: AbstractObjective) -> list[dict[str, Any]]:
+    from gbmrank.theory.verdicts import calibration
+
+    rows: list[dict[str, Any]] = []
+    for metric in _METRICS:
+        try:
+            verdict = calibration(part, metric)
+        except GbmrankError as error:
+            rows.append({"metric": metric, "status": "unknown", "sentence": str(error)})
+            continue
+        rows.append({"metric": metric, **verdict.as_dict(), "counterexample": None})
+    return rows
+
+
+def _panels(loss: AbstractLoss) -> list[tuple[str, list[tuple[str, Any]]]]:
+    if loss.pair_form == "difference":
+        return []
+    panels = []
+    if loss.pair_form == "margin":
+        panels.append(("loss of a pair, by margin", sampled(loss.kappa, loss.params, _MARGINS)))
+    first, second = loss.partials
+    ones, zeros = (sampled(each, loss.params, _MARGINS) for each in (first, second))
+    if loss.kappa is not first or not panels:
+        partials = [("useful item", ones[0][1]), ("useless item", zeros[0][1])]
+        panels.append(("losses of single items, by score", partials))
+    return panels
+
+
+def _page(facts: dict[str, Any]) -> str:
+    lines = [
+        bold(clean(f"{facts['kind'].upper()} {facts['text']}")),
+        clean(facts["about"]),
+        "",
+        f"formula    {clean(facts['formula'])}",
+    ]
+    lines += [
+        f"{name:<9}  {clean(facts[name])}" for name in ("loss", "cost", "reference") if facts[name]
+    ]
+    lines += ["", bold("PARAMETERS")] if facts["parameters"] else []
+    lines += [f"  {key:<12} {clean(value)}" for key, value in facts["parameters"].items()]
+    lines += ["", bold("TRAITS")]
+    lines += [f"  {key:<22} {value}" for key, value in facts["traits"].items()]
+    if facts["verdicts"]:
+        rows = [
+            [row["metric"], row["status"], row.get("constant") or "-", _why(row)]
+            for row in facts["verdicts"]
+        ]
+        lines += ["", bold("VERDICTS"), table(["metric", "verdict", "c", "why"], rows)]
+    return "\n".join(lines)
+
+
+def _why(row: dict[str, Any]) -> str:
+    condition = row.get("condition")
+    return f"if {condition}" if condition else str(row.get("reference", row["sentence"]))

@@ -1,0 +1,105 @@
+"""``gbmrank list``: what is registered, and by whom."""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from gbmrank import catalogue
+from gbmrank.cli.screen import bold, clean, line_width, table
+from gbmrank.errors import PluginError
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry
+
+__all__ = ["add_arguments", "run"]
+
+Row = dict[str, str | None]
+
+_KINDS: MappingProxyType[str, tuple[Registry[Any], Callable[[], list[Entry[Any]]]]] = (
+    MappingProxyType(
+        {
+            "objectives": (OBJECTIVES, catalogue.list_objectives),
+            "metrics": (METRICS, catalogue.list_metrics),
+            "losses": (LOSSES, catalogue.list_losses),
+            "utilities": (UTILITIES, catalogue.list_utilities),
+        }
+    )
+)
+_COLUMNS = ("name", "formula", "cost", "reference", "from")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "kind", nargs="?", choices=tuple(_KINDS), help="what to list; all if left out"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print one table per kind."""
+    kinds = [given.kind] if given.kind else list(_KINDS)
+    rows = {kind: [_row(kind, entry) for entry in _KINDS[kind][1]()] for kind in kinds}
+    if given.json:
+        print(json.dumps({"schema": "gbmrank.list/1", **rows}, indent=2))
+        return 0
+    print("\n\n".join(_section(kind, rows[kind]) for kind in kinds))
+    return 0
+
+
+def _row(kind: str, entry: Entry[Any]) -> Row:
+    row: Row = {
+        "name": entry.name,
+        "formula": None,
+        "preset": None,
+        "cost": None,
+        "reference": None,
+        "distribution": entry.origin.distribution,
+        "version": entry.origin.version,
+        "error": None,
+    }
+    try:
+        loaded = entry.load()
+    except (Exception, SystemExit) as error:  # a plugin may do anything; the others are listed
+        cause = error.__cause__ if isinstance(error, PluginError) and error.__cause__ else error
+        return {**row, "error": f"{type(cause).__name__}: {cause}"}
+    stands_for = _KINDS[kind][0].preset(entry.name)
+    texts = {key: str(getattr(loaded, key, "")) or None for key in ("formula", "cost", "reference")}
+    return {**row, **texts, "preset": None if stands_for is None else str(stands_for)}
+
+
+def _section(kind: str, rows: Sequence[Row]) -> str:
+    own = [_cells(row) for row in rows if row["preset"] is None]
+    presets = [_cells(row) for row in rows if row["preset"] is not None]
+    parts = [bold(kind.upper()), _layout(own, "formula")]
+    if presets:
+        parts += [
+            "",
+            bold(f"{kind.upper()}: NAMES FROM THE LITERATURE"),
+            _layout(presets, "stands for"),
+        ]
+    return "\n".join(parts)
+
+
+def _cells(row: Row) -> list[str]:
+    formula = row["preset"] or row["formula"] or ""
+    if row["error"] is not None:
+        formula = f"cannot be loaded: {row['error']}"
+    origin = f"{row['distribution']} {row['version']}".strip()
+    return [row["name"] or "", formula, row["cost"] or "", row["reference"] or "", origin]
+
+
+def _layout(rows: Sequence[Sequence[str]], second: str) -> str:
+    """Return a table, or two lines per entry where the terminal is too narrow for it."""
+    head = [_COLUMNS[0], second, *_COLUMNS[2:]]
+    used = [i for i in range(len(head)) if any(row[i] for row in rows)]
+    whole = table([head[i] for i in used], [[row[i] for i in used] for row in rows])
+    width = line_width()
+    if width is None or max(map(len, whole.split("\n")[1:])) <= width:
+        return whole
+    longest = max(len(row[0]) for row in rows)
+    return "\n".join(
+        f"{clean(row[0]):<{longest}}  {clean(row[1])}\n{'':<{longest}}  "
+        + clean("; ".join(cell for cell in row[2:] if cell))
+        for row in rows
+    )

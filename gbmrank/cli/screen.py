@@ -1,0 +1,78 @@
+"""Text for people: aligned tables, nothing that could command their terminal."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+
+__all__ = ["bold", "clean", "line_width", "table"]
+
+_ESCAPES = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
+    r"|\x1b[PX^_].*?(?:\x1b\\|$)"  # device strings
+    r"|\x1b\[[0-?]*[ -/]*[@-~]?"  # colours and cursor moves
+    r"|\x1b[ -/]*[0-~]?",
+    re.DOTALL,
+)
+# C0 and C1 control characters, and marks that reverse the direction of writing.
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: object) -> str:
+    r"""Return text without escape sequences and control characters; line ends stay.
+
+    Examples
+    --------
+    >>> clean("\x1b[31mred\x1b[0m \x1b]0;title\x07and\tsafe\x00")
+    'red and safe'
+    """
+    printable = str(text).encode("utf-8", "backslashreplace").decode("utf-8")
+    return _CONTROLS.sub("", _ESCAPES.sub("", printable.replace("\t", " ")))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "") -> str:
+    """Return an aligned table with a line under its head.
+
+    Parameters
+    ----------
+    head : sequence of str
+        Titles of the columns.
+    rows : sequence of sequences
+        Cells, shown cleaned and on one line.
+    right : str, default=""
+        One character per column: ``">"`` for columns aligned on the right.
+
+    Examples
+    --------
+    >>> print(table(["metric", "mean"], [["map", "0.5"]], right="<>"))
+    metric  mean
+    ------------
+    map      0.5
+    """
+    cells = [[clean(cell).replace("\n", " ") for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    sides = right.ljust(len(head), "<")
+    lines = [
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        )
+        for row in cells
+    ]
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return "\n".join(line.rstrip() for line in (bold(lines[0]), rule, *lines[1:]))
+
+
+def bold(text: str) -> str:
+    """Return bold text on a terminal, plain text anywhere else or with ``NO_COLOR`` set."""
+    return f"\x1b[1m{text}\x1b[0m" if _decorated() else text
+
+
+def line_width() -> int | None:
+    """Return the width of the terminal, or None where the output is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _decorated() -> bool:
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not plain

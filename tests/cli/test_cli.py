@@ -1,0 +1,219 @@
+"""The program around the commands, and ``gbmrank list``."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import gbmrank
+from gbmrank.cli import COMMANDS, listing, main, screen
+from gbmrank.registry import METRICS, Entry, Origin
+from tests.ranking_tasks import run_python
+
+
+def test_without_a_command_all_are_shown(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr().out
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out == shown
+    assert all(f"\n  {name} " in shown for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("evalute", "did you mean evaluate? There are"), ("x", "There are:")]
+)
+def test_an_unknown_command_lists_what_exists(capsys, name, hint):
+    assert main([name]) == 2
+    message = capsys.readouterr().err
+    assert f"no command is called '{name}'; {hint}" in message
+    assert all(command in message for command in COMMANDS)
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gbmrank {gbmrank.__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(capsys, name):
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: gbmrank {name}")
+    assert COMMANDS[name][1][1:] in out
+
+
+def test_a_mistake_of_ours_is_exit_code_one(capsys, monkeypatch):
+    def broken(_given):
+        raise RuntimeError("\x1b[31mboom")
+
+    monkeypatch.delenv("GBMRANK_DEBUG", raising=False)
+    monkeypatch.setattr(listing, "run", broken)
+    assert main(["list"]) == 1
+    assert capsys.readouterr().err == (
+        "gbmrank list: error: a mistake of ours, RuntimeError: boom; set GBMRANK_DEBUG=1 to see "
+        "where\n"
+    )
+    monkeypatch.setenv("GBMRANK_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="boom"):
+        main(["list"])
+
+
+def test_an_interrupt_has_its_own_exit_code(monkeypatch):
+    def interrupted(_given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(listing, "run", interrupted)
+    assert main(["list"]) == 130
+
+
+def test_a_closed_pipe_is_no_error():
+    command = f"{sys.executable} -m gbmrank list --json | head -c 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("{0\n", "")
+
+
+def test_listing_imports_no_compiler_and_no_booster():
+    heavy = "{'numba', 'lightgbm', 'xgboost', 'pandas', 'pyarrow', 'sklearn'}"
+    code = (
+        "import io, contextlib, sys\n"
+        "from gbmrank.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main(['list'])\n"
+        f"print(sorted({heavy} & set(sys.modules)))"
+    )
+    assert run_python(code) == "[]"
+
+
+# --- list ------------------------------------------------------------------------------------
+
+LISTS: dict[str, Callable[[], list[Any]]] = {
+    "objectives": gbmrank.list_objectives,
+    "metrics": gbmrank.list_metrics,
+    "losses": gbmrank.list_losses,
+    "utilities": gbmrank.list_utilities,
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_list_shows_every_entry_on_one_aligned_line(capsys, kind):
+    assert main(["list", kind]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for entry in LISTS[kind]():
+        (line,) = [line for line in lines if line.split(" ", 1)[0] == entry.name]
+        assert line.endswith(str(entry.origin))
+    origins = {line.index(" gbmrank ") for line in lines if line.endswith(str(entry.origin))}
+    assert len(origins) <= 2  # one column per table; presets have a table of their own
+
+
+def test_list_of_everything(capsys):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"{kind.upper()}\n" in out for kind in LISTS)
+    assert "ranknet           comparison(loss=logistic)" in out
+    assert "logistic              log(1 + exp(-sigma z))" in out
+    assert "O(n^2), O(n) for long queries" in out
+    assert "Chapelle et al. 2009" in out
+    assert "\x1b" not in out
+
+
+def test_list_as_json(capsys):
+    assert main(["list", "--json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out.pop("schema") == "gbmrank.list/1"
+    assert {kind: [row["name"] for row in rows] for kind, rows in out.items()} == {
+        kind: [entry.name for entry in entries()] for kind, entries in LISTS.items()
+    }
+    rows = {row["name"]: row for row in out["objectives"]}
+    assert rows["ranknet"] == {
+        "name": "ranknet",
+        "formula": rows["comparison"]["formula"],
+        "preset": "comparison(loss=logistic)",
+        "cost": rows["comparison"]["cost"],
+        "reference": rows["comparison"]["reference"],
+        "distribution": "gbmrank",
+        "version": gbmrank.__version__,
+        "error": None,
+    }
+
+
+def test_an_unknown_kind(capsys):
+    assert main(["list", "models"]) == 2
+    assert "invalid choice: 'models'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def foreign(monkeypatch):
+    """A plugin that cannot be loaded, with a name that would colour the terminal."""
+
+    def load():
+        raise SystemExit("\x1b[31mno\nway")
+
+    entry = Entry("evil\x1b[2J", "metric", Origin("evil-dist", "9\x07"), load)
+    kinds = {**listing._KINDS, "metrics": (METRICS, lambda: [entry])}
+    monkeypatch.setattr(listing, "_KINDS", kinds)
+
+
+@pytest.mark.usefixtures("foreign")
+def test_a_broken_plugin_is_listed_with_its_cause(capsys):
+    assert main(["list", "metrics"]) == 0
+    out = capsys.readouterr().out
+    assert "evil  cannot be loaded: SystemExit: no way  evil-dist 9" in out
+    assert "\x1b" not in out
+    assert main(["list", "metrics", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["metrics"]
+    assert row["error"] == "SystemExit: \x1b[31mno\nway"
+
+
+# --- the screen ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("plain é 漢\nnext", "plain é 漢\nnext"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]0;title\x07x", "x"),
+        ("\x1bP1;2q...\x1b\\x", "x"),
+        ("\x1b]0;never ended", ""),
+        ("\x1bcreset", "reset"),
+        ("\x9b31mx\r\x08\x00\x7f", "31mx"),
+        ("a\tb", "a b"),
+        ("\u202eabc\u2066", "abc"),
+        ("a\udcffb", "a\\udcffb"),
+    ],
+)
+def test_clean(text, want):
+    assert screen.clean(text) == want
+
+
+class Terminal(io.StringIO):
+    """Output that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_bold_heads_unless_told_not_to(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert screen.bold("x") == "\x1b[1mx\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "")
+    assert screen.bold("x") == "x"
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert screen.bold("x") == "x"
+
+
+def test_a_narrow_terminal_gets_two_lines_per_entry(capsys, monkeypatch):
+    monkeypatch.setattr(listing, "line_width", lambda: 80)
+    assert main(["list", "objectives"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("pairwise "))
+    assert lines[at] == "pairwise    sum_i u_i sum_j phi(s_i - s_j)"
+    assert lines[at + 1].startswith("            O(n^2), O(n) for long queries; Calauzenes")

@@ -1,0 +1,176 @@
+"""CSV and Parquet tables."""
+
+import csv
+import gzip
+import io
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gbmrank.errors import DataError, LimitError, MissingPackageError, ParseError
+from gbmrank.readers import Columns, Limits, read_csv, read_parquet
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "rows.csv"
+
+
+def test_usual_names_are_found(file):
+    file.write_text("Query_ID,grade,Prediction,docno,f\na,2,0.5,d1,7\nb,0,-1e3,d2,\n")
+    got = read_csv(file, Columns(features=None))
+    assert got.qid is not None
+    assert got.ids is not None
+    assert got.qid.tolist() == ["a", "b"]
+    assert got.ids.tolist() == ["d1", "d2"]
+    np.testing.assert_array_equal(got.labels, [2, 0])
+    np.testing.assert_array_equal(got.scores, [0.5, -1000])
+    np.testing.assert_array_equal(got.X, [[7], [math.nan]])
+    assert got.feature_names == ("f",)
+
+
+def test_columns_can_be_named(file):
+    file.write_text("a;b;c;label\n1;2;x;9\n")
+    got = read_csv(file, Columns(label="a", qid="c", score="b", features=["label"]), delimiter=";")
+    np.testing.assert_array_equal(got.labels, [1])
+    np.testing.assert_array_equal(got.X, [[9]])
+
+
+def test_tabs_gzip_bom_and_windows(tmp_path):
+    path = tmp_path / "rows.tsv.gz"
+    path.write_bytes(gzip.compress('\ufefflabel\tqid\r\n1\t"a\tb"\r\n\r\n'.encode()))
+    got = read_csv(path)
+    assert got.qid is not None
+    assert got.qid.tolist() == ["a\tb"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label,qid\n1,a\n1\n", r"rows\.csv:3:1: 1 cells, but the header has 2"),
+        ("label,qid\n1,a,b\n", r"rows\.csv:2:1: 3 cells, but the header has 2"),
+        ("label,qid\n1,a\nx,a\n", r"rows\.csv:3:'label': expected a finite number, got 'x'"),
+        ("label,qid\nnan,a\n", r"rows\.csv:2:'label': expected a finite number, got 'nan'"),
+        ("label,qid\n,a\n", r"rows\.csv:2:'label': expected a finite number, got ''"),
+        ("label,qid\n1,\n", r"rows\.csv:2:'qid': expected an id of 1 to 1000 characters, got ''"),
+        ("label,qid,score\n1,a,inf\n", r"rows\.csv:2:'score': expected a finite number, got 'inf'"),
+        ('label,qid\n1,"a\n', r"rows\.csv:\d:1: unexpected end of data"),
+        ("label,qid\n1,a\udcff\n", r"rows\.csv:2:4: byte 0xff is not UTF-8"),
+    ],
+)
+def test_bad_rows_are_named_with_their_place(file, text, message):
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ParseError, match=message):
+        read_csv(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        ("", Columns(), "is empty; the first line of a table names its columns"),
+        ("label,qid\n", Columns(), "has no rows"),
+        ("a,b\n1,2\n", Columns(), r"no column of labels.*its columns are 'a', 'b'.*--label-column"),
+        ("label,qid\n1,2\n", Columns(label="lable"), "no column 'lable'; did you mean 'label'"),
+        ("label,label\n1,2\n", Columns(), "two columns called 'label'"),
+        ("label,f\n1,2\n", Columns(features=["g"]), "no column 'g'; its columns are 'label', 'f'"),
+    ],
+)
+def test_tables_that_do_not_fit(file, text, columns, message):
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_csv(file, columns)
+
+
+def test_limits(file):
+    file.write_text("label,qid,f,g\n" + "1,a,1,2\n" * 10)
+    with pytest.raises(LimitError, match="raise max_bytes"):
+        read_csv(file, limits=Limits(max_bytes=20))
+    with pytest.raises(LimitError, match=r"rows\.csv:1: a line is longer than 5"):
+        read_csv(file, limits=Limits(max_line=5))
+    with pytest.raises(LimitError, match="more than 10 cells in the columns that are wanted"):
+        read_csv(file, Columns(features=None), limits=Limits(max_cells=10))
+    file.write_text('label,qid\n1,"' + "x\n" * 100_000)
+    with pytest.raises(LimitError, match="is a quote missing"):
+        read_csv(file)
+
+
+texts = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0\r"),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            texts,
+            st.floats(allow_nan=False, allow_infinity=False),
+            st.floats(allow_nan=False, allow_infinity=False),
+        ),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_what_is_written_is_read(tmp_path_factory, rows):
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["qid", "label", "score"])
+    writer.writerows([(qid, repr(label), repr(score)) for qid, label, score in rows])
+    path = tmp_path_factory.getbasetemp() / "round.csv"
+    path.write_bytes(text.getvalue().encode())
+    got = read_csv(path)
+    assert got.qid is not None
+    assert got.qid.tolist() == [qid for qid, _, _ in rows]
+    np.testing.assert_array_equal(got.labels, [label for _, label, _ in rows])
+    np.testing.assert_array_equal(got.scores, [score for _, _, score in rows])
+
+
+def save_parquet(path: Path, columns: dict) -> Path:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_parquet(tmp_path):
+    columns = {"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.25, 1.0], "f": [1.0, None, 3]}
+    path = save_parquet(tmp_path / "rows.parquet", columns)
+    got = read_parquet(path, Columns(features=None))
+    assert got.qid is not None
+    assert got.qid.tolist() == ["7", "7", "8"]
+    np.testing.assert_array_equal(got.labels, [1, 0, 2])
+    np.testing.assert_array_equal(got.scores, [0.5, 0.25, 1.0])
+    np.testing.assert_array_equal(got.X, [[1], [math.nan], [3]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"label": [1.0, None], "qid": ["a", "b"]}, "'label' has nan in row 1"),
+        ({"label": ["x", "y"], "qid": ["a", "b"]}, "'label' must hold numbers; it holds string"),
+        ({"label": [1.0, 2.0], "qid": ["a", None]}, "row 1 has no query id in 'qid'"),
+    ],
+)
+def test_parquet_with_bad_columns(tmp_path, columns, message):
+    with pytest.raises(ParseError, match=message):
+        read_parquet(save_parquet(tmp_path / "rows.parquet", columns))
+
+
+def test_parquet_that_is_none(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows.parquet"
+    path.write_text("label,qid\n")
+    with pytest.raises(ParseError, match="not a readable Parquet file"):
+        read_parquet(path)
+
+
+def test_parquet_without_its_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'gbmrank\[parquet\]'"):
+        read_parquet(tmp_path / "rows.parquet")
