@@ -1,0 +1,46 @@
+"""Run all benchmarks, or those named.
+
+python -m benchmarks [NAME ...] [--quick] [--threads N]
+"""
+
+import argparse
+import importlib
+
+from benchmarks.machine import print_machine
+from benchmarks.settings import Settings
+
+# One module per topic, each with `run(settings)`; a new topic is one line here.
+TOPICS = {
+    "rounds": "boosting rounds against lambdarank and rank:pairwise",
+    "callback": "where the time of one gradient call goes, and its memory",
+    "engines": "time per pair of every way to sum pairs",
+    "long_queries": "one query of up to a million rows: exact, linear-time, boosters",
+    "metrics": "tie-exact metrics against other tools",
+    "start": "import time, first gradient call with and without cached kernels",
+}
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    topics = "\n".join(f"  {name:<13} {about}" for name, about in TOPICS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=f"Benchmarks of gbmrank:\n{topics}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="topics to run; all by default")
+    parser.add_argument("--quick", action="store_true", help="small data, few repeats: a smoke run")
+    parser.add_argument("--threads", type=int, default=2, help="threads of everybody (default 2)")
+    given = parser.parse_args()
+    unknown = sorted(set(given.names) - set(TOPICS))
+    if unknown:
+        parser.error(f"no benchmark is called {', '.join(unknown)}; known: {', '.join(TOPICS)}")
+    settings = Settings(quick=given.quick, threads=given.threads)
+    print_machine(settings)
+    for name in given.names or TOPICS:
+        print(f"\n## {name}: {TOPICS[name]}")
+        importlib.import_module(f"benchmarks.{name}").run(settings)
+
+
+if __name__ == "__main__":
+    main()
