@@ -1,0 +1,227 @@
+"""Every engine against sums over all pairs in long doubles."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank import RankingData
+from tests import objective_oracles as oracle
+from tests.objectives.test_values import pair_factors
+
+RNG = np.random.default_rng(17)
+
+
+def score_vectors(n):
+    """Random and adversarial scores."""
+    normal = RNG.normal(size=n)
+    return {
+        "normal": normal,
+        "equal": np.full(n, 0.37),
+        "ties": np.round(2 * normal) / 2,
+        "clusters": normal + 1e3 * (np.arange(n) % 2),
+        "near clusters": normal + 50.0 * (np.arange(n) % 2),
+        "heavy tails": np.clip(RNG.standard_cauchy(n), -1e4, 1e4),
+        "far away": normal + 1e4,
+    }
+
+
+def labels_of(n, levels):
+    if levels >= n:
+        return RNG.permutation(n).astype(float)
+    return (np.arange(n) % levels).astype(float)[RNG.permutation(n)]
+
+
+ENGINES = [
+    ("pairs", "logistic"),
+    ("pairs", "asymmetric_b"),
+    ("pairs", "squared_hinge"),
+    ("closed", "exponential"),
+    ("closed", "p_classification"),
+    ("closed", "squared_margin"),
+    ("sorted", "hinge"),
+    ("sorted", "squared_hinge"),
+    ("linear", "logistic"),
+    ("linear", "canonical_boosting"),
+    ("linear", "brier_sigmoid"),
+    ("linear", "exponential"),
+    ("auto", "logistic"),
+    ("auto", "squared_hinge"),
+]
+STEEP = ("exponential", "p_classification", "asymmetric_b")
+# Rounding of a difference of scores is part of every engine: it grows with their size.
+EXACT, LINEAR = 1e-10, 1e-8
+
+
+def check(spec: str, labels: Any, scores: Any, tolerance: float) -> None:
+    made: Any = gbmrank.objective(spec, hessian="exact")
+    template, n = made.template, len(labels)
+    factors = pair_factors(template, labels) * oracle.scale_of(template, n)
+    loss = template.loss
+    value, g, h, size = oracle.pair_sums(
+        factors, scores, lambda d: oracle.kappa_slopes(loss.name, d, **oracle.params_of(loss))
+    )
+    grad, hess = made.gradients(labels, scores)
+    # The linear-time engine leaves out what a tail adds below 1e-18 of the loss near zero.
+    reach = (1e-17 if tolerance == LINEAR else 0.0) * (factors.sum(axis=0) + factors.sum(axis=1))
+    np.testing.assert_array_less(np.abs(grad - g), tolerance * size + reach + 1e-290)
+    bends = size if loss.name == "brier_sigmoid" else h  # its curvatures have both signs
+    np.testing.assert_array_less(np.abs(hess - h), 2 * tolerance * bends + reach + 1e-290)
+    assert abs(made.loss(labels, scores) - value) <= tolerance * value + reach.sum() + 1e-290
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40, 420])
+@pytest.mark.parametrize(("engine", "loss"), ENGINES)
+def test_all_pairs(engine, loss, n):
+    for scores in score_vectors(n).values():
+        if loss in STEEP and np.ptp(scores) > 300:
+            continue  # exponents are clipped there
+        text = f"pairwise(loss={loss}, target=identity, engine={engine})"
+        tolerance = LINEAR if engine in ("linear", "auto") else EXACT
+        for labels in (labels_of(n, 5), np.eye(1, n, int(np.argmax(scores)))[0]):
+            check(text, labels, scores, tolerance)
+
+
+@pytest.mark.parametrize("levels", [2, 5, 10**6])
+@pytest.mark.parametrize(("engine", "loss"), ENGINES)
+def test_levels(engine, loss, levels):
+    for n in (2, 3, 60, 420):
+        if levels == 5 and n < 60:
+            continue
+        for scores in score_vectors(n).values():
+            if loss in STEEP and np.ptp(scores) > 300:
+                continue
+            tolerance = LINEAR if engine in ("linear", "auto") else EXACT
+            check(
+                f"comparison(loss={loss}, engine={engine})", labels_of(n, levels), scores, tolerance
+            )
+            if levels == 2:
+                check(
+                    f"bipartite(loss={loss}, engine={engine})", labels_of(n, 2), scores, tolerance
+                )
+
+
+@pytest.mark.parametrize(("loss", "p"), [("logistic", 4), ("exponential", 4)])
+def test_engines_of_a_push_agree(loss, p):
+    for n in (2, 3, 50, 420):
+        for name, scores in score_vectors(n).items():
+            if loss in STEEP and np.ptp(scores) > 150:
+                continue
+            labels = labels_of(n, 2)
+            exact = gbmrank.objective(f"push(loss={loss}, p={p}, engine=pairs)")
+            expected, value = exact.gradients(labels, scores), exact.loss(labels, scores)
+            engines = ["auto", "linear", *(["closed"] if loss == "exponential" else [])]
+            for engine in engines:
+                made = gbmrank.objective(f"push(loss={loss}, p={p}, engine={engine})")
+                found = made.gradients(labels, scores)
+                # Each sum is accurate relative to the largest it stands beside.
+                for part, whole in zip(found, expected, strict=True):
+                    limit = 1e-8 * np.abs(whole).max() + 1e-17  # see check()
+                    assert np.abs(part - whole).max() <= limit, (name, engine)
+                assert made.loss(labels, scores) == pytest.approx(value, rel=1e-8, abs=1e-17)
+
+
+@pytest.mark.parametrize("spec", ["pairwise(target=identity)", "comparison", "bipartite",
+                                  "pairwise(loss=hinge, target=identity)"])  # fmt: skip
+def test_automatic_choice_is_seamless(spec):
+    for n in (249, 250, 349, 350, 399, 400, 401, 799, 800, 801):
+        labels, scores = labels_of(n, 2), RNG.normal(size=n)
+        found = gbmrank.objective(spec).gradients(labels, scores)
+        exact = gbmrank.objective(spec, engine="pairs").gradients(labels, scores)
+        for part, whole in zip(found, exact, strict=True):
+            assert np.abs(part - whole).max() <= 1e-8 * np.abs(whole).max()
+
+
+def test_a_useful_item_far_above_the_rest_loses_no_digits():
+    """The pair (i, i) is never subtracted: its rounding would outweigh the true gradient."""
+    labels, scores = np.array([1.0, 0, 0]), np.array([60.0, 0, 1])
+    for loss in ("exponential", "p_classification"):
+        made = gbmrank.objective(f"pairwise(loss={loss}, target=identity, normalize=none)")
+        pull = -(np.exp(-60.0) + np.exp(-59.0)) * (1.0 if loss == "exponential" else 0.5)
+        grad, hess = made.gradients(labels, scores)
+        assert grad[0] == pytest.approx(pull, rel=1e-13)
+        assert hess[0] == pytest.approx(-pull, rel=1e-13)
+        assert abs(grad.sum()) <= 1e-13 * abs(pull)
+
+
+# ------------------------------------------------------------ one query for all threads
+
+LONG = 200_001
+
+
+@pytest.fixture(scope="module")
+def long_query():
+    rng = np.random.default_rng(1)
+    return (np.arange(LONG) % 5).astype(float), rng.normal(size=LONG) * 2
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "pairwise(target=identity)",
+        "comparison",
+        "bipartite(threshold=3)",
+        "pairwise(loss=exponential, target=identity)",
+    ],
+)
+def test_long_queries(spec, long_query):
+    labels, scores = long_query
+    made: Any = gbmrank.objective(spec)
+    grad, hess = made.gradients(labels, scores)
+    loss, template = made.template.loss, made.template
+    scale = oracle.scale_of(template, LONG)
+    if template.name == "bipartite":
+        up = labels >= 3
+        scale /= up.sum() * (~up).sum()
+    for row in range(0, LONG, 40_011):
+        down = oracle.kappa_slopes(loss.name, scores[row] - scores, **oracle.params_of(loss))
+        up = oracle.kappa_slopes(loss.name, scores - scores[row], **oracle.params_of(loss))
+        if template.name == "pairwise":
+            better, worse = np.full(LONG, labels[row]), labels.copy()
+            better[row] = worse[row] = 0.0
+        else:
+            grade = labels if template.name == "comparison" else (labels >= 3).astype(float)
+            better, worse = (grade[row] > grade).astype(float), (grade > grade[row]).astype(float)
+        g = (better * down[1] - worse * up[1]).sum() * scale
+        size = (np.abs(better * down[1]) + np.abs(worse * up[1])).sum() * scale
+        h = (better * down[2] + worse * up[2]).sum() * scale
+        assert abs(grad[row] - g) <= 1e-8 * size
+        assert hess[row] == pytest.approx(h, rel=1e-8)
+    ready = made.bind(RankingData.from_arrays(labels))
+    single = ready.gradients(scores, np.float32, single=True)
+    assert np.abs(single[0] - grad).max() <= 1e-5 * np.abs(grad).max()
+
+
+def test_long_queries_with_many_levels_do_not_pay_for_each_level():
+    """As many levels as items would cost a pass each: such a query is not given to threads."""
+    labels = np.arange(LONG, dtype=float)
+    ready: Any = gbmrank.objective("comparison").bind(RankingData.from_arrays(labels))
+    assert len(ready.long) == 0
+    few: Any = gbmrank.objective("comparison").bind(RankingData.from_arrays(labels // 1000))
+    assert len(few.long) == 1
+
+
+def test_a_closed_form_serves_long_queries_too(long_query):
+    ready: Any = gbmrank.objective("rankboost").bind(RankingData.from_arrays(long_query[0]))
+    assert ready.pair_sum.engine.linear_kernels is None
+    assert len(ready.long) == 0
+
+
+def test_long_and_short_queries_side_by_side(long_query):
+    labels, scores = long_query
+    more = np.concatenate([labels, labels[:7]]), np.concatenate([scores, scores[:7]])
+    made = gbmrank.objective("ranknet")
+    grad, hess = made.gradients(*more, group=[LONG, 7], weight=[2.0, 3.0])
+    np.testing.assert_allclose(grad[:LONG], 2 * made.gradients(labels, scores)[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        hess[LONG:], 3 * made.gradients(labels[:7], scores[:7])[1], rtol=1e-12
+    )
+
+
+def test_a_push_with_a_vanishing_loss_stays_finite():
+    """The second derivative of x^p once divided by x * x, which underflows."""
+    labels, scores = np.array([1.0, 0.0]), np.array([1e3, 0.0])
+    for p in (1, 1.5, 4):
+        grad, hess = gbmrank.objective(f"push(loss=logistic, p={p})").gradients(labels, scores)
+        assert np.isfinite([*grad, *hess]).all()

@@ -1,0 +1,210 @@
+"""What is refused, and that the message says what to do."""
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank import DataError, LabelRangeError, ParameterError, UnknownNameError
+from tests.objectives.cases import template_of
+
+
+def refusal(spec, **params):
+    with pytest.raises(ParameterError) as refused:
+        gbmrank.objective(spec, **params)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("template", ["comparison", "bipartite", "push"])
+def test_losses_that_need_utilities_are_refused_over_pairs(template):
+    assert "use squared_margin" in refusal(template, loss="squared")
+    assert "use squared_hinge" in refusal(template, loss="differentiable_hinge")
+
+
+def test_losses_for_items_and_for_pairs():
+    assert "squared_hinge" in refusal("pairwise", loss="differentiable_hinge")
+    text = refusal("pointwise", loss="hinge")
+    assert "squared_hinge" in text
+    assert "differentiable_hinge" in text
+    assert gbmrank.objective("pairwise", loss="hinge").template.hessian_trait == "heuristic"
+
+
+@pytest.mark.parametrize("template", ["comparison", "bipartite", "push", "listmle", "linear"])
+def test_templates_without_a_target_refuse_one(template):
+    text = refusal(template, target="ndcg")
+    assert text.startswith(f"{template} takes no target")
+    assert "pointwise, pairwise or bregman" in text
+
+
+@pytest.mark.parametrize("template", ["pairwise", "comparison", "bipartite"])
+@pytest.mark.parametrize(
+    ("engine", "loss", "advice"),
+    [
+        (
+            "closed",
+            "logistic",
+            "engine=closed is for exponential, p_classification, squared_margin",
+        ),
+        ("closed", "hinge", "use engine=auto"),
+        ("sorted", "logistic", "engine=sorted is for hinge, squared_hinge, squared_hinge_margin"),
+        ("sorted", "exponential", "use engine=auto"),
+        ("linear", "hinge", "not twice differentiable; use engine=auto"),
+        ("linear", "squared_hinge", "not twice differentiable"),
+        ("quick", "logistic", "engine must be one of auto, pairs, closed, sorted, linear"),
+    ],
+)
+def test_engines_that_cannot_serve_are_refused_at_once(template, engine, loss, advice):
+    text = refusal(template, engine=engine, loss=loss)
+    assert text.startswith(f"{template}: ")
+    assert advice in text
+
+
+def test_engines_of_a_push_and_of_squared_differences():
+    assert "auto, pairs, closed, linear" in refusal("push", engine="sorted")
+    assert "exponential loss" in refusal("push", engine="closed", loss="logistic")
+    assert "cannot serve hinge" in refusal("push", engine="linear", loss="hinge")
+    assert "auto, closed" in refusal("pairwise", loss="squared", engine="linear")
+
+
+def test_a_forced_engine_does_not_mind_short_queries():
+    """A fold may hold queries of one item only; that is no reason to fail."""
+    grad, _ = gbmrank.objective("pairwise(engine=linear)").gradients([1, 0], [0, 0], group=[1, 1])
+    assert not grad.any()
+
+
+def test_powers_of_a_push():
+    assert "p must be at least 1" in refusal("push", p=0.5, loss="logistic")
+    assert "p must be" in refusal("push", p=0.0, loss="exponential")
+    gbmrank.objective("push", p=0.5, loss="exponential")
+    assert "form=log is for the exponential loss" in refusal("push", form="log", loss="logistic")
+    assert "form must be one of raw, log" in refusal("push", form="ratio")
+
+
+@pytest.mark.parametrize(
+    ("spec", "advice"),
+    [
+        ("push(hessian=majorise)", "hessian=auto"),
+        ("linear(hessian=expected)", "hessian=auto"),
+        ("listmle(hessian=expected)", "exact, majorise or constant"),
+        ("pairwise(loss=hinge, hessian=majorise)", "needs a convex loss with curvature"),
+        ("pairwise(loss=brier_sigmoid, hessian=majorise)", "needs a convex loss"),
+        ("pointwise(loss=exponential, hessian=majorise)", "has no bound; use hessian=auto"),
+        ("bregman(loss=poisson, hessian=majorise)", "hessian=auto"),
+        ("pairwise(hessian=newton)", "auto, exact, majorise, expected, constant"),
+        ("pairwise(normalize=rows)", "none, items, pairs"),
+        ("linear(nu=0)", "nu must be above 0"),
+        ("pointwise(eta=0)", "eta must be above 0"),
+        ("bregman(loss=binary_entropy, eta=-1)", "eta must be above 0"),
+        ("comparison(weights=ndcg)", "none, gain_discount"),
+        ("pointwise(target=ndcg, threshold=1)", "target=ndcg takes no threshold"),
+        ("pointwise(target=ndcg, max_grade=4)", "target=ndcg takes no max_grade"),
+        ("mix(ranknet, softmax, weights=[1])", "one factor above 0 for each of 2"),
+        ("mix(ranknet, weights=[-1])", "one factor above 0"),
+        ("mix", "name the objectives to add"),
+        ("mix(ranknet, normalize=items)", "in its parts"),
+    ],
+)
+def test_options_out_of_range(spec, advice):
+    assert advice in refusal(spec)
+
+
+def test_a_generator_is_no_loss():
+    with pytest.raises(UnknownNameError, match="no generator is called 'logistic'"):
+        gbmrank.objective("bregman", loss="logistic")
+    with pytest.raises(UnknownNameError, match="no loss is called 'softmax'"):
+        gbmrank.objective("pointwise", loss="softmax")
+
+
+SCORES = np.zeros(3)
+
+
+def test_identity_needs_an_explicit_eta():
+    with pytest.raises(ParameterError, match=r"target=identity has no upper bound.*eta="):
+        gbmrank.objective("pointwise(target=identity)").gradients([1, 0, 1], SCORES)
+    gbmrank.objective("pointwise(loss=squared, target=identity)").gradients([9, 0, -1], SCORES)
+
+
+def test_eta_is_the_safe_bound_and_never_read_off_the_data():
+    grad, _ = gbmrank.objective("pointwise(target=dcg)").gradients([0, 0, 0], SCORES)
+    assert grad.tolist() == [7.5] * 3  # (2^4 - 1) sigma(0)
+    grad, _ = gbmrank.objective("pointwise(target=dcg, max_grade=2)").gradients([0, 0, 0], SCORES)
+    assert grad.tolist() == [1.5] * 3
+    grad, _ = gbmrank.objective("pointwise(target=auc)").gradients([1, 0, 0], SCORES)
+    assert grad.tolist() == [-0.25, 0.25, 0.25]  # eta = 1 / (n - 1), u = 1 / 2
+
+
+@pytest.mark.parametrize("spec", ["pointwise(target=dcg)", "pointwise(target=dcg, eta=10)",
+                                  "bregman(loss=binary_entropy, target=dcg)"])  # fmt: skip
+def test_utilities_above_eta_are_refused_with_advice(spec):
+    with pytest.raises(LabelRangeError, match=r"query 0 lies outside 0\.\.eta=.*raise eta"):
+        gbmrank.objective(spec).gradients([5, 0, 1], SCORES)
+
+
+def test_negative_utilities_are_refused_where_they_are_weights():
+    for spec in ("pairwise(target=identity)", "bregman(target=identity)",
+                 "bregman(loss=poisson, target=net_degree)"):  # fmt: skip
+        with pytest.raises(LabelRangeError, match=r"negative.*loss=squared"):
+            gbmrank.objective(spec).gradients([-1, 0, 1], SCORES)
+    with pytest.raises(LabelRangeError, match="outside 0"):
+        gbmrank.objective("asymmetric_a").gradients([-1, 1, 1], SCORES)
+
+
+@pytest.mark.parametrize(
+    "spec", ["bipartite", "pnorm_push", "pairwise(target=map)", "map_diagonal"]
+)
+def test_binary_labels_and_the_threshold(spec):
+    made, scores = gbmrank.objective(spec), np.array([0.3, -0.2, 1.0])
+    zeros = made.gradients([1, 0, 0], scores)[0]
+    assert made.gradients([1, -1, -1], scores)[0].tolist() == zeros.tolist()
+    with pytest.raises(DataError, match=r"0/1 or -1/\+1.*query 0.*threshold=1"):
+        made.gradients([2, 0, 1], scores)
+    threshold = {"target": "map(threshold=2)"} if "pairwise" in spec else {"threshold": 2.0}
+    if spec == "pairwise(target=map)":
+        spec = "pairwise"
+    assert (
+        gbmrank.objective(spec, **threshold).gradients([2, 0, 1], scores)[0].tolist()
+        == zeros.tolist()
+    )
+
+
+def test_labels_above_31_are_refused_for_gains_only():
+    for spec in ("pairwise", "w_ranknet", "w_listmle", "cossock_zhang"):
+        with pytest.raises(LabelRangeError, match="largest label is 40"):
+            gbmrank.objective(spec).gradients([40, 0, 1], SCORES)
+    for spec in ("ranknet", "listmle", "linear", "pairwise(loss=squared, target=spearman)"):
+        assert gbmrank.objective(spec).gradients([40, -3.5, 1], SCORES)[0].any()
+
+
+def test_only_pointwise_scores_are_probabilities():
+    made = gbmrank.objective("pointwise(loss=exponential)")
+    assert made.inverse_link([0.0, 1.0]).tolist() == pytest.approx([0.5, 1 / (1 + np.exp(-2))])
+    with pytest.raises(ParameterError, match="an order, not for probabilities"):
+        gbmrank.objective("pairwise").inverse_link([0.0])
+    with pytest.raises(ParameterError, match="has no link"):
+        gbmrank.objective("cossock_zhang").inverse_link([0.0])
+
+
+def test_defaults_and_presets_are_the_design():
+    assert gbmrank.objective("pointwise") == gbmrank.objective(
+        "pointwise(loss=logistic, target=ndcg)"
+    )
+    assert gbmrank.objective("push") == gbmrank.objective("push(loss=logistic, p=4, form=raw)")
+    assert gbmrank.objective("linear") == gbmrank.objective("linear(regulariser=square, nu=0.5)")
+    assert template_of("linear(regulariser=power)").regulariser.q == 3
+    assert template_of("bregman(loss=itakura_saito)").loss.eps == 1e-3
+    for name, text in {
+        "ranknet": "comparison(loss=logistic)",
+        "ranksvm": "comparison(loss=hinge)",
+        "ranksvm_squared": "comparison(loss=squared_hinge)",
+        "rankboost": "comparison(loss=exponential)",
+        "w_ranknet": "comparison(loss=logistic, weights=gain_discount)",
+        "w_listmle": "listmle(weights=gain_discount)",
+        "cossock_zhang": "pointwise(loss=squared, target=dcg)",
+        "duchi_linear": "linear",
+        "pnorm_push": "push(loss=exponential, p=4)",
+        "p_classification": "pointwise(loss=p_classification, target=identity, eta=1)",
+        "asymmetric_a": "pointwise(loss=asymmetric_a, target=identity, eta=1)",
+        "asymmetric_b": "pointwise(loss=asymmetric_b, target=identity, eta=1)",
+        "map_diagonal": "pointwise(loss=squared, target=map)",
+        "softmax": "bregman(loss=softmax_ce)",
+    }.items():
+        assert gbmrank.objective(name) == gbmrank.objective(text)

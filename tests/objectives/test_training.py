@@ -1,0 +1,116 @@
+"""Every template and preset trains in both boosters and improves what it is for."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank.demo_data import demo_data
+from tests.objectives.cases import PRESETS
+
+lgb = pytest.importorskip("lightgbm")
+xgb = pytest.importorskip("xgboost")
+
+ROUNDS = 5
+GRADED = {  # objective: the metric it targets, or the nearest one
+    "pointwise": "ndcg",
+    "pairwise": "ndcg",
+    "pairwise(target=ndcg@5)": "ndcg@5",
+    "pairwise(loss=squared, target=spearman)": "spearman",
+    "comparison": "pairwise_disagreement",
+    "bipartite(threshold=2)": "auc(threshold=2)",
+    "push(threshold=2)": "map(threshold=2)",
+    "linear": "pairwise_disagreement",
+    "linear(regulariser=power(q=3))": "pairwise_disagreement",
+    "linear(regulariser=power(q=1.5))": "pairwise_disagreement",
+    "linear(regulariser=cosh)": "pairwise_disagreement",
+    "bregman": "ndcg",
+    "bregman(loss=poisson, target=dcg)": "dcg",
+    "listmle": "ndcg",
+    "mix(ranknet, softmax, weights=[0.7, 0.3])": "ndcg",
+    "ranknet": "pairwise_disagreement",
+    "ranksvm": "pairwise_disagreement",
+    "ranksvm_squared": "pairwise_disagreement",
+    "rankboost": "pairwise_disagreement",
+    "w_ranknet": "ndcg",
+    "w_listmle": "ndcg",
+    "cossock_zhang": "dcg",
+    "duchi_linear": "pairwise_disagreement",
+    "softmax": "ndcg",
+    "listnet": "ndcg",
+}
+BINARY = {
+    "pnorm_push": "map",
+    "p_classification": "auc",
+    "asymmetric_a": "auc",
+    "asymmetric_b": "auc",
+    "map_diagonal": "map",
+}
+CASES = {**GRADED, **BINARY}
+
+
+def test_every_preset_is_trained():
+    assert set(PRESETS) <= CASES.keys()
+
+
+@pytest.fixture(scope="module")
+def task() -> Any:
+    return demo_data(40, seed=1)
+
+
+def train(backend: str, made: Any, x: Any, labels: Any, sizes: Any) -> list[Any]:
+    """Scores after each of the first rounds."""
+    needed = gbmrank.booster_params(made, backend)
+    if backend == "lightgbm":
+        data = lgb.Dataset(x, labels, group=sizes)
+        params = {"objective": made, "learning_rate": 0.1, "num_leaves": 15, "verbose": -1}
+        booster = lgb.train({**params, **needed}, data, ROUNDS)
+        return [booster.predict(x, num_iteration=k + 1, raw_score=True) for k in range(ROUNDS)]
+    matrix = xgb.DMatrix(x, labels)
+    matrix.set_group(sizes)
+    params = {"eta": 0.1, "max_depth": 4, "nthread": 2}
+    booster = xgb.train({**params, **needed}, matrix, ROUNDS, obj=made)
+    rounds = range(ROUNDS)
+    return [booster.predict(matrix, iteration_range=(0, k + 1), output_margin=True) for k in rounds]
+
+
+def check_progress(backend: str, text: str, x: Any, labels: Any, sizes: Any) -> None:
+    made, metric = gbmrank.objective(text), gbmrank.metric(CASES[text])
+    constant = np.zeros(len(labels))
+    scores = [constant, *train(backend, made, x, labels, sizes)]
+    losses = [made.loss(labels, one, group=sizes) for one in scores]
+    assert np.all(np.diff(losses) < 0), losses
+    gain = metric.score(labels, scores[-1], group=sizes) - metric.score(
+        labels, constant, group=sizes
+    )
+    assert gain > 0 if metric.higher_is_better else gain < 0
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("text", CASES)
+def test_first_rounds_improve_loss_and_metric(text, backend, task):
+    labels = task.labels.astype(float)
+    if text in BINARY:
+        labels = (labels >= 2).astype(float)
+    check_progress(backend, text, task.X, labels, task.sizes)
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("text", ["pairwise", "ranknet", "softmax", "listmle", "linear"])
+def test_first_rounds_on_real_data(text, backend):
+    folder = os.environ.get("GBMRANK_DATA")
+    if not folder:
+        pytest.skip("GBMRANK_DATA names no folder with data sets")
+    place = importlib.util.spec_from_file_location("loaders", Path(folder) / "loaders.py")
+    assert place is not None
+    assert place.loader is not None
+    loaders = importlib.util.module_from_spec(place)
+    sys.modules["loaders"] = loaders
+    place.loader.exec_module(loaders)
+    part = loaders.lgbm_rank()["train"]
+    check_progress(backend, text, part["X"], part["y"], np.bincount(part["qid"]))

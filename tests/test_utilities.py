@@ -1,0 +1,143 @@
+"""Utilities against their definitions, their bounds and their edge cases."""
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank import DataError, LabelRangeError, ParameterError, RankingData
+from gbmrank.composition import build
+from gbmrank.registry import METRICS, UTILITIES
+from gbmrank.utilities import WITHOUT_UTILITY, ideal_dcg
+from tests import objective_oracles as oracle
+
+SIZES = (6, 1, 4, 5, 3)
+TEXTS = [
+    "identity",
+    "dcg",
+    "dcg@3",
+    "ndcg",
+    "ndcg@1",
+    "ndcg@3",
+    "precision(threshold=2)",
+    "recall(threshold=2)@5",
+    "wta(threshold=2)",
+    "auc(threshold=2)",
+    "map(threshold=2)",
+    "spearman",
+    "eru(neutral=1)",
+    "net_degree",
+]
+
+
+def made(text):
+    return build(UTILITIES, text)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_utilities_are_their_definition(text):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        labels = rng.integers(0, 5, sum(SIZES)).astype(float)
+        labels[: SIZES[0]] = rng.choice([0.0, 3.0])  # all equal, also all zero
+        data = RankingData.from_arrays(labels, group=SIZES)
+        found, begin = made(text).values(data), 0
+        bounds = made(text).upper_bounds(data.groups.sizes)
+        for query, n in enumerate(SIZES):
+            part = slice(begin, begin + n)
+            expected = oracle.utility(made(text), labels[part])
+            if expected is None:
+                assert np.isnan(found[part]).all()
+            else:
+                np.testing.assert_allclose(found[part], expected, rtol=1e-13)
+                if bounds is not None:
+                    assert bounds[query] == pytest.approx(oracle.safe_eta(made(text), n))
+                    assert max(expected) <= bounds[query] * (1 + 1e-12)
+            begin += n
+
+
+def test_every_builtin_utility_is_covered():
+    names = {made(text).name for text in TEXTS}
+    assert names == {
+        name for name in UTILITIES if UTILITIES.entries[name][0].origin.distribution == "gbmrank"
+    }
+
+
+def test_bounds_are_reached():
+    """SPEC 2: one relevant item among n has u = 1 / (n - 1) for auc, n - 1 for spearman."""
+    labels = np.array([1.0, 0, 0, 0])
+    data = RankingData.from_arrays(labels)
+    assert made("auc").values(data).max() == 1 / 3
+    assert made("spearman").values(RankingData.from_arrays([3.0, 2, 1, 0])).max() == 3
+    assert made("ndcg").values(data).max() == 1.0
+
+
+def test_binary_labels_may_be_minus_one_and_one():
+    data = RankingData.from_arrays([1.0, -1, -1, 1])
+    assert made("precision").values(data).tolist() == [1, 0, 0, 1]
+    assert made("auc").values(data).tolist() == [0.25, 0, 0, 0.25]
+    for labels in ([2.0, 0, 1], [-1.0, 0, 1], [0.5, 0, 1]):
+        with pytest.raises(DataError, match=r"0/1 or -1/\+1 .*threshold=1"):
+            made("recall").values(RankingData.from_arrays(labels))
+
+
+def test_gains_refuse_labels_out_of_range():
+    with pytest.raises(LabelRangeError, match=r"largest label is 32.*gain='linear'.*table"):
+        made("ndcg").values(RankingData.from_arrays([32.0, 0]))
+    with pytest.raises(LabelRangeError, match="not negative, got -1"):
+        made("dcg").values(RankingData.from_arrays([-1.0, 0]))
+    with pytest.raises(LabelRangeError, match=r"labels 0\.\.2"):
+        made("dcg(gain=[0, 1, 5])").values(RankingData.from_arrays([3.0, 0]))
+    table = made("dcg(gain=[0, 1, 5])")
+    assert table.values(RankingData.from_arrays([2.0, 0])).tolist() == [5, 0]
+    assert table.upper_bounds(np.array([2])).tolist() == [5]
+    assert made("dcg(gain=linear)").values(RankingData.from_arrays([40.0, 0.5])).tolist() == [
+        40,
+        0.5,
+    ]
+
+
+@pytest.mark.parametrize("text", ["ndcg(k=0)", "dcg(k=-1)", "precision(k=0)", "map(k=0)"])
+def test_cut_offs_below_one_are_refused(text):
+    with pytest.raises(ParameterError, match="cut-off is a whole number of at least 1"):
+        made(text)
+
+
+def test_eru_refuses_what_divides_by_zero():
+    with pytest.raises(ParameterError, match="half_life must be above 1, got 1"):
+        made("eru(half_life=1)")
+    with pytest.raises(ParameterError, match="max_grade must be above neutral=4, got 4"):
+        made("eru(neutral=4)")
+
+
+def test_ideal_dcg_uses_the_cut_off_of_the_metric():
+    gain = np.array([7.0, 3, 0, 1])
+    ideal = 7 + 3 / np.log2(3) + 1 / 2
+    assert ideal_dcg(gain, np.array([0, 4]), None)[0] == pytest.approx(ideal)
+    assert ideal_dcg(gain, np.array([0, 4]), 1)[0] == 7
+
+
+@pytest.mark.parametrize("text", ["err@10", "err", "mrr@5", "rr", "ptop", "pairwise_disagreement"])
+def test_metrics_without_a_utility_are_refused_with_the_reason(text):
+    name = METRICS.get(text.partition("@")[0]).name
+    for template in ("pairwise", "pointwise", "bregman"):
+        with pytest.raises(ParameterError, match="metric without a utility") as refused:
+            gbmrank.objective(template, target=text)
+        assert WITHOUT_UTILITY[name] in str(refused.value)
+
+
+def test_err_names_the_theorem_and_alternatives():
+    with pytest.raises(ParameterError) as refused:
+        gbmrank.objective("pairwise(loss=logistic, target=err@10)")
+    for part in ("Calauzenes", "2013", "Theorem 3.3", "target=ndcg"):
+        assert part in str(refused.value)
+
+
+def test_every_metric_has_a_utility_or_a_reason():
+    for name in set(METRICS) - {"positional"}:  # that one is given its utility
+        if METRICS.entries[name][0].origin.distribution == "gbmrank":
+            assert name in UTILITIES or METRICS.get(name).name in WITHOUT_UTILITY
+
+
+def test_other_unknown_names_get_the_nearest():
+    with pytest.raises(gbmrank.UnknownNameError, match="did you mean 'ndcg'"):
+        gbmrank.objective("pairwise", target="ndgc@10")
