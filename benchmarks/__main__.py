@@ -15,6 +15,7 @@ TOPICS = {
     "callback": "where the time of one gradient call goes, and its memory",
     "engines": "time per pair of every way to sum pairs",
     "long_queries": "one query of up to a million rows: exact, linear-time, boosters",
+    "graphs": "preference graphs: building, rounds on a million edges, decoding",
     "metrics": "tie-exact metrics against other tools",
     "start": "import time, first gradient call with and without cached kernels",
 }

@@ -59,8 +59,8 @@ def _objectives() -> str:
         ([_code(c.name), c.formula, _parameters(c)] for c in _own(UTILITIES)),
     )
     return (
-        f"{NOTE}\n# Objectives\n\nAn objective is a template with a loss and, where it takes one, a "
-        "target:\n`gbmrank.objective(\"pairwise\", loss=\"logistic\", target=\"ndcg@10\")`, or the "
+        f"{NOTE}\n# Objectives\n\nAn objective is a template with a loss and, where it takes one, "
+        'a target:\n`gbmrank.objective("pairwise", loss="logistic", target="ndcg@10")`, or the '
         f"same as text.\n\n{templates}\n## Presets\n\n{presets}\n## Targets\n\n{utilities}"
     )
 
@@ -78,8 +78,8 @@ def _losses() -> str:
         ([_code(c.name), c.formula, _parameters(c)] for c in _own(GENERATORS)),
     )
     return (
-        f"{NOTE}\n# Losses\n\nScalar penalties; z is the margin by which the right answer leads, v a "
-        "score, and a pair of\nformulas gives the loss of a useful and of a useless item.\n\n"
+        f"{NOTE}\n# Losses\n\nScalar penalties; z is the margin by which the right answer leads, v "
+        "a score, and a pair of\nformulas gives the loss of a useful and of a useless item.\n\n"
         f"{losses}\n## Generators of `bregman`\n\n{generators}"
     )
 
@@ -100,8 +100,8 @@ def _metrics() -> str:
         ),
     )
     return (
-        f"{NOTE}\n# Metrics\n\nOne value per query, the mean over all orders of tied items, then one "
-        f"mean over queries.\nA cut-off is written `name@k`.\n\n{table}"
+        f"{NOTE}\n# Metrics\n\nOne value per query, the mean over all orders of tied items, then "
+        f"one mean over queries.\nA cut-off is written `name@k`.\n\n{table}"
     )
 
 

@@ -4,13 +4,13 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data import Groups, RankingData
+from gbmrank.data import Groups, RankingData, Subset
 from gbmrank.errors import DataError, NumericError
 from gbmrank.kernels import compiler
 from gbmrank.objectives import AbstractBound
@@ -37,12 +37,15 @@ class Columns:
         As the booster stores it.
     owner : object
         Lives as long as the data set; state is kept with it and dies with it.
+    subset : callable or None
+        Tells which rows of a larger data set these are; asked once per data set.
     """
 
     labels: npt.NDArray[Any]
     sizes: npt.NDArray[Any] | None
     weight: npt.NDArray[Any] | None
     owner: object
+    subset: Callable[[], Subset | None] | None = None
 
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to notice that a data set was changed."""
@@ -54,7 +57,8 @@ class Columns:
 
     def to_data(self) -> RankingData:
         """Check the columns."""
-        return RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+        data = RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+        return data if self.subset is None else replace(data, subset=self.subset())
 
 
 @final

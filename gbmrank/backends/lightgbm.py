@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.backends.base import Columns, Setting
+from gbmrank.data import Subset
 
 __all__ = ["LIGHTGBM"]
 
@@ -24,7 +25,11 @@ class _LightGBM:
         """Read a Dataset; its arrays are LightGBM's own and are not written to."""
         labels = data.get_label()
         return Columns(
-            np.empty(0) if labels is None else labels, data.get_group(), data.get_weight(), data
+            np.empty(0) if labels is None else labels,
+            data.get_group(),
+            data.get_weight(),
+            data,
+            None if data.used_indices is None else lambda: _subset(data),
         )
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
@@ -53,6 +58,16 @@ class _LightGBM:
                 "with a custom objective LightGBM trains a wrong model when this is on",
             ),
         )
+
+
+def _subset(data: Any) -> Subset | None:
+    """Follow a subset (``lightgbm.cv`` makes them) to the data set it was taken from."""
+    rows = None
+    while data.used_indices is not None:
+        own = np.asarray(data.used_indices, dtype=np.int64)
+        rows = own if rows is None else own[rows]
+        data = data.reference
+    return None if rows is None else Subset(rows, data.num_data())
 
 
 LIGHTGBM = _LightGBM()

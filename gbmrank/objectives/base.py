@@ -71,6 +71,12 @@ class AbstractObjective(ABC):
     def bind(self, data: RankingData) -> "AbstractBound":
         """Compute what depends on labels alone."""
 
+    def minimiser(self, data: RankingData) -> FloatArray:
+        """Return the scores in query order that minimise the loss, where a formula gives them."""
+        raise ParameterError(
+            f"{self.name} has no closed-form minimiser for {data.groups.n_rows} rows; linear has"
+        )
+
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return the probabilities that scores stand for, where there is a link."""
         raise ParameterError(

@@ -107,6 +107,8 @@ def pair_engine(
     report = _linear_report(loss, curvature) if longest >= linear_from else None
     served = report is not None and report.plan is not None
     linear = compiler.load("linear_time", phi=curvature.phi) if served else None
+    if linear is not None and compiler.is_plain(linear):
+        linear, served = None, False  # vector code has no form in plain Python
     engines = Engines(
         single=False,
         closed_from=closed_from.get(engine, _NEVER),

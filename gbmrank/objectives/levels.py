@@ -7,6 +7,7 @@ import numpy as np
 
 from gbmrank.data import RankingData
 from gbmrank.errors import ParameterError
+from gbmrank.kernels.graph_layout import EdgeQueries
 from gbmrank.kernels.layout import LevelQueries
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.objectives.base import (
@@ -18,7 +19,9 @@ from gbmrank.objectives.base import (
     rows_by_value,
 )
 from gbmrank.objectives.engines import check_engine, pair_curvature, pair_engine
+from gbmrank.objectives.graph_sums import BoundEdges, edge_queries
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
+from gbmrank.preferences import PreferenceGraphs, preferences_for
 from gbmrank.ranking import binarise, gains, query_sums
 from gbmrank.types import FloatArray
 
@@ -40,6 +43,10 @@ class Comparison(AbstractObjective):
     expected utilities: an item that often wins narrowly beats one that seldom wins by
     much. One item, or all labels equal: zero.
 
+    With preferences the sum runs over their edges, :math:`\sum_{i \to j} A_{ij}\,
+    \varphi(s_i - s_j - h)`, and is not consistent for pairwise disagreement even under low
+    noise (Duchi et al. 2010, Thms. 11 and 12).
+
     Parameters
     ----------
     loss : loss, default=logistic
@@ -49,6 +56,11 @@ class Comparison(AbstractObjective):
         rank it can have, :math:`(2^{y_i} - 1) / \log_2(2 + \#\{y > y_i\})`.
     engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
         How pairs are summed.
+    margin : float or "weight", default=0
+        What the better item should lead by, h: a number, or the weight of the edge
+        (the difference of the labels), which then counts once. Pairs are listed for it.
+    preferences : PreferenceGraphs or None, default=None
+        A of the training rows, in place of labels; not part of the text form.
 
     References
     ----------
@@ -60,6 +72,8 @@ class Comparison(AbstractObjective):
     weights: str = "none"
     normalize: str = "items"
     engine: str = "auto"
+    margin: float | str = 0.0
+    preferences: PreferenceGraphs | None = field(default=None, metadata={"data": True})
 
     name: ClassVar[str] = "comparison"
     formula: ClassVar[str] = "sum over y_i > y_j of w_i phi(s_i - s_j)"
@@ -70,6 +84,7 @@ class Comparison(AbstractObjective):
     def __post_init__(self) -> None:
         super(Comparison, self).__post_init__()
         check_choice(self.name, "weights", self.weights, _WEIGHTS)
+        _check_edges(self)
         check_pair_loss(self.name, self.loss, self.hessian)
         check_engine(self.name, self.loss, self.hessian, self.engine)
 
@@ -79,13 +94,18 @@ class Comparison(AbstractObjective):
         return pair_curvature(self.name, self.loss, self.hessian).trait
 
     def bind(self, data: RankingData) -> AbstractBound:
-        """Sort each query by label."""
+        """Sort each query by label, or list its edges."""
         scale = query_scale(data, self.normalize)
-        weights = np.ones(len(data.labels))
-        order = rows_by_value(data.labels, data.groups)
+        graphs = preferences_for(self.preferences, data)
+        if graphs is None:
+            graphs = PreferenceGraphs(data.groups, None, data.labels, self.margin == "weight")
+        if graphs.levels is None or graphs.by_difference or self.margin != 0.0:
+            return _bound_edges(self, data, edge_queries(graphs, self.margin, scale))
+        weights = np.ones(len(graphs.levels))
+        order = rows_by_value(graphs.levels, data.groups)
         if self.weights == "gain_discount":
-            weights = _gain_discount(data.labels[order], data)
-        columns = (data.labels[order], weights, scale)
+            weights = _gain_discount(graphs.levels[order], data)
+        columns = (graphs.levels[order], weights, scale)
         return _bound_levels(self, data, order, columns)
 
 
@@ -159,6 +179,21 @@ def check_pair_loss(owner: str, loss: AbstractLoss, hessian: str) -> None:
     pair_curvature(owner, loss, hessian)
 
 
+def _check_edges(objective: Comparison) -> None:
+    """Raise ParameterError when the margin is not one, or options do not go with edges."""
+    margin = objective.margin
+    if margin != "weight" and not (isinstance(margin, int | float) and np.isfinite(margin)):
+        raise ParameterError(
+            f"comparison: margin must be a finite number or weight, got {margin!r}"
+        )
+    listed = objective.preferences is not None or margin != 0.0
+    if listed and (objective.weights != "none" or objective.engine not in ("auto", "pairs")):
+        raise ParameterError(
+            "comparison: with preferences or a margin the edges are visited one by one, with their "
+            "own weights; leave out weights= and engine="
+        )
+
+
 def binary_counts(
     data: RankingData, threshold: float | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -166,6 +201,12 @@ def binary_counts(
     binary = binarise(data.labels, threshold, data.groups)
     positives = query_sums(binary, data.groups)
     return binary, positives, data.groups.sizes - positives
+
+
+def _bound_edges(objective: Comparison, data: RankingData, edges: EdgeQueries) -> AbstractBound:
+    curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
+    constant = constant_hessian(objective.hessian, data)
+    return BoundEdges(data.groups, edges, curvature, objective.loss.params, constant)
 
 
 def _bound_levels(

@@ -12,6 +12,7 @@ from gbmrank.losses.regularisers import AbstractRegulariser, Square
 from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait, query_scale
 from gbmrank.objectives.item_sums import ItemColumns, bind_items
 from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.preferences import PreferenceGraphs, preferences_for
 from gbmrank.types import FloatArray
 from gbmrank.utilities import NetDegreeUtility
 
@@ -43,6 +44,8 @@ class Linear(AbstractObjective):
         Strength of the regulariser, above 0.
     normalize : {"none", "items", "pairs"}, default="items"
         The whole loss of a query, regulariser included, is divided.
+    preferences : PreferenceGraphs or None, default=None
+        A of the training rows, in place of labels; not part of the text form.
 
     References
     ----------
@@ -52,6 +55,7 @@ class Linear(AbstractObjective):
     regulariser: AbstractRegulariser = field(default=Square(), metadata={"kind": "regulariser"})
     nu: float = 0.5
     normalize: str = "items"
+    preferences: PreferenceGraphs | None = field(default=None, metadata={"data": True})
 
     name: ClassVar[str] = "linear"
     formula: ClassVar[str] = "-sum_i f_i s_i + nu sum_i r(s_i)"
@@ -75,7 +79,7 @@ class Linear(AbstractObjective):
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute net degrees."""
         scale = query_scale(data, self.normalize)
-        columns = ItemColumns(NetDegreeUtility().values(data), scale, scale)
+        columns = ItemColumns(self._net_degrees(data), scale, scale)
         params = (self.nu, *self.regulariser.params)
         constant = constant_hessian(self.hessian, data)
         whole_query = RankingData(data.labels, data.groups)  # the weight is in the scale
@@ -86,7 +90,13 @@ class Linear(AbstractObjective):
 
     def minimiser(self, data: RankingData) -> FloatArray:
         """Return the scores that minimise the loss, one per row in query order."""
-        return self.regulariser.inverse_slope(NetDegreeUtility().values(data) / self.nu)
+        return self.regulariser.inverse_slope(self._net_degrees(data) / self.nu)
+
+    def _net_degrees(self, data: RankingData) -> FloatArray:
+        graphs = preferences_for(self.preferences, data)
+        if graphs is None:
+            return NetDegreeUtility().values(data)
+        return graphs.net_degree(in_query_order=True)
 
 
 @functools.cache

@@ -1,0 +1,337 @@
+"""A ranker that predicts a value per pair of items and decodes a ranking from them."""
+
+import warnings
+from typing import Any, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.api import metric
+from gbmrank.backends.regressors import Regressor, Rows, train_regressor
+from gbmrank.data import Groups, RankingData
+from gbmrank.decoders import check_decoder, orders
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    GroupError,
+    LimitError,
+    NoProgressWarning,
+    ParameterError,
+)
+from gbmrank.estimators.base import AbstractEstimator
+from gbmrank.estimators.pairs import (
+    PairFeatures,
+    check_features,
+    disagreement_rows,
+    ordered_pairs,
+    pair_features,
+    precision_rows,
+    sample_pairs,
+    with_itself,
+)
+from gbmrank.preferences import PreferenceGraphs
+from gbmrank.ranking import binarise
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["PairRanker"]
+
+Self = TypeVar("Self", bound="PairRanker")
+
+MOST_ITEMS = 4000  # 16 million pair values
+_PAIRS_AT_ONCE = 250_000
+
+
+@final
+class PairRanker(AbstractEstimator):
+    r"""Boosted regression on pairs of items, and a decoder that turns pair values into a ranking.
+
+    A score per item cannot be right for pairwise disagreement or average precision on every
+    distribution; a value per pair can. With ``surrogate="disagreement"`` the model estimates
+    :math:`A_{ij} - A_{ji}` by least squares on both orders of a pair, which is the
+    :math:`r(r-1)`-dimensional surrogate up to what the decoders do not look at; it is right
+    wherever the expected difference graph has no cycle. With ``surrogate="map"`` it estimates
+    :math:`y_i y_j / P`, the :math:`r(r+1)/2`-dimensional surrogate, right for every distribution
+    where the decoder is exact.
+
+    Parameters
+    ----------
+    surrogate : {"disagreement", "map"}, default="disagreement"
+        What pair values stand for.
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        The booster.
+    decoder : str, default="auto"
+        For disagreement ``graph`` (Algorithm 1), ``graph_degree`` (the same, items that nothing
+        precedes by net degree) or ``exact``; for map ``diagonal``, ``exact`` or ``greedy``.
+        ``auto`` is exact up to 12 items, then ``graph_degree`` or ``greedy``.
+    features : {"concatenation", "difference"} or callable, default="concatenation"
+        ``(x_i, x_j, x_i - x_j)``, the difference alone, or a function of two arrays of shape
+        (n_pairs, n_features) that returns the features of the pairs.
+    pair_budget : int or None, default=2000
+        Pairs per query to train on; of a query with more a sample is drawn without looking
+        at labels, weighted by one over its probability. None takes all pairs.
+    n_estimators : int, default=100
+        Number of trees.
+    threshold : float or None, default=None
+        With ``surrogate="map"``, labels of at least this are relevant.
+    seed : int, default=0
+        Seed of the sample of pairs and of the booster.
+    **booster_params : object
+        Other parameters of the booster, such as ``learning_rate`` or ``num_leaves``.
+
+    Attributes
+    ----------
+    model_ : object
+        The trained regression.
+    n_features_in_ : int
+        Number of features of an item.
+
+    References
+    ----------
+    Ramaswamy, Agarwal and Tewari, "Convex calibrated surrogates for low-rank loss matrices with
+    applications to subset ranking losses", NIPS 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(600, 2))
+    >>> y, qid = np.round(x[:, 0]), np.repeat(np.arange(100), 6)
+    >>> model = PairRanker(n_estimators=30, learning_rate=0.3).fit(x, y, qid=qid)
+    >>> model.score(x, y, qid=qid) > 0.9
+    True
+    """
+
+    model_: Regressor
+
+    def __init__(
+        self,
+        surrogate: str = "disagreement",
+        backend: str = "lightgbm",
+        decoder: str = "auto",
+        *,
+        features: PairFeatures = "concatenation",
+        pair_budget: int | None = 2000,
+        n_estimators: int = 100,
+        threshold: float | None = None,
+        seed: int = 0,
+        **booster_params: Any,
+    ) -> None:
+        self.surrogate, self.backend, self.decoder = surrogate, backend, decoder
+        self.features, self.pair_budget = features, pair_budget
+        self.n_estimators, self.threshold, self.seed = n_estimators, threshold, seed
+        self._booster_params = booster_params
+
+    def fit(
+        self: Self,
+        X: ArrayLike,  # noqa: N803
+        y: Any = None,
+        *,
+        qid: ArrayLike | None = None,
+        preferences: PreferenceGraphs | None = None,
+    ) -> Self:
+        """Train on pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features of items.
+        y : array-like of shape (n_rows,) or PreferenceGraphs, optional
+            Labels, larger is better; or preferences.
+        qid : array-like of shape (n_rows,)
+            One query id per row, in any order.
+        preferences : PreferenceGraphs, optional
+            Instead of labels, for ``surrogate="disagreement"``.
+        """
+        self._check_parameters()
+        x, groups = _read_rows(X, qid)
+        self.n_features_in_ = x.shape[1]
+        pairs = sample_pairs(groups, self.pair_budget, self.seed)
+        if self.surrogate == "map":
+            relevant = self._relevant(y, preferences, groups)
+            rows = precision_rows(x, relevant, groups, pairs, self.features)
+        else:
+            graphs = _read_preferences(y, preferences, groups)
+            rows = disagreement_rows(x, graphs, pairs, self.features)
+        if not np.any(rows.targets):
+            raise DataError(
+                "there is nothing to learn: no query has a preference between the pairs used; "
+                "give labels that differ within queries, or a larger pair_budget"
+            )
+        params = {"seed": self.seed, **self._booster_params}
+        self.model_ = train_regressor(self.backend, rows, self.n_estimators, params)
+        self._warn_if_constant(rows)
+        return self
+
+    def rank(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
+        """Return the rank of each row within its query, 1 for the best.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features of items.
+        qid : array-like of shape (n_rows,)
+            One query id per row, in any order.
+        """
+        x, groups = self._read_new(X, qid)
+        ranks = np.empty(groups.n_rows, np.int64)
+        for first, last, values in self._blocks(x, groups):
+            sizes = groups.sizes[first:last]
+            order = orders(values, sizes, self.surrogate, self.decoder)
+            begins = np.repeat(groups.offsets[first:last], sizes)
+            place = np.arange(groups.offsets[first], groups.offsets[last]) - begins
+            ranks[begins + order] = place + 1
+        return np.asarray(groups.restore(ranks), np.int64)
+
+    def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> FloatArray:  # noqa: N803
+        """Return a score per row: the number of rows of its query that are ranked below it.
+
+        Parameters are those of :meth:`rank`. Scores compare only within a query.
+        """
+        _, groups = self._read_new(X, qid)
+        size = groups.restore(groups.spread(groups.sizes))
+        return np.asarray(size - self.rank(X, qid=qid), np.float64)
+
+    def pair_values(
+        self,
+        X: ArrayLike,  # noqa: N803
+        *,
+        qid: ArrayLike | None = None,
+    ) -> list[FloatArray]:
+        """Return the matrix of each query that is decoded, rows in query order.
+
+        For disagreement it is the estimate of ``A_ij - A_ji``, antisymmetric; for map that of
+        ``y_i y_j / P``, symmetric.
+        """
+        x, groups = self._read_new(X, qid)
+        matrices = []
+        for first, last, values in self._blocks(x, groups):
+            sizes = groups.sizes[first:last]
+            cells = np.concatenate([[0], np.cumsum(sizes * sizes)])
+            for n, begin, end in zip(sizes, cells[:-1], cells[1:], strict=True):
+                matrices.append(values[begin:end].reshape(n, n))
+        return matrices
+
+    def score(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: Any = None,
+        *,
+        qid: ArrayLike | None = None,
+        preferences: PreferenceGraphs | None = None,
+    ) -> float:
+        """Return how good the ranking is, larger is better; parameters as for :meth:`fit`.
+
+        One minus the pairwise disagreement, or mean average precision.
+        """
+        predicted = self.predict(X, qid=qid)
+        if self.surrogate == "map":
+            return float(metric("map", threshold=self.threshold).score(y, predicted, qid=qid))
+        if isinstance(y, PreferenceGraphs):
+            y, preferences = None, y
+        measure = metric("pairwise_disagreement", preferences=preferences)
+        return 1.0 - float(measure.score(y, predicted, qid=qid))
+
+    def _check_parameters(self) -> None:
+        check_decoder(self.surrogate, self.decoder)
+        check_features(self.features, self.surrogate)
+        for name in ("pair_budget", "n_estimators"):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not (whole and value >= 1) and not (name == "pair_budget" and value is None):
+                raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+    def _relevant(self, y: Any, preferences: PreferenceGraphs | None, groups: Groups) -> FloatArray:
+        if preferences is not None or isinstance(y, PreferenceGraphs):
+            raise ParameterError(
+                "surrogate=map is about relevant items, and preferences do not say which are; "
+                "give labels, or use surrogate=disagreement"
+            )
+        return binarise(_read_labels(y, groups), self.threshold, groups)
+
+    def _read_new(self, X: ArrayLike, qid: ArrayLike | None) -> tuple[Any, Groups]:  # noqa: N803
+        self._check_fitted("model_")
+        x, groups = _read_rows(X, qid)
+        if x.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
+            )
+        longest = int(groups.sizes.max())
+        if longest > MOST_ITEMS:
+            raise LimitError(
+                f"a query of {longest} items has {longest**2:,} pair values; pair models rank up "
+                f"to {MOST_ITEMS} items: rerank the best ones of a score model"
+            )
+        return x, groups
+
+    def _blocks(self, x: Any, groups: Groups) -> Any:
+        """Yield runs of queries with their pair values, (anti)symmetric, one after the other."""
+        for first, last, left, right in ordered_pairs(groups, _PAIRS_AT_ONCE):
+            made = np.concatenate(
+                [
+                    self._predict_pairs(
+                        x, left[at : at + _PAIRS_AT_ONCE], right[at : at + _PAIRS_AT_ONCE]
+                    )
+                    for at in range(0, len(left), _PAIRS_AT_ONCE)
+                ]
+            )
+            sign = 1.0 if self.surrogate == "map" else -1.0
+            yield first, last, _with_mirror(made, groups.sizes[first:last], sign)
+
+    def _predict_pairs(self, x: Any, left: IntArray, right: IntArray) -> FloatArray:
+        made = pair_features(x, left, right, self.features)
+        if self.surrogate == "map":
+            made = with_itself(made, left, right)
+        return self.model_.predict(made)
+
+    def _warn_if_constant(self, rows: Rows) -> None:
+        if np.ptp(self.model_.predict(rows.features[:100_000])) == 0.0:
+            warnings.warn(
+                "the pair model is constant, so every ranking keeps the order of the rows; look "
+                "at the size of leaves (min_data_in_leaf, min_child_weight) and at the features",
+                NoProgressWarning,
+                stacklevel=3,
+            )
+
+
+def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray:
+    """Return the mean of every matrix and its (negative) transpose."""
+    out = np.empty_like(values)
+    begin = 0
+    for n in sizes.tolist():
+        u = values[begin : begin + n * n].reshape(n, n)
+        out[begin : begin + n * n] = (0.5 * (u + sign * u.T)).reshape(-1)
+        begin += n * n
+    return out
+
+
+def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], Groups]:  # noqa: N803
+    x = np.asarray(X)
+    if x.ndim != 2 or x.dtype.kind not in "biuf" or 0 in x.shape:
+        raise DataError(
+            f"X must be a table of numbers with rows and columns, got shape {x.shape} of {x.dtype}"
+        )
+    if qid is None:
+        raise GroupError("say which query each row belongs to: qid= (one id per row)")
+    groups = Groups.from_qid(qid, len(x))
+    return np.asarray(groups.arrange(x.astype(np.float64, copy=False))), groups
+
+
+def _read_labels(y: Any, groups: Groups) -> FloatArray:
+    if y is None:
+        raise ConfigError("give labels (y) or preferences")
+    given = RankingData.from_arrays(y).labels
+    if len(given) != groups.n_rows:
+        raise DataError(f"y has {len(given)} entries, but X has {groups.n_rows} rows")
+    return np.asarray(groups.arrange(given), np.float64)
+
+
+def _read_preferences(
+    y: Any, preferences: PreferenceGraphs | None, groups: Groups
+) -> PreferenceGraphs:
+    if isinstance(y, PreferenceGraphs):
+        y, preferences = None, y
+    if preferences is None:
+        return PreferenceGraphs(groups, None, _read_labels(y, groups))
+    if y is not None:
+        raise ConfigError("give labels (y) or preferences, not both")
+    preferences.check_rows(groups)
+    return preferences

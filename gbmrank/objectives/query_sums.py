@@ -1,0 +1,107 @@
+"""Objectives that one function of a query computes: what plugins compose from."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.data import RankingData
+from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.layout import GradHess
+from gbmrank.objectives.base import (
+    AbstractBound,
+    AbstractObjective,
+    query_scale,
+    run_queries,
+    sum_queries,
+)
+from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.types import FloatArray
+
+__all__ = ["BoundQueries", "bind_queries"]
+
+QueryFunction = Callable[..., float]
+
+
+def bind_queries(
+    objective: AbstractObjective,
+    data: RankingData,
+    query: QueryFunction,
+    params: tuple[float, ...] = (),
+) -> "BoundQueries":
+    """Bind an objective whose query is computed by one function, which is compiled.
+
+    Parameters
+    ----------
+    objective : AbstractObjective
+        Gives ``normalize``, ``hessian`` (``"constant"`` is served here) and the trait
+        ``gradient``.
+    data : RankingData
+        Labels, groups, weights.
+    query : callable
+        ``query(labels, scores, grad, hess, *params) -> value``: adds the gradient and the
+        Hessian diagonal of one query to arrays of zeros and returns its loss. With the trait
+        ``gradient = "frozen_weights"``: ``query(labels, scores, at, grad, hess, *params)``,
+        where what counts as constant is computed from the scores ``at``.
+    params : tuple of float
+        Further arguments of the function.
+    """
+    frozen = objective.gradient == "frozen_weights"
+    return BoundQueries(objective, data, query if frozen else _adapted(query), params)
+
+
+@final
+class BoundQueries(AbstractBound):
+    """Every query by one call of a compiled function."""
+
+    __slots__ = ("chunks", "constant", "kernels", "params", "queries")
+
+    def __init__(
+        self,
+        objective: AbstractObjective,
+        data: RankingData,
+        query: QueryFunction,
+        params: tuple[float, ...],
+    ) -> None:
+        super().__init__(data.groups)
+        self.kernels = compiler.load("query_sums", query=query)
+        scale = query_scale(data, objective.normalize)
+        self.queries = self.kernels.LabelQueries(data.groups.offsets, data.labels, scale)
+        self.params = tuple(float(value) for value in params)
+        self.constant = constant_hessian(objective.hessian, data)
+        self.chunks = pool.cut_into_chunks(5.0 * data.groups.sizes.astype(np.float64) ** 2 + 100.0)
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Call the function for every query."""
+        run_queries(
+            lambda span: self.kernels.gradients(self.queries, span, scores, self.params, out),
+            self.chunks,
+            self.groups,
+        )
+        if self.constant is not None:
+            out.hess[:] = self.constant
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        return self.frozen_losses(scores, scores)
+
+    def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:
+        """Return the loss of each query with its weights taken at other scores."""
+        return sum_queries(
+            lambda span, values: self.kernels.values(
+                self.queries, span, scores, at, self.params, values
+            ),
+            self.chunks,
+            self.groups,
+        )
+
+
+@functools.cache
+def _adapted(query: QueryFunction) -> QueryFunction:
+    """Return the function with an argument for the scores of weights, which it has not."""
+
+    def adapted(labels: Any, scores: Any, at: Any, grad: Any, hess: Any, *params: float) -> float:  # noqa: ARG001
+        return query(labels, scores, grad, hess, *params)
+
+    return adapted

@@ -1,0 +1,98 @@
+"""Edges in tables: data frames, CSV and Parquet files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data import Groups
+from gbmrank.errors import DataError, MissingPackageError, ParameterError
+from gbmrank.types import ArrayLike, IntArray
+
+__all__ = ["frame_columns", "read_table"]
+
+
+def read_table(path: str | Path) -> Any:
+    """Read a CSV or Parquet file with pandas."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingPackageError(
+            "reading preferences from a file needs pandas (and pyarrow for Parquet): "
+            "pip install pandas pyarrow"
+        ) from error
+    name = Path(path).name.lower()
+    if name.endswith((".parquet", ".pq")):
+        return pd.read_parquet(path)
+    if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        return pd.read_csv(path, sep="\t" if ".tsv" in name else ",")
+    raise ParameterError(f"preferences are read from .csv, .tsv or .parquet files, got {name!r}")
+
+
+def frame_columns(
+    frame: Any, items: ArrayLike | None, groups: Groups
+) -> tuple[Any, Any, Any | None]:
+    """Return winner rows, loser rows and weights of a table of edges.
+
+    Parameters
+    ----------
+    frame : table
+        With columns ``winner`` and ``loser``, and perhaps ``weight`` and ``qid``.
+    items : array-like of shape (n_rows,) or None
+        What ``winner`` and ``loser`` call the rows; ``None`` when they are row numbers.
+    groups : Groups
+        Query boundaries of the rows, with ids when ``frame`` has a column ``qid``.
+    """
+    names = list(getattr(frame, "column_names", getattr(frame, "columns", frame)))
+    missing = [name for name in ("winner", "loser") if name not in names]
+    if missing:
+        raise DataError(
+            f"a table of preferences has columns winner, loser and perhaps weight and qid; "
+            f"{missing[0]} is missing among {', '.join(map(str, names))}"
+        )
+    weight = frame["weight"] if "weight" in names else None
+    if items is None:
+        return frame["winner"], frame["loser"], weight
+    queries = np.asarray(frame["qid"]) if "qid" in names else None
+    rows = _row_table(np.asarray(items), groups, queries is not None)
+    ends = [_looked_up(np.asarray(frame[end]), end, queries, rows) for end in ("winner", "loser")]
+    return ends[0], ends[1], weight
+
+
+def _row_table(items: npt.NDArray[Any], groups: Groups, by_query: bool) -> dict[Any, int]:
+    """Map an item's id, or a query's and an item's, to the caller's row."""
+    if len(items) != groups.n_rows:
+        raise DataError(f"items has {len(items)} entries, but there are {groups.n_rows} rows")
+    if by_query and groups.ids is None:
+        raise DataError("the table has a column qid, so say qid= (one id per row) instead of group")
+    rows = range(len(items)) if groups.row_order is None else groups.row_order.tolist()
+    queries = groups.spread(np.arange(groups.n_queries)).tolist()
+    ids = groups.ids
+    table: dict[Any, int] = {}
+    for row, query in zip(rows, queries, strict=True):
+        item = _plain(items[row])
+        key = (_plain(ids[query]), item) if by_query and ids is not None else item
+        if key in table:
+            advice = "" if by_query else "; give the table a column qid"
+            raise DataError(f"the item {item!r} is in rows {table[key]} and {row}{advice}")
+        table[key] = row
+    return table
+
+
+def _looked_up(
+    column: npt.NDArray[Any], end: str, queries: npt.NDArray[Any] | None, rows: dict[Any, int]
+) -> IntArray:
+    found = np.empty(len(column), np.int64)
+    for edge in range(len(column)):
+        item = _plain(column[edge])
+        key = item if queries is None else (_plain(queries[edge]), item)
+        if key not in rows:
+            where = "" if queries is None else f" of query {_plain(queries[edge])!r}"
+            raise DataError(f"edge {edge}: the {end} {item!r}{where} is none of the items")
+        found[edge] = rows[key]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,386 @@
+"""One preference graph per query."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.data import Groups, as_floats, check_finite
+from gbmrank.errors import DataError, GroupError, ParameterError, WeightError
+from gbmrank.preferences.edges import Edges, edge_degrees, find_cycle, merged, read_edges
+from gbmrank.preferences.frames import frame_columns, read_table
+from gbmrank.preferences.levels import count_pairs, level_degrees, pairs_of_levels, ranked_levels
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["PreferenceGraphs"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PreferenceGraphs:
+    r"""Weighted preferences between the rows of each query.
+
+    :math:`A_{ij} \ge 0` is the weight of "row i is preferred to row j". Either edges are listed,
+    in memory of the order of their number, or one level per row stands for all pairs of a
+    query, with weight :math:`(y_i - y_j)_+` or 1; such pairs are never listed unless asked
+    for. Build one with :meth:`from_edges`, :meth:`from_labels`, :meth:`from_rankings`,
+    :meth:`from_duels`, :meth:`from_frame` or :meth:`from_file`. Frozen, equal by content.
+
+    Parameters
+    ----------
+    groups : Groups
+        Query boundaries.
+    edges : Edges or None
+        Listed edges, in query order.
+    levels : array of shape (n_rows,) or None
+        Larger is preferred; in query order.
+    by_difference : bool, default=True
+        Whether a pair of levels weighs their difference, or 1.
+    """
+
+    groups: Groups
+    edges: Edges | None = None
+    levels: FloatArray | None = None
+    by_difference: bool = True
+
+    @classmethod
+    def from_edges(
+        cls,
+        winner: ArrayLike,
+        loser: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        acyclic: bool = False,
+    ) -> "PreferenceGraphs":
+        """Read edges between row numbers; edges that repeat add up, as clicks do.
+
+        Parameters
+        ----------
+        winner, loser : array-like of shape (n_edges,)
+            Row numbers, from 0, of the preferred and of the other item.
+        weight : array-like of shape (n_edges,), optional
+            Finite, not negative; 1 when not given.
+        group : array-like of shape (n_queries,), optional
+            Rows per query.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, in any order. One of ``group`` and ``qid`` is needed: edges
+            do not tell how many rows there are.
+        acyclic : bool, default=False
+            Refuse a query whose preferences go round in a circle.
+
+        Examples
+        --------
+        >>> graphs = PreferenceGraphs.from_edges([0, 0, 1], [1, 1, 2], group=[3, 1])
+        >>> graphs.n_edges, graphs.net_degree()
+        (2, array([ 2., -1., -1.,  0.]))
+        """
+        groups = _read_groups(group, qid)
+        graphs = cls(groups, read_edges(winner, loser, weight, groups))
+        return graphs.check_acyclic() if acyclic else graphs
+
+    @classmethod
+    def from_labels(
+        cls,
+        labels: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weights: str = "difference",
+    ) -> "PreferenceGraphs":
+        """Let the item with the larger label be preferred; pairs are not listed.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,)
+            Larger is better.
+        group, qid : array-like, optional
+            Queries, as in :meth:`from_edges`; with neither, all rows are one query.
+        weights : {"difference", "unit"}, default="difference"
+            Weight of a pair: ``y_i - y_j``, or 1.
+        """
+        values = as_floats(labels, "labels")
+        groups = Groups.read(len(values), group, qid)
+        arranged = np.array(groups.arrange(values))
+        check_finite(arranged, "label", groups)
+        by_difference = _choice("weights", weights, ("difference", "unit")) == "difference"
+        arranged.flags.writeable = False
+        return cls(groups, None, arranged, by_difference)
+
+    @classmethod
+    def from_rankings(
+        cls,
+        ranks: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weights: str = "unit",
+        unranked: str = "absent",
+    ) -> "PreferenceGraphs":
+        """Read ranks that judges gave to rows, 1 being the best.
+
+        Parameters
+        ----------
+        ranks : array-like of shape (n_rows,) or (n_rows, n_judges)
+            One column per judge. Equal ranks say nothing about each other; NaN is a row the
+            judge did not rank. Judges add up.
+        group, qid : array-like, optional
+            Queries, as in :meth:`from_labels`.
+        weights : {"unit", "distance"}, default="unit"
+            Weight of a pair: 1, or the difference of the ranks.
+        unranked : {"absent", "last"}, default="absent"
+            Whether a row without a rank takes no part, or is below all that have one.
+
+        Examples
+        --------
+        >>> PreferenceGraphs.from_rankings([[1, 2], [2, 1], [3, float("nan")]]).to_matrix(0)
+        array([[0., 1., 1.],
+               [1., 0., 1.],
+               [0., 0., 0.]])
+        """
+        table = np.asarray(ranks, dtype=np.float64)
+        table = table[:, None] if table.ndim == 1 else table
+        groups = Groups.read(len(table), group, qid)
+        by_difference = _choice("weights", weights, ("unit", "distance")) == "distance"
+        last = _choice("unranked", unranked, ("absent", "last")) == "last"
+        columns = [ranked_levels(np.array(groups.arrange(c)), groups, last) for c in table.T]
+        if len(columns) == 1 and not np.isnan(columns[0]).any():
+            return cls(groups, None, columns[0], by_difference)
+        parts = [pairs_of_levels(column, groups, by_difference) for column in columns]
+        winner, loser, weight = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("winner", "loser", "weight")
+        )
+        return cls(groups, merged(winner, loser, weight, groups))
+
+    @classmethod
+    def from_duels(
+        cls,
+        first: ArrayLike,
+        second: ArrayLike,
+        wins: ArrayLike,
+        losses: ArrayLike | None = None,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+    ) -> "PreferenceGraphs":
+        """Add up comparisons of two rows.
+
+        Parameters
+        ----------
+        first, second : array-like of shape (n_duels,)
+            Row numbers.
+        wins, losses : array-like of shape (n_duels,)
+            How often the first row beat the second, and lost. Without ``losses`` each entry
+            is one duel and ``wins`` is 1, 0, or 0.5 for a draw.
+        group, qid : array-like
+            Queries, as in :meth:`from_edges`.
+        """
+        groups = _read_groups(group, qid)
+        won = as_floats(wins, "wins")
+        if losses is None and np.any((won < 0) | (won > 1)):
+            duel = int(np.flatnonzero((won < 0) | (won > 1))[0])
+            raise WeightError(
+                f"duel {duel} has wins={won[duel]:g}; without losses= it is 1, 0 or 0.5"
+            )
+        lost = 1.0 - won if losses is None else as_floats(losses, "losses")
+        there = read_edges(first, second, won, groups)
+        back = read_edges(second, first, lost, groups)
+        winner, loser = (
+            np.concatenate([getattr(there, name), getattr(back, name)])
+            for name in ("winner", "loser")
+        )
+        return cls(groups, merged(winner, loser, np.append(there.weight, back.weight), groups))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        items: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        acyclic: bool = False,
+    ) -> "PreferenceGraphs":
+        """Read a table with columns ``winner`` and ``loser``, and perhaps ``weight`` and ``qid``.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table, or dict of columns
+            One edge per row; rename its columns where they have other names.
+        items : array-like of shape (n_rows,), optional
+            What the table calls the rows of the data; without it, ``winner`` and ``loser`` are
+            row numbers. Ids that repeat from query to query need the column ``qid``.
+        group, qid : array-like
+            Queries of the rows, as in :meth:`from_edges`.
+        acyclic : bool, default=False
+            Refuse a query whose preferences go round in a circle.
+        """
+        groups = _read_groups(group, qid)
+        graphs = cls(groups, read_edges(*frame_columns(frame, items, groups), groups))
+        return graphs.check_acyclic() if acyclic else graphs
+
+    @classmethod
+    def from_file(cls, path: str | Path, **options: Any) -> "PreferenceGraphs":
+        """Read a CSV or Parquet file; ``options`` are those of :meth:`from_frame`."""
+        return cls.from_frame(read_table(path), **options)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.groups.n_rows
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, listed or not."""
+        if self.edges is not None:
+            return len(self.edges.winner)
+        return count_pairs(self._levels(), self.groups)
+
+    def net_degree(self, *, in_query_order: bool = False) -> FloatArray:
+        r"""Return :math:`f_i = \sum_j (A_{ij} - A_{ji})` for every row.
+
+        Levels are not compared pair by pair: ``n y - sum of y`` for differences, and the
+        number of worse less that of better rows otherwise.
+
+        Parameters
+        ----------
+        in_query_order : bool, default=False
+            Leave rows in query order instead of the caller's.
+        """
+        if self.edges is not None:
+            degrees = edge_degrees(self.edges, self.n_rows)
+        else:
+            degrees = level_degrees(self._levels(), self.groups, self.by_difference)
+        return degrees if in_query_order else self.groups.restore(degrees)
+
+    def to_edges(self) -> Edges:
+        """Return all edges, in query order; LimitError when levels stand for too many."""
+        if self.edges is not None:
+            return self.edges
+        return pairs_of_levels(self._levels(), self.groups, self.by_difference)
+
+    def to_matrix(self, query: int) -> FloatArray:
+        """Return A of one query (by its number), shape (n_items, n_items)."""
+        begin, end = self.groups.offsets[query : query + 2].tolist()
+        rows, n = np.arange(begin, end), end - begin
+        return self.weights(np.repeat(rows, n), np.tile(rows, n)).reshape(n, n)
+
+    def weights(self, winner: IntArray, loser: IntArray) -> FloatArray:
+        """Return the weight of "winner over loser" for pairs of rows in query order; 0 if none."""
+        if self.edges is None:
+            lead = self._levels()[winner] - self._levels()[loser]
+            return np.maximum(lead, 0.0) if self.by_difference else (lead > 0).astype(np.float64)
+        if not len(self.edges.winner):
+            return np.zeros(len(winner))
+        known = self.edges.winner * self.n_rows + self.edges.loser
+        wanted = winner * self.n_rows + loser
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[place] == wanted, self.edges.weight[place], 0.0)
+
+    def find_cycle(self) -> list[int] | None:
+        """Return the caller's rows along a cycle of one query, or None; levels have none."""
+        cycle = None if self.edges is None else find_cycle(self.edges, self.groups)
+        order = self.groups.row_order
+        return cycle if cycle is None or order is None else order[cycle].tolist()
+
+    def check_acyclic(self) -> "PreferenceGraphs":
+        """Return self, or raise DataError with a cycle."""
+        rows = self.find_cycle()
+        if rows is None:
+            return self
+        order = self.groups.row_order
+        place = rows[0] if order is None else int(np.flatnonzero(order == rows[0])[0])
+        raise DataError(
+            f"query {self.groups.query_of(place)!r} has a cycle: row "
+            f"{' over '.join(map(str, [*rows, rows[0]]))}; the preferences of one judge have none "
+            "(those of several may: leave out acyclic=True)"
+        )
+
+    def take(self, rows: IntArray) -> "PreferenceGraphs":
+        """Return the graphs of some rows, in increasing order; edges that lose an end go."""
+        if self.groups.row_order is not None:
+            raise GroupError("rows can only be taken where the rows of each query are together")
+        if np.any(np.diff(rows) <= 0):
+            raise DataError("rows must be increasing, as in a LightGBM subset")
+        owner = np.searchsorted(self.groups.offsets, rows, side="right")
+        sizes = np.bincount(owner, minlength=self.groups.n_queries + 1)[1:]
+        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
+        ids = None if self.groups.ids is None else self.groups.ids[sizes > 0]
+        groups = Groups(offsets, None, ids)
+        if self.edges is None:
+            return PreferenceGraphs(groups, None, self._levels()[rows], self.by_difference)
+        place = np.full(self.n_rows, -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        winner, loser = place[self.edges.winner], place[self.edges.loser]
+        kept = (winner >= 0) & (loser >= 0)
+        edges = merged(winner[kept], loser[kept], self.edges.weight[kept], groups)
+        return PreferenceGraphs(groups, edges)
+
+    def check_rows(self, groups: Groups) -> None:
+        """Raise DataError unless a data set has these rows and queries."""
+        own = self.groups
+        if own is groups or (
+            np.array_equal(own.offsets, groups.offsets)
+            and np.array_equal(_order(own), _order(groups))
+        ):
+            return
+        raise DataError(
+            f"the preferences are for {own.n_rows} rows in {own.n_queries} queries, the data set "
+            f"has {groups.n_rows} rows in {groups.n_queries} queries"
+            + ("; they differ in size or order" if own.n_rows == groups.n_rows else "")
+            + "; make preferences for this data set"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, PreferenceGraphs) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(self._columns(), other._columns(), strict=True)
+        )
+
+    def __hash__(self) -> int:
+        first, last = self._columns()[2][:1], self._columns()[2][-1:]
+        return hash((self.n_rows, self.by_difference, *first.tolist(), *last.tolist()))
+
+    def __repr__(self) -> str:
+        kind = "listed" if self.edges is not None else "from levels"
+        return (
+            f"PreferenceGraphs({self.n_edges} edges {kind}, {self.groups.n_queries} queries, "
+            f"{self.n_rows} rows)"
+        )
+
+    def _columns(self) -> tuple[Any, ...]:
+        start = self.groups.offsets, _order(self.groups)
+        if self.edges is None:
+            return (*start, self._levels(), np.array([self.by_difference]), np.empty(0))
+        return (*start, self.edges.weight, self.edges.winner, self.edges.loser)
+
+    def _levels(self) -> FloatArray:
+        if self.levels is None:
+            raise ParameterError("PreferenceGraphs needs edges or levels; use a from_ method")
+        return self.levels
+
+
+def _order(groups: Groups) -> IntArray:
+    return np.empty(0, np.int64) if groups.row_order is None else groups.row_order
+
+
+def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
+    if group is not None and qid is None:
+        return Groups.from_sizes(group, int(as_floats(group, "group").sum()))
+    if qid is not None and group is None:
+        return Groups.from_qid(qid, len(np.asarray(qid)))
+    raise GroupError(
+        "edges do not tell how many rows there are: give group= (rows per query) or qid= (one id "
+        "per row), and not both"
+    )
+
+
+def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ParameterError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    return value

@@ -1,0 +1,299 @@
+"""Noise conditions on preferences: which surrogate can be right on this distribution.
+
+The functions on matrices take the expected graph of one query (or its estimate, the sum of
+repeated judgments) and answer yes, or no with a witness. Comparisons allow for rounding of
+one part in 10^12 of the largest weight.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.errors import DataError
+from gbmrank.preferences import PreferenceGraphs
+from gbmrank.types import ArrayLike, FloatArray
+
+__all__ = [
+    "Answer",
+    "NoiseReport",
+    "degree_condition",
+    "difference_graph",
+    "is_acyclic",
+    "is_low_noise",
+    "net_degree",
+    "noise_report",
+    "reinforces",
+]
+
+_TOLERANCE = 1e-12
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Yes or no; a no comes with the items that show it.
+
+    Parameters
+    ----------
+    holds : bool
+        The answer, also the truth value of the object.
+    witness : tuple of int or None
+        Items that break the condition; None where it holds.
+    reason : str
+        The witness in words.
+    """
+
+    holds: bool
+    witness: tuple[int, ...] | None = None
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+_YES = Answer(True)
+
+
+def difference_graph(A: ArrayLike) -> FloatArray:  # noqa: N803
+    """Return ``max(A_ij - A_ji, 0)``: what is left when opposite preferences cancel.
+
+    Parameters
+    ----------
+    A : array-like of shape (n_items, n_items)
+        ``A[i, j] >= 0`` is the weight of "i is preferred to j"; the diagonal is zero.
+
+    Examples
+    --------
+    >>> difference_graph([[0, 3], [1, 0]])
+    array([[0., 2.],
+           [0., 0.]])
+    """
+    weights = _graph(A)
+    lead = weights - weights.T
+    lead[lead <= _TOLERANCE * _largest(weights)] = 0.0
+    return lead
+
+
+def net_degree(A: ArrayLike) -> FloatArray:  # noqa: N803
+    """Return ``sum_j (A_ij - A_ji)`` for every item.
+
+    Examples
+    --------
+    >>> net_degree([[0, 1, 0], [0, 0, 6], [0, 0, 0]])
+    array([ 1.,  5., -6.])
+    """
+    weights = _graph(A)
+    return np.asarray(weights.sum(axis=1) - weights.sum(axis=0), np.float64)
+
+
+def is_acyclic(A: ArrayLike) -> Answer:  # noqa: N803
+    """Say whether the graph A itself has no cycle; the witness is the cycle.
+
+    For the condition under which pair models are right (P_DAG), ask for
+    ``is_acyclic(difference_graph(A))``.
+
+    Examples
+    --------
+    >>> is_acyclic([[0, 1, 0], [0, 0, 1], [1, 0, 0]]).witness
+    (0, 1, 2)
+    """
+    weights = _graph(A)
+    winner, loser = np.nonzero(weights)
+    graphs = PreferenceGraphs.from_edges(winner, loser, group=[len(weights)])
+    cycle = graphs.find_cycle()
+    if cycle is None:
+        return _YES
+    path = " over ".join(map(str, [*cycle, cycle[0]]))
+    return Answer(False, tuple(cycle), f"item {path} is a cycle")
+
+
+def is_low_noise(A: ArrayLike) -> Answer:  # noqa: N803
+    r"""Say whether preferences add up along paths; the witness is a triple (i, j, k).
+
+    .. math:: A_{ik} - A_{ki} \ge D_{ij} + D_{jk} \text{ for all edges } i \to j \to k
+              \text{ of the difference graph } D
+
+    Then the linear loss is consistent for pairwise disagreement (Duchi et al. 2010, Def. 8,
+    Cor. 15). :math:`O(n^3)`.
+    """
+    weights = _graph(A)
+    edges, lead = difference_graph(weights), weights - weights.T
+    slack = 4.0 * _TOLERANCE * _largest(weights)
+    for j in range(len(weights)):
+        into, out = np.flatnonzero(edges[:, j]), np.flatnonzero(edges[j])
+        through = edges[into, j][:, None] + edges[j, out][None, :]
+        short = np.argwhere(lead[np.ix_(into, out)] < through - slack)
+        if len(short):
+            i, k = int(into[short[0, 0]]), int(out[short[0, 1]])
+            reason = (
+                f"{i} leads {k} by {lead[i, k]:g}, less than by way of {j}: "
+                f"{edges[i, j]:g} + {edges[j, k]:g}"
+            )
+            return Answer(False, (i, j, k), reason)
+    return _YES
+
+
+def degree_condition(A: ArrayLike) -> Answer:  # noqa: N803
+    r"""Say whether sorting by net degree is right; the witness is a pair (i, k).
+
+    .. math:: A_{ik} > A_{ki} \Rightarrow f_i > f_k
+
+    The linear loss is consistent exactly where this holds (Duchi et al. 2010, Thm. 13);
+    Ramaswamy et al. 2013 call it P_f.
+    """
+    weights = _graph(A)
+    degree, size = net_degree(weights), len(weights) * _largest(weights)
+    behind = degree[:, None] <= degree[None, :] + _TOLERANCE * size
+    wrong = np.argwhere((difference_graph(weights) > 0) & behind)
+    if not len(wrong):
+        return _YES
+    i, k = wrong[0].tolist()
+    reason = f"{i} is preferred to {k}, with a net degree of {degree[i]:g} against {degree[k]:g}"
+    return Answer(False, (i, k), reason)
+
+
+def reinforces(U: ArrayLike) -> Answer:  # noqa: N803
+    r"""Say whether the diagonal decides for average precision; the witness is a pair (i, j).
+
+    .. math:: u_{ii} \ge u_{jj} \Rightarrow
+              u_{ii} \ge u_{jj} + \sum_{g \notin \{i, j\}} (u_{jg} - u_{ig})_+
+
+    Then sorting by the diagonal is right (Ramaswamy et al. 2013, Thm. 4). :math:`O(n^3)`.
+
+    Parameters
+    ----------
+    U : array-like of shape (n_items, n_items)
+        Symmetric; the expectation of ``y_i y_j / number of relevant items``.
+    """
+    u = np.asarray(U, dtype=np.float64)
+    if u.ndim != 2 or u.shape[0] != u.shape[1] or not np.allclose(u, u.T, rtol=1e-9, atol=0.0):
+        raise DataError(f"expected a symmetric matrix, got an array of shape {u.shape}")
+    diagonal, slack = np.diag(u), 4.0 * _TOLERANCE * len(u) * _largest(u)
+    for i in range(len(u)):
+        more = np.maximum(u - u[i], 0.0)  # row j: (u_jg - u_ig)+
+        np.fill_diagonal(more, 0.0)
+        more[:, i] = 0.0
+        needed = diagonal + more.sum(axis=1)
+        wrong = np.flatnonzero((diagonal[i] >= diagonal) & (diagonal[i] < needed - slack))
+        if len(wrong):
+            j = int(wrong[0])
+            reason = f"{i} is at least as often relevant as {j}, which others reinforce more"
+            return Answer(False, (i, j), reason)
+    return _YES
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseReport:
+    """Per query, whether each condition holds for the summed judgments.
+
+    Parameters
+    ----------
+    queries : array of shape (n_used,)
+        Numbers of the queries that were looked at: those with at least one edge.
+    answers : dict of str to list of Answer
+        By condition: ``low_noise``, ``degree``, ``acyclic``, and ``reinforcement`` where
+        judgments were given; one answer per query.
+    """
+
+    queries: Any
+    answers: dict[str, list[Answer]]
+
+    def share(self, condition: str) -> float:
+        """Return the share of queries in which a condition holds."""
+        return float(np.mean([bool(answer) for answer in self.answers[condition]]))
+
+    def failures(self, condition: str) -> Iterator[tuple[int, Answer]]:
+        """Yield the query number and the answer where a condition does not hold."""
+        for query, answer in zip(self.queries.tolist(), self.answers[condition], strict=True):
+            if not answer:
+                yield query, answer
+
+    def __str__(self) -> str:
+        meaning = {
+            "low_noise": "low noise holds: the linear loss is right",
+            "degree": "the degree condition holds: sorting by net degree is right",
+            "acyclic": "the difference graph has no cycle: a pair model is right",
+            "reinforcement": "reinforcement holds: the diagonal is right for average precision",
+        }
+        return "\n".join(
+            f"in {self.share(name):.0%} of your {len(self.queries)} queries {meaning[name]}"
+            for name in self.answers
+        )
+
+
+def noise_report(graphs: PreferenceGraphs, *, judgments: ArrayLike | None = None) -> NoiseReport:
+    """Estimate from repeated judgments in which queries the noise conditions hold.
+
+    The sum of a query's judgments stands for its expected graph. With few judgments per
+    pair the sum is noisy itself, and the shares are of the sums.
+
+    Parameters
+    ----------
+    graphs : PreferenceGraphs
+        Judgments added up: repeated edges, duels, or rankings of several judges.
+    judgments : array-like of shape (n_rows, n_judges), optional
+        Binary relevance by judge, in the rows of ``graphs``; adds the reinforcement condition.
+
+    Examples
+    --------
+    >>> graphs = PreferenceGraphs.from_edges([0, 1], [1, 2], [1, 6], group=[3])
+    >>> print(noise_report(graphs))
+    in 0% of your 1 queries low noise holds: the linear loss is right
+    in 0% of your 1 queries the degree condition holds: sorting by net degree is right
+    in 100% of your 1 queries the difference graph has no cycle: a pair model is right
+    """
+    edges = graphs.to_edges()
+    queries = np.flatnonzero(np.diff(edges.offsets))
+    if not len(queries):
+        raise DataError("no query has a preference, so there is nothing to estimate from")
+    answers: dict[str, list[Answer]] = {"low_noise": [], "degree": [], "acyclic": []}
+    for query in queries.tolist():
+        weights = graphs.to_matrix(query)
+        answers["low_noise"].append(is_low_noise(weights))
+        answers["degree"].append(degree_condition(weights))
+        answers["acyclic"].append(is_acyclic(difference_graph(weights)))
+    if judgments is not None:
+        table = _binary(judgments, graphs)
+        bounds = graphs.groups.offsets
+        answers["reinforcement"] = [
+            reinforces(_mean_precision_target(table[bounds[q] : bounds[q + 1]])) for q in queries
+        ]
+    return NoiseReport(queries, answers)
+
+
+def _mean_precision_target(relevant: FloatArray) -> FloatArray:
+    """Mean over judges of ``y_i y_j / number of relevant items``; zero without any."""
+    count = relevant.sum(axis=0)
+    share = relevant / np.where(count > 0, count, 1.0)
+    return np.asarray(share @ relevant.T / relevant.shape[1], np.float64)
+
+
+def _binary(judgments: ArrayLike, graphs: PreferenceGraphs) -> FloatArray:
+    table = np.asarray(judgments, dtype=np.float64)
+    if table.ndim != 2 or len(table) != graphs.n_rows or not np.isin(table, (0.0, 1.0)).all():
+        raise DataError(
+            f"judgments are 0 or 1, one row per row of the data ({graphs.n_rows}) and one column "
+            f"per judge; got an array of shape {table.shape}"
+        )
+    return np.asarray(graphs.groups.arrange(table), np.float64)
+
+
+def _graph(A: ArrayLike) -> FloatArray:  # noqa: N803
+    weights = np.array(A, dtype=np.float64)
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise DataError(f"a graph is a square matrix, got an array of shape {weights.shape}")
+    bad = np.argwhere(~(np.isfinite(weights) & (weights >= 0)) | np.diag(np.diag(weights) != 0))
+    if len(bad):
+        i, j = bad[0].tolist()
+        raise DataError(
+            f"the weight of {i} over {j} is {weights[i, j]:g}; weights are finite and not "
+            "negative, and zero on the diagonal"
+        )
+    return weights
+
+
+def _largest(weights: FloatArray) -> float:
+    return float(np.abs(weights).max(initial=0.0))

@@ -1,0 +1,300 @@
+"""Preference graphs: what they hold, what they refuse, and that pairs are not listed."""
+
+import pickle
+import time
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from gbmrank.data import Groups
+from gbmrank.errors import DataError, GroupError, LimitError, ParameterError, WeightError
+from gbmrank.preferences import PreferenceGraphs
+
+
+def matrices_by_loops(winner, loser, weight, sizes):
+    """Dense graphs of contiguous queries, edge by edge."""
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    graphs = [np.zeros((n, n)) for n in sizes]
+    for i, j, w in zip(winner, loser, weight, strict=True):
+        query = max(q for q in range(len(sizes)) if begins[q] <= i)
+        graphs[query][i - begins[query], j - begins[query]] += w
+    return graphs
+
+
+def label_matrix(labels, unit):
+    return np.array([[float(a > b) if unit else max(a - b, 0.0) for b in labels] for a in labels])
+
+
+def random_edges(seed, sizes):
+    """Edges that repeat, some of weight zero."""
+    rng = np.random.default_rng(seed)
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    winner, loser = [], []
+    for _ in range(60):
+        query = rng.integers(len(sizes))
+        if sizes[query] > 1:
+            i, j = rng.choice(sizes[query], 2, replace=False) + begins[query]
+            winner.append(int(i))
+            loser.append(int(j))
+    return winner, loser, rng.integers(0, 4, len(winner)).astype(float)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_edges_add_up_and_give_the_dense_graph(seed):
+    sizes = np.random.default_rng(seed).integers(1, 6, 7)
+    winner, loser, weight = random_edges(seed, sizes)
+    graphs = PreferenceGraphs.from_edges(winner, loser, weight, group=sizes)
+    expected = matrices_by_loops(winner, loser, weight, sizes)
+    for query, matrix in enumerate(expected):
+        np.testing.assert_array_equal(graphs.to_matrix(query), matrix)
+    assert graphs.n_edges == sum(int((matrix > 0).sum()) for matrix in expected)
+    degrees = np.concatenate([m.sum(axis=1) - m.sum(axis=0) for m in expected])
+    np.testing.assert_allclose(graphs.net_degree(), degrees, atol=1e-12)
+    edges = graphs.to_edges()
+    assert edges.offsets.tolist()[-1] == graphs.n_edges
+    assert np.all(edges.weight > 0)
+
+
+def test_rows_of_queries_need_not_be_together():
+    qid = ["b", "a", "b", "a"]
+    graphs = PreferenceGraphs.from_edges([2, 1], [0, 3], [2.0, 1.0], qid=qid)
+    assert graphs.net_degree().tolist() == [-2.0, 1.0, 2.0, -1.0]
+    assert graphs.net_degree(in_query_order=True).tolist() == [-2.0, 2.0, 1.0, -1.0]
+    assert graphs.to_matrix(0).tolist() == [[0, 0], [2, 0]]
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_labels_are_all_their_pairs(seed, unit):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 7, 6)
+    labels = rng.integers(0, 3, sizes.sum()) + (1e6 if seed == 9 else 0.0)
+    weights = "unit" if unit else "difference"
+    graphs = PreferenceGraphs.from_labels(labels, group=sizes, weights=weights)
+    assert graphs.edges is None
+    expected = [label_matrix(part, unit) for part in np.split(labels, np.cumsum(sizes)[:-1])]
+    for query, matrix in enumerate(expected):
+        np.testing.assert_array_equal(graphs.to_matrix(query), matrix)
+    degrees = np.concatenate([m.sum(axis=1) - m.sum(axis=0) for m in expected])
+    np.testing.assert_allclose(graphs.net_degree(), degrees, atol=1e-9)
+    assert graphs.n_edges == sum(int((matrix > 0).sum()) for matrix in expected)
+    edges = graphs.to_edges()
+    listed = PreferenceGraphs.from_edges(edges.winner, edges.loser, edges.weight, group=sizes)
+    for query, matrix in enumerate(expected):
+        np.testing.assert_array_equal(listed.to_matrix(query), matrix)
+
+
+def test_a_million_labelled_rows_are_never_compared_pair_by_pair():
+    labels = np.random.default_rng(0).integers(0, 5, 1_000_000).astype(float)
+    sizes = np.full(10_000, 100)  # 49.5 million pairs: more than a gigabyte as a list
+    tracemalloc.start()
+    start = time.perf_counter()
+    for weights in ("difference", "unit"):
+        graphs = PreferenceGraphs.from_labels(labels, group=sizes, weights=weights)
+        degrees = graphs.net_degree()
+        n_edges = graphs.n_edges
+    seconds = time.perf_counter() - start
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert n_edges > 35_000_000
+    assert peak < 150e6  # some columns of 8 MB
+    assert seconds < 10.0
+    first = label_matrix(labels[:100], unit=True)
+    np.testing.assert_allclose(degrees[:100], first.sum(axis=1) - first.sum(axis=0))
+
+
+def test_listing_too_many_pairs_is_refused_with_what_to_do():
+    graphs = PreferenceGraphs.from_labels(np.arange(30_000.0))
+    with pytest.raises(LimitError, match=r"4.5e\+08 edges, the cap is 200,000,000; use objective"):
+        graphs.to_edges()
+
+
+def test_rankings_of_several_judges_add_up():
+    nan = float("nan")
+    ranks = np.array([[1, 3, nan], [2, 1, 1], [2, 2, 2]])
+    graphs = PreferenceGraphs.from_rankings(ranks)
+    # Judge 0: row 0 over 1 and 2, which tie. Judge 1: 1, 2, 0. Judge 2: 1 over 2.
+    assert graphs.to_matrix(0).tolist() == [[0, 1, 1], [1, 0, 2], [1, 0, 0]]
+    last = PreferenceGraphs.from_rankings(ranks, unranked="last")
+    assert last.to_matrix(0).tolist() == [[0, 1, 1], [2, 0, 2], [2, 0, 0]]
+    far = PreferenceGraphs.from_rankings(ranks, weights="distance")
+    assert far.to_matrix(0).tolist() == [[0, 1, 1], [2, 0, 2], [1, 0, 0]]
+
+
+def test_one_total_order_is_not_listed():
+    graphs = PreferenceGraphs.from_rankings([2, 1, 3, 1, 2], group=[3, 2])
+    assert graphs.edges is None
+    assert graphs.net_degree().tolist() == [0, 2, -2, 1, -1]
+    partial = PreferenceGraphs.from_rankings([1, np.nan, 2], unranked="last")
+    assert partial.edges is None
+    assert partial.net_degree().tolist() == [2, -2, 0]
+    assert PreferenceGraphs.from_rankings([1, np.nan, 2]).net_degree().tolist() == [1, 0, -1]
+
+
+def test_duels_are_counted_both_ways():
+    graphs = PreferenceGraphs.from_duels([0, 1, 0], [1, 0, 2], [1, 1, 0.5], group=[3])
+    assert graphs.to_matrix(0).tolist() == [[0, 1, 0.5], [1, 0, 0], [0.5, 0, 0]]
+    counted = PreferenceGraphs.from_duels([0], [1], [7], [3], group=[2])
+    assert counted.to_matrix(0).tolist() == [[0, 7], [3, 0]]
+    with pytest.raises(WeightError, match="duel 1 has wins=2"):
+        PreferenceGraphs.from_duels([0, 0], [1, 1], [1, 2], group=[2])
+
+
+FRAME = {"winner": ["x", "y", "x"], "loser": ["y", "x", "y"], "qid": [7, 9, 7], "weight": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_tables_of_every_kind_are_read(make):
+    graphs = PreferenceGraphs.from_frame(make(FRAME), items=["x", "y", "x", "y"], qid=[7, 7, 9, 9])
+    assert graphs.to_matrix(0).tolist() == [[0, 4], [0, 0]]
+    assert graphs.to_matrix(1).tolist() == [[0, 0], [2, 0]]
+    rows = PreferenceGraphs.from_frame(make({"winner": [1], "loser": [0]}), group=[2])
+    assert rows.net_degree().tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])
+def test_files_are_read(tmp_path, suffix):
+    path, frame = tmp_path / f"edges{suffix}", pd.DataFrame(FRAME)
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    graphs = PreferenceGraphs.from_file(path, items=["x", "y", "x", "y"], qid=[7, 7, 9, 9])
+    assert graphs.net_degree().tolist() == [4, -4, -2, 2]
+    with pytest.raises(ParameterError, match=r"edges.txt"):
+        PreferenceGraphs.from_file(tmp_path / "edges.txt", group=[2])
+
+
+@pytest.mark.parametrize(
+    ("edges", "error", "message"),
+    [
+        (([0, 9], [1, 0]), DataError, "edge 1: the winner 9 is not a row; rows are whole numbers"),
+        (([0], [-1]), DataError, "edge 0: the loser -1 is not a row"),
+        (([0], [0.5]), DataError, "edge 0: the loser 0.5 is not a row"),
+        (([0], [float("nan")]), DataError, "edge 0: the loser nan is not a row"),
+        (([0, 2], [1, 2]), DataError, "edge 1 (row 2 over row 2) goes from a row to itself"),
+        (([0, 1], [1, 2]), GroupError, "edge 1 (row 1 over row 2) joins query 'a' and query 'b'"),
+        (([0, 1], [1]), DataError, "winner has 2 entries and loser has 1"),
+        (([0, 1], [1, 0], [1, -2]), WeightError, "edge 1 (row 1 over row 0) has the weight -2.0"),
+        (([0], [1], [float("nan")]), WeightError, "edge 0 (row 0 over row 1) has the weight nan"),
+        (([0], [1], [float("inf")]), WeightError, "edge 0 (row 0 over row 1) has the weight inf"),
+        (([0], [1], [1, 1]), WeightError, "weight has 2 entries, but there are 1 edges"),
+    ],
+)
+def test_bad_edges_are_named(edges, error, message):
+    with pytest.raises(error) as caught:
+        PreferenceGraphs.from_edges(*edges, qid=["a", "a", "b", "b"])
+    assert message in str(caught.value)
+
+
+def test_cycles_are_named_where_they_are_forbidden():
+    edges = [0, 2, 3, 4, 5], [1, 3, 4, 5, 3]
+    qid = ["a", "a", "b", "b", "b", "b"]
+    assert PreferenceGraphs.from_edges(*edges, qid=qid).find_cycle() == [3, 4, 5]
+    with pytest.raises(DataError, match="query 'b' has a cycle: row 3 over 4 over 5 over 3"):
+        PreferenceGraphs.from_edges(*edges, qid=qid, acyclic=True)
+    assert PreferenceGraphs.from_edges([0, 0], [1, 2], group=[3], acyclic=True).n_edges == 2
+    scattered = ["a", "b", "a", "b"]
+    with pytest.raises(DataError, match="query 'b' has a cycle: row 1 over 3 over 1"):
+        PreferenceGraphs.from_edges([1, 3], [3, 1], qid=scattered, acyclic=True)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_cycle_that_is_found_is_one(seed):
+    rng = np.random.default_rng(seed)
+    matrix = (rng.random((8, 8)) < 0.2) * (1.0 - np.eye(8))
+    winner, loser = np.nonzero(matrix)
+    cycle = PreferenceGraphs.from_edges(winner, loser, group=[8]).find_cycle()
+    reachable = np.linalg.matrix_power(matrix + np.eye(8), 8) > 0
+    closed = reachable & reachable.T & ~np.eye(8, dtype=bool)
+    assert (cycle is not None) == closed.any()
+    if cycle is not None:
+        assert len(set(cycle)) == len(cycle)
+        assert all(matrix[i, j] for i, j in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: PreferenceGraphs.from_edges([0], [1]), GroupError, "give group= (rows per query)"),
+        (
+            lambda: PreferenceGraphs.from_edges([0], [1], group=[2], qid=[1, 1]),
+            GroupError,
+            "not both",
+        ),
+        (lambda: PreferenceGraphs.from_labels([1, np.nan]), DataError, "1 of 2 labels are NaN"),
+        (lambda: PreferenceGraphs.from_labels([1], weights="x"), ParameterError, "got 'x'"),
+        (lambda: PreferenceGraphs.from_rankings([0, 1]), DataError, "ranks count from 1"),
+        (lambda: PreferenceGraphs.from_frame({"winner": [0]}, group=[2]), DataError, "loser is"),
+        (
+            lambda: PreferenceGraphs.from_frame(FRAME, items=["x", "z"], qid=[7, 7]),
+            DataError,
+            "edge 1: the winner 'y' of query 9 is none of the items",
+        ),
+        (
+            lambda: PreferenceGraphs.from_frame(FRAME, items=["x", "y", "x", "y"], group=[2, 2]),
+            DataError,
+            "say qid=",
+        ),
+        (
+            lambda: PreferenceGraphs.from_frame(
+                {"winner": ["x"], "loser": ["y"]}, items=["x", "y", "x"], group=[2, 1]
+            ),
+            DataError,
+            "the item 'x' is in rows 0 and 2; give the table a column qid",
+        ),
+    ],
+)
+def test_other_bad_input_is_refused(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def test_taking_rows_keeps_the_edges_between_them():
+    graphs = PreferenceGraphs.from_edges([0, 1, 3, 4], [1, 2, 4, 5], [1, 2, 3, 4], group=[3, 3])
+    part = graphs.take(np.array([1, 2, 3, 5]))
+    assert part.groups.sizes.tolist() == [2, 2]
+    assert part.net_degree().tolist() == [2, -2, 0, 0]
+    labelled = PreferenceGraphs.from_labels([2, 1, 0, 5, 4, 3], group=[3, 3])
+    assert labelled.take(np.array([3, 5])).net_degree().tolist() == [2, -2]
+    with pytest.raises(DataError, match="increasing"):
+        graphs.take(np.array([1, 0]))
+    with pytest.raises(GroupError, match="together"):
+        PreferenceGraphs.from_edges([0], [2], qid=[1, 2, 1]).take(np.array([0]))
+
+
+def test_graphs_are_values():
+    one = PreferenceGraphs.from_edges([0, 0], [1, 1], group=[2])
+    same = PreferenceGraphs.from_edges([0], [1], [2.0], group=[2])
+    assert one == same == pickle.loads(pickle.dumps(one))  # noqa: S301
+    assert hash(one) == hash(same)
+    assert one != PreferenceGraphs.from_edges([0], [1], [3.0], group=[2])
+    assert one != PreferenceGraphs.from_edges([0], [1], [2.0], group=[3])
+    assert one != PreferenceGraphs.from_labels([2.0, 0.0])
+    difference = PreferenceGraphs.from_labels([1.0, 0.0])
+    assert difference != PreferenceGraphs.from_labels([1.0, 0.0], weights="unit")
+    assert repr(one) == "PreferenceGraphs(1 edges listed, 1 queries, 2 rows)"
+
+
+def test_a_data_set_of_another_shape_is_refused_with_both_numbers():
+    graphs = PreferenceGraphs.from_edges([0], [1], group=[2, 2])
+    graphs.check_rows(Groups.from_sizes([2, 2], 4))
+    with pytest.raises(DataError, match="for 4 rows in 2 queries, the data set has 5 rows in 1"):
+        graphs.check_rows(Groups.single(5))
+    with pytest.raises(DataError, match="they differ in size or order"):
+        graphs.check_rows(Groups.from_sizes([1, 3], 4))
+
+
+def test_no_rows_and_no_edges_are_fine():
+    graphs = PreferenceGraphs.from_edges([], [], group=[3])
+    assert graphs.n_edges == 0
+    assert graphs.net_degree().tolist() == [0, 0, 0]
+    assert graphs.find_cycle() is None
+    empty = PreferenceGraphs.from_labels([])
+    assert empty.net_degree().tolist() == []
+    assert empty.n_edges == 0
