@@ -33,7 +33,7 @@ check: $(VENV)/.dev
 
 # Everything CI runs.
 test: check
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 # Speed, as ratios against the boosters in the same run.
 bench: $(VENV)/.dev

@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, TypeVar
 
 from gbmrank.errors import ParameterError
+from gbmrank.guards import is_ours, naming
 from gbmrank.registry import (
     GENERATORS,
     LOSSES,
@@ -56,7 +57,7 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     """
     if isinstance(value, registry.base):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
-        return _construct(type(value), {**own, **params}) if params else value
+        return _construct(registry, type(value), {**own, **params}) if params else value
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
         raise ParameterError(
@@ -70,7 +71,7 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
     _check_has_utility(registry, spec.name)
     cls = registry.get(spec.name if preset is None else preset.name)
-    return _construct(cls, {**given, **params})
+    return _construct(registry, cls, {**given, **params})
 
 
 def _check_has_utility(registry: Registry[Any], name: str) -> None:
@@ -110,16 +111,26 @@ def spec_of(item: object) -> Spec:
     k = None
     for field in _own_fields_first(item):
         value = getattr(item, field.name)
+        if field.metadata.get("data"):
+            continue  # preferences belong to rows, not to the text
         if field.name == "k":
             k = value
         elif field.metadata.get("positional"):
             args = tuple(_as_value(part) for part in value)
         elif field.metadata.get("shown") or value != _default(field):
             params.append((field.name, _as_value(value)))
-    return Spec(type(item).name, tuple(params), k, args)  # type: ignore[attr-defined]
+    return Spec(_text_name(type(item)), tuple(params), k, args)
 
 
-def _construct(cls: type[T], given: Mapping[str, object]) -> T:
+def _text_name(cls: type) -> str:
+    """The name of a class; that of a plugin says which one where names clash."""
+    if is_ours(cls):
+        return str(cls.name)  # type: ignore[attr-defined]
+    known = (each for each in _REGISTRIES.values() if issubclass(cls, each.base))
+    return next(known).text_name(cls)
+
+
+def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object]) -> T:
     known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(cls)
     name = cls.name  # type: ignore[attr-defined]
@@ -132,7 +143,8 @@ def _construct(cls: type[T], given: Mapping[str, object]) -> T:
         if target not in known:
             raise ParameterError(_unknown_parameter(name, target, list(known)))
         arguments[target] = _argument(f"{name}: {target}", value, known[target], hints[target])
-    return cls(**arguments)
+    with naming(registry, cls, "cannot be made"):
+        return cls(**arguments)
 
 
 def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,10 @@ import numpy.typing as npt
 from gbmrank.errors import DataError, GroupError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["Groups", "RankingData", "as_floats"]
+if TYPE_CHECKING:
+    from gbmrank.preferences import PreferenceGraphs
+
+__all__ = ["Groups", "RankingData", "Subset", "as_floats", "check_finite"]
 
 
 @final
@@ -147,6 +150,13 @@ class Groups:
         return query if self.ids is None else self.ids[query].item()
 
 
+class Subset(NamedTuple):
+    """Rows that a data set took from a larger one of ``n_rows`` rows, in increasing order."""
+
+    rows: IntArray
+    n_rows: int
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingData:
@@ -162,11 +172,17 @@ class RankingData:
         Query boundaries.
     weight : array of shape (n_rows,) or None
         One weight per row; rows of a query may differ only for pointwise objectives.
+    preferences : PreferenceGraphs or None
+        Who is preferred to whom, for objectives and metrics that take it in place of labels.
+    subset : Subset or None
+        Where the rows come from, when a booster made the data set from a larger one.
     """
 
     labels: FloatArray
     groups: Groups
     weight: FloatArray | None = None
+    preferences: "PreferenceGraphs | None" = None
+    subset: Subset | None = None
 
     @classmethod
     def from_arrays(
@@ -176,6 +192,7 @@ class RankingData:
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         weight: ArrayLike | None = None,
+        preferences: "PreferenceGraphs | None" = None,
     ) -> "RankingData":
         """Check and freeze columns.
 
@@ -189,21 +206,30 @@ class RankingData:
             One id per row, in any order. With neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
             Non-negative, not all zero.
+        preferences : PreferenceGraphs, optional
+            Of the same rows; then ``labels`` may be None, and its queries are those of the
+            data when neither ``group`` nor ``qid`` is given.
 
         Returns
         -------
         RankingData
             With rows in query order; ``groups.restore`` leads back.
         """
+        if labels is None and preferences is not None:
+            labels = np.zeros(preferences.n_rows)
         values = as_floats(labels, "labels")
         groups = Groups.read(len(values), group, qid)
+        if preferences is not None:
+            if group is None and qid is None and len(values) == preferences.n_rows:
+                groups = preferences.groups
+            preferences.check_rows(groups)
         arranged: FloatArray = np.array(groups.arrange(values))
         check_finite(arranged, "label", groups)
         checked = None if weight is None else _row_weight(weight, groups)
         for column in (arranged, checked):
             if column is not None:
                 column.flags.writeable = False
-        return cls(arranged, groups, checked)
+        return cls(arranged, groups, checked, preferences)
 
     def read_scores(self, scores: ArrayLike) -> FloatArray:
         """Check scores of the caller's rows and put them into query order."""

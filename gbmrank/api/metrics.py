@@ -18,6 +18,7 @@ from gbmrank.backends.base import Columns, bound_to, read_scores
 from gbmrank.composition import build, spec_of
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError, MetricError, SpecError
+from gbmrank.guards import bind_metric
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked, conventions
 from gbmrank.registry import METRICS
 from gbmrank.spec import Spec, parse_list
@@ -96,7 +97,7 @@ class Metric(AbstractValue[AbstractMetric]):
             In order of first appearance of the queries.
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
-        return self.measure.bind(data).per_query(_ranked(data, scores))
+        return bind_metric(self.measure, data).per_query(_ranked(data, scores))
 
     def score(
         self,
@@ -116,7 +117,7 @@ class Metric(AbstractValue[AbstractMetric]):
         0.8155
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
-        return self.measure.bind(data).score(_ranked(data, scores))
+        return bind_metric(self.measure, data).score(_ranked(data, scores))
 
     def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
         own = getattr(self.measure, "preferences", None)
@@ -152,7 +153,7 @@ class MetricList:
     def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
         """Return the mean over queries of each metric, by its text."""
         data = RankingData.from_arrays(labels, **columns)
-        bound = [item.measure.bind(data) for item in self.metrics]
+        bound = [bind_metric(item.measure, data) for item in self.metrics]
         ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
         return {str(m): one.score(ranked) for m, one in zip(self.metrics, bound, strict=True)}
 
@@ -161,7 +162,7 @@ class MetricList:
     ) -> dict[str, FloatArray]:
         """Return the values of all queries for each metric, by its text."""
         data = RankingData.from_arrays(labels, **columns)
-        bound = [item.measure.bind(data) for item in self.metrics]
+        bound = [bind_metric(item.measure, data) for item in self.metrics]
         ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
         return {str(m): one.per_query(ranked) for m, one in zip(self.metrics, bound, strict=True)}
 
@@ -295,7 +296,7 @@ def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[f
     """Evaluate metrics on a booster's data set, sorting the scores once."""
 
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
-        return [item.measure.bind(data) for item in metrics], data.groups
+        return [bind_metric(item.measure, data) for item in metrics], data.groups
 
     if any(getattr(item.measure, "preferences", None) is not None for item in metrics):
         columns = labelled(columns, preds)

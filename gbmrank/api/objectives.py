@@ -10,6 +10,7 @@ from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import bound_to, read_scores, training_gradients
 from gbmrank.composition import build
 from gbmrank.data import RankingData, as_floats
+from gbmrank.guards import bind_objective
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry import OBJECTIVES
 from gbmrank.spec import Spec
@@ -72,7 +73,7 @@ class Objective(AbstractValue[AbstractObjective]):
         (array([-0.5,  0.5]), array([0.25, 0.25]))
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
-        grad, hess = self.template.bind(data).gradients(data.read_scores(scores))
+        grad, hess = bind_objective(self.template, data).gradients(data.read_scores(scores))
         return data.groups.restore(grad), data.groups.restore(hess)
 
     def loss(
@@ -91,7 +92,7 @@ class Objective(AbstractValue[AbstractObjective]):
         query, in order of first appearance, instead of their sum.
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
-        values = self.template.bind(data).losses(data.read_scores(scores))
+        values = bind_objective(self.template, data).losses(data.read_scores(scores))
         return values if per_query else float(values.sum())
 
     def minimiser(
@@ -126,7 +127,7 @@ class Objective(AbstractValue[AbstractObjective]):
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute what depends on labels alone, for repeated use with new scores."""
-        return self.template.bind(data)
+        return bind_objective(self.template, data)
 
     def inverse_link(self, scores: ArrayLike) -> FloatArray:
         """Return the probabilities that scores stand for, where the loss has a link.
@@ -157,7 +158,7 @@ class Objective(AbstractValue[AbstractObjective]):
         if not len(columns.labels):
             check_no_scores(preds)
             return np.empty(0, np.float32), np.empty(0, np.float32)
-        bound, call = bound_to(columns, self, self.template.bind)
+        bound, call = bound_to(columns, self, self.bind)
         return training_gradients(bound, read_scores(preds, bound.groups), self, call)
 
 

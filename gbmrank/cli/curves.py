@@ -29,7 +29,7 @@ def draw(points: FloatArray, curves: Sequence[Curve]) -> str:
     --------
     >>> x = np.linspace(-1, 1, 61)
     >>> print(draw(x, [("value", x)]).splitlines()[0].strip())
-    0.96 |                                                          ***
+    0.96 |                                                         ****
     """
     everything = np.concatenate([values for _, values in curves])
     low, high = np.percentile(everything, [2, 98])

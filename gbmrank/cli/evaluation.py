@@ -11,6 +11,7 @@ from gbmrank.api import Metric
 from gbmrank.cli.inputs import Input
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import MetricError
+from gbmrank.guards import bind_metric
 from gbmrank.metrics import (
     ERR,
     MAP,
@@ -92,7 +93,7 @@ def evaluate(given: Input, metrics: Sequence[Metric]) -> Evaluation:
     scores = data.read_scores(given.scores)
     unranked = given.file.unranked
     hidden = np.zeros(len(scores), bool) if unranked is None else data.groups.arrange(unranked)
-    bound = [item.measure.bind(data) for item in metrics]
+    bound = [bind_metric(item.measure, data) for item in metrics]
     ranked_rows = data.groups.sizes - _counts(hidden, data.groups)
     if hidden.any():
         for item, one in zip(metrics, bound, strict=True):

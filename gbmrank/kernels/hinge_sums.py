@@ -7,7 +7,7 @@ apart the scores are. More than 64 label levels are declined: each costs a sort.
 
 import numpy as np
 
-from gbmrank.kernels.jit import entry, separate
+from gbmrank.kernels.jit import entry, exact_inner, separate
 from gbmrank.kernels.layout import Level
 from gbmrank.types import FloatArray, IntArray
 
@@ -46,6 +46,12 @@ def _shortfall_below(x: FloatArray, w: FloatArray) -> FloatArray:
     return sums
 
 
+@exact_inner
+def _shortfall(better: float, worse: float) -> float:
+    """One minus the margin; an item against itself gives exactly one, so it cancels."""
+    return 1.0 - (better - worse)
+
+
 @separate
 def _add_cross(
     better: tuple[FloatArray, FloatArray, IntArray],
@@ -62,11 +68,11 @@ def _add_cross(
     value = 0.0
     k = 0
     for i in range(len(x)):
-        while k < len(z) and z[k] <= x[i] - 1.0:
+        while k < len(z) and _shortfall(x[i], z[k]) <= 0.0:
             k += 1
         if k == len(z):
             break
-        lead = 1.0 - x[i] + z[k]
+        lead = _shortfall(x[i], z[k])
         count, first, second = above[0, k], above[1, k], above[2, k]
         linear = count * lead + first
         if square:
@@ -78,10 +84,10 @@ def _add_cross(
             g[at[i]] -= w[i] * count
     k = -1
     for j in range(len(z)):
-        while k + 1 < len(x) and x[k + 1] < z[j] + 1.0:
+        while k + 1 < len(x) and _shortfall(x[k + 1], z[j]) > 0.0:
             k += 1
         if k >= 0:
-            lead = 1.0 + z[j] - x[k]
+            lead = _shortfall(x[k], z[j])
             weight = below[0, k]
             g[to[j]] += 2.0 * (weight * lead + below[1, k]) if square else weight
             h[to[j]] += 2.0 * weight if square else 0.0

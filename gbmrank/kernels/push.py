@@ -93,13 +93,21 @@ def _linear(
 
 
 @inner
+def _is_long(s: FloatArray, engines: Engines) -> bool:
+    """Whether the linear-time engine pays: many items for their range of scores."""
+    if len(s) < engines.linear_from:
+        return False
+    return bool(len(s) >= engines.linear_range * (np.max(s) - np.min(s)))
+
+
+@inner
 def _losses_of_others(
     s: FloatArray, positives: int, params: PushParams, engines: Engines
 ) -> FloatArray:
     """Mean loss F_j of every useless item."""
     relevant, others = s[:positives], s[positives:]
     losses = np.empty(len(others))
-    if len(s) >= engines.linear_from:
+    if _is_long(s, engines):
         seen = np.empty((len(others), 4))
         equal = np.full(positives, 1.0 / positives)
         if linear_fields(others, (relevant, equal), -1, engines.plan, params.inner, seen):
@@ -134,9 +142,7 @@ def gradients(
         if positives == 0 or positives == len(s) or scale == 0.0:
             g[:] = 0.0
             h[:] = 0.0
-        elif len(s) < engines.linear_from or not _linear(
-            s, positives, params, engines.plan, (g, h)
-        ):
+        elif not _is_long(s, engines) or not _linear(s, positives, params, engines.plan, (g, h)):
             _every_pair(s, positives, params, (g, h))
         for i in range(len(s)):
             out.grad[rows[i]] = scale * g[i]

@@ -17,6 +17,7 @@ __all__ = [
     "linear_pairs",
     "outer",
     "phi",
+    "query",
     "term",
 ]
 
@@ -36,6 +37,18 @@ def outer(x: float, *params: float) -> tuple[float, float, float]:
 
 def term(s: float, v: float, eta: float, *params: float) -> tuple[float, float, float]:
     """Loss of one item with score s and utility v: value, first and second derivative."""
+    raise _FILLED
+
+
+def query(
+    labels: FloatArray,
+    scores: FloatArray,
+    at: FloatArray,
+    grad: FloatArray,
+    hess: FloatArray,
+    *params: float,
+) -> float:
+    """Loss of one query; adds to grad and hess."""
     raise _FILLED
 
 

@@ -32,7 +32,8 @@ def _power(x: float, p: float) -> tuple[float, float, float]:
     if x <= 0.0:
         return 0.0, (1.0 if p == 1.0 else 0.0), (2.0 if p == 2.0 else 0.0)
     value = x**p
-    return value, p * value / x, p * (p - 1.0) * value / (x * x)
+    first = p * value / x
+    return value, first, (p - 1.0) * first / x  # x * x would underflow
 
 
 def _expm1(x: float) -> tuple[float, float, float]:

@@ -50,7 +50,7 @@ def _power(x: float, q: float) -> tuple[float, float, float]:
         return 0.0, 0.0, (2.0 if q == 2.0 else 0.0)
     value = size**q
     slope = q * value / size
-    return value, (slope if x > 0.0 else -slope), q * (q - 1.0) * value / (size * size)
+    return value, (slope if x > 0.0 else -slope), (q - 1.0) * slope / size
 
 
 def _half(slope: float) -> float:

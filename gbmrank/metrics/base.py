@@ -20,6 +20,7 @@ __all__ = [
     "BoundKernel",
     "check_choice",
     "check_cutoff",
+    "check_same_rows",
     "mean_over_queries",
 ]
 
@@ -153,7 +154,7 @@ class BoundKernel(AbstractBoundMetric):
 
     def per_query(self, ranked: Ranked) -> FloatArray:
         """Return one value per query; NaN where undefined."""
-        _check_same_rows(self.groups, ranked.groups)
+        check_same_rows(self.groups, ranked.groups)
         values = np.empty(self.groups.n_queries)
         ranking = self._ranking(ranked.rounded() if self.dtype == "float32" else ranked)
         run_queries(lambda span: self.kernel(ranking, self.items, span, values), self.groups)
@@ -214,7 +215,8 @@ def check_cutoff(owner: str, k: object) -> None:
     )
 
 
-def _check_same_rows(bound: Groups, given: Groups) -> None:
+def check_same_rows(bound: Groups, given: Groups) -> None:
+    """Raise DataError unless scores belong to the rows a metric is bound to."""
     if bound is not given and not np.array_equal(bound.offsets, given.offsets):
         raise DataError(
             f"the metric is bound to {bound.n_queries} queries with {bound.n_rows} rows, the "

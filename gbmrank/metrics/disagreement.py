@@ -1,18 +1,25 @@
 """Pairwise disagreement: the weight of preferences that a ranking contradicts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
 import numpy as np
 
 from gbmrank.data import Groups, RankingData
+from gbmrank.errors import MetricError
 from gbmrank.kernels import compiler
+from gbmrank.kernels.graph_layout import EdgeWeights
 from gbmrank.kernels.rankings import Levels
-from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel
+from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel, check_same_rows
+from gbmrank.metrics.ranked import Ranked, run_queries
+from gbmrank.preferences import PreferenceGraphs, preferences_for
 from gbmrank.ranking import query_sums
 from gbmrank.types import FloatArray
 
 __all__ = ["PairwiseDisagreement"]
+
+# Share of a tied edge's weight that counts when the preferred row is the first, or the second.
+_TIED = {"mean": (0.5, 0.5), "index": (0.0, 1.0), "duchi": (1.0, 0.0)}
 
 
 @final
@@ -21,16 +28,20 @@ class PairwiseDisagreement(AbstractMetric):
     r"""Weight of the preferences that the order of the scores contradicts; smaller is better.
 
     .. math:: \sum_{i \ne j} A_{ij}\, \mathbf 1[\mathrm{rank}_i > \mathrm{rank}_j],
-              \qquad A_{ij} = (y_i - y_j)_+
+              \qquad A_{ij} = (y_i - y_j)_+ \text{ or that of preferences}
 
     Ties: a tied pair counts one half, which is the mean over all orders. ``"best"`` is the
-    smallest value. Normalised, it is undefined where all labels are alike. The cost is
-    :math:`O(n \log n)`.
+    smallest value, for labels only. ``"duchi"`` counts the whole weight of a tied pair when the
+    preferred row comes first in the data and nothing otherwise, as eq. 7 of the paper does.
+    Normalised, it is undefined where all labels are alike or no preference is given. The
+    cost is :math:`O(n \log n)`, or of the order of the edges.
 
     Parameters
     ----------
     normalize : bool, default=True
         Divide by the total weight, so that 0 is a perfect order and 1 a reversed one.
+    preferences : PreferenceGraphs or None, default=None
+        A of the rows that are evaluated, in place of labels; not part of the text form.
 
     References
     ----------
@@ -46,19 +57,61 @@ class PairwiseDisagreement(AbstractMetric):
     """
 
     normalize: bool = True
+    preferences: PreferenceGraphs | None = field(default=None, metadata={"data": True})
 
     name: ClassVar[str] = "pairwise_disagreement"
     aliases: ClassVar[tuple[str, ...]] = ("disagreement",)
     formula: ClassVar[str] = "sum of (y_i - y_j)_+ over pairs with i ranked after j / total"
     reference: ClassVar[str] = "Duchi et al. 2010, eq. 7"
     higher_is_better: ClassVar[bool] = False
+    tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "duchi")
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Number the different labels of each query and sum all their differences."""
-        levels, total = _label_levels(data)
+        """Number the different labels of each query, or list edges, and sum all weights."""
+        graphs = preferences_for(self.preferences, data)
+        if graphs is None:
+            graphs = PreferenceGraphs(data.groups, None, data.labels)
+        if graphs.levels is None or not graphs.by_difference or self.ties == "duchi":
+            return _BoundEdges(self, data, graphs)
+        levels, total = _label_levels(replace(data, labels=graphs.levels))
         if self.normalize:
             levels = levels._replace(scale=1.0 / np.where(total > 0, total, np.nan))
         return BoundKernel(self, data, compiler.load("disagreement").per_query, levels)
+
+
+@final
+class _BoundEdges(AbstractBoundMetric):
+    """Edges that are visited one by one."""
+
+    __slots__ = ("dtype", "edges")
+
+    def __init__(
+        self, metric: PairwiseDisagreement, data: RankingData, graphs: PreferenceGraphs
+    ) -> None:
+        super().__init__(metric, data)
+        if metric.ties not in _TIED:
+            raise MetricError(
+                f"pairwise_disagreement: ties={metric.ties} is the search for the {metric.ties} "
+                "order of a graph, which no short way finds; use ties=mean, index or duchi"
+            )
+        edges, queries = graphs.to_edges(), graphs.groups.n_queries
+        scale = np.ones(queries)
+        if metric.normalize:
+            owner = np.repeat(np.arange(queries), np.diff(edges.offsets))
+            total = np.bincount(owner, edges.weight, queries)
+            scale = 1.0 / np.where(total > 0, total, np.nan)
+        columns = np.array(edges.offsets), np.array(edges.winner), np.array(edges.loser)
+        self.edges = EdgeWeights(*columns, np.array(edges.weight), scale, *_TIED[metric.ties])
+        self.dtype = metric.dtype
+
+    def per_query(self, ranked: Ranked) -> FloatArray:
+        """Return one value per query; NaN where undefined."""
+        check_same_rows(self.groups, ranked.groups)
+        scores = (ranked.rounded() if self.dtype == "float32" else ranked).scores
+        values = np.empty(self.groups.n_queries)
+        kernel = compiler.load("graph_disagreement").per_query
+        run_queries(lambda span: kernel(scores, self.edges, span, values), self.groups)
+        return values
 
 
 def _label_levels(data: RankingData) -> tuple[Levels, FloatArray]:

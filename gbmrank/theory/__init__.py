@@ -1,0 +1,66 @@
+"""Is this loss right for that metric? Verdicts, bounds, inner risks and counterexamples.
+
+Everything here is imported on first use, so that ``import gbmrank`` stays light.
+"""
+
+import importlib
+from types import MappingProxyType
+from typing import Any
+
+_HOMES = MappingProxyType(
+    {
+        "advise": "advice",
+        "Advice": "advice",
+        "Bound": "bounds",
+        "regret_bound": "bounds",
+        "FiniteBipartite": "bipartite",
+        "four_risks": "bipartite",
+        "auc_regret_bound": "bipartite",
+        "Counterexample": "counterexamples",
+        "stored_counterexamples": "counterexamples",
+        "Distribution": "distributions",
+        "Minimum": "minimise",
+        "essential_loss": "essential",
+        "essential_check": "essential",
+        "EssentialCheck": "essential",
+        "falsify": "falsifier",
+        "falsify_on_graphs": "falsifier",
+        "Positional": "views",
+        "c_phi": "views",
+        "positional": "views",
+        "decomposable_rate": "shapes",
+        "item_shape": "shapes",
+        "pair_shape": "shapes",
+        "calibration": "verdicts",
+        "warn_if_not_calibrated": "verdicts",
+        "Verdict": "verdict",
+        "Constant": "verdict",
+        "BinaryLabels": "conditions",
+        "DegreeCondition": "conditions",
+        "IndependentLabels": "conditions",
+        "MaxItems": "conditions",
+        "Reinforcement": "conditions",
+        "loss_from_weight": "weights",
+        "difference_graph": "noise",
+        "net_degree": "noise",
+        "is_acyclic": "noise",
+        "is_low_noise": "noise",
+        "degree_condition": "noise",
+        "reinforces": "noise",
+        "noise_report": "noise",
+        "NoiseReport": "noise",
+        "Answer": "noise",
+    }
+)
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605  (a list of names, whoever counts them)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,253 @@
+"""Bipartite ranking on a finite support: what proper, bipartite and push risks aim at.
+
+Instances x have mass ``M_x`` and probability of being relevant ``eta_x``; relevant ones are
+distributed as ``P_x = M_x eta_x / pi``, others as ``Q_x = M_x (1 - eta_x) / (1 - pi)``. All
+scorers are functions of the instance, so labels of different instances are independent:
+another setting than a query whose labels have a joint distribution.
+
+References
+----------
+Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.composition import build
+from gbmrank.errors import DataError, ParameterError
+from gbmrank.losses import AbstractLoss, Exponential, PClassification
+from gbmrank.losses.base import ScalarFunction
+from gbmrank.losses.outer import AbstractOuter, Power
+from gbmrank.numerics import logit
+from gbmrank.registry import LOSSES
+from gbmrank.theory.graph_risks import pair_risk
+from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
+from gbmrank.theory.shapes import decomposable_rate, pair_shape
+from gbmrank.types import ArrayLike, FloatArray
+
+__all__ = ["FiniteBipartite", "FourRisks", "auc_regret_bound", "four_risks"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FiniteBipartite:
+    """A population of finitely many instances with 0/1 labels.
+
+    Parameters
+    ----------
+    mass : array-like of shape (n,)
+        Probabilities of the instances; divided by their sum.
+    eta : array-like of shape (n,)
+        Probability of being relevant, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> population = FiniteBipartite([1, 1, 2], [0.2, 0.5, 0.8])
+    >>> scores = population.bipartite_scorer("logistic").scores
+    >>> np.round(scores - scores[1], 6)
+    array([-1.386294,  0.      ,  1.386294])
+    """
+
+    mass: FloatArray
+    eta: FloatArray
+
+    def __init__(self, mass: ArrayLike, eta: ArrayLike) -> None:
+        m, e = np.array(mass, dtype=np.float64), np.array(eta, dtype=np.float64)
+        if m.shape != e.shape or m.ndim != 1 or not np.all(m > 0) or not np.all((e > 0) & (e < 1)):
+            raise DataError("give one positive mass and one eta between 0 and 1 per instance")
+        object.__setattr__(self, "mass", m / m.sum())
+        object.__setattr__(self, "eta", e)
+
+    @classmethod
+    def random(cls, n: int, rng: np.random.Generator) -> "FiniteBipartite":
+        """Draw a population as in appendix D of the paper: Beta(4, 3) and Beta(6, 2)."""
+        return cls(rng.beta(6.0, 2.0, n), 0.01 + 0.98 * rng.beta(4.0, 3.0, n))
+
+    @property
+    def base_rate(self) -> float:
+        """Probability pi that an instance is relevant."""
+        return float(self.mass @ self.eta)
+
+    @property
+    def classes(self) -> tuple[FloatArray, FloatArray]:
+        """Distributions P of the relevant instances and Q of the others."""
+        pi = self.base_rate
+        return self.mass * self.eta / pi, self.mass * (1.0 - self.eta) / (1.0 - pi)
+
+    def proper_scorer(self, loss: Any) -> Minimum:
+        """Minimise the pointwise risk ``E l_y(s(x))``: the link of eta."""
+        chosen = _loss(loss)
+        positive, negative = chosen.partials
+
+        def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+            useful = np.array([positive(float(s), *chosen.params) for s in scores])
+            useless = np.array([negative(float(s), *chosen.params) for s in scores])
+            terms = self.eta[:, None] * useful + (1.0 - self.eta[:, None]) * useless
+            return float(self.mass @ terms[:, 0]), self.mass * terms[:, 1]
+
+        return minimise(risk, len(self.mass), Nature(shift_invariant=False))
+
+    def bipartite_risk(self, loss: Any) -> Risk:
+        """Return ``scores -> (sum_xx' P_x Q_x' kappa(s_x - s_x'), gradient)``."""
+        chosen = _loss(loss)
+        relevant, other = self.classes
+        return pair_risk(chosen.kappa, chosen.params, np.outer(relevant, other))
+
+    def bipartite_scorer(self, loss: Any) -> Minimum:
+        """Minimise the bipartite risk over differences of scores."""
+        return minimise(self.bipartite_risk(loss), len(self.mass), Nature(shift_invariant=True))
+
+    def pair_scorer(self, loss: Any) -> FloatArray:
+        """Return the best score of every pair, shape (n, n), when any pair score is allowed.
+
+        It is the link of the pair's probability, ``sigmoid(logit eta_x - logit eta_x')``.
+        """
+        log_odds = logit(self.eta)
+        chances = 1.0 / (1.0 + np.exp(log_odds[None, :] - log_odds[:, None]))
+        return _loss(loss).link(chances)
+
+    def push_risk(self, loss: Any, outer: AbstractOuter) -> Risk:
+        """Return ``scores -> (sum_x' Q_x' G(sum_x P_x kappa(s_x - s_x')), gradient)``."""
+        chosen = _loss(loss)
+        relevant, other = self.classes
+        table = _vectorised(chosen.kappa, chosen.params)
+        price, price_params = type(outer).function, outer.params
+
+        def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+            values, slopes = table(scores[:, None] - scores[None, :])
+            priced = np.array([price(float(f), *price_params) for f in relevant @ values])
+            flow = relevant[:, None] * slopes * (other * priced[:, 1])[None, :]
+            return float(other @ priced[:, 0]), flow.sum(axis=1) - flow.sum(axis=0)
+
+        return risk
+
+    def push_scorer(self, loss: Any = "exponential", p: float = 4.0) -> Minimum:
+        """Minimise the p-norm push risk."""
+        risk = self.push_risk(loss, Power(p))
+        return minimise(risk, len(self.mass), Nature(shift_invariant=True))
+
+    def fixed_point(self, loss: Any, scores: FloatArray) -> FloatArray:
+        """Return the probabilities that scores stand for in the bipartite risk of a loss.
+
+        ``pi A / (pi A - (1 - pi) B)`` with the mean slopes A of ``l-1`` against relevant and B
+        of ``l1`` against other instances: it is eta at the minimiser (Cor. 12).
+        """
+        chosen = _loss(loss)
+        relevant, other = self.classes
+        positive, negative = (_vectorised(each, chosen.params) for each in chosen.partials)
+        gaps = scores[:, None] - scores[None, :]
+        a = negative(gaps)[1] @ relevant
+        b = positive(gaps)[1] @ other
+        pi = self.base_rate
+        return pi * a / (pi * a - (1.0 - pi) * b)
+
+    def squared_scorer(self) -> FloatArray:
+        """Return the closed form for the squared margin loss, centred."""
+        relevant, other = self.classes
+        rho = relevant / (relevant + other)
+        kappa = relevant @ rho - other @ rho
+        scores = 2.0 / (1.0 + kappa) * rho
+        return scores - scores.mean()
+
+    def auc(self, scores: ArrayLike) -> float:
+        """Return the population AUC, ties counting one half."""
+        relevant, other = self.classes
+        column = np.asarray(scores, dtype=np.float64)
+        above = (column[:, None] > column[None, :]) + 0.5 * (column[:, None] == column[None, :])
+        return float(relevant @ above @ other)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FourRisks:
+    """Scores of four risks with one and the same minimiser.
+
+    Parameters
+    ----------
+    proper, bipartite, push : array of shape (n,)
+        Minimisers, with mean zero.
+    pairs : array of shape (n, n)
+        Best pair scores.
+    log_odds : array of shape (n,)
+        ``logit(eta) / a`` with mean zero.
+    largest_difference : float
+        Largest difference between any two of the five, as differences of scores.
+    """
+
+    proper: FloatArray
+    bipartite: FloatArray
+    pairs: FloatArray
+    push: FloatArray
+    log_odds: FloatArray
+    largest_difference: float
+
+
+def four_risks(population: FiniteBipartite, p: float = 4.0) -> FourRisks:
+    """Minimise the four equivalent risks of Proposition 17.
+
+    p-classification pointwise, its bipartite risk over scores, over all pair scores, and the
+    exponential push with power p: all lead to ``logit(eta) / (p + 1)``.
+    """
+    loss = PClassification(p=p)
+    rate = decomposable_rate(loss)
+    if rate is None:
+        raise ParameterError(f"p-classification with p={p} is too steep to be measured")
+    proper = population.proper_scorer(loss).scores
+    bipartite = population.bipartite_scorer(loss).scores
+    push = population.push_scorer(Exponential(), p).scores
+    pairs = population.pair_scorer(loss)
+    log_odds = logit(population.eta) / rate
+    columns = [one - one.mean() for one in (proper, bipartite, push, log_odds)]
+    gaps = [pairs, *(one[:, None] - one[None, :] for one in columns)]
+    worst = max(float(np.abs(a - b).max()) for a in gaps for b in gaps)
+    return FourRisks(columns[0], columns[1], pairs, columns[2], columns[3], worst)
+
+
+def auc_regret_bound(loss: Any, auc_regret: float) -> float:
+    """Return the least bipartite surrogate regret that an AUC regret implies.
+
+    ``F(x) = Lbar(1/2) - Lbar((1 + x) / 2)`` with Lbar the least conditional risk of the pair
+    loss: ``F(AUC* - AUC) <= risk - least risk``.
+
+    Parameters
+    ----------
+    loss : loss or str
+        With a link ``sigmoid(a v)``; others are not covered.
+    auc_regret : float
+        Between 0 and 1.
+
+    References
+    ----------
+    Menon and Williamson 2014, Prop. 10.
+
+    Examples
+    --------
+    >>> round(auc_regret_bound("exponential", 0.6), 6)
+    0.2
+    """
+    chosen = _loss(loss)
+    rate = pair_shape(chosen).rate
+    if rate is None:
+        raise ParameterError(f"the link of {chosen.name} is no sigmoid(a v); no bound is known")
+
+    def least(q: float) -> float:
+        d = float(logit(np.array([q]))[0]) / rate
+        return float(
+            q * chosen.kappa(d, *chosen.params)[0] + (1 - q) * chosen.kappa(-d, *chosen.params)[0]
+        )
+
+    return least(0.5) - least(min(0.5 * (1.0 + auc_regret), 1.0 - 1e-15))
+
+
+def _loss(loss: Any) -> AbstractLoss:
+    return build(LOSSES, loss)
+
+
+def _vectorised(function: ScalarFunction, params: tuple[float, ...]) -> Any:
+    def table(margins: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows = np.array([function(float(d), *params) for d in margins.ravel()])
+        return rows[:, 0].reshape(margins.shape), rows[:, 1].reshape(margins.shape)
+
+    return table

@@ -1,0 +1,241 @@
+"""Counterexamples: distributions on which the minimiser of an objective ranks suboptimally."""
+
+import functools
+import itertools
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.metrics import AbstractMetric
+from gbmrank.objectives import AbstractObjective
+from gbmrank.theory.distributions import Distribution, nature_of
+from gbmrank.theory.minimise import minimise_in_order
+from gbmrank.theory.parts import as_metric, as_objective, cut_off, loss_text, text_of
+from gbmrank.theory.views import order_value, view
+
+__all__ = ["Counterexample", "known_for", "shown", "stored_counterexamples"]
+
+_FILE = Path(__file__).with_name("counterexamples.json")
+_MOST_ORDERS = 24
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A distribution that shows that an objective is not calibrated for a metric.
+
+    Parameters
+    ----------
+    objective, metric : str
+        Canonical texts.
+    labels : tuple
+        Label vectors (tuples of numbers), or graphs (tuples of rows).
+    probabilities : tuple of float
+        Their probabilities.
+    scores : tuple of float
+        Scores that minimise the expected loss.
+    regret : float
+        Expected performance lost by ranking with these scores.
+    gap : float
+        What the cheapest scores in a best order cost above the infimum; 0 when a best
+        order is reached by breaking ties of the minimiser.
+    best_order : tuple of int
+        An order that is best for the metric.
+    """
+
+    objective: str
+    metric: str
+    labels: tuple[Any, ...]
+    probabilities: tuple[float, ...]
+    scores: tuple[float, ...]
+    regret: float
+    gap: float
+    best_order: tuple[int, ...]
+
+    @property
+    def on_graphs(self) -> bool:
+        """Whether it is a distribution of preference graphs."""
+        return isinstance(self.labels[0][0], tuple)
+
+    @property
+    def distribution(self) -> Distribution:
+        """The distribution as an object."""
+        return Distribution(self.labels, self.probabilities)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        width = max(len(f"{p:g}") for p in self.probabilities)
+        rows = [
+            f"  {p:<{width}g}  {_labels_text(y)}"
+            for p, y in zip(self.probabilities, self.labels, strict=True)
+        ]
+        best = " ".join(map(str, self.best_order))
+        lines = [
+            f"{self.objective} misorders for {self.metric}:",
+            f"  with probability: {'preferences' if self.on_graphs else 'labels of the items'}",
+            *rows,
+            f"  minimising scores: {' '.join(f'{s:.4g}' for s in self.scores)}",
+            f"  their order: {_order_text(self.scores)}; a best order: {best}",
+            f"  lost: {self.regret:.6g}; a best order costs {self.gap:.3g} more loss",
+        ]
+        return "\n".join(lines)
+
+
+def shown(
+    distribution: Distribution, objective: Any, metric: Any, *, margin: float = 1e-6
+) -> Counterexample | None:
+    """Return a counterexample when a distribution is one, with everything computed afresh.
+
+    It is one when the minimiser loses at least ``margin`` of performance and either every
+    best order costs more loss than the infimum, or (for a loss with kinks) a minimiser ties
+    items that a best order does not.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Labels of one query.
+    objective, metric : objects or text
+        What is put to the test.
+    margin : float, default=1e-6
+        Least loss of performance, relative to the size of the best value.
+    """
+    template, measure = as_objective(objective), as_metric(metric)
+    found = distribution.minimiser(template)
+    if not found.attained:
+        return None
+    scores = _without_noise(found.scores)
+    best = distribution.best(measure)
+    regret = abs(best.value - distribution.value(measure, scores))
+    if regret < margin * max(abs(best.value), 1e-3) or len(best.orders) > _MOST_ORDERS:
+        return None
+    nature, risk = nature_of(template), distribution.risk(template)
+    floor = min(minimise_in_order(risk, order, found.scores, nature) for order in best.orders)
+    gap = floor - found.value
+    if nature.smooth and gap < 1e-8 * (1e-3 + abs(found.value)):
+        return None
+    return Counterexample(
+        loss_text(template),
+        text_of(measure),
+        _nested(distribution.labels),
+        tuple(float(p) for p in distribution.probabilities),
+        tuple(float(f"{s:.7g}") for s in scores),
+        regret,
+        max(gap, 0.0),
+        best.orders[0],
+    )
+
+
+@functools.cache
+def stored_counterexamples() -> tuple[Counterexample, ...]:
+    """Return the counterexamples that ship with gbmrank; the tests verify each again."""
+    if not _FILE.exists():
+        return ()
+    rows = json.loads(_FILE.read_text(encoding="utf-8"))
+    return tuple(Counterexample(**{key: _tupled(value) for key, value in r.items()}) for r in rows)
+
+
+def known_for(
+    template: AbstractObjective, measure: AbstractMetric, *, graphs: bool = False
+) -> Counterexample | None:
+    """Return a stored counterexample for an objective that also serves for this metric.
+
+    Cut-offs that are not reached by the few items of an example make no difference.
+
+    Parameters
+    ----------
+    template : AbstractObjective
+        What is minimised.
+    measure : AbstractMetric
+        What should be best.
+    graphs : bool, default=False
+        Whether the distribution is one of preference graphs instead of labels.
+    """
+    stored = [each for each in stored_counterexamples() if each.on_graphs == graphs]
+    texts = (loss_text(template), text_of(measure))
+    for n in (None, 3, 4):
+        wanted = texts if n is None else (loss_text(_uncut(template, n)), texts[1])
+        mine = [each for each in stored if each.objective == wanted[0]]
+        mine = [each for each in mine if n is None or len(each.labels[0]) == n]
+        for each in mine:
+            served = _serving(each, measure)
+            if served is not None:
+                return replace(served, objective=texts[0])
+    return None
+
+
+def _uncut(part: Any, n: int) -> Any:
+    """Return a part without cut-offs that n items do not reach, also in its target."""
+    known = {field.name for field in fields(part)}
+    k = cut_off(part)
+    if k is not None and k >= n and "k" in known:
+        part = replace(part, k=None)
+    return replace(part, target=_uncut(part.target, n)) if "target" in known else part
+
+
+def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample | None:
+    """Judge a stored minimiser by another metric, without compiled code."""
+    wanted = text_of(measure)
+    n = len(example.labels[0])
+    if example.metric in (wanted, text_of(_uncut(measure, n))):
+        return replace(example, metric=wanted)
+    seen = view(measure)
+    labels = np.asarray(example.labels, dtype=np.float64)
+    if seen is None or labels.ndim != 2 or example.gap <= 0:
+        return None
+    try:
+        utilities = example.distribution.expected_utilities(measure)
+    except ValueError:  # labels that this metric does not take
+        return None
+    phi, scores = seen.discounts(n), np.asarray(example.scores)
+    best = order_value(utilities, phi, utilities)
+    regret = float(best - order_value(utilities, phi, scores))
+    # Strict utilities and discounts leave one best order, and the minimiser misses it.
+    strict = len(np.unique(utilities.round(9))) == n and bool(np.all(np.diff(phi) < 0))
+    if not strict or regret <= 1e-6 * max(abs(best), 1e-3) or _has_ties(example.scores):
+        return None
+    order = tuple(int(i) for i in np.argsort(-utilities, kind="stable"))
+    return replace(example, metric=wanted, regret=regret, best_order=order)
+
+
+def _has_ties(scores: tuple[float, ...]) -> bool:
+    return len(set(scores)) < len(scores)
+
+
+def _without_noise(scores: np.ndarray) -> np.ndarray:
+    """Make scores equal that differ by less than the minimiser is accurate to."""
+    order = np.argsort(scores, kind="stable")
+    cleaned = scores.copy()
+    for low, high in itertools.pairwise(order):
+        if scores[high] - scores[low] <= 1e-7 * (1.0 + abs(scores[high])):
+            cleaned[high] = cleaned[low]
+    return cleaned
+
+
+def _nested(table: np.ndarray) -> tuple[Any, ...]:
+    return tuple(_nested(row) if row.ndim else float(row) for row in table)
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
+
+
+def _order_text(scores: tuple[float, ...]) -> str:
+    """Items best first; tied ones in brackets."""
+    levels = sorted(set(scores), reverse=True)
+    blocks = [[str(i) for i, s in enumerate(scores) if s == level] for level in levels]
+    return " ".join(b[0] if len(b) == 1 else f"({' '.join(b)})" for b in blocks)
+
+
+def _labels_text(labels: Any) -> str:
+    if labels and isinstance(labels[0], tuple):
+        edges = [
+            f"{i}->{j} ({w:g})" for i, row in enumerate(labels) for j, w in enumerate(row) if w > 0
+        ]
+        return ", ".join(edges)
+    return " ".join(f"{y:g}" for y in labels)

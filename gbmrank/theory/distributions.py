@@ -1,0 +1,242 @@
+"""Finite distributions of labels for one query: inner risks, minimisers, best rankings."""
+
+import functools
+import itertools
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import DataError, LimitError, ParameterError
+from gbmrank.metrics import AbstractMetric, PairwiseDisagreement, Ranked
+from gbmrank.objectives import AbstractObjective
+from gbmrank.theory.graph_risks import disagreement, graph_risk
+from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
+from gbmrank.theory.parts import as_metric, as_objective
+from gbmrank.theory.views import view
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["Best", "Distribution", "all_orders", "nature_of"]
+
+_MOST_ITEMS = 8
+_ROWS_AT_ONCE = 2_000_000
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best a metric can be on a distribution.
+
+    Parameters
+    ----------
+    value : float
+        Expected value of the best order.
+    orders : tuple of tuple of int
+        Every order that reaches it (one of them, where orders are not enumerated), best
+        item first.
+    scores : array of shape (n,)
+        Scores that give the first of them.
+    """
+
+    value: float
+    orders: tuple[tuple[int, ...], ...]
+    scores: FloatArray
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """A finite distribution of the labels of one query.
+
+    Parameters
+    ----------
+    labels : array-like of shape (m, n) or (m, n, n)
+        Label vectors, or preference graphs (``A[i, j]``: weight of i before j).
+    probabilities : array-like of shape (m,)
+        Not negative; divided by their sum.
+
+    Examples
+    --------
+    >>> d = Distribution([[0, 0, 1], [1, 0, 0], [1, 1, 0]], [0.2, 0.5, 0.3])
+    >>> d.expected_utilities("precision@1")
+    array([0.8, 0.3, 0.2])
+    >>> d.best("precision@1").orders[0][0]
+    0
+    """
+
+    labels: FloatArray
+    probabilities: FloatArray
+
+    def __init__(self, labels: ArrayLike, probabilities: ArrayLike) -> None:
+        table = np.array(labels, dtype=np.float64)
+        weight = np.array(probabilities, dtype=np.float64)
+        square = table.ndim == 3 and table.shape[1] == table.shape[2]
+        if not (table.ndim == 2 or square) or len(table) != len(weight) or weight.ndim != 1:
+            raise DataError(
+                "a distribution takes m label vectors of n items, or m graphs of n by n, and m "
+                f"probabilities; got shapes {table.shape} and {weight.shape}"
+            )
+        if not np.all(weight >= 0) or not 0 < weight.sum() < np.inf:
+            raise DataError(f"probabilities are not negative and not all zero, got {weight}")
+        object.__setattr__(self, "labels", table)
+        object.__setattr__(self, "probabilities", weight / weight.sum())
+
+    @property
+    def n_items(self) -> int:
+        """Number of items of the query."""
+        return int(self.labels.shape[1])
+
+    def inner_risk(self, objective: Any, scores: ArrayLike) -> float:
+        """Return the expected loss of scores, shape (n,)."""
+        return self.risk(objective)(np.asarray(scores, dtype=np.float64))[0]
+
+    def minimiser(self, objective: Any) -> Minimum:
+        """Return the scores that minimise the expected loss, and whether they exist."""
+        template = as_objective(objective)
+        return minimise(self.risk(template), self.n_items, nature_of(template))
+
+    def risk(self, objective: Any) -> Risk:
+        """Return the inner risk as a function ``scores -> (value, gradient)``."""
+        template = as_objective(objective)
+        if self.labels.ndim == 3:
+            return graph_risk(template, self.mean_graph())
+        bound = template.bind(self._data())
+        count, p = len(self.probabilities), self.probabilities
+
+        def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+            repeated = np.tile(scores, count)
+            grad, _ = bound.gradients(repeated)
+            return float(p @ bound.losses(repeated)), p @ grad.reshape(count, -1)
+
+        return risk
+
+    def value(self, metric: Any, scores: ArrayLike) -> float:
+        """Return the expected value of a metric; ties count the mean over their orders.
+
+        Label vectors on which the metric is undefined are left out, or count as its
+        ``empty`` option says.
+        """
+        measure = as_metric(metric)
+        return float(self.expected_values(measure, np.asarray(scores, dtype=np.float64)[None])[0])
+
+    def best(self, metric: Any) -> Best:
+        """Return the best expected value and the orders that reach it.
+
+        All orders are enumerated for up to 8 items; beyond, metrics of the positional
+        family sort the expected utilities, and others are refused.
+        """
+        measure = as_metric(metric)
+        n = self.n_items
+        if n > _MOST_ITEMS:
+            return self._best_sorted(measure)
+        orders = all_orders(n)
+        ranks = np.empty_like(orders)
+        np.put_along_axis(ranks, orders, np.arange(n)[None, :], axis=1)
+        values = self.expected_values(measure, -ranks.astype(np.float64))
+        top = values.max() if measure.higher_is_better else values.min()
+        tolerance = 1e-12 * (1.0 + abs(float(top)))
+        reached = np.flatnonzero(np.abs(values - top) <= tolerance)
+        chosen = tuple(tuple(int(i) for i in orders[row]) for row in reached)
+        return Best(float(top), chosen, -ranks[reached[0]].astype(np.float64))
+
+    def regret(self, metric: Any, scores: ArrayLike) -> float:
+        """Return how much worse than the best order these scores are; at least 0."""
+        measure = as_metric(metric)
+        return abs(self.best(measure).value - self.value(measure, scores))
+
+    def expected_utilities(self, metric: Any) -> FloatArray:
+        """Return U = E u of a positional metric; label vectors where it is undefined count 0."""
+        seen = view(as_metric(metric))
+        if seen is None:
+            raise ParameterError("only metrics of the positional family have utilities")
+        values = seen.utilities(self._data()).reshape(len(self.labels), -1)
+        return self.probabilities @ np.nan_to_num(values, nan=0.0)
+
+    def mean_graph(self) -> FloatArray:
+        """Return the mean preference graph, shape (n, n); labels give ``(y_i - y_j)_+``."""
+        graphs = self.labels
+        if graphs.ndim == 2:
+            graphs = np.maximum(graphs[:, :, None] - graphs[:, None, :], 0.0)
+        return np.einsum("m,mij->ij", self.probabilities, graphs)
+
+    def order_values(self, metric: Any, scores: FloatArray) -> FloatArray:
+        """Return a metric of every label vector under every row of scores, shape (m, rows)."""
+        return self._values(as_metric(metric), scores)
+
+    def expected_values(self, metric: Any, scores: FloatArray) -> FloatArray:
+        """Return the expected value of a metric for every row of scores, shape (rows,)."""
+        measure = as_metric(metric)
+        if self.labels.ndim == 3:
+            graph = self._graphs_for(measure)
+            return np.array([disagreement(graph, row) for row in scores])
+        return self._mean(self._values(measure, scores), measure)
+
+    def _data(self) -> RankingData:
+        return _repeated(self.labels, 1)
+
+    def _graphs_for(self, measure: AbstractMetric) -> FloatArray:
+        if not isinstance(measure, PairwiseDisagreement):
+            raise ParameterError(
+                f"{measure.name} needs labels; pairwise_disagreement is the metric of graphs"
+            )
+        if not measure.normalize:
+            return self.mean_graph()
+        totals = self.labels.sum(axis=(1, 2))
+        shares = self.probabilities / np.where(totals > 0, totals, np.inf)
+        return np.einsum("m,mij->ij", shares, self.labels)
+
+    def _values(self, measure: AbstractMetric, scores: FloatArray) -> FloatArray:
+        """Return the value of each label vector under each row of scores, shape (m, rows)."""
+        m, n = self.labels.shape
+        at_once = max(_ROWS_AT_ONCE // (m * n), 1)
+        parts = []
+        for first in range(0, len(scores), at_once):
+            block = scores[first : first + at_once]
+            data = _repeated(self.labels, len(block))
+            ranked = Ranked(np.ascontiguousarray(np.tile(block.ravel(), m)), data.groups)
+            parts.append(measure.bind(data).per_query(ranked).reshape(m, len(block)))
+        return np.concatenate(parts, axis=1)
+
+    def _mean(self, values: FloatArray, measure: AbstractMetric) -> FloatArray:
+        defined = ~np.isnan(values[:, 0])
+        filled = {"zero": 0.0, "one": 1.0}.get(measure.empty)
+        if filled is not None:
+            return self.probabilities @ np.where(np.isnan(values), filled, values)
+        p = self.probabilities[defined]
+        if not p.sum() > 0:
+            return np.zeros(values.shape[1])
+        return (p @ values[defined]) / p.sum()
+
+    def _best_sorted(self, measure: AbstractMetric) -> Best:
+        if self.labels.ndim == 3 or view(measure) is None:
+            raise LimitError(
+                f"the best order of {self.n_items} items for {measure.name} needs all orders; "
+                f"at most {_MOST_ITEMS} items are enumerated"
+            )
+        scores = self.expected_utilities(measure)
+        order = tuple(int(i) for i in np.argsort(-scores, kind="stable"))
+        return Best(self.value(measure, scores), (order,), scores)
+
+
+def nature_of(objective: AbstractObjective) -> Nature:
+    """Return what is known about the inner risks of an objective."""
+    losses = [getattr(part, "loss", None) for part in getattr(objective, "parts", (objective,))]
+    return Nature(
+        objective.shift_invariant,
+        all(getattr(loss, "differentiable", True) for loss in losses),
+        all(getattr(loss, "convex", True) for loss in losses),
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def all_orders(n: int) -> IntArray:
+    """Return every order of n items, shape (n!, n)."""
+    return np.array(list(itertools.permutations(range(n))), dtype=np.int64)
+
+
+def _repeated(labels: FloatArray, times: int) -> RankingData:
+    """Make a data set in which every label vector is a query, ``times`` in a row."""
+    m, n = labels.shape
+    groups = Groups(np.arange(0, m * times * n + 1, n, dtype=np.int64))
+    return RankingData(np.repeat(labels, times, axis=0).ravel(), groups)

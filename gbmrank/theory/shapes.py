@@ -1,0 +1,235 @@
+"""What a scalar loss does, measured on a grid: so that verdicts answer for any loss.
+
+Two questions are asked of a loss. As the loss of items: is the score that minimises
+``q l1(s) + (1 - q) l-1(s)`` an increasing function of q, and how strongly does missing it
+cost? As the loss of pairs: is it convex and decreasing with negative slope at zero, or is
+its link ``sigmoid(a d)``, so that all pairs agree on one minimiser?
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from gbmrank.losses import AbstractLoss
+from gbmrank.losses.base import ScalarFunction
+from gbmrank.types import FloatArray
+
+__all__ = ["ItemShape", "PairShape", "decomposable_rate", "item_shape", "pair_shape"]
+
+_GRID: FloatArray = np.linspace(-12.0, 12.0, 961)  # zero and +-1 are grid points
+_FAR: FloatArray = np.array([1e1, 1e2, 1e3, 1e4, 1e5])
+_RATE_TOLERANCE = 1e-6
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ItemShape:
+    """A loss of items.
+
+    Parameters
+    ----------
+    proper : bool
+        Whether the best score increases with the probability of being useful, from one
+        end of its range to the other.
+    least_weight : float
+        Infimum of the weight function w(c), the modulus of the regret.
+    rate : float or None
+        ``a`` when the link is ``sigmoid(a v)``.
+    bounded_curvature : bool
+        Whether both partial losses have bounded second derivatives.
+    """
+
+    proper: bool
+    least_weight: float
+    rate: float | None
+    bounded_curvature: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PairShape:
+    """A loss of pairs.
+
+    Parameters
+    ----------
+    convex, decreasing, bounded_below, quadratic : bool
+        As the words say; "quadratic" means a parabola.
+    slope : float
+        Derivative at zero.
+    rate : float or None
+        ``a`` when ``phi'(-d) / (phi'(-d) + phi'(d)) = sigmoid(a d)``.
+    least_weight : float
+        Infimum of the weight function of the symmetric loss.
+    bounded_curvature : bool
+        Whether the second derivative is bounded.
+    """
+
+    convex: bool
+    decreasing: bool
+    bounded_below: bool
+    quadratic: bool
+    slope: float
+    rate: float | None
+    least_weight: float
+    bounded_curvature: bool
+
+
+def item_shape(loss: AbstractLoss) -> ItemShape:
+    """Measure a loss as a sum over items.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+        A loss with two partial losses.
+
+    Examples
+    --------
+    >>> from gbmrank.losses import Logistic
+    >>> item_shape(Logistic()).least_weight, item_shape(Logistic()).rate
+    (4.0, 1.0)
+    """
+    return _item_shape(*loss.partials, loss.params, loss.majorant is not None)
+
+
+def pair_shape(loss: AbstractLoss) -> PairShape:
+    """Measure a loss as a sum over pairs.
+
+    Examples
+    --------
+    >>> from gbmrank.losses import Exponential
+    >>> shape = pair_shape(Exponential())
+    >>> shape.convex, shape.decreasing, shape.slope, shape.rate
+    (True, True, -1.0, 2.0)
+    """
+    return _pair_shape(loss.kappa, loss.params)
+
+
+def decomposable_rate(loss: AbstractLoss, tolerance: float = _RATE_TOLERANCE) -> float | None:
+    """Return a when the link of a loss is ``sigmoid(a v)`` with a > 0, else None.
+
+    Exactly these losses have a bipartite risk whose best pair score is a difference of
+    scores whatever the distribution.
+
+    References
+    ----------
+    Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014, Prop. 8.
+
+    Examples
+    --------
+    >>> from gbmrank.losses import PClassification, SquaredMargin
+    >>> decomposable_rate(PClassification(p=4)), decomposable_rate(SquaredMargin())
+    (5.0, None)
+    """
+    positive, negative = loss.partials
+    a, _ = _slopes(positive, loss.params, _GRID)
+    b, _ = _slopes(negative, loss.params, _GRID)
+    return _rate(a, b, tolerance)
+
+
+@functools.lru_cache(maxsize=512)
+def _item_shape(
+    positive: ScalarFunction,
+    negative: ScalarFunction,
+    params: tuple[float, ...],
+    bounded: bool,
+) -> ItemShape:
+    a, bend_a = _slopes(positive, params, _GRID)
+    b, bend_b = _slopes(negative, params, _GRID)
+    shares = _shares(a, b)
+    ends = [
+        _shares(_slopes(positive, params, side)[0], _slopes(negative, params, side)[0])
+        for side in (-_FAR, _FAR)
+    ]
+    rising = bool(np.all(np.isfinite(shares)) and np.all(np.diff(shares) >= -1e-9))
+    wide = float(np.nanmin(ends[0])) < 1e-3 and float(np.nanmax(ends[1])) > 1.0 - 1e-3
+
+    def weight(v: float) -> float:
+        (_, a_v, bend_a_v), (_, b_v, bend_b_v) = positive(v, *params), negative(v, *params)
+        return _weight(a_v, b_v, bend_a_v, bend_b_v)
+
+    rough = [_weight(*row) for row in zip(a, b, bend_a, bend_b, strict=True)]
+    return ItemShape(
+        rising and wide and bool(np.all(b > a)),
+        _refined_minimum(weight, rough),
+        _rate(a, b, _RATE_TOLERANCE),
+        bounded,
+    )
+
+
+@functools.lru_cache(maxsize=512)
+def _pair_shape(phi: ScalarFunction, params: tuple[float, ...]) -> PairShape:
+    slopes, bends = _slopes(phi, params, _GRID)
+    scale = float(np.abs(slopes).max())
+    tail = float(_slopes(phi, params, np.array([1e4]))[0][0])
+    slope = float(phi(0.0, *params)[1])
+    mirrored = -slopes[::-1]
+
+    def weight(d: float) -> float:
+        (_, a, bend_a), (_, b, bend_b) = phi(d, *params), phi(-d, *params)
+        return _weight(a, -b, bend_a, bend_b)
+
+    rows = zip(slopes, mirrored, bends, bends[::-1], strict=True)
+    steps = np.diff(slopes)
+    return PairShape(
+        convex=bool(np.all(steps >= -1e-12 * scale) and np.all(bends >= -1e-12 * scale)),
+        decreasing=bool(np.all(slopes <= 0.0) and tail <= 0.0),
+        bounded_below=abs(tail) <= 1e-6 * max(abs(slope), 1e-300),
+        quadratic=bool(np.ptp(bends) <= 1e-12 * scale and np.ptp(steps) <= 1e-9 * scale)
+        and bends[0] > 0,
+        slope=slope,
+        rate=_rate(slopes, mirrored, _RATE_TOLERANCE),
+        least_weight=_refined_minimum(weight, [_weight(*row) for row in rows]),
+        bounded_curvature=bool(bends.max() <= 4.0 * bends[np.abs(_GRID) <= 6.0].max()),
+    )
+
+
+def _slopes(
+    function: ScalarFunction, params: tuple[float, ...], grid: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    rows = np.array([function(float(z), *params) for z in grid], dtype=np.float64)
+    return rows[:, 1], rows[:, 2]
+
+
+def _shares(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Probability at which each score is best: b / (b - a)."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        scale = np.maximum(np.abs(a), np.abs(b))
+        return (b / scale) / (b / scale - a / scale)
+
+
+def _weight(a: float, b: float, bend_a: float, bend_b: float) -> float:
+    """Weight function where l1' = a, l-1' = b: (b - a)^3 / (b a' - a b')."""
+    across = b * bend_a - a * bend_b
+    total = b - a
+    if not across > 0.0 or not math.isfinite(total) or total > 1e80:
+        return math.inf
+    return float(total**3 / across)
+
+
+def _rate(a: FloatArray, b: FloatArray, tolerance: float) -> float | None:
+    """Return the common ratio of log(b / -a) to v over the grid, or None."""
+    near = (np.abs(_GRID) >= 0.02) & (np.abs(_GRID) <= 6.0)
+    if not (np.all(a[near] < 0.0) and np.all(b[near] > 0.0)):
+        return None
+    ratios = np.log(b[near] / -a[near]) / _GRID[near]
+    middle = float(np.median(ratios))
+    if middle <= 0.0 or float(np.abs(ratios - middle).max()) > tolerance * middle:
+        return None
+    return float(f"{middle:.9g}")
+
+
+def _refined_minimum(function: object, rough: list[float]) -> float:
+    """Return the least value near the best grid point, by thirds."""
+    best = int(np.argmin(rough))
+    low, high = float(_GRID[max(best - 1, 0)]), float(_GRID[min(best + 1, len(_GRID) - 1)])
+    least = rough[best]
+    assert callable(function)  # noqa: S101  (keeps the signature short)
+    for _ in range(60):
+        left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
+        at_left, at_right = function(left), function(right)
+        least = min(least, at_left, at_right)
+        low, high = (low, right) if at_left <= at_right else (left, high)
+    return float(f"{least:.12g}")  # without the noise of the last steps

@@ -1,0 +1,281 @@
+"""Is an objective calibrated for a metric? Derived from their parts, not from their names."""
+
+import functools
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gbmrank.errors import CalibrationWarning
+from gbmrank.metrics import ERR, MAP, AbstractMetric, PairwiseDisagreement
+from gbmrank.objectives import AbstractObjective
+from gbmrank.objectives.levels import Bipartite, Comparison
+from gbmrank.objectives.linear import Linear
+from gbmrank.objectives.pairwise import Pairwise
+from gbmrank.theory.conditions import (
+    AbstractCondition,
+    BinaryLabels,
+    DegreeCondition,
+    IndependentLabels,
+    MaxItems,
+    Reinforcement,
+)
+from gbmrank.theory.counterexamples import known_for
+from gbmrank.theory.match import DOMAINS, Alike, label_vectors, sorts_alike
+from gbmrank.theory.order import Preserved, preserved_order
+from gbmrank.theory.parts import as_metric, as_objective, cut_off, text_of
+from gbmrank.theory.shapes import pair_shape
+from gbmrank.theory.verdict import Verdict
+from gbmrank.theory.views import View, view
+from gbmrank.theory.witness import kink_witness, order_witness
+from gbmrank.utilities import RecallUtility
+
+__all__ = ["calibration", "warn_if_not_calibrated"]
+
+_C = "Calauzenes et al. 2013"
+_COUNTEREXAMPLE = "counterexample, verified numerically"
+_FAIR_TIES = ("mean", "index")
+
+
+def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> Verdict:
+    """Say whether minimising an objective maximises a metric.
+
+    Parameters
+    ----------
+    objective : Objective, template or str
+        What is minimised.
+    metric : Metric, measure or str
+        What should be best.
+    graphs : bool or None, default=None
+        Whether preferences are given as graphs instead of labels, for pairwise
+        disagreement; by default, whether the objective or the metric holds some.
+
+    Returns
+    -------
+    Verdict
+        ``calibrated``: on every distribution of labels, minimising the expected loss gives
+        a best ranking. ``conditional``: under ``condition``. ``not calibrated``: not on the
+        distribution in ``counterexample``. ``unknown``: nothing is proven either way.
+
+    Examples
+    --------
+    >>> verdict = calibration("pairwise(loss=logistic, target=ndcg@10)", "ndcg@10")
+    >>> verdict.status, str(verdict.constant)
+    ('calibrated', '2 sqrt(max U)')
+    >>> calibration("pairwise(loss=logistic, target=ndcg@10)", "err@10").status
+    'not calibrated'
+    """
+    template, measure = as_objective(objective), as_metric(metric)
+    if graphs is None:
+        graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
+    return _on_graphs(template, measure) if graphs else _calibration(template, measure)
+
+
+def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
+    """Warn, once per pair, when an objective is known to be wrong for a metric.
+
+    For whoever stops training early by a metric: a loss that is not calibrated for it may
+    move away from its best value while it is still being minimised.
+
+    Returns
+    -------
+    Verdict
+        What :func:`calibration` says.
+    """
+    verdict = calibration(objective, metric)
+    if verdict.status == "not calibrated":
+        _warn_once(text_of(as_objective(objective)), text_of(as_metric(metric)), verdict.sentence)
+    return verdict
+
+
+@functools.cache
+def _warn_once(objective: str, metric: str, sentence: str) -> None:
+    message = f"{objective} is not calibrated for {metric}: {sentence}; see gbmrank advise {metric}"
+    warnings.warn(message, CalibrationWarning, stacklevel=4)
+
+
+@functools.lru_cache(maxsize=1024)
+def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
+    if measure.ties not in _FAIR_TIES:
+        return _unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
+    seen, preserved = view(measure), preserved_order(template)
+    if seen is not None and _constant_discounts(seen, measure):
+        sentence = f"every order has the same {measure.name}, so every loss is calibrated for it"
+        return Verdict("calibrated", None, None, "by definition", sentence)
+    if preserved is None:
+        return _without_order(template, measure, seen)
+    if seen is not None:
+        return _positional(template, measure, preserved, seen)
+    return _other_measure(template, measure, preserved)
+
+
+def _positional(
+    template: AbstractObjective, measure: AbstractMetric, preserved: Preserved, seen: View
+) -> Verdict:
+    alike = sorts_alike(preserved.utilities, seen.utilities, _cut_offs(template, measure))
+    if alike.alike and alike.domain is not None:
+        sentence = (
+            f"minimisers are sorted like the expected utility of {measure.name}, which is the best "
+            f"order ({alike.domain.words})"
+        )
+        return Verdict("calibrated", None, preserved.constant, preserved.reference, sentence)
+    condition = _narrower(alike)
+    if condition is not None:
+        sentence = (
+            f"it sorts another utility than {measure.name} asks for, but the two agree when "
+            f"{condition}"
+        )
+        return Verdict("conditional", condition, preserved.constant, preserved.reference, sentence)
+    if alike.domain is None:
+        return _unknown("the objective and the metric do not take the same labels")
+    example = known_for(template, measure) or order_witness(
+        template, measure, preserved.utilities, alike.domain
+    )
+    if example is None:
+        return _unknown("it sorts another utility, and no distribution was found where that costs")
+    sentence = (
+        f"its minimisers sort another expected utility than {measure.name} asks for; set the "
+        f"target to that of {measure.name}"
+    )
+    reference = f"{_C}, Thm 3.2 (converse); {_COUNTEREXAMPLE}"
+    return Verdict("not calibrated", None, None, reference, sentence, example)
+
+
+def _narrower(alike: Alike) -> AbstractCondition | None:
+    if alike.up_to is not None:
+        return MaxItems(alike.up_to)
+    return BinaryLabels() if alike.on_binary else None
+
+
+def _other_measure(
+    template: AbstractObjective, measure: AbstractMetric, preserved: Preserved
+) -> Verdict:
+    """Measures outside the positional family, under a loss that sorts a utility."""
+    if isinstance(measure, MAP) and measure.k is None:
+        shares = RecallUtility(threshold=measure.threshold).values
+        if sorts_alike(preserved.utilities, shares).alike:
+            condition = Reinforcement()
+            sentence = f"sorting E[y/P] is best for average precision when {condition}"
+            reference = "Ramaswamy et al. 2013, Thm 4 and Cor. 5"
+            return Verdict("conditional", condition, None, reference, sentence)
+    example = known_for(template, measure) or order_witness(
+        template, measure, preserved.utilities, None
+    )
+    if example is None:
+        return _unknown(f"no result about {measure.name} and losses that sort a utility")
+    theorem = f"{_C}, Thm 3.3; " if isinstance(measure, ERR | MAP) else ""
+    sentence = (
+        f"the best order for {measure.name} is not that of any expected utility: what an item is "
+        "worth depends on the items above it"
+    )
+    return Verdict("not calibrated", None, None, theorem + _COUNTEREXAMPLE, sentence, example)
+
+
+def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
+    """Preference graphs: the linear loss sorts net degrees, comparisons misorder."""
+    if not isinstance(measure, PairwiseDisagreement):
+        return _unknown(f"{measure.name} needs labels")
+    if isinstance(template, Linear) and not measure.normalize:
+        condition = DegreeCondition()
+        sentence = f"its minimisers sort net degrees, which is best when {condition}"
+        reference = "Duchi et al. 2010, Thm 13 and Cor. 15"
+        return Verdict("conditional", condition, None, reference, sentence)
+    example = known_for(template, measure, graphs=True)
+    theorem = _theorem_against(template, measure, None)
+    if example is None and theorem is None:
+        return _unknown(f"no result about {template.name} on preference graphs")
+    reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
+    return Verdict("not calibrated", None, None, reference, _why_not(template), example)
+
+
+def _without_order(
+    template: AbstractObjective, measure: AbstractMetric, seen: View | None
+) -> Verdict:
+    """Objectives that are not known to sort any utility."""
+    if isinstance(template, Bipartite) and seen is not None and _independence_helps(template, seen):
+        condition_2 = IndependentLabels()
+        sentence = f"its minimiser is the log-odds of relevance up to scale when {condition_2}"
+        reference = "Menon and Williamson 2014, Prop. 8 and Cor. 9"
+        return Verdict("conditional", condition_2, None, reference, sentence)
+    example = known_for(template, measure)
+    if example is None and isinstance(template, Pairwise) and not template.loss.differentiable:
+        example = kink_witness(template, measure)
+    theorem = _theorem_against(template, measure, seen)
+    if example is None and theorem is None:
+        return _unknown(
+            f"{template.name} is not known to sort any utility, and no counterexample is stored; "
+            "gbmrank check searches for one"
+        )
+    sentence = _why_not(template)
+    reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
+    return Verdict("not calibrated", None, None, reference, sentence, example)
+
+
+def _theorem_against(
+    template: AbstractObjective, measure: AbstractMetric, seen: View | None
+) -> str | None:
+    """Comparing labels pair by pair with a convex loss misorders, even under low noise."""
+    if not isinstance(template, Comparison) or template.weights != "none":
+        return None
+    if not pair_shape(template.loss).convex or pair_shape(template.loss).slope >= 0:
+        return None
+    if template.margin != 0.0:
+        lead = isinstance(template.margin, int | float) and template.margin > 0
+        raw = isinstance(measure, PairwiseDisagreement) and not measure.normalize
+        return "Duchi et al. 2010, Thm 12" if lead and raw and seen is None else None
+    if isinstance(measure, PairwiseDisagreement) and not measure.normalize:
+        return "Duchi et al. 2010, Thm 11"
+    strict = seen is not None and bool(np.all(np.diff(seen.discounts(3)) < 0))
+    return f"Duchi et al. 2010, Thm 11; {_C}, sec. 6" if strict else None
+
+
+def _why_not(template: AbstractObjective) -> str:
+    if isinstance(template, Comparison | Bipartite):
+        return (
+            "it counts how often an item wins a comparison, not what it is worth: an item that "
+            "often wins narrowly beats one that is worth more"
+        )
+    if isinstance(template, Pairwise):
+        return f"the kink of {template.loss.name} makes it tie items of different expected utility"
+    return f"{template.name} does not sort the expected utility of the metric"
+
+
+def _independence_helps(template: Bipartite, seen: View) -> bool:
+    """Whether a positional metric of 0/1 labels always prefers the likelier item."""
+    at_one = template.threshold is None or 0 < template.threshold <= 1
+    if pair_shape(template.loss).rate is None or not at_one:
+        return False
+    binary = DOMAINS[-1]
+    for n in (2, 3, 4):
+        vectors = label_vectors(binary, n)
+        for vector, u in _rows(seen, vectors):
+            ones, zeros = u[vector == 1], u[vector == 0]
+            if np.isnan(u).any() or not len(ones) or not len(zeros):
+                continue
+            if np.ptp(ones) > 1e-12 or np.ptp(zeros) > 1e-12 or ones[0] <= zeros[0]:
+                return False
+    return True
+
+
+def _rows(seen: View, vectors: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    from gbmrank.data import RankingData
+
+    for vector in vectors:
+        yield vector, seen.utilities(RankingData.from_arrays(vector))
+
+
+def _constant_discounts(seen: View, measure: AbstractMetric) -> bool:
+    lengths = {2, 3, 8, *(k + 1 for k in (cut_off(measure),) if k is not None)}
+    return all(float(np.ptp(seen.discounts(n))) == 0.0 for n in lengths)
+
+
+def _cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int, ...]:
+    parts = getattr(template, "parts", (template,))
+    targets = [part.target for part in parts if hasattr(part, "target")]
+    cuts = [cut_off(each) for each in (*targets, measure)]
+    return tuple(sorted({k for k in cuts if k is not None}))
+
+
+def _unknown(sentence: str) -> Verdict:
+    return Verdict("unknown", None, None, "none of the papers", sentence)

@@ -1,0 +1,210 @@
+"""Metrics as (u, phi, b): what items are worth, what ranks are worth, and a constant."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from gbmrank.data import RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.metrics import (
+    ERR,
+    MAP,
+    MRR,
+    AbstractMetric,
+    AbstractPositional,
+    PairwiseDisagreement,
+)
+from gbmrank.ranking import query_sums
+from gbmrank.theory.parts import as_metric, cut_off
+from gbmrank.types import ArrayLike, FloatArray
+from gbmrank.utilities import AbstractUtility, DcgUtility, PrecisionUtility, RecallUtility
+
+__all__ = ["Positional", "View", "c_phi", "order_value", "positional", "view"]
+
+
+class Positional(NamedTuple):
+    """Utilities of the items, discounts of the ranks, and the constant of one query."""
+
+    utilities: FloatArray
+    discounts: FloatArray
+    offset: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class View:
+    """A metric seen as a member of the positional family, to be maximised.
+
+    Parameters
+    ----------
+    utilities : callable
+        ``RankingData -> u`` for every row, NaN where undefined.
+    discounts : callable
+        ``n -> phi(1), ..., phi(n)``, non-increasing.
+    offsets : callable
+        ``RankingData -> b`` for every query.
+    sign : float
+        -1 for a measure that is minimised: its value is ``-(b + sum phi u)``.
+    """
+
+    utilities: Callable[[RankingData], FloatArray]
+    discounts: Callable[[int], FloatArray]
+    offsets: Callable[[RankingData], FloatArray]
+    sign: float = 1.0
+
+
+def view(metric: AbstractMetric) -> View | None:
+    """Return a metric as a positional one, or None when it is not.
+
+    Cascades, average precision and reciprocal rank cut off at rank 1 look at the top item
+    alone, so they are positional. So is pairwise disagreement of labels: with
+    ``A_ij = (y_i - y_j)_+`` a swap of neighbours changes it by the difference of their
+    labels, which makes it a constant minus ``sum_k (n - k) y``.
+    """
+    if isinstance(metric, AbstractPositional):
+        return View(metric.utilities, metric.discounts, metric.offsets)
+    if isinstance(metric, PairwiseDisagreement):
+        return _disagreement(metric) if getattr(metric, "preferences", None) is None else None
+    top = _top_utility(metric) if cut_off(metric) == 1 else None
+    return None if top is None else View(top.values, _first_rank, _no_offsets)
+
+
+def positional(metric: Any, labels: ArrayLike) -> Positional:
+    """Return (u, phi, b) of a metric for the labels of one query.
+
+    Parameters
+    ----------
+    metric : Metric, measure or str
+        A metric of the positional family.
+    labels : array-like of shape (n,)
+        Labels of one query.
+
+    Returns
+    -------
+    Positional
+        ``b + sum_k phi[k] * u[order[k]]`` is the value of an order, best item first; minus
+        that for a measure that is minimised.
+
+    Raises
+    ------
+    ParameterError
+        For a metric that is not of the family, such as ERR.
+
+    Examples
+    --------
+    >>> u, phi, b = positional("auc", [1, 1, 0])
+    >>> u, phi, b
+    (array([0.5, 0.5, 0. ]), array([2., 1., 0.]), -0.5)
+    """
+    measure = as_metric(metric)
+    seen = view(measure)
+    if seen is None:
+        raise ParameterError(
+            f"{measure.name} is no sum of utilities times discounts of ranks, so it has no "
+            "(u, phi, b); dcg, ndcg, precision, recall, wta, auc, spearman and eru do"
+        )
+    data = RankingData.from_arrays(labels)
+    values = np.array(seen.utilities(data))
+    return Positional(values, seen.discounts(len(values)), float(seen.offsets(data)[0]))
+
+
+def c_phi(phi: ArrayLike, p: float = 2.0) -> float:
+    r"""Return the constant of the discounts in the regret bound.
+
+    .. math:: C_\phi(p) = \Bigl(\sum_{i=1}^{\lfloor n/2 \rfloor}
+              (\phi(i) - \phi(n + 1 - i))^p\Bigr)^{1/p}
+
+    Parameters
+    ----------
+    phi : array-like of shape (n,)
+        Discounts of the ranks 1..n.
+    p : float, default=2
+        At least 1.
+
+    References
+    ----------
+    Calauzenes, Usunier and Gallinari, Machine Learning 93, 2013, eq. 9.
+
+    Examples
+    --------
+    >>> round(c_phi(1 / np.log2(np.arange(2, 7))), 6)
+    0.64502
+    """
+    if not p >= 1:
+        raise ParameterError(f"c_phi: p must be at least 1, got {p}")
+    table = np.asarray(phi, dtype=np.float64)
+    half = len(table) // 2
+    gaps = np.abs(table[:half] - table[::-1][:half])
+    if not half:
+        return 0.0
+    return float(gaps.max()) if np.isinf(p) else float(np.sum(gaps**p) ** (1.0 / p))
+
+
+def order_value(utilities: FloatArray, phi: FloatArray, scores: FloatArray) -> float:
+    """Return ``sum phi u`` of the order by scores, averaged over the orders of ties.
+
+    Examples
+    --------
+    >>> order_value(np.array([1.0, 0.0]), np.array([1.0, 0.5]), np.array([2.0, 2.0]))
+    0.75
+    """
+    order = np.argsort(-scores, kind="stable")
+    blocks = np.concatenate([[0], np.cumsum(np.diff(scores[order]) != 0.0)])
+    sizes = np.bincount(blocks)
+    mean_phi = np.bincount(blocks, weights=phi[: len(order)]) / sizes
+    return float(mean_phi @ np.bincount(blocks, weights=utilities[order]))
+
+
+def _disagreement(metric: PairwiseDisagreement) -> View:
+    def utilities(data: RankingData) -> FloatArray:
+        return (
+            data.labels / data.groups.spread(_pair_totals(data))
+            if metric.normalize
+            else (data.labels)
+        )
+
+    def offsets(data: RankingData) -> FloatArray:
+        """Minus the value of the best order, minus what its items earn."""
+        queries = data.groups.spread(np.arange(data.groups.n_queries))
+        values = np.array(utilities(data))
+        ordered = values[np.lexsort((-values, queries))]
+        place = np.arange(len(values)) - data.groups.spread(data.groups.offsets[:-1])
+        below = data.groups.spread(data.groups.sizes) - 1.0 - place
+        return -query_sums(ordered * below, data.groups)
+
+    return View(utilities, _items_below, offsets, -1.0)
+
+
+def _pair_totals(data: RankingData) -> FloatArray:
+    queries = data.groups.spread(np.arange(data.groups.n_queries))
+    ordered = data.labels[np.lexsort((data.labels, queries))]
+    place = np.arange(len(ordered)) - data.groups.spread(data.groups.offsets[:-1])
+    sizes = data.groups.spread(data.groups.sizes)
+    total = query_sums((2.0 * place + 1.0 - sizes) * ordered, data.groups)
+    return np.where(total > 1e-300, total, np.nan)
+
+
+def _top_utility(metric: AbstractMetric) -> AbstractUtility | None:
+    """What the item at rank 1 is worth, for measures that look no further."""
+    if isinstance(metric, ERR):
+        return DcgUtility()
+    if isinstance(metric, MRR):
+        return PrecisionUtility(threshold=metric.threshold)
+    if isinstance(metric, MAP):
+        kind = PrecisionUtility if metric.denominator == "min" else RecallUtility
+        return kind(threshold=metric.threshold)
+    return None
+
+
+def _items_below(n: int) -> FloatArray:
+    return np.arange(n - 1.0, -1.0, -1.0)
+
+
+def _first_rank(n: int) -> FloatArray:
+    return (np.arange(n) == 0).astype(np.float64)
+
+
+def _no_offsets(data: RankingData) -> FloatArray:
+    return np.zeros(data.groups.n_queries)

@@ -1,0 +1,15 @@
+"""Keep tests of the same composition on one worker, so that its kernels compile once."""
+
+from typing import Any
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        parameters = {} if callspec is None else callspec.params
+        parts = [str(parameters[key]) for key in ("text", "spec", "loss") if key in parameters]
+        if parts:
+            name = parts[0].partition(", target")[0].partition(", hessian")[0]
+            item.add_marker(pytest.mark.xdist_group(name=name))

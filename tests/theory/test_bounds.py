@@ -1,0 +1,175 @@
+"""Regret bounds: the constants of Calauzenes et al., Table 2, on random distributions."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank import theory
+from gbmrank.theory.distributions import Distribution
+from gbmrank.theory.order import preserved_order
+from gbmrank.theory.parts import as_objective
+from gbmrank.theory.views import order_value
+
+# Objective, and how label vectors are made to fit it.
+ROWS = {
+    "point.squared": "pointwise(loss=squared, target=identity)",
+    "point.logistic": "pointwise(loss=logistic, target=identity, eta=1.5)",
+    "point.exponential": "pointwise(loss=exponential, target=identity, eta=1.5)",
+    "point.sqhinge": "pointwise(loss=squared_hinge(t=2), target=identity, eta=1.5)",
+    "point.dhinge": "pointwise(loss=differentiable_hinge(alpha=0.5), target=identity, eta=1.5)",
+    "pair.squared": "pairwise(loss=squared, target=identity, normalize=none)",
+    "pair.logistic": "pairwise(loss=logistic, target=identity, normalize=none)",
+    "pair.exponential": "pairwise(loss=exponential, target=identity, normalize=none)",
+    "breg.softmax": "bregman(loss=softmax, target=identity)",
+    "breg.softmax_ce": "bregman(loss=softmax_ce, target=identity)",
+    "breg.poisson": "bregman(loss=poisson, target=identity)",
+    "breg.binent": "bregman(loss=binary_entropy, target=identity, eta=1.5)",
+    "breg.is": "bregman(loss=itakura_saito(eps=0.001), target=identity)",
+}
+PRINTED = {
+    "point.squared": 2**0.5,
+    "point.logistic": 1.5**0.5,
+    "point.exponential": 1.5**0.5,
+    "point.sqhinge": (2 * 1.5) ** 0.5 / 2,
+    "point.dhinge": 2 * (1.5 / 0.5) ** 0.5,
+    "breg.softmax": 2**0.5,
+    "breg.binent": 1.5**0.5,
+    "pair.squared": 1.0,
+}
+
+
+def _constant(row, utilities):
+    template: Any = as_objective(ROWS[row])
+    preserved = preserved_order(template)
+    assert preserved is not None
+    constant = preserved.constant
+    assert constant is not None
+    bound = {"none": 1.0, "largest": utilities.max(), "sum": utilities.sum()}[constant.of]
+    if getattr(template, "eta", None) is not None:
+        bound = template.eta
+    return constant.value(bound + getattr(template.loss, "eps", 0.0))
+
+
+def _trials(row, rng, n_distributions, n_scores):
+    """Yield expected utilities, discounts, scores and surrogate regrets."""
+    for _ in range(n_distributions):
+        n, m = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+        labels = rng.random((m, n)) + 0.02
+        if row == "breg.softmax":
+            labels /= labels.sum(axis=1, keepdims=True)
+        distribution = Distribution(labels, rng.dirichlet(np.ones(m)))
+        least = distribution.minimiser(ROWS[row])
+        assert least.attained
+        risk = distribution.risk(ROWS[row])
+        utilities = distribution.probabilities @ distribution.labels
+        phi = np.sort(rng.random(n) ** 2)[::-1]
+        for _ in range(n_scores):
+            scores = least.scores + rng.normal(size=n) * rng.choice([0.02, 0.1, 0.5, 2.0])
+            if rng.random() < 0.4:  # close to the cheapest way of swapping two items
+                i, j = rng.choice(n, 2, replace=False)
+                lower, upper = sorted((least.scores[i], least.scores[j]))
+                scores = least.scores.copy()
+                middle = lower + (upper - lower) * rng.random()
+                up = i if least.scores[i] < least.scores[j] else j
+                scores[up], scores[i + j - up] = middle + 1e-9, middle
+            yield utilities, phi, scores, max(risk(scores)[0] - least.value, 0.0)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_no_trial_loses_more_than_the_bound_and_some_come_near_it(row):
+    rng = np.random.default_rng(sum(map(ord, row)))
+    closest = 0.0
+    for utilities, phi, scores, surrogate in _trials(row, rng, 16, 75):
+        best = order_value(utilities, phi, utilities)
+        lost = best - order_value(utilities, phi, scores)
+        bound = _constant(row, utilities) * theory.c_phi(phi) * surrogate**0.5
+        assert lost <= bound * (1 + 1e-6) + 1e-7
+        if lost > 1e-4:
+            closest = max(closest, lost / bound)
+    assert closest > 1 / 20
+
+
+@pytest.mark.parametrize("row", PRINTED)
+def test_measured_constants_are_those_of_the_table(row):
+    assert _constant(row, np.array([0.3])) == pytest.approx(PRINTED[row], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "expected"), [(5, None, 0.645020), (8, 3, 1.283773), (10, 10, 0.811622), (4, 1, 1.0)]
+)
+def test_c_phi_of_dcg(n, k, expected):
+    metric = gbmrank.metric("dcg" if k is None else f"dcg@{k}")
+    phi = theory.positional(metric, np.zeros(n)).discounts
+    assert theory.c_phi(phi) == pytest.approx(expected, abs=5e-7)
+
+
+def test_c_phi_is_zero_where_every_order_is_best():
+    assert theory.c_phi(theory.positional("precision", [1, 0, 1]).discounts) == 0.0
+    assert theory.c_phi([1.0]) == 0.0
+    assert theory.c_phi([1.0, 0.25, 0.0], p=float("inf")) == 1.0
+    with pytest.raises(gbmrank.ParameterError, match="at least 1"):
+        theory.c_phi([1.0, 0.0], p=0.5)
+
+
+def test_the_bound_is_in_the_units_of_the_objective():
+    raw = theory.regret_bound(
+        "pairwise(loss=squared, target=dcg, normalize=none)", "dcg", [4, 9], 0.08
+    )
+    divided = theory.regret_bound("pairwise(loss=squared, target=dcg)", "dcg", [9], 0.08 / 8)
+    assert raw.n_items == 9
+    assert divided.value == pytest.approx(raw.value, rel=1e-12)
+    assert raw.value == pytest.approx(raw.constant * raw.c_phi * 0.08**0.5, rel=1e-12)
+
+
+def test_the_bound_follows_the_scale_of_the_utility():
+    # For 0/1 labels the utility of Spearman is n/2 times the label plus a constant.
+    bound = theory.regret_bound("pointwise(loss=squared, target=spearman)", "precision@2", [6], 1.0)
+    assert bound.ratio == pytest.approx(2 / 6)
+
+
+@pytest.mark.parametrize(
+    ("objective", "metric", "words"),
+    [
+        ("ranknet", "dcg", "no regret bound"),
+        ("pairwise(loss=squared_hinge, target=dcg)", "dcg", "no constant is published"),
+        ("pairwise(loss=logistic, target=identity)", "dcg(gain=linear)", "largest_utility="),
+    ],
+)
+def test_where_there_is_no_bound_the_reason_is_told(objective, metric, words):
+    with pytest.raises(gbmrank.ParameterError, match=words):
+        theory.regret_bound(objective, metric, [5], 0.1)
+
+
+def test_a_negative_regret_is_refused():
+    with pytest.raises(gbmrank.ParameterError, match="not negative"):
+        theory.regret_bound("cossock_zhang", "dcg", [5], -1.0)
+
+
+@pytest.mark.parametrize("loss", ["p_classification", "asymmetric_a", "brier_sigmoid"])
+def test_derived_constants_of_other_pair_losses_hold(loss):
+    """Constants that no table prints: from the least weight of the pair loss."""
+    from gbmrank.theory.graph_risks import pair_risk
+    from gbmrank.theory.minimise import Nature, minimise
+    from gbmrank.theory.shapes import pair_shape
+
+    template: Any = as_objective(f"pairwise(loss={loss}, target=identity)")
+    part = template.loss
+    factor = 4.0 / pair_shape(part).least_weight ** 0.5
+    rng = np.random.default_rng(7)
+    closest = 0.0
+    for _ in range(12):
+        n = int(rng.integers(2, 5))
+        utilities = rng.random(n) + 0.05
+        risk = pair_risk(part.kappa, part.params, np.outer(utilities, np.ones(n)) * (1 - np.eye(n)))
+        least = minimise(risk, n, Nature(shift_invariant=True))
+        phi = np.sort(rng.random(n))[::-1]
+        for _ in range(60):
+            scores = least.scores + rng.normal(size=n) * rng.choice([0.1, 0.5, 1.5])
+            lost = order_value(utilities, phi, utilities) - order_value(utilities, phi, scores)
+            regret = max(risk(scores)[0] - least.value, 0.0)
+            bound = factor * utilities.max() ** 0.5 * theory.c_phi(phi) * regret**0.5
+            assert lost <= bound * (1 + 1e-6) + 1e-7
+            closest = max(closest, lost / bound if lost > 1e-4 else 0.0)
+    assert closest > 1 / 20

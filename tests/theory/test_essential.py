@@ -1,0 +1,131 @@
+"""The essential loss of Chen et al. and the chain around it."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank import theory
+from gbmrank.theory.views import order_value
+
+POSITIONAL = (
+    "dcg@2",
+    "ndcg",
+    "precision@2",
+    "recall@2",
+    "wta",
+    "auc",
+    "spearman",
+    "eru",
+    "err@1",
+    "map@1",
+    "mrr@1",
+    "map(denominator=min)@1",
+    "pairwise_disagreement",
+    "pairwise_disagreement(normalize=false)",
+)
+
+
+def _by_definition(labels, scores, betas):
+    """Minimum over consistent orders of the weighted errors, with the corrected tie rule."""
+    n = len(labels)
+    best = np.inf
+    for order in itertools.permutations(range(n)):
+        if any(labels[a] < labels[b] for a, b in itertools.pairwise(order)):
+            continue
+        total = 0.0
+        for p in range(n - 1):
+            i = order[p]
+            later = order[p + 1 :]
+            higher = any(scores[j] > scores[i] for j in later)
+            tied = any(scores[j] == scores[i] and labels[j] < labels[i] for j in later)
+            total += betas[p] * (higher or tied)
+        best = min(best, total)
+    return best
+
+
+def _queries(count, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        n = int(rng.integers(1, 6))
+        labels = rng.integers(0, 4, n)
+        yield labels, rng.integers(-2, 3, n) * float(rng.choice([0.001, 0.1, 1.0]))
+
+
+def test_sorting_attains_the_minimum_of_the_definition():
+    for labels, scores in _queries(150, 0):
+        ordered = -np.sort(-labels)
+        betas = (2.0**ordered - 1) / np.log2(np.arange(2, len(labels) + 2))
+        ours = theory.essential_loss(labels, scores)[0]
+        assert ours == pytest.approx(_by_definition(labels, scores, betas), abs=1e-12)
+        ones = theory.essential_loss(labels, scores, weights="one")[0]
+        assert ones == _by_definition(labels, scores, np.ones(len(labels)))
+
+
+@pytest.mark.parametrize(
+    "objective", ["ranknet", "ranksvm", "rankboost", "listmle", "w_ranknet", "w_listmle"]
+)
+def test_ndcg_lost_is_at_most_the_essential_loss_is_at_most_the_surrogate(objective):
+    labels, scores, sizes = [], [], []
+    for y, s in _queries(400, 1):
+        labels += list(y)
+        scores += list(s)
+        sizes.append(len(y))
+    check = theory.essential_check(labels, scores, group=sizes, objective=objective)
+    assert check.holds
+    defined = ~np.isnan(check.lost)
+    assert defined.sum() > 300
+    assert np.all(check.lost[defined] <= check.essential[defined] + 1e-12)
+    assert np.any(check.essential[defined] > 0.9 * check.surrogate[defined])
+
+
+def test_average_precision_too():
+    labels = [1, 0, 1, 0, 0, 1]
+    check = theory.essential_check(labels, [0.1, 0.4, 0.3, 0.2, 0.1, 0.0], metric="map")
+    assert check.holds
+    assert check.lost[0] <= check.essential[0] <= check.surrogate[0]
+
+
+def test_natural_logarithms_would_break_the_bound():
+    # SPEC 3.5: y = (1, 0), s = (0, .001) has the loss .6936 < 1.
+    objective = gbmrank.objective("ranknet", normalize="none")
+    assert objective.loss([1, 0], [0.0, 0.001]) == pytest.approx(0.6936, abs=1e-4)
+    check = theory.essential_check([1, 0], [0.0, 0.001], objective=objective)
+    assert check.essential[0] == 1.0
+    assert check.surrogate[0] == pytest.approx(0.6936 / np.log(2), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"metric": "err"}, "bounds ndcg"),
+        ({"objective": "softmax"}, "not known to bound"),
+        ({"objective": "w_ranknet", "metric": "map"}, "gain_discount"),
+    ],
+)
+def test_what_has_no_such_bound_is_refused(options, words):
+    with pytest.raises(gbmrank.ParameterError, match=words):
+        theory.essential_check([1, 0], [0.0, 1.0], **options)
+    with pytest.raises(gbmrank.ParameterError, match="ndcg or one"):
+        theory.essential_loss([1, 0], [0.0, 1.0], weights="two")
+
+
+@pytest.mark.parametrize("metric", POSITIONAL)
+def test_the_parts_of_a_metric_give_its_value(metric):
+    rng = np.random.default_rng(2)
+    chosen = gbmrank.metric(metric)
+    for _ in range(20):
+        labels = np.append(rng.integers(0, 2, 4), [1, 0])
+        scores = rng.integers(0, 4, 6).astype(float)
+        utilities, phi, offset = theory.positional(chosen, labels)
+        value = offset + order_value(utilities, phi, scores)
+        if metric == "err@1":
+            value *= 2.0**-4  # the probability of stopping is the gain over 2^max_grade
+        expected = chosen.score(labels, scores)
+        assert (value if chosen.higher_is_better else -value) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_cascade_has_no_parts():
+    with pytest.raises(gbmrank.ParameterError, match="no sum of utilities"):
+        theory.positional("err@2", [1, 0])

@@ -1,0 +1,292 @@
+"""Verdicts: derived from what templates, losses, utilities and measures do."""
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank import theory
+from gbmrank.losses.functional import loss_class
+from gbmrank.metrics import Positional
+from gbmrank.theory.verdicts import _warn_once
+from gbmrank.utilities import AbstractUtility, PrecisionUtility
+
+
+def _status(objective, metric):
+    return theory.calibration(objective, metric).status
+
+
+@pytest.mark.parametrize(
+    ("target", "metric"),
+    [
+        ("dcg", "dcg@3"),
+        ("ndcg@10", "ndcg@10"),
+        ("ndcg(gain=linear)@5", "ndcg(gain=linear)@5"),
+        ("precision", "precision@5"),
+        ("precision", "wta"),
+        ("dcg", "precision@5"),  # the metric takes 0/1 labels only, where 2^y - 1 = y
+        ("recall", "recall@3"),
+        ("map", "recall@3"),
+        ("auc", "auc"),
+        ("auc", "pairwise_disagreement"),  # 0/1 labels: weights over their total are y/(PN)
+        ("spearman", "spearman"),
+        ("eru", "eru(half_life=3)"),
+        ("identity", "eru"),
+        ("dcg", "err@1"),
+        ("precision", "mrr@1"),
+        ("recall", "map@1"),
+        ("identity", "pairwise_disagreement(normalize=false)"),
+    ],
+)
+def test_a_loss_that_preserves_the_right_order_is_calibrated(target, metric):
+    verdict = theory.calibration(f"pairwise(loss=logistic, target={target})", metric)
+    assert verdict.status == "calibrated"
+    assert verdict
+    assert str(verdict.constant) == "2 sqrt(max U)"
+    assert "Calauzenes" in verdict.reference
+
+
+@pytest.mark.parametrize(
+    ("target", "metric"),
+    [
+        ("ndcg", "dcg"),
+        ("dcg", "ndcg"),
+        ("precision", "recall@2"),
+        ("recall", "precision@2"),
+        ("auc", "recall@2"),
+        ("ndcg@2", "ndcg"),
+        ("eru(neutral=1)", "eru"),
+        ("ndcg", "err"),
+        ("dcg", "map"),
+        ("dcg", "mrr"),
+        ("dcg", "ptop"),
+        ("spearman", "dcg(gain=linear)@2"),
+    ],
+)
+def test_another_utility_is_not_calibrated_and_the_example_shows_it(target, metric):
+    verdict = theory.calibration(f"pairwise(loss=squared, target={target})", metric)
+    if verdict.status == "conditional":
+        assert isinstance(verdict.condition, theory.BinaryLabels)
+        return
+    assert verdict.status == "not calibrated"
+    example = verdict.counterexample
+    distribution = example.distribution
+    found = distribution.minimiser(f"pairwise(loss=squared, target={target})")
+    assert distribution.regret(metric, found.scores) > 1e-6
+
+
+def test_the_cut_off_of_ndcg_matters_beyond_it():
+    verdict = theory.calibration("pairwise(target=ndcg@10)", "ndcg@5")
+    assert verdict.condition == theory.MaxItems(5)
+    assert verdict.condition.holds(gbmrank.RankingData.from_arrays([1, 0, 2]))
+    assert not verdict.condition.holds(gbmrank.RankingData.from_arrays(np.zeros(6)))
+    far = theory.calibration("pairwise(target=ndcg)", "ndcg@1000")
+    assert far.condition == theory.MaxItems(1000)
+    assert str(far.condition) == "no query has more than 1000 items"
+
+
+def test_utilities_that_agree_on_binary_labels_make_a_condition():
+    verdict = theory.calibration("pairwise(loss=squared, target=identity)", "dcg")
+    assert verdict.condition == theory.BinaryLabels()
+    assert verdict.condition.holds(gbmrank.RankingData.from_arrays([1, 0]))
+    assert not verdict.condition.holds(gbmrank.RankingData.from_arrays([2, 0]))
+
+
+def test_softmax_sorts_shares_and_softmax_ce_utilities():
+    assert _status("bregman(loss=softmax, target=recall)", "recall@2") == "calibrated"
+    assert _status("bregman(loss=softmax, target=precision)", "recall@2") == "calibrated"
+    assert _status("bregman(loss=softmax, target=precision)", "precision@2") == "not calibrated"
+    assert _status("bregman(loss=softmax_ce, target=precision)", "precision@2") == "calibrated"
+    # SPEC 3.3: (1, 0, 0) with .55 and (0, 3, 3) with .45.
+    distribution = theory.Distribution([[1, 0, 0], [0, 3, 3]], [0.55, 0.45])
+    shares = distribution.minimiser("bregman(loss=softmax, target=identity)").scores
+    utilities = distribution.minimiser("bregman(loss=softmax_ce, target=identity)").scores
+    assert shares.argmax() == 0
+    assert utilities.argmin() == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "metric"), [("dcg", "dcg@10"), ("recall", "recall@2"), ("auc", "auc")]
+)
+def test_a_kink_ties_items_whatever_the_target(target, metric):
+    objective = f"pairwise(loss=hinge, target={target})"
+    verdict = theory.calibration(objective, metric)
+    assert verdict.status == "not calibrated"
+    assert "kink" in verdict.sentence
+    distribution = verdict.counterexample.distribution
+    found = distribution.minimiser(objective)
+    np.testing.assert_allclose(found.scores, verdict.counterexample.scores, atol=1e-5)
+    assert distribution.regret(metric, found.scores) > 1e-3
+
+
+def test_the_hinge_in_the_order_preserving_template_is_not():
+    verdict = theory.calibration("pairwise(loss=hinge, target=ndcg)", "ndcg")
+    assert verdict.status == "not calibrated"
+    assert verdict.counterexample is not None
+
+
+@pytest.mark.parametrize("objective", ["ranknet", "ranksvm", "rankboost", "ranksvm_squared"])
+@pytest.mark.parametrize("metric", ["dcg", "ndcg@10", "auc", "pairwise_disagreement"])
+def test_comparisons_are_calibrated_for_none(objective, metric):
+    verdict = theory.calibration(objective, metric)
+    assert verdict.status == "not calibrated"
+    assert "Duchi et al. 2010, Thm 11" in verdict.reference
+    assert verdict.counterexample is not None
+
+
+def test_normalisation_and_curvature_do_not_change_a_verdict():
+    changed = "comparison(loss=logistic, normalize=pairs, hessian=majorise, engine=pairs)"
+    verdict = theory.calibration(changed, "wta")
+    assert verdict.status == "not calibrated"
+    assert verdict.counterexample.objective == "comparison(loss=logistic)"
+
+
+def test_linear_on_labels_and_on_graphs():
+    metric = "pairwise_disagreement(normalize=false)"
+    assert _status("linear", metric) == "calibrated"
+    on_graphs = theory.calibration("linear", metric, graphs=True)
+    assert on_graphs.condition == theory.DegreeCondition()
+    fine = np.array([[0, 0.5, 1.5], [0, 0, 0.1], [0.5, 0, 0]])
+    chain = np.array([[0, 1.0, 0], [0, 0, 6.0], [0, 0, 0]])
+    assert on_graphs.condition.holds(fine)
+    assert not on_graphs.condition.holds(chain)
+    assert theory.calibration("ranknet", metric, graphs=True).status == "not calibrated"
+    assert theory.calibration("softmax", metric, graphs=True).status == "unknown"
+    assert theory.calibration("linear", "dcg", graphs=True).status == "unknown"
+
+
+def test_preferences_in_hand_mean_graphs():
+    graphs = gbmrank.PreferenceGraphs.from_edges([0, 1], [1, 2], group=[3])
+    objective = gbmrank.objective("linear", preferences=graphs)
+    verdict = theory.calibration(objective, "pairwise_disagreement(normalize=false)")
+    assert verdict.condition == theory.DegreeCondition()
+    leading = theory.calibration(
+        "comparison(margin=1)", "pairwise_disagreement(normalize=false)", graphs=True
+    )
+    assert leading.reference == "Duchi et al. 2010, Thm 12"
+    assert _status("comparison(margin=1)", "dcg") == "unknown"
+
+
+def test_err_has_a_theorem_and_average_precision_a_condition():
+    err = theory.calibration("pairwise(target=ndcg@10)", "err@10")
+    assert err.status == "not calibrated"
+    assert "Thm 3.3" in err.reference
+    assert isinstance(theory.calibration("map_diagonal", "map").condition, theory.Reinforcement)
+    assert _status("map_diagonal", "map@5") == "not calibrated"
+
+
+def test_metrics_without_discounts_take_every_loss():
+    assert _status("listmle", "precision") == "calibrated"
+    assert _status("ranknet", "recall") == "calibrated"
+
+
+def test_rules_that_reward_ties_are_left_alone():
+    assert _status("pairwise(target=dcg)", "dcg(ties=best)") == "unknown"
+    assert _status("pairwise(target=dcg)", "dcg(ties=index)") == "calibrated"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mix(pairwise(target=dcg), pointwise(loss=squared, target=dcg))", "calibrated"),
+        ("mix(pairwise(target=dcg), pairwise(loss=exponential, target=dcg))", "unknown"),
+        ("mix(pairwise(target=dcg), pairwise(target=ndcg))", "unknown"),
+        ("mix(pairwise(target=dcg), ranknet)", "unknown"),
+    ],
+)
+def test_sums_of_losses_claim_what_is_proven(text, expected):
+    assert _status(text, "dcg") == expected
+
+
+def _soft_step(z, width=1.0):
+    """Convex, decreasing, differentiable: sqrt(z^2 + width) - z."""
+    root = (z * z + width) ** 0.5
+    return root - z, z / root - 1.0, width / root**3
+
+
+def _rising(z):
+    """Convex, but it grows with the margin."""
+    return z * z + z, 2.0 * z + 1.0, 2.0
+
+
+def _falling_line(z):
+    """Without a lower bound."""
+    return -z, -1.0, 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(_soft_step, "calibrated"), (_rising, "unknown"), (_falling_line, "unknown")],
+)
+def test_losses_of_plugins_are_measured(function, expected):
+    objective = gbmrank.objective("pairwise", loss=loss_class(function)(), target="dcg")
+    assert theory.calibration(objective, gbmrank.metric("dcg@10")).status == expected
+
+
+def test_a_plugin_loss_in_the_comparison_template_meets_the_theorem():
+    objective = gbmrank.objective("comparison", loss=loss_class(_soft_step)())
+    verdict = theory.calibration(objective, "dcg")
+    assert verdict.status == "not calibrated"
+    assert verdict.counterexample is None
+    assert _status(objective, "precision@2") == "unknown"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _SquaredLabel(AbstractUtility):
+    name: ClassVar[str] = "squared_label"
+
+    def values(self, data):
+        return 7.0 * data.labels**2 + 3.0
+
+    def upper_bounds(self, sizes):
+        return None
+
+
+def test_metrics_and_utilities_of_plugins_are_compared_as_functions():
+    metric = Positional(utility=_SquaredLabel(), discount="reciprocal")
+    same = gbmrank.objective("pairwise", loss="squared", target=_SquaredLabel())
+    assert _status(same, metric) == "calibrated"
+    assert _status("pairwise(loss=squared, target=dcg)", metric) == "conditional"
+    assert _status("pairwise(loss=squared, target=ndcg)", metric) == "not calibrated"
+    rbp = Positional(utility=PrecisionUtility(), discount=lambda k: 0.8**k)
+    assert _status("pointwise(loss=logistic, target=precision)", rbp) == "calibrated"
+
+
+def test_a_verdict_is_plain_data():
+    verdict = theory.calibration("ranknet", "dcg")
+    plain = verdict.as_dict()
+    assert plain["status"] == "not calibrated"
+    assert plain["counterexample"]["best_order"] == (0, 1, 2)
+    assert str(verdict).startswith("not calibrated: ")
+    assert not verdict
+
+
+def test_the_warning_comes_once():
+    _warn_once.cache_clear()
+    with pytest.warns(gbmrank.CalibrationWarning, match="gbmrank advise dcg"):
+        theory.warn_if_not_calibrated("ranknet", "dcg")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        theory.warn_if_not_calibrated("ranknet", "dcg")
+        assert theory.warn_if_not_calibrated("pairwise(target=dcg)", "dcg")
+
+
+def test_conditions_that_data_cannot_show_say_so():
+    data = gbmrank.RankingData.from_arrays([1, 0])
+    for condition in (theory.IndependentLabels(), theory.Reinforcement()):
+        with pytest.raises(gbmrank.ParameterError, match=r"theory\.Distribution"):
+            condition.holds(data)
+
+
+def test_names_lead_to_objects():
+    assert set(theory.__all__) <= set(dir(theory))
+    for name in theory.__all__:
+        assert getattr(theory, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = theory.nothing
+    with pytest.raises(gbmrank.ParameterError, match="one metric at a time"):
+        theory.calibration("ranknet", [gbmrank.metric("dcg")])
