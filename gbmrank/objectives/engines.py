@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from gbmrank.errors import ParameterError
+from gbmrank.errors import LimitError, ParameterError
 from gbmrank.kernels import compiler
 from gbmrank.kernels.layout import Engines
 from gbmrank.kernels.linear_plan import LinearPlan, PlanReport, Tail, make_plan
@@ -20,6 +20,7 @@ __all__ = ["ENGINES", "Curvature", "PairEngine", "check_engine", "pair_curvature
 ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
 _NEVER = 2**62
+_PATIENCE = 60.0  # seconds a round for one query
 _SORTED = ("hinge", "squared_hinge")
 _KINDS = {"all_pairs": "pairs", "level_pairs": "levels", "push": "push"}
 _CLOSED_FORMS = {
@@ -48,6 +49,20 @@ class PairEngine(NamedTuple):
     engines: Engines
     linear_kernels: Any  # a compiled module, or None where no query needs it
     report: PlanReport | None
+    exact_up_to: int  # items up to which calls outside of training visit every pair
+
+    def choose(self, single: bool) -> Engines:
+        """Return the choice for one call.
+
+        Parameters
+        ----------
+        single : bool
+            Training: float32 lanes and interpolation where they are safe and faster.
+            Otherwise queries of moderate length are summed exactly.
+        """
+        if single:
+            return self.engines._replace(single=True)
+        return self.engines._replace(linear_from=max(self.engines.linear_from, self.exact_up_to))
 
 
 def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
@@ -119,7 +134,23 @@ def pair_engine(
     )
     shortcuts = {} if kind == "push" else _shortcuts(kind, loss, curvature)
     slots = {**more, **shortcuts, **_linear_slot(kind, linear)}
-    return PairEngine(compiler.load(template, phi=curvature.phi, **slots), engines, linear, report)
+    kernels = compiler.load(template, phi=curvature.phi, **slots)
+    if engine == "auto" and not served and (kind == "push" or loss.closed_form is None):
+        _check_affordable(loss, longest)
+    exact_up_to = 0 if engine == "linear" else 4096 if fast else 1024
+    return PairEngine(kernels, engines, linear, report, exact_up_to)
+
+
+def _check_affordable(loss: AbstractLoss, longest: int) -> None:
+    """Raise LimitError when visiting every pair of the longest query takes minutes a round."""
+    seconds = 1.5e-9 * longest**2
+    if seconds > _PATIENCE:
+        most = int(math.sqrt(_PATIENCE / 1.5e-9))
+        raise LimitError(
+            f"the loss {loss.name} has no fast sum, and visiting every pair of a query of "
+            f"{longest:,} items takes about {seconds:,.0f} s a round; the cap is {most:,} items. "
+            "Cut the query, use a smooth loss such as logistic, or insist with engine=pairs"
+        )
 
 
 def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> None:

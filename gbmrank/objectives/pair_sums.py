@@ -62,7 +62,7 @@ class BoundPairs(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         engine, curvature, params, constant = self.pair_sum
-        engines = engine.engines._replace(single=single)
+        engines = engine.choose(single)
         run_queries(
             lambda span: engine.kernels.gradients(self.short, span, scores, params, engines, out),
             self.chunks,
@@ -78,9 +78,10 @@ class BoundPairs(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         engine, _, params, _ = self.pair_sum
+        engines = engine.choose(single=False)
         return sum_queries(
             lambda span, values: engine.kernels.values(
-                self.queries, span, scores, params, engine.engines, values
+                self.queries, span, scores, params, engines, values
             ),
             self.chunks,
             self.groups,

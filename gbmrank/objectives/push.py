@@ -129,11 +129,7 @@ class Push(AbstractObjective):
             "push", self.loss, curvature, self.engine, data.groups.sizes, outer=type(outer).function
         )
         params = PushParams(self.loss.params, outer.params)
-        return _BoundPush(data.groups, queries, _call_of(engine, params), constant)
-
-
-def _call_of(engine: PairEngine, params: PushParams) -> tuple[ModuleType, object, object]:
-    return engine.kernels, params, engine.engines
+        return _BoundPush(data.groups, queries, (engine.kernels, params, engine), constant)
 
 
 @final
@@ -154,7 +150,7 @@ class _BoundPush(AbstractBound):
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs of a relevant and another item."""
-        kernels, first, second = self.call
+        kernels, first, second = self._arguments(single)
         run_queries(
             lambda span: kernels.gradients(self.queries, span, scores, first, second, out),
             self.chunks,
@@ -165,9 +161,13 @@ class _BoundPush(AbstractBound):
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        kernels, first, second = self.call
+        kernels, first, second = self._arguments(single=False)
         return sum_queries(
             lambda span, values: kernels.values(self.queries, span, scores, first, second, values),
             self.chunks,
             self.groups,
         )
+
+    def _arguments(self, single: bool) -> tuple[ModuleType, object, object]:
+        kernels, first, second = self.call
+        return kernels, first, second.choose(single) if isinstance(second, PairEngine) else second

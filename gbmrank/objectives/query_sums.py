@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -29,6 +30,7 @@ def bind_queries(
     data: RankingData,
     query: QueryFunction,
     params: tuple[float, ...] = (),
+    labels: FloatArray | None = None,
 ) -> "BoundQueries":
     """Bind an objective whose query is computed by one function, which is compiled.
 
@@ -46,9 +48,14 @@ def bind_queries(
         where what counts as constant is computed from the scores ``at``.
     params : tuple of float
         Further arguments of the function.
+    labels : array of shape (n_rows,), optional
+        What the function gets as labels, such as gains; those of the data when not given.
     """
-    frozen = objective.gradient == "frozen_weights"
-    return BoundQueries(objective, data, query if frozen else _adapted(query), params)
+    if objective.gradient != "frozen_weights":
+        query = _adapted(query)
+    column = np.array(data.labels if labels is None else labels, dtype=np.float64)
+    column.flags.writeable = False
+    return BoundQueries(objective, replace(data, labels=column), query, params)
 
 
 @final
