@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench nightly clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -23,6 +23,11 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
 
+# The plugins of this repository, each a distribution of its own.
+$(VENV)/.plugins: $(VENV)/.dev $(wildcard plugins/*/pyproject.toml)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(patsubst %,-e %,$(wildcard plugins/*))
+	@touch $@
+
 # Format, lint, types, layers, generated pages.
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -32,8 +37,13 @@ check: $(VENV)/.dev
 	$(BIN)/python docs/generate.py --check
 
 # Everything CI runs.
-test: check
+test: check $(VENV)/.plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --confcutdir=plugins plugins
+
+# The rest of the product of templates and losses.
+nightly: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m nightly
 
 # Speed, as ratios against the boosters in the same run.
 bench: $(VENV)/.dev

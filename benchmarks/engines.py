@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 import gbmrank
+from benchmarks import plugin_losses
 from benchmarks.data import RankingSample, mslr_like
 from benchmarks.settings import Settings
 from benchmarks.timing import interleave, print_table
@@ -31,6 +32,10 @@ WAYS = (
     Way("pairwise(loss=logistic, engine=linear)"),
     Way("comparison(loss=logistic, engine=pairs)", single=True),
     Way("comparison(loss=logistic, engine=pairs)"),
+    Way("comparison(loss=plugin_logistic, engine=pairs)"),
+    Way("pairwise(loss=plugin_logistic, engine=pairs)"),
+    Way("pairwise(loss=plugin_logistic, engine=linear)"),
+    Way("pairwise(loss=plugin_hinge, engine=pairs)"),
     Way("pairwise(loss=canonical_boosting, engine=pairs)"),
     Way("pairwise(loss=exponential, engine=pairs)"),
     Way("pairwise(loss=exponential, engine=closed)"),
@@ -45,6 +50,7 @@ WAYS = (
 def run(settings: Settings) -> None:
     """Print times per pair and per row."""
     gbmrank.set_num_threads(settings.threads)
+    plugin_losses.register()
     sample = mslr_like(100 if settings.quick else 2000, n_features=20)
     print(f"\n{sample}; labels bound; whole pairs are counted for every engine")
     data = gbmrank.RankingData.from_arrays(sample.labels, group=sample.sizes)

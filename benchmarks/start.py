@@ -35,6 +35,10 @@ print(time.perf_counter() - start)
 """
 _CALLS = {
     "gradients() of pairwise": "gbmrank.objective('pairwise').gradients(labels, scores)",
+    "gradients() of pairwise, a plugin's loss": (
+        "from benchmarks import plugin_losses; plugin_losses.register(); "
+        "gbmrank.objective('pairwise', loss='plugin_hinge').gradients(labels, scores)"
+    ),
     "pairwise as a booster calls it": "gbmrank.objective('pairwise')(labels, scores)",
     "score() of ndcg@10": "gbmrank.metric('ndcg@10').score(labels, scores)",
 }

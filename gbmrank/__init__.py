@@ -57,3 +57,12 @@ __all__ = [
 ]
 __all__ += list(_errors)
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """Import ``gbmrank.theory`` when it is first used; scipy comes with its solvers."""
+    if name != "theory":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("gbmrank.theory")

@@ -113,8 +113,8 @@ def spec_of(item: object) -> Spec:
         value = getattr(item, field.name)
         if field.metadata.get("data"):
             continue  # preferences belong to rows, not to the text
-        if field.name == "k":
-            k = value
+        if field.name == "k" and (value is None or isinstance(value, int)):
+            k = value  # a cut-off; a loss may have a parameter of this name that is a number
         elif field.metadata.get("positional"):
             args = tuple(_as_value(part) for part in value)
         elif field.metadata.get("shown") or value != _default(field):

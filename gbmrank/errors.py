@@ -19,6 +19,7 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     ├── RegistrationError (ValueError)    a name taken twice, or not a name
     ├── PluginError (ImportError)         a plugin that does not load
     │   └── PluginContractError           a plugin that breaks its contract
+    │       └── PluginNumericError        its gradient is NaN; a NumericError too
     └── MissingPackageError (ImportError) an optional package
         └── MissingBackendError           lightgbm or xgboost
 
@@ -47,6 +48,7 @@ __all__ = [
     "ParseError",
     "PluginContractError",
     "PluginError",
+    "PluginNumericError",
     "RegistrationError",
     "SpecError",
     "UnknownNameError",
@@ -116,6 +118,10 @@ class PluginError(GbmrankError, ImportError):
 
 class PluginContractError(PluginError):
     """A plugin was loaded and breaks the contract of its kind."""
+
+
+class PluginNumericError(PluginContractError, NumericError):
+    """A plugin gave a gradient or Hessian that is not a number."""
 
 
 class MissingPackageError(GbmrankError, ImportError):

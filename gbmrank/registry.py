@@ -9,19 +9,13 @@ import difflib
 import functools
 import importlib.metadata
 import inspect
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, final
 
-from gbmrank.errors import (
-    PluginContractError,
-    PluginError,
-    RegistrationError,
-    UnknownNameError,
-)
+from gbmrank.contract import check_class, class_name
+from gbmrank.entry_points import Entry, Loader, Origin, Status, installed, project
+from gbmrank.errors import PluginContractError, RegistrationError, UnknownNameError
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.bregman import BUILTIN_GENERATORS, AbstractGenerator
 from gbmrank.losses.functional import loss_class
@@ -43,36 +37,11 @@ __all__ = [
     "Entry",
     "Origin",
     "Registry",
+    "Status",
 ]
 
 T = TypeVar("T")
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The distribution an entry comes from."""
-
-    distribution: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"{self.distribution} {self.version}".strip()
-
-
 _THIS_PROCESS = Origin("this process", "")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
-    """One registered class, loaded on demand."""
-
-    name: str
-    kind: str
-    origin: Origin
-    load: Callable[[], type[T]]
 
 
 @final
@@ -106,6 +75,7 @@ class Registry(Generic[T]):
         self._own: dict[str, Entry[T]] = {}
         self._aliases: dict[str, str] = {}
         self._plugins: dict[str, tuple[Entry[T], ...]] | None = None
+        self._origins: dict[type, Origin] = {}  # of the plugin classes that were loaded
         self._presets = presets
         for cls in builtins:
             self._add(cls, _own_origin())
@@ -156,7 +126,7 @@ class Registry(Generic[T]):
             entry
             for choice in dict.fromkeys((key, _lowered(bare)))
             for entry in self.entries.get(choice, ())
-            if not distribution or _project(entry.origin.distribution) == _project(distribution)
+            if not distribution or project(entry.origin.distribution) == project(distribution)
         ]
         if len(candidates) > 1:
             choices = " or ".join(f"'{entry.origin.distribution}:{key}'" for entry in candidates)
@@ -166,7 +136,21 @@ class Registry(Generic[T]):
             )
         if not candidates:
             raise UnknownNameError(self._unknown(name))
-        return self._load(candidates[0])
+        return candidates[0].load()
+
+    def origin_of(self, cls: type) -> Origin:
+        """Return the distribution a class was loaded from, or else its module."""
+        own = self._own.get(class_name(cls))
+        if own is not None and own.load() is cls:
+            return own.origin
+        return self._origins.get(cls, Origin(cls.__module__, ""))
+
+    def text_name(self, cls: type) -> str:
+        """Return the name that leads to a class: with its distribution where names clash."""
+        name, origin = class_name(cls), self._origins.get(cls)
+        if origin is None or len(self.entries.get(name, ())) < 2:
+            return name
+        return f"{origin.distribution}:{name}"
 
     def preset(self, name: str) -> Spec | None:
         """Return the composition that a preset's name stands for, or None."""
@@ -181,7 +165,7 @@ class Registry(Generic[T]):
         raises.
         """
         made = self._as_class(cls)
-        self._check(made, "this process")
+        check_class(self.kind, self.base, made, "this process")
         self._add(made, _THIS_PROCESS)
         return cls
 
@@ -190,7 +174,7 @@ class Registry(Generic[T]):
         self._plugins = None
 
     def _add(self, cls: type[T], origin: Origin) -> None:
-        names = (_class_name(cls), *getattr(cls, "aliases", ()))
+        names = (class_name(cls), *getattr(cls, "aliases", ()))
         if names[0] in self._presets:
             raise RegistrationError(f"the {self.kind} name {names[0]!r} is a preset of gbmrank")
         for name in names:
@@ -217,55 +201,25 @@ class Registry(Generic[T]):
         return self._plugins
 
     def _plugin_entry(self, point: importlib.metadata.EntryPoint) -> Entry[T]:
-        dist = point.dist
-        origin = Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "")
-
-        def load() -> type[T]:
-            loaded = self._as_class(point.load(), point.name)
-            self._check(loaded, str(origin))
-            if loaded.name != point.name:
+        def validated(given: Any, origin: Origin) -> type[T]:
+            loaded: type[T] = self._as_class(given, point.name)
+            check_class(self.kind, self.base, loaded, str(origin))
+            if class_name(loaded) != point.name:
                 raise PluginContractError(
                     f"{origin} registers the {self.kind} {point.name!r} under another name than "
-                    f"its class has ({loaded.name!r}); make them equal"
+                    f"its class has ({class_name(loaded)!r}); make them equal"
                 )
+            self._origins[loaded] = origin
             return loaded
 
-        return Entry(point.name, self.kind, origin, functools.cache(load))
-
-    def _load(self, entry: Entry[T]) -> type[T]:
-        try:
-            return entry.load()
-        except PluginError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise PluginError(
-                f"the {self.kind} {entry.name!r} of {entry.origin} cannot be loaded: {error!r}; "
-                f"repair or uninstall {entry.origin.distribution}"
-            ) from error
+        loader = Loader(self.kind, point, validated)
+        return Entry(point.name, self.kind, loader.origin, loader)
 
     def _as_class(self, given: Any, name: str | None = None) -> Any:
         """Make a class of a plain function where this kind allows one: a loss."""
         if self.base is AbstractLoss and inspect.isfunction(given):
             return loss_class(given, name)
         return given
-
-    def _check(self, cls: Any, origin: str) -> None:
-        if not (isinstance(cls, type) and issubclass(cls, self.base)):
-            raise PluginContractError(
-                f"a {self.kind} is a subclass of {self.base.__module__}.{self.base.__name__}; "
-                f"{origin} gives {cls!r}"
-            )
-        if not _NAME.fullmatch(_class_name(cls)):
-            raise RegistrationError(
-                f"{cls.__name__}.name must be lower-case letters, digits and '_', starting with a "
-                f"letter; got {_class_name(cls)!r}"
-            )
-        if inspect.isabstract(cls):
-            missing = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
-            raise PluginContractError(
-                f"the {self.kind} {_class_name(cls)!r} of {origin} is not complete; "
-                f"define {missing}"
-            )
 
     def _unknown(self, name: str) -> str:
         known = [*self, *self._aliases]
@@ -276,17 +230,8 @@ class Registry(Generic[T]):
         return f"no {self.kind} is called {name!r}; {hint}"
 
 
-def _class_name(cls: type) -> str:
-    return str(getattr(cls, "name", ""))
-
-
 def _lowered(name: str) -> str:
     return name.lower().replace("-", "_")
-
-
-def _project(distribution: str) -> str:
-    """Names of distributions are equal up to case and separators (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _same_class(taken: Entry[Any], cls: type) -> bool:
@@ -303,37 +248,17 @@ def _own_origin() -> Origin:
         return Origin("gbmrank", "unknown")
 
 
-def _installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
-    """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions)."""
-
-    def read() -> Iterable[importlib.metadata.EntryPoint]:
-        allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
-        if allowed == "0":
-            return ()
-        points = importlib.metadata.entry_points(group=group)
-        if not allowed:
-            return points
-        names = {_project(name.strip()) for name in allowed.split(",")}
-        return [
-            point
-            for point in points
-            if point.dist is not None and _project(point.dist.name) in names
-        ]
-
-    return read
-
-
 LOSSES: Registry[AbstractLoss] = Registry(
-    "loss", AbstractLoss, BUILTIN_LOSSES, _installed("gbmrank.losses")
+    "loss", AbstractLoss, BUILTIN_LOSSES, installed("gbmrank.losses")
 )
 UTILITIES: Registry[AbstractUtility] = Registry(
-    "utility", AbstractUtility, BUILTIN_UTILITIES, _installed("gbmrank.utilities")
+    "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.utilities")
 )
 OBJECTIVES: Registry[AbstractObjective] = Registry(
-    "objective", AbstractObjective, BUILTIN_OBJECTIVES, _installed("gbmrank.objectives"), PRESETS
+    "objective", AbstractObjective, BUILTIN_OBJECTIVES, installed("gbmrank.objectives"), PRESETS
 )
 METRICS: Registry[AbstractMetric] = Registry(
-    "metric", AbstractMetric, BUILTIN_METRICS, _installed("gbmrank.metrics")
+    "metric", AbstractMetric, BUILTIN_METRICS, installed("gbmrank.metrics")
 )
 GENERATORS: Registry[AbstractGenerator] = Registry(
     "generator", AbstractGenerator, BUILTIN_GENERATORS

@@ -10,6 +10,11 @@ settings.register_profile("gbmrank", deadline=None, max_examples=60, derandomize
 settings.load_profile("gbmrank")
 
 # Kernels compiled by tests stay out of the user's cache, and are kept between runs.
+# Installed plugins have tests of their own.
+os.environ.setdefault("GBMRANK_PLUGINS", "0")
+# Two test workers with two booster threads each would spend their time waiting.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GBMRANK_CACHE_DIR", f"{tempfile.gettempdir()}/gbmrank-tests-{os.getuid()}")
 
 

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import pytest
 
 import gbmrank
+from gbmrank.entry_points import installed as read_installed
 from gbmrank.errors import PluginContractError, PluginError, RegistrationError, UnknownNameError
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import AbstractMarginLoss
-from gbmrank.registry import LOSSES, Registry, _installed
+from gbmrank.registry import LOSSES, Registry
 
 
 def steep(z, factor):
@@ -270,7 +271,7 @@ def installed(monkeypatch):
         return points
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
-    return lambda: [point.name for point in _installed("gbmrank.losses")()]
+    return lambda: [point.name for point in read_installed("gbmrank.losses")()]
 
 
 @pytest.mark.parametrize(
@@ -299,7 +300,8 @@ def test_real_entry_points_are_found(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: steep-plugin\nVersion: 3.4\n")
     (info / "entry_points.txt").write_text("[gbmrank.losses]\nsteep = steep_plugin:Steep\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry = Registry("loss", AbstractLoss, (Logistic,), _installed("gbmrank.losses"))
+    monkeypatch.delenv("GBMRANK_PLUGINS", raising=False)
+    registry = Registry("loss", AbstractLoss, (Logistic,), read_installed("gbmrank.losses"))
     assert str(registry.entries["steep"][0].origin) == "steep-plugin 3.4"
     with pytest.raises(PluginError, match="must not be imported"):
         registry.get("steep")

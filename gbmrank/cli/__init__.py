@@ -26,6 +26,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
         "info": ("gbmrank.cli.info", "show all about an objective, a loss or a metric"),
         "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
+        "plugin": ("gbmrank.cli.plugin", "write a new plugin: gbmrank plugin new NAME"),
+        "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
     }
 )
 """Module and purpose of each command; a new one is one line here."""

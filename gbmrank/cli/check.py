@@ -22,11 +22,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=int, default=400, help="distributions to try (400)")
     parser.add_argument("--seed", type=int, default=0, help="of the search (0)")
     parser.add_argument("--graphs", action="store_true", help="preference graphs with low noise")
+    parser.add_argument(
+        "--kit",
+        action="store_true",
+        help="run the conformance kit instead, on a loss, an objective or a metric",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("loss", "objective", "metric"),
+        help="with --kit, for a name that has several meanings",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:
     """Print the verdict and what the search found, for each metric."""
+    if given.kit:
+        return _run_kit(given)
     usual = _ON_GRAPHS if given.graphs else _METRICS
     rows = [_checked(given, metric) for metric in given.metric or usual]
     if given.json:
@@ -34,6 +46,23 @@ def run(given: argparse.Namespace) -> int:
         return 0
     print("\n\n".join(_section(row) for row in rows))
     return 0
+
+
+def _run_kit(given: argparse.Namespace) -> int:
+    """Print the report of the kit; the exit code is 2 when a check failed."""
+    from gbmrank.testing import run_checks
+
+    report = run_checks(given.name, kind=given.kind)
+    if given.json:
+        rows = [
+            {"check": one.check, "outcome": one.outcome, "message": one.message}
+            for one in report.results
+        ]
+        shown = {"kind": report.kind, "subject": report.subject, "results": rows}
+        print(json.dumps({"schema": "gbmrank.kit/1", **shown}, indent=2))
+    else:
+        print(clean(report))
+    return 2 if report.failed else 0
 
 
 def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:

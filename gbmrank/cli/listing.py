@@ -25,7 +25,7 @@ _KINDS: MappingProxyType[str, tuple[Registry[Any], Callable[[], list[Entry[Any]]
         }
     )
 )
-_COLUMNS = ("name", "formula", "cost", "reference", "from")
+_COLUMNS = ("name", "formula", "cost", "reference", "status", "from")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,13 +56,14 @@ def _row(kind: str, entry: Entry[Any]) -> Row:
         "reference": None,
         "distribution": entry.origin.distribution,
         "version": entry.origin.version,
+        "status": "ok",
         "error": None,
     }
     try:
         loaded = entry.load()
     except (Exception, SystemExit) as error:  # a plugin may do anything; the others are listed
         cause = error.__cause__ if isinstance(error, PluginError) and error.__cause__ else error
-        return {**row, "error": f"{type(cause).__name__}: {cause}"}
+        return {**row, "status": "broken", "error": f"{type(cause).__name__}: {cause}"}
     stands_for = _KINDS[kind][0].preset(entry.name)
     texts = {key: str(getattr(loaded, key, "")) or None for key in ("formula", "cost", "reference")}
     return {**row, **texts, "preset": None if stands_for is None else str(stands_for)}
@@ -86,7 +87,9 @@ def _cells(row: Row) -> list[str]:
     if row["error"] is not None:
         formula = f"cannot be loaded: {row['error']}"
     origin = f"{row['distribution']} {row['version']}".strip()
-    return [row["name"] or "", formula, row["cost"] or "", row["reference"] or "", origin]
+    status = "" if row["distribution"] == "gbmrank" else row["status"] or ""
+    texts = [row["name"] or "", formula, row["cost"] or "", row["reference"] or ""]
+    return [*texts, status, origin]
 
 
 def _layout(rows: Sequence[Sequence[str]], second: str) -> str:

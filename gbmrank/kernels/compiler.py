@@ -6,7 +6,8 @@ functions and compiles the module. Closures over a loss would be recompiled at e
 start of Python; so the template is written out once per combination of functions, under
 a name made of the hash of everything that can change the machine code, and the
 compiler's own disk cache does the rest. Losses from plugins and notebooks take the same
-way as built-in ones.
+way as built-in ones; those that cannot be compiled are refused with the line, or run in
+plain Python where that is allowed (:mod:`gbmrank.kernels.foreign`).
 
 The files live in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache
 folder, else in a temporary folder.
@@ -30,11 +31,14 @@ from typing import Any
 import numpy as np
 
 from gbmrank import numerics
+from gbmrank.errors import PluginContractError
+from gbmrank.kernels import foreign
 
-__all__ = ["cache_folder", "load"]
+__all__ = ["cache_folder", "is_plain", "load"]
 
 Scalar = Callable[..., Any]
 
+_PLAIN = "gbmrank.kernels._plain."
 _STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
 
@@ -72,6 +76,11 @@ def load(template: str, **slots: Scalar) -> ModuleType:
         if key not in _loaded:
             _loaded[key] = _import_filled(template, slots)
         return _loaded[key]
+
+
+def is_plain(module: ModuleType) -> bool:
+    """Whether a module that :func:`load` gave runs in plain Python."""
+    return module.__name__.startswith(_PLAIN)
 
 
 def cache_folder() -> Path:
@@ -116,8 +125,12 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
         digest.update(name.encode())
         for part in _code_parts(slots[name], set()):
             digest.update(part)
+        # The compiler's files import the modules of all functions inside when they are read.
+        digest.update(repr(sorted(_modules_of(slots[name], set()))).encode())
     name = f"{template}_{digest.hexdigest()[:16]}"
     path = cache_folder() / f"{name}.py"
+    if not path.exists() and not _compiles(slots):
+        return _import_plain(template, name, slots)
     _write_once(path, source)
     spec = importlib.util.spec_from_file_location(f"gbmrank.kernels._filled.{name}", path)
     if spec is None or spec.loader is None:
@@ -128,6 +141,36 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
         setattr(module, slot, inner(function) if isinstance(function, FunctionType) else function)
     sys.modules[module.__name__] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def _compiles(slots: dict[str, Scalar]) -> bool:
+    """Try the functions of plugins; False when one fails and may run in Python.
+
+    A file of this name means that they were tried before.
+    """
+    for function in foreign.foreign_functions(slots.values()):
+        _register_callees(function)
+        try:
+            foreign.check_compiles(function)
+        except PluginContractError:
+            if not foreign.slow_allowed():
+                raise
+            foreign.warn_slow(function)
+            return False
+    return True
+
+
+def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleType:
+    """Return a template that is plain Python, with plain functions in its slots."""
+    path = Path(__file__).parent / f"{template}.py"
+    source = path.read_text(encoding="utf-8").replace(
+        "from gbmrank.kernels.jit import", "from gbmrank.kernels.plain import"
+    )
+    module = ModuleType(f"{_PLAIN}{name}")
+    vars(module).update(slots)
+    sys.modules[module.__name__] = module
+    exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102  (a file of ours)
     return module
 
 
@@ -195,6 +238,16 @@ def _sources_digest() -> str:
     for path in [*sorted(here.glob("*.py")), here.parent / "numerics.py"]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _modules_of(value: Any, seen: set[int]) -> set[str]:
+    """Return the names of the modules that a function and its callees are from."""
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType) or id(function) in seen:
+        return set()
+    seen.add(id(function))
+    inside = (_modules_of(used, seen) for used in _used_by(function))
+    return {str(function.__module__)}.union(*inside)
 
 
 def _code_parts(value: Any, seen: set[int]) -> Iterator[bytes]:

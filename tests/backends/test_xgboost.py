@@ -493,7 +493,7 @@ class Boom(Exception):
     """An error only this file knows."""
 
 
-def test_exceptions_reach_the_caller_unchanged():
+def test_exceptions_of_a_plugin_reach_the_caller_with_its_name():
     class Broken(AbstractMetric):
         name: ClassVar[str] = "xgboost_broken"
 
@@ -502,8 +502,9 @@ def test_exceptions_reach_the_caller_unchanged():
 
     gbmrank.register_metric(Broken)
     metric = gbmrank.metric("xgboost_broken")
-    with pytest.raises(Boom, match="in bind"):
+    with pytest.raises(gbmrank.PluginError, match=r"_broken.*in bind") as caught:
         train(evals=[(matrix(VALID), "valid")], custom_metric=metric)
+    assert isinstance(caught.value.__cause__, Boom)
 
 
 def test_settings_carry_their_reasons_and_matter():

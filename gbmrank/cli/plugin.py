@@ -1,0 +1,59 @@
+"""``gbmrank plugin new NAME``: a plugin distribution that installs and passes at once."""
+
+import argparse
+import json
+import keyword
+import re
+from pathlib import Path
+
+from gbmrank.cli.scaffold import KINDS, files_of
+from gbmrank.cli.screen import clean
+from gbmrank.errors import ParameterError
+
+__all__ = ["add_arguments", "run"]
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("action", choices=("new",), help="new: write the files of a plugin")
+    parser.add_argument("name", help="of the distribution, such as gbmrank-tempered")
+    parser.add_argument("--kind", choices=tuple(KINDS), default="loss", help="what it adds (loss)")
+    parser.add_argument("--folder", default=".", help="where its folder is made (here)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Write the files and say what to do next."""
+    from gbmrank import __version__
+
+    _check_name(given.name)
+    target = Path(given.folder) / given.name
+    if target.exists():
+        raise ParameterError(f"{target} is there already; choose another name or --folder")
+    written = []
+    for path, text in files_of(given.name, given.kind, __version__).items():
+        file = target / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        written.append(str(file))
+    if given.json:
+        print(json.dumps({"schema": "gbmrank.plugin/1", "files": written}, indent=2))
+        return 0
+    module = given.name.replace("-", "_")
+    print(clean(f"wrote {len(written)} files to {target}"))
+    print("next:")
+    print(clean(f"  pip install -e '{target}[test]'"))
+    print(clean(f"  pytest {target}"))
+    print(clean(f"  then put your {given.kind} into {target / module}.py"))
+    return 0
+
+
+def _check_name(name: str) -> None:
+    own = name.replace("-", "_").removeprefix("gbmrank_")
+    if not _NAME.fullmatch(name) or keyword.iskeyword(own) or not own[:1].isalpha():
+        raise ParameterError(
+            f"a plugin is named in lower-case letters, digits and '-', such as gbmrank-tempered; "
+            f"got {name!r}"
+        )

@@ -1,0 +1,124 @@
+"""``gbmrank plugins``: which plugins are installed, and what is wrong with a broken one."""
+
+import argparse
+import json
+import traceback
+from typing import Any
+
+from gbmrank.cli.screen import bold, clean, table
+from gbmrank.entry_points import API_VERSION
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry, Status
+
+__all__ = ["add_arguments", "run"]
+
+_KINDS: tuple[Registry[Any], ...] = (LOSSES, OBJECTIVES, METRICS, UTILITIES)
+_FINE, _BROKEN = 0, 2
+_ADVICE = {
+    "ModuleNotFoundError": "install the package that is missing into this environment",
+    "ImportError": "its version may not fit to what it imports; upgrade both",
+    "SyntaxError": "the file cannot be read by this Python; see the line",
+    "SystemExit": "it ends the process when it is imported; a plugin must not",
+    "AttributeError": "the entry point names something that its module does not have, or an "
+    "import went wrong half way",
+    "PluginContractError": "it does not keep the contract; docs/plugins.md has it",
+    "RegistrationError": "choose another name",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "doctor"),
+        help="list: without importing them; doctor: load each and explain what is wrong",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print plugins with their status; the exit code of doctor is 2 when one is broken."""
+    load = given.action == "doctor"
+    found = [(entry, _status(entry, load), clash) for entry, clash in _plugins()]
+    broken = any(status.state == "broken" for _, status, _ in found)
+    if given.json:
+        rows = [_row(*each) for each in found]
+        print(json.dumps({"schema": "gbmrank.plugins/1", "plugins": rows}, indent=2))
+    else:
+        print(_page(found, load))
+    return _BROKEN if broken and load else _FINE
+
+
+def _plugins() -> list[tuple[Entry[Any], str]]:
+    """Entries of other distributions, each with what else has its name."""
+    found = []
+    for registry in _KINDS:
+        for entries in registry.entries.values():
+            for entry in entries:
+                if entry.origin.distribution in ("gbmrank", "this process"):
+                    continue
+                others = [str(one.origin) for one in entries if one is not entry]
+                found.append((entry, ", ".join(others)))
+    return found
+
+
+def _status(entry: Entry[Any], load: bool) -> Status:
+    return entry.try_load() if load else entry.status
+
+
+def _row(entry: Entry[Any], status: Status, clash: str) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "distribution": entry.origin.distribution,
+        "version": entry.origin.version,
+        "status": status.state,
+        "cause": None if status.cause is None else f"{type(status.cause).__name__}: {status.cause}",
+        "advice": None if status.cause is None else _advice(status.cause),
+        "same name as": clash or None,
+    }
+
+
+def _page(found: list[tuple[Entry[Any], Status, str]], load: bool) -> str:
+    if not found:
+        return "no plugins are installed (gbmrank plugin new NAME writes one)"
+    rows = [[entry.name, entry.kind, str(entry.origin), status.state] for entry, status, _ in found]
+    parts = [table(["name", "kind", "from", "status"], rows)]
+    parts += [_told(entry, status) for entry, status, _ in found if status.cause is not None]
+    parts += [
+        clean(
+            f"{entry.name}: {clash} has this {entry.kind} too; say "
+            f"{entry.origin.distribution}:{entry.name}"
+        )
+        for entry, _, clash in found
+        if clash
+    ]
+    if load:
+        parts.append(f"the plugin contract of this gbmrank is version {API_VERSION}")
+    return "\n\n".join(parts)
+
+
+def _told(entry: Entry[Any], status: Status) -> str:
+    cause = status.cause
+    head = bold(clean(f"{entry.kind} {entry.name} of {entry.origin}"))
+    lines = [f"  {type(cause).__name__}: {cause}", *_place(cause), f"  advice: {_advice(cause)}"]
+    return "\n".join([head, *map(clean, lines)])
+
+
+def _place(cause: BaseException | None) -> list[str]:
+    """The last line of the plugin itself that was run."""
+    if isinstance(cause, SyntaxError) and cause.filename:
+        return [f"  {cause.filename}:{cause.lineno}: {(cause.text or '').strip()}"]
+    frames = traceback.extract_tb(None if cause is None else cause.__traceback__)
+    theirs = [
+        frame
+        for frame in frames
+        if "importlib" not in frame.filename and "/gbmrank/" not in frame.filename
+    ]
+    return [f"  {frame.filename}:{frame.lineno}: {frame.line}" for frame in theirs[-1:]]
+
+
+def _advice(cause: BaseException | None) -> str:
+    names = [cls.__name__ for cls in type(cause).__mro__]
+    return next((_ADVICE[name] for name in names if name in _ADVICE), "see its traceback")

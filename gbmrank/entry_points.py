@@ -1,0 +1,187 @@
+"""Entry points of plugins: read from metadata, loaded on demand, never trusted.
+
+A plugin is a distribution with entry points in one of the groups ``gbmrank.losses``,
+``gbmrank.objectives``, ``gbmrank.metrics`` and ``gbmrank.utilities``. Reading them imports
+nothing. The module an entry point names may say for which version of the plugin contract
+it was written, ``gbmrank_api = 1``; without it version 1 is meant.
+"""
+
+import importlib.metadata
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeVar, final
+
+from gbmrank.errors import PluginContractError, PluginError
+
+__all__ = [
+    "API_VERSION",
+    "Entry",
+    "Loader",
+    "Origin",
+    "Status",
+    "installed",
+    "project",
+]
+
+T = TypeVar("T")
+API_VERSION: Final = 1
+"""Version of the contract between gbmrank and plugins, described in docs/plugins.md."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The distribution an entry comes from."""
+
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".strip()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether an entry can be used, and if not, why.
+
+    Parameters
+    ----------
+    state : {"ok", "broken", "not loaded"}
+        A plugin that nobody asked for yet is not loaded.
+    cause : BaseException or None
+        What a broken plugin raised.
+    """
+
+    state: Literal["ok", "broken", "not loaded"]
+    cause: BaseException | None = None
+
+    def __str__(self) -> str:
+        if self.cause is None:
+            return self.state
+        text = f"{type(self.cause).__name__}: {self.cause}".splitlines()[0]
+        return f"{self.state}: {text}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    """One registered class, loaded on demand."""
+
+    name: str
+    kind: str
+    origin: Origin
+    load: Callable[[], type[T]]
+
+    @property
+    def status(self) -> Status:
+        """What is known of it without loading it."""
+        return self.load.status if isinstance(self.load, Loader) else Status("ok")
+
+    def try_load(self) -> Status:
+        """Load it, whatever happens, and return its status."""
+        try:
+            self.load()
+        except (Exception, SystemExit) as error:
+            return Status("broken", error.__cause__ or error)
+        return Status("ok")
+
+
+@final
+class Loader(Generic[T]):
+    """Loads one entry point when called, once; a failure is kept as a status and tried again.
+
+    Parameters
+    ----------
+    kind : str
+        Singular noun for messages.
+    point : EntryPoint
+        What to load.
+    validated : callable
+        Makes a class of what was loaded and checks it; it may raise anything.
+    """
+
+    __slots__ = ("_loaded", "kind", "origin", "point", "status", "validated")
+
+    def __init__(
+        self,
+        kind: str,
+        point: importlib.metadata.EntryPoint,
+        validated: Callable[[Any, Origin], type[T]],
+    ) -> None:
+        dist = point.dist
+        self.kind, self.point, self.validated = kind, point, validated
+        self.origin = Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "")
+        self.status = Status("not loaded")
+        self._loaded: type[T] | None = None
+
+    def __call__(self) -> type[T]:
+        """Return the class.
+
+        Raises
+        ------
+        PluginError
+            Naming the distribution; what the plugin raised is its cause.
+        """
+        if self._loaded is None:
+            try:
+                loaded = self.point.load()
+                _check_api(self.point, self.origin)
+                self._loaded = self.validated(loaded, self.origin)
+            except PluginError as error:
+                self.status = Status("broken", error)
+                if self.origin.distribution in str(error):
+                    raise
+                raise PluginContractError(f"{self.origin}: {error}") from error
+            except (Exception, SystemExit) as error:
+                self.status = Status("broken", error)
+                raise PluginError(
+                    f"the {self.kind} {self.point.name!r} of {self.origin} cannot be loaded: "
+                    f"{error!r}; repair or uninstall {self.origin.distribution}"
+                ) from error
+            self.status = Status("ok")
+        return self._loaded
+
+
+def project(distribution: str) -> str:
+    """Return the name of a distribution without case and separators (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
+    """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions)."""
+
+    def read() -> Iterable[importlib.metadata.EntryPoint]:
+        allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
+        if allowed == "0":
+            return ()
+        points = importlib.metadata.entry_points(group=group)
+        if not allowed:
+            return points
+        names = {project(name.strip()) for name in allowed.split(",")}
+        return [
+            point
+            for point in points
+            if point.dist is not None and project(point.dist.name) in names
+        ]
+
+    return read
+
+
+def _check_api(point: importlib.metadata.EntryPoint, origin: Origin) -> None:
+    """Raise PluginContractError when a plugin was written for another contract."""
+    module = sys.modules.get(getattr(point, "module", ""))
+    wanted = getattr(module, "gbmrank_api", API_VERSION)
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise PluginContractError(
+            f"{origin} says gbmrank_api = {wanted!r}; it is a whole number such as {API_VERSION}"
+        )
+    if wanted > API_VERSION:
+        raise PluginContractError(
+            f"{origin} is written for version {wanted} of the plugin contract and this gbmrank "
+            f"has version {API_VERSION}; upgrade gbmrank, or install an older "
+            f"{origin.distribution}"
+        )

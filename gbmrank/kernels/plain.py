@@ -1,0 +1,16 @@
+"""Stands in for ``jit`` where kernels stay plain Python; see :mod:`gbmrank.kernels.foreign`."""
+
+from typing import TypeVar
+
+__all__ = ["INLINED", "entry", "exact_inner", "inner", "separate"]
+
+F = TypeVar("F")
+INLINED: dict[str, object] = {}
+
+
+def entry(function: F) -> F:
+    """Leave a function as it is."""
+    return function
+
+
+inner = separate = exact_inner = entry

@@ -1,0 +1,240 @@
+"""The conformance kit: all checks of a kind on one loss, objective or metric."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, final
+
+from gbmrank.errors import ParameterError
+from gbmrank.testing.loss_checks import LOSS_CHECKS
+from gbmrank.testing.metric_checks import METRIC_CHECKS
+from gbmrank.testing.objective_checks import OBJECTIVE_CHECKS
+from gbmrank.testing.report import Check, ConformanceError, Report, Result, SkipCheck
+from gbmrank.testing.subjects import LossSubject, MetricSubject, ObjectiveSubject, kind_of
+
+__all__ = [
+    "CHECKS",
+    "check_loss",
+    "check_metric",
+    "check_objective",
+    "list_checks",
+    "parametrize_checks",
+    "run_checks",
+]
+
+CHECKS: Mapping[str, tuple[Check, ...]] = MappingProxyType(
+    {"loss": LOSS_CHECKS, "objective": OBJECTIVE_CHECKS, "metric": METRIC_CHECKS}
+)
+"""All checks by kind."""
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def list_checks(kind: str) -> dict[str, str]:
+    """Return the names of the checks of a kind, with what each asks for.
+
+    Parameters
+    ----------
+    kind : {"loss", "objective", "metric"}
+        What is checked.
+
+    Examples
+    --------
+    >>> list_checks("objective")["weights"]
+    'weights of queries multiply'
+    """
+    return {check.name: check.about for check in CHECKS[kind]}
+
+
+def check_loss(loss: Any, *, expected_failures: Mapping[str, str] = _NONE) -> Report:
+    """Run all checks on a loss.
+
+    Parameters
+    ----------
+    loss : AbstractLoss, type, function or str
+        An object, a class with defaults, a scalar function, or text such as
+        ``"logistic(sigma=2)"``.
+    expected_failures : mapping of str to str
+        Names of checks that are known to fail, with the reason of each. One that passes
+        is a failure, so that the list stays true.
+
+    Returns
+    -------
+    Report
+        When nothing failed.
+
+    Raises
+    ------
+    ConformanceError
+        An AssertionError whose text is the whole report.
+
+    Examples
+    --------
+    >>> def lopsided(z):
+    ...     return z * z - z, 2.0 * z + 1.0, 2.0
+    >>> check_loss(lopsided)
+    Traceback (most recent call last):
+    gbmrank.testing.report.ConformanceError: loss lopsided(): ...
+      ...
+    """
+    return _raised(run_checks(loss, kind="loss", expected_failures=expected_failures))
+
+
+def check_objective(
+    objective: Any, *, grades: Any = None, expected_failures: Mapping[str, str] = _NONE
+) -> Report:
+    """Run all checks on an objective.
+
+    Parameters
+    ----------
+    objective : Objective, AbstractObjective, type or str
+        What is checked.
+    grades : sequence of float, optional
+        Labels to use; 0 to 4 when it takes them, else 0 and 1.
+    expected_failures : mapping of str to str
+        As in :func:`check_loss`.
+
+    Returns
+    -------
+    Report
+        When nothing failed; else ConformanceError is raised.
+    """
+    return _raised(
+        run_checks(objective, kind="objective", grades=grades, expected_failures=expected_failures)
+    )
+
+
+def check_metric(
+    metric: Any, *, grades: Any = None, expected_failures: Mapping[str, str] = _NONE
+) -> Report:
+    """Run all checks on a metric; parameters as for :func:`check_objective`."""
+    return _raised(
+        run_checks(metric, kind="metric", grades=grades, expected_failures=expected_failures)
+    )
+
+
+def run_checks(
+    subject: Any,
+    *,
+    kind: str | None = None,
+    grades: Any = None,
+    expected_failures: Mapping[str, str] = _NONE,
+) -> Report:
+    """Run all checks and return the report, whatever it says.
+
+    Parameters
+    ----------
+    subject : object
+        A loss, an objective or a metric in any form.
+    kind : {"loss", "objective", "metric"}, optional
+        Needed for a text that several kinds know.
+    grades : sequence of float, optional
+        Labels to use.
+    expected_failures : mapping of str to str
+        Names of checks that are known to fail, with their reasons.
+    """
+    kind = kind or kind_of(subject)
+    _check_names(kind, expected_failures)
+    ready = _read(kind, subject, grades)
+    results = tuple(_result(check, ready, expected_failures) for check in CHECKS[kind])
+    return Report(kind, _shown(ready), results)
+
+
+def parametrize_checks(
+    *subjects: Any,
+    kind: str | None = None,
+    grades: Any = None,
+    expected_failures: Mapping[str, str] = _NONE,
+) -> Any:
+    """Return a decorator that makes one pytest test of every check of every subject.
+
+    The test takes one argument, ``check``, and calls it. Parameters are those of
+    :func:`run_checks`.
+
+    Examples
+    --------
+    >>> @parametrize_checks("logistic", "ndcg@5")
+    ... def test_contract(check):
+    ...     check()
+    """
+    import pytest
+
+    cases = []
+    for subject in subjects:
+        found = kind or kind_of(subject)
+        _check_names(found, expected_failures)
+        cases += [
+            pytest.param(_Case(found, subject, grades, check, expected_failures), id=name)
+            for check in CHECKS[found]
+            for name in (f"{getattr(subject, '__name__', subject)}-{check.name}",)
+        ]
+    return pytest.mark.parametrize("check", cases)
+
+
+@final
+class _Case:
+    """One check of one subject; calling it passes, fails, skips or xfails."""
+
+    def __init__(
+        self, kind: str, subject: Any, grades: Any, check: Check, expected: Mapping[str, str]
+    ) -> None:
+        self.kind, self.subject, self.grades = kind, subject, grades
+        self.check, self.expected = check, expected
+
+    def __call__(self) -> None:
+        import pytest
+
+        ready = _read(self.kind, self.subject, self.grades)
+        result = _result(self.check, ready, self.expected)
+        if result.outcome == "failed":
+            raise ConformanceError(f"{self.kind} {_shown(ready)}: {result}")
+        if result.outcome == "skipped":
+            pytest.skip(result.message)
+        if result.outcome == "expected":
+            pytest.xfail(result.message)
+
+
+def _read(kind: str, subject: Any, grades: Any) -> Any:
+    if kind == "loss":
+        return LossSubject.read(subject)
+    reader = ObjectiveSubject if kind == "objective" else MetricSubject
+    return reader.read(subject, grades)
+
+
+def _shown(subject: Any) -> str:
+    try:
+        return str(subject)
+    except Exception:  # its text is the matter of the check "spec"
+        return f"(a {type(subject).__name__} without text)"
+
+
+def _result(check: Check, subject: Any, expected: Mapping[str, str]) -> Result:
+    reason = expected.get(check.name)
+    try:
+        check.run(subject)
+    except SkipCheck as skip:
+        return Result(check.name, "skipped", str(skip))
+    except (Exception, SystemExit) as error:
+        told = str(error) if isinstance(error, AssertionError) else repr(error)
+        if reason is not None:
+            return Result(check.name, "expected", reason)
+        return Result(check.name, "failed", f"{told}\n(asked for: {check.about})")
+    if reason is not None:
+        return Result(check.name, "failed", f"passes, but is expected to fail: {reason}")
+    return Result(check.name, "passed")
+
+
+def _check_names(kind: str, expected: Mapping[str, str]) -> None:
+    unknown = sorted(expected.keys() - {check.name for check in CHECKS[kind]})
+    if unknown:
+        raise ParameterError(
+            f"no check of a {kind} is called {unknown[0]!r}; there are {', '.join(_names(kind))}"
+        )
+
+
+def _names(kind: str) -> Iterator[str]:
+    return (check.name for check in CHECKS[kind])
+
+
+def _raised(report: Report) -> Report:
+    report.raise_for_failures()
+    return report

@@ -1,0 +1,49 @@
+"""Compiled plugin losses on disk: found again, never leaked, never tied to a module that left."""
+
+import json
+
+from tests.ranking_tasks import run_python
+
+LOSS = """
+from gbmrank.numerics import sigmoid, softplus
+
+def mild(z, k=2.0):
+    s = sigmoid(k * (1.0 - z))
+    return softplus(k * (1.0 - z)) / k, -s, k * s * (1.0 - s)
+"""
+START = """
+import json, os, pathlib, sys, time
+sys.path.insert(0, {folder!r})
+import gbmrank, {module}
+gbmrank.register_loss({module}.mild)
+begin = time.perf_counter()
+grad, hess = gbmrank.objective("comparison", loss="mild").gradients([2, 0, 1], [0.0, 1.0, 0.5])
+taken = time.perf_counter() - begin
+folder = pathlib.Path(os.environ["GBMRANK_CACHE_DIR"])
+found = [path for path in folder.rglob("*") if path.is_file()]
+files = {{str(path.relative_to(folder)): path.stat().st_mtime_ns for path in found}}
+print(json.dumps([grad.tolist(), files, taken]))
+"""
+
+
+def start(folder, module, cache):
+    code = START.format(folder=str(folder), module=module)
+    return json.loads(run_python(code, GBMRANK_CACHE_DIR=str(cache)))
+
+
+def test_the_second_start_compiles_nothing_and_leaves_nothing(tmp_path):
+    (tmp_path / "mild_a.py").write_text(LOSS)
+    first = start(tmp_path, "mild_a", tmp_path / "cache")
+    second = start(tmp_path, "mild_a", tmp_path / "cache")
+    third = start(tmp_path, "mild_a", tmp_path / "cache")
+    assert first[:2] == second[:2] == third[:2]
+    assert min(second[2], third[2]) < 0.5 * first[2]
+
+
+def test_a_loss_that_moved_to_another_module_is_compiled_anew(tmp_path):
+    """The compiler's files import the module a function was compiled from."""
+    (tmp_path / "mild_b.py").write_text(LOSS)
+    first = start(tmp_path, "mild_b", tmp_path / "cache")
+    (tmp_path / "mild_b.py").unlink()
+    (tmp_path / "mild_c.py").write_text(LOSS)
+    assert start(tmp_path, "mild_c", tmp_path / "cache")[0] == first[0]

@@ -1,0 +1,65 @@
+"""Every loss, objective template and metric of gbmrank passes the kit that plugins run."""
+
+import pytest
+
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES
+from gbmrank.testing import run_checks
+
+
+def own(registry):
+    return [
+        name
+        for name, entries in registry.entries.items()
+        if entries[0].origin.distribution == "gbmrank" and registry.preset(name) is None
+    ]
+
+
+def passes(subject, kind, **expected):
+    report = run_checks(subject, kind=kind, expected_failures=expected)
+    assert not report.failed, str(report)
+
+
+@pytest.mark.parametrize("name", own(LOSSES))
+def test_losses(name):
+    passes(name, "loss")
+
+
+ROWS_DECIDE = "equal labels have no order of their own; listmle draws one by row"
+EXPECTED_OF_OBJECTIVES: dict[str, dict[str, str]] = {
+    "listmle": {"permutation": ROWS_DECIDE, "ties": ROWS_DECIDE},
+}
+OBJECTIVES_CHECKED = (
+    *[name for name in own(OBJECTIVES) if name != "mix"],
+    "mix(ranknet, softmax)",
+    "cossock_zhang",
+    "pnorm_push",
+    "p_classification",
+    "map_diagonal",
+    "w_ranknet",
+    "ranksvm",
+    "comparison(hessian=majorise)",
+    "comparison(hessian=constant)",
+    "pairwise(loss=squared, target=dcg)",
+    "linear(regulariser=cosh)",
+    "bregman(loss=poisson)",
+)
+
+
+@pytest.mark.parametrize("text", OBJECTIVES_CHECKED)
+def test_objectives(text):
+    passes(text, "objective", **EXPECTED_OF_OBJECTIVES.get(text, {}))
+
+
+SETS = "without a cut-off every order retrieves the same set"
+EXPECTED_OF_METRICS: dict[str, dict[str, str]] = {
+    "precision": {"best_order": SETS},
+    "recall": {"best_order": SETS},
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*own(METRICS), "ndcg@2", "precision@2", "recall@2", "map@2", "err@3", "ndcg(ties=worst)"],
+)
+def test_metrics(text):
+    passes(text, "metric", **EXPECTED_OF_METRICS.get(text, {}))
