@@ -21,7 +21,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 
 # Train both boosters with a gbmrank objective and with their own; no download.
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python examples/demo.py
 
 # The plugins of this repository, each a distribution of its own.
 $(VENV)/.plugins: $(VENV)/.dev $(wildcard plugins/*/pyproject.toml)
@@ -39,7 +39,7 @@ check: $(VENV)/.dev
 # Everything CI runs.
 test: check $(VENV)/.plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
-	$(BIN)/python -m pytest -n $(WORKERS) --confcutdir=plugins plugins
+	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --confcutdir=plugins plugins
 
 # The rest of the product of templates and losses.
 nightly: $(VENV)/.dev

@@ -1,12 +1,15 @@
 """Wrong losses, objectives and metrics are caught, each by the check that is meant for it."""
 
 import itertools
+import json
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from gbmrank.cli import main
 from gbmrank.extend import (
     AbstractBound,
     AbstractBoundMetric,
@@ -367,3 +370,17 @@ def test_every_check_says_what_it_asks_for():
 @parametrize_checks("listmle", expected_failures={"permutation": "by row", "ties": "by row"})
 def test_parametrized(check):
     check()
+
+
+def test_the_kit_from_the_command_line(capsys):
+    assert main(["check", "ndcg@5", "--kit"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("metric ndcg@5: ok\n")
+    assert re.search(r"ties +ok", out)
+    assert main(["check", "listmle", "--kit", "--json"]) == 2
+    shown = json.loads(capsys.readouterr().out)
+    outcomes = {row["check"]: row["outcome"] for row in shown["results"]}
+    assert shown["schema"] == "gbmrank.kit/1"
+    assert (outcomes["ties"], outcomes["weights"]) == ("failed", "passed")
+    assert main(["check", "p_classification", "--kit"]) == 2
+    assert "say kind='loss'" in capsys.readouterr().err
