@@ -9,6 +9,7 @@ import numpy as np
 
 from gbmrank.kernels.jit import entry, inner, separate
 from gbmrank.kernels.layout import Level
+from gbmrank.kernels.score_range import middle_and_range
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -19,15 +20,6 @@ __all__ = [
 ]
 
 _WIDEST = 600.0
-
-
-@inner
-def _middle_and_range(s: FloatArray) -> tuple[float, float]:
-    lowest, highest = s[0], s[0]
-    for i in range(len(s)):
-        lowest = min(lowest, s[i])
-        highest = max(highest, s[i])
-    return 0.5 * (lowest + highest), highest - lowest
 
 
 @separate
@@ -111,7 +103,7 @@ def exponential_pairs(
     out: tuple[FloatArray, FloatArray],
 ) -> float:
     """Exponential loss over all pairs; NaN when it declines."""
-    middle, width = _middle_and_range(s)
+    middle, width = middle_and_range(s)
     if width > _WIDEST or not np.isnan(bend):
         return np.nan
     _clear(out)
@@ -128,7 +120,7 @@ def p_classification_pairs(
 ) -> float:
     """Pair form of the p-classification loss over all pairs; NaN when it declines."""
     p = params[0]
-    middle, width = _middle_and_range(s)
+    middle, width = middle_and_range(s)
     if width * max(p, 1.0) > _WIDEST or not np.isnan(bend):
         return np.nan
     _clear(out)
@@ -146,7 +138,7 @@ def exponential_levels(
     out: tuple[FloatArray, FloatArray],
 ) -> float:
     """Exponential loss over pairs of different level; NaN when it declines."""
-    middle, width = _middle_and_range(s)
+    middle, width = middle_and_range(s)
     if width > _WIDEST or not np.isnan(bend):
         return np.nan
     _clear(out)
@@ -164,7 +156,7 @@ def p_classification_levels(
 ) -> float:
     """Pair form of the p-classification loss over levels; NaN when it declines."""
     p = params[0]
-    middle, width = _middle_and_range(s)
+    middle, width = middle_and_range(s)
     if width * max(p, 1.0) > _WIDEST or not np.isnan(bend):
         return np.nan
     _clear(out)

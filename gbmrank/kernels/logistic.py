@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gbmrank.kernels.jit import inner
 from gbmrank.kernels.layout import Level
+from gbmrank.kernels.score_range import middle_and_range
 from gbmrank.kernels.vector_math import exp
 from gbmrank.types import FloatArray
 
@@ -69,15 +70,6 @@ def _below(
 
 
 @inner
-def _middle_and_range(s: FloatArray) -> tuple[float, float]:
-    lowest, highest = s[0], s[0]
-    for i in range(len(s)):
-        lowest = min(lowest, s[i])
-        highest = max(highest, s[i])
-    return 0.5 * (lowest + highest), highest - lowest
-
-
-@inner
 def _exponentials(s: FloatArray, sigma: float, middle: float, e: npt.NDArray[Any]) -> None:
     for i in range(len(s)):
         e[i] = exp(sigma * (s[i] - middle))
@@ -117,7 +109,7 @@ def dense_pairs(
         Gradient and curvature, overwritten.
     """
     n, sigma = len(s), params[0]
-    middle, width = _middle_and_range(s)
+    middle, width = middle_and_range(s)
     if not sigma * width < _DOUBLE_RANGE:
         return False
     if single and sigma * width < _SINGLE_RANGE:
@@ -145,7 +137,7 @@ def dense_levels(
 ) -> bool:
     """Like :func:`dense_pairs`, over pairs of different level weighted by the better item."""
     n, sigma = len(s), params[0]
-    middle, width = _middle_and_range(s)
+    middle, width = middle_and_range(s)
     if not sigma * width < _DOUBLE_RANGE:
         return False
     if single and sigma * width < _SINGLE_RANGE:
