@@ -97,7 +97,15 @@ class ConfigError(ParameterError):
 
 
 class NumericError(GbmrankError, ArithmeticError):
-    """A gradient or Hessian is not finite."""
+    """A gradient or Hessian is not finite.
+
+    Attributes
+    ----------
+    model : object or None
+        The model of the rounds before, where gbmrank ran the training.
+    """
+
+    model: object = None
 
 
 class LimitError(GbmrankError, ValueError):

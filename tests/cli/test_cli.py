@@ -216,5 +216,7 @@ def test_a_narrow_terminal_gets_two_lines_per_entry(capsys, monkeypatch):
     assert main(["list", "objectives"]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("pairwise "))
-    assert lines[at] == "pairwise    sum_i u_i sum_j phi(s_i - s_j)"
-    assert lines[at + 1].startswith("            O(n^2), O(n) for long queries; Calauzenes")
+    name, formula = lines[at].split(maxsplit=1)
+    assert (name, formula) == ("pairwise", "sum_i u_i sum_j phi(s_i - s_j)")
+    indent = " " * lines[at].index(formula)  # as wide as the longest registered name
+    assert lines[at + 1].startswith(f"{indent}O(n^2), O(n) for long queries; Calauzenes")

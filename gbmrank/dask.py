@@ -1,0 +1,1 @@
+"""Training across machines with Dask."""

@@ -1,0 +1,1 @@
+"""Comparing objectives on data: runs, statistics over queries, and a report."""

@@ -1,0 +1,172 @@
+"""What a comparison measured: the one thing statistics, tables and reports read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = ["Measure", "Queries", "Results", "Run", "System"]
+
+
+class System(NamedTuple):
+    """An objective in a booster."""
+
+    backend: str
+    objective: str
+
+    def __str__(self) -> str:
+        return f"{self.backend} {self.objective}"
+
+
+class Measure(NamedTuple):
+    """What is reported for every query: a metric, or the regret where the truth is known."""
+
+    name: str
+    higher_is_better: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Run:
+    """One training of one system, judged on the test queries of one fold.
+
+    Parameters
+    ----------
+    system : System
+        What was trained.
+    seed, fold : int
+        Which repetition, and which part of the queries was left out for testing.
+    queries : array of shape (n_test,)
+        Numbers of the test queries, in ``Results.queries``.
+    values : mapping of str to array of shape (n_test,)
+        Value of each measure per test query; NaN where it is undefined.
+    tied : array of shape (n_test,)
+        Share of the pairs of a query whose scores are equal; 1 is a constant score.
+    history : mapping of str to list of float
+        Value of each metric on the validation queries after every round.
+    best_round : int
+        Round, from 0, that was kept.
+    seconds : float
+        Time of training.
+    params : mapping
+        Parameters of the booster, as used (after tuning, where there was any).
+    warnings : tuple of str
+        What was warned about on the way.
+    error : str or None
+        Why the run has no values, as ``Type: message``; the arrays are empty then.
+    """
+
+    system: System
+    seed: int
+    fold: int
+    queries: IntArray
+    values: Mapping[str, FloatArray]
+    tied: FloatArray
+    history: Mapping[str, list[float]]
+    best_round: int
+    seconds: float
+    params: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Queries:
+    """The queries that are judged.
+
+    Parameters
+    ----------
+    ids : array of shape (n_queries,)
+        As the data names them, as text.
+    sizes : array of shape (n_queries,)
+        Rows of each.
+    relevant : array of shape (n_queries,)
+        Rows with a label above zero.
+    """
+
+    ids: npt.NDArray[np.str_]
+    sizes: IntArray
+    relevant: IntArray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Results:
+    """Everything a comparison measured, and how.
+
+    Parameters
+    ----------
+    title : str
+        Name of the data.
+    systems : tuple of System
+        In the order they were asked for.
+    measures : tuple of Measure
+        The first is the target: it decided about stopping.
+    queries : Queries
+        All queries of the data.
+    runs : tuple of Run
+        Finished ones, failed ones included.
+    baseline : System
+        What differences are taken to.
+    verdicts : mapping of (objective, measure name) to mapping
+        Calibration: ``status``, ``sentence``, ``reference``; nothing for native objectives.
+    audit : mapping
+        About the data: ``rows``, ``queries``, ``features``, ``label_counts``, ``singletons``,
+        ``without_relevant``, ``all_labels_equal``, ``longest``, ``duplicate_rows``, ``notes``.
+    settings : mapping
+        Of the comparison: folds, seeds, rounds, early stopping, tuning budget, parameters.
+    conventions : mapping of str to mapping
+        Gain, ties, empty queries and so on, by measure.
+    environment : mapping
+        ``command``, ``versions``, ``plugins``, ``platform``, ``created``.
+    """
+
+    title: str
+    systems: tuple[System, ...]
+    measures: tuple[Measure, ...]
+    queries: Queries
+    runs: tuple[Run, ...]
+    baseline: System
+    verdicts: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    audit: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    conventions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of the runs, sorted."""
+        return tuple(sorted({run.seed for run in self.runs}))
+
+    def values(self, measure: str) -> FloatArray:
+        """Return one value per system, seed and query; NaN where there is none.
+
+        Parameters
+        ----------
+        measure : str
+            Name of a measure.
+
+        Returns
+        -------
+        array of shape (n_systems, n_seeds, n_queries)
+        """
+        seeds = {seed: at for at, seed in enumerate(self.seeds)}
+        systems = {system: at for at, system in enumerate(self.systems)}
+        table = np.full((len(systems), len(seeds), len(self.queries)), np.nan)
+        for run in self.runs:
+            if run.error is None:
+                table[systems[run.system], seeds[run.seed], run.queries] = run.values[measure]
+        return table
+
+    @property
+    def failed(self) -> tuple[Run, ...]:
+        """Runs that ended with an error."""
+        return tuple(run for run in self.runs if run.error is not None)
