@@ -9,9 +9,10 @@ __all__ = ["plugin_hinge", "plugin_logistic", "register"]
 def plugin_logistic(z: float, sigma: float = 1.0) -> tuple[float, float, float]:
     """The same loss as the built-in logistic, without its hand-written kernels."""
     e = exp(-sigma * abs(z))  # of z and -z the compiler computes it once
-    p = (e if z > 0.0 else 1.0) / (1.0 + e)
+    r = 1.0 / (1.0 + e)
+    p = (e if z > 0.0 else 1.0) * r
     value = sigma * max(-z, 0.0) + log1p_unit(e)
-    return value, -sigma * p, sigma * sigma * e / ((1.0 + e) * (1.0 + e))
+    return value, -sigma * p, (sigma * e * r) * (sigma * r)
 
 
 def plugin_hinge(z: float, k: float = 2.0) -> tuple[float, float, float]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["gradients", "values"]
 
 
+_LANES = 8  # pairs are visited in whole vectors; those past the end count nothing
+
+
 @inner
 def _every_pair(
     s: FloatArray,
@@ -29,18 +32,24 @@ def _every_pair(
     params: tuple[float, ...],
     out: tuple[FloatArray, FloatArray],
 ) -> None:
-    """Write gradient and curvature of one query by visiting every pair once."""
+    """Write gradient and curvature of one query by visiting every pair once.
+
+    Buffers have room for ``_LANES`` more items than the query.
+    """
     g, h = out
     g[:] = 0.0
     h[:] = 0.0
-    for i in range(len(s)):
+    for i in range(len(g) - _LANES):
         s_i, v_i, g_i, h_i = s[i], v[i], 0.0, 0.0
-        for j in range(min(i, useful)):
+        stop = min(i, useful)
+        for j in range((stop + _LANES - 1) // _LANES * _LANES):
             margin = s_i - s[j]
             _, slope_i, bend_i = phi(margin, *params)
             _, slope_j, bend_j = phi(-margin, *params)
             pull = v_i * slope_i - v[j] * slope_j
             bend = v_i * bend_i + v[j] * bend_j
+            pull = pull if j < stop else 0.0
+            bend = bend if j < stop else 0.0
             g_i += pull
             h_i += bend
             g[j] -= pull
@@ -92,15 +101,16 @@ def gradients(
     out: GradHess,
 ) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span."""
-    s_buffer = np.empty(span.longest)
-    g_buffer = np.empty(span.longest)
-    h_buffer = np.empty(span.longest)
+    room = span.longest + _LANES
+    s_buffer, v_buffer = np.zeros(room), np.zeros(room)
+    g_buffer, h_buffer = np.empty(room), np.empty(room)
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
+        n = end - begin
         rows = queries.order[begin:end]
         v = queries.utilities[begin:end]
-        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        for i in range(len(s)):
+        s, g, h = s_buffer[:n], g_buffer[:n], h_buffer[:n]
+        for i in range(n):
             s[i] = scores[rows[i]]
         useful = queries.useful[q]
         if useful == 0 or queries.scale[q] == 0.0:
@@ -109,9 +119,11 @@ def gradients(
         elif np.isnan(_shortcut(s, v, params, engines, (g, h))) and not dense_pairs(
             s, v, useful, params, engines.single, (g, h)
         ):
-            _every_pair(s, v, useful, params, (g, h))
+            v_buffer[:n] = v
+            wide = g_buffer[: n + _LANES], h_buffer[: n + _LANES]
+            _every_pair(s_buffer, v_buffer, useful, params, wide)
         scale = queries.scale[q]
-        for i in range(len(s)):
+        for i in range(n):
             out.grad[rows[i]] = scale * g[i]
             out.hess[rows[i]] = scale * h[i]
 
