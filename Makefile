@@ -28,13 +28,14 @@ $(VENV)/.plugins: $(VENV)/.dev $(wildcard plugins/*/pyproject.toml)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(patsubst %,-e %,$(wildcard plugins/*))
 	@touch $@
 
-# Format, lint, types, layers, generated pages.
+# Format, lint, types, layers, generated pages, the documentation (build/docs/index.html).
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/sphinx-build -q -W -b html docs build/docs
 
 # Everything CI runs.
 test: check $(VENV)/.plugins

@@ -11,6 +11,8 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+import gbmrank
+from gbmrank import theory
 from gbmrank.composition import spec_of
 from gbmrank.objectives import PRESETS
 from gbmrank.registry import GENERATORS, LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
@@ -43,6 +45,8 @@ def pages() -> dict[str, str]:
         "objectives.md": _objectives(),
         "losses.md": _losses(),
         "metrics.md": _metrics(),
+        "calibration.md": _calibration(),
+        "api.md": _api(),
     }
 
 
@@ -103,6 +107,72 @@ def _metrics() -> str:
         f"{NOTE}\n# Metrics\n\nOne value per query, the mean over all orders of tied items, then "
         f"one mean over queries.\nA cut-off is written `name@k`.\n\n{table}"
     )
+
+
+JUDGED_BY = ("dcg@10", "ndcg@10", "precision@5", "recall@5", "auc", "spearman", "err@10", "map")
+MATCHED = ("pointwise(loss=squared)", "pointwise", "pairwise", "pairwise(loss=hinge)")
+SIGNS = {"calibrated": "yes", "not calibrated": "no", "conditional": "if", "unknown": "?"}
+
+
+def _calibration() -> str:
+    """Return verdicts of templates that take a target, and of presets that take none."""
+    head = ["objective", *map(_code, JUDGED_BY)]
+    fitting = ([_code(text), *(_matched(text, name) for name in JUDGED_BY)] for text in MATCHED)
+    presets = (
+        [_code(name), *(_sign(theory.calibration(name, judge)) for judge in JUDGED_BY)]
+        for name in PRESETS
+    )
+    return (
+        f"{NOTE}\n# Which loss for which metric\n\nDoes minimising the loss maximise the metric, "
+        "given enough data and a rich enough model? *yes*: calibrated,\n*no*: there is a "
+        "distribution on which the best scores for the loss are not the best for the metric, "
+        "*if*: under a\ncondition, *?*: nothing is known. `gbmrank check NAME --metric METRIC` "
+        "gives the theorem, the condition or the\ncounterexample; `theory.calibration` gives it in "
+        "Python. Verdicts come from the parts of an objective, so they answer\nfor your own "
+        f"losses too.\n\n## With the metric as `target=`\n\n{_table(head, fitting)}\nThere is no target for "
+        "ERR and none that is right for MAP everywhere: no utility per item gives their order.\n\n"
+        f"## Named objectives\n\n{_table(head, presets)}"
+    )
+
+
+def _matched(text: str, judge: str) -> str:
+    try:
+        made = gbmrank.objective(text, target=judge)
+    except gbmrank.GbmrankError:
+        return "-"
+    return _sign(theory.calibration(made, judge))
+
+
+def _sign(verdict: Any) -> str:
+    return SIGNS[verdict.status]
+
+
+def _api() -> str:
+    """Return one entry per public name, drawn from its docstring."""
+    names = [name for name in gbmrank.__all__ if not _is_error(name)]
+    parts = [
+        f"# Python interface\n\nEverything below is `gbmrank.NAME`.\n\n{_directives(names)}",
+        f"## Theory\n\n{_directives(theory.__all__, 'gbmrank.theory')}",
+        "## Errors\n\n```{eval-rst}\n.. automodule:: gbmrank.errors\n```\n",
+    ]
+    return f"{NOTE}\n" + "\n".join(parts)
+
+
+def _is_error(name: str) -> bool:
+    given = getattr(gbmrank, name)
+    return isinstance(given, type) and issubclass(given, gbmrank.GbmrankError | Warning)
+
+
+def _directives(names: Iterable[str], module: str = "gbmrank") -> str:
+    lines = []
+    for name in sorted(names, key=str.lower):
+        given = getattr(sys.modules[module], name)
+        kind = "autoclass" if isinstance(given, type) else "autofunction"
+        if not isinstance(given, type) and not callable(given):
+            kind = "autodata"
+        members = "\n   :members:" if kind == "autoclass" else ""
+        lines.append(f".. {kind}:: {module}.{name}{members}\n")
+    return "```{eval-rst}\n" + "\n".join(lines) + "```\n"
 
 
 def _own(registry: Registry[Any]) -> list[Any]:
