@@ -129,8 +129,9 @@ def _calibration() -> str:
         "*if*: under a\ncondition, *?*: nothing is known. `gbmrank check NAME --metric METRIC` "
         "gives the theorem, the condition or the\ncounterexample; `theory.calibration` gives it in "
         "Python. Verdicts come from the parts of an objective, so they answer\nfor your own "
-        f"losses too.\n\n## With the metric as `target=`\n\n{_table(head, fitting)}\nThere is no target for "
-        "ERR and none that is right for MAP everywhere: no utility per item gives their order.\n\n"
+        f"losses too.\n\n## With the metric as `target=`\n\n{_table(head, fitting)}\nThere is no "
+        "target for ERR and none that is right for MAP everywhere: no utility per item gives their "
+        "order.\n\n"
         f"## Named objectives\n\n{_table(head, presets)}"
     )
 

@@ -8,6 +8,7 @@ Run it with ``python examples/06_preference_graphs.py``.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import gbmrank
 from gbmrank import theory
 
-FOLDS, ROUNDS = 5, 40
+FOLDS, ROUNDS = (3, 15) if "--fast" in sys.argv else (5, 40)
 
 
 class Comparisons(NamedTuple):

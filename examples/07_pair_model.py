@@ -10,6 +10,7 @@ Run it with ``python examples/07_pair_model.py``; about a minute.
 """
 
 import itertools
+import sys
 from typing import Any, NamedTuple
 
 import lightgbm as lgb
@@ -21,7 +22,8 @@ from gbmrank import theory
 
 # Expected weight of "a row of this kind is preferred to one of that kind".
 KINDS = np.array([[0, 3.9, 1, 1.1], [0, 0, 3.3, 2.1], [0.7, 0.6, 0, 6], [0.8, 1.5, 0, 0]])
-SIZE, ROUNDS = 8, 60
+SIZE = 8
+ROUNDS, QUERIES = (30, 300) if "--fast" in sys.argv else (60, 1000)
 ON_GRAPHS = [
     "linear",
     "linear(regulariser=cosh)",
@@ -116,7 +118,7 @@ def main() -> None:
     print(f"no cycle: {bool(theory.is_acyclic(difference))}")
     print(f"low noise: {theory.is_low_noise(KINDS).reason or 'yes'}")
     print(f"degree condition: {theory.degree_condition(KINDS).reason or 'yes'}\n")
-    train, test = make_task(1000, seed=0), make_task(300, seed=1)
+    train, test = make_task(QUERIES, seed=0), make_task(300, seed=1)
     metric = gbmrank.metric("pairwise_disagreement", preferences=test.expected)
     best = metric.score(None, -test.kind)
     scored = {name: metric.score(None, s) for name, s in score_models(train, test).items()}

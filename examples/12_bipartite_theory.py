@@ -6,7 +6,7 @@ risk is so only when the link is a sigmoid (logistic, exponential, p-classificat
 for the squared and the canonical boosting loss it increases with eta, but where it lies
 depends on the population (Figure 2).
 
-Run it with ``python examples/08_bipartite_theory.py [folder]``; a few seconds. It prints the
+Run it with ``python examples/12_bipartite_theory.py [folder]``; a few seconds. It prints the
 numbers, and writes the figures where matplotlib is installed.
 
 Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014, Props 8-17.

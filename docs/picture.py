@@ -1,0 +1,135 @@
+"""Draw the picture of the README: how much of the best ranking each objective loses.
+
+``gbmrank compare --out demo && python docs/picture.py demo/results.json`` writes
+``docs/compare.svg``. It follows light and dark, and names its own background.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from gbmrank.experiments.documents import load_results
+from gbmrank.experiments.report.markup import Html, el
+from gbmrank.experiments.report.svg import Scale, label, rounded, ticks
+from gbmrank.experiments.results import Results
+from gbmrank.experiments.statistics import Analysis, MeasureAnalysis, Summary, analyse
+
+HERE = Path(__file__).parent
+WIDTH, LEFT, RIGHT, TOP, STEP = 820.0, 330.0, 736.0, 92.0, 30.0
+KINDS = {
+    "proven": "proven right for the metric",
+    "wrong": "proven wrong for some data",
+    "native": "the booster's own, no proof",
+}
+STYLE = """
+svg { color-scheme: light dark; --paper: #ffffff; --ink: #1b2129; --soft: #5b6673;
+  --grid: #e3e8ed; --proven: #0067a8; --wrong: #b8480c; --native: #78838f; }
+@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6eaef; --soft: #9aa6b3;
+  --grid: #262e38; --proven: #63b8f2; --wrong: #f59a63; --native: #8b97a4; } }
+.paper { fill: var(--paper); }
+text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif;
+  fill: var(--ink); }
+.title { font-size: 17px; font-weight: 600; }
+.soft { fill: var(--soft); }
+.mid { text-anchor: middle; }
+.end { text-anchor: end; }
+.grid { stroke: var(--grid); }
+.proven { --s: var(--proven); } .wrong { --s: var(--wrong); } .native { --s: var(--native); }
+.dot { fill: var(--s); }
+.whisker { stroke: var(--s); stroke-width: 2.5; stroke-linecap: round; }
+"""
+
+
+def main() -> None:
+    """Read results and write the picture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path, help="results.json of gbmrank compare")
+    parser.add_argument("--out", type=Path, default=HERE / "compare.svg")
+    given = parser.parse_args()
+    results = load_results(given.results)
+    given.out.write_text(draw(results, analyse(results)), encoding="utf-8")
+
+
+def draw(results: Results, analysis: Analysis) -> str:
+    """Return the picture: a dot with its interval per system, least regret on top."""
+    shown = next(
+        (each for each in analysis.measures if each.measure.name.startswith("regret")),
+        analysis.measures[0],
+    )
+    sign = -1.0 if shown.measure.higher_is_better else 1.0
+    rows = sorted(shown.summaries, key=lambda each: sign * each.mean)
+    height = TOP + STEP * len(rows) + 54.0
+    body = [
+        el("style", Html(STYLE)),
+        el("title", f"Mean {shown.measure.name} per system"),
+        el("rect", width=WIDTH, height=height, rx=8, class_="paper"),
+        *_heading(shown),
+        *_plot(results, shown, rows),
+    ]
+    return el(
+        "svg",
+        body,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH:g} {height:g}",
+        width=WIDTH,
+        height=height,
+        role="img",
+    )
+
+
+def _heading(shown: MeasureAnalysis) -> Iterator[Html]:
+    name = shown.measure.name
+    if name.startswith("regret"):
+        title = f"Share of the best possible DCG{name.removeprefix('regret')} that is lost"
+    else:
+        title = f"Mean {name}"
+    yield label(24, 34, title, "title")
+    yield label(RIGHT + 60, 34, f"{shown.n_queries:,} queries, 95% intervals", "soft end")
+    x = 24.0
+    for kind, text in KINDS.items():
+        yield el("circle", cx=x + 5, cy=56, r=5, class_=f"dot {kind}")
+        yield label(x + 17, 60.5, text, "soft")
+        x += 44 + 6.9 * len(text)
+
+
+def _plot(results: Results, shown: MeasureAnalysis, rows: list[Summary]) -> Iterator[Html]:
+    lows = [each.interval.low for each in rows]
+    highs = [each.interval.high for each in rows]
+    regret = shown.measure.name.startswith("regret")
+    x = Scale(0.0 if regret else min(lows), max(highs) * 1.02, LEFT, RIGHT)
+    bottom = TOP + STEP * len(rows) - 6
+    for at in ticks(x.low, x.high, 6):
+        yield el("line", x1=x(at), x2=x(at), y1=TOP - 8, y2=bottom, class_="grid")
+        yield label(x(at), bottom + 18, _text(at, regret, 0), "soft mid")
+    axis = "lost, lower is better" if regret else shown.measure.name
+    yield label((LEFT + RIGHT) / 2, bottom + 40, axis, "soft mid")
+    for number, each in enumerate(rows):
+        y = rounded(TOP + STEP * number + 8)
+        kind = _kind(results, each, shown.measure.name)
+        yield label(24, y + 4.5, _name(each), "name")
+        ends = (x(each.interval.low), x(each.interval.high))
+        yield el("line", x1=ends[0], x2=ends[1], y1=y, y2=y, class_=f"whisker {kind}")
+        yield el("circle", cx=x(each.mean), cy=y, r=5, class_=f"dot {kind}")
+        yield label(RIGHT + 60, y + 4.5, _text(each.mean, regret, 1), "end")
+
+
+def _name(each: Summary) -> str:
+    objective = each.system.objective.removeprefix("native:")
+    return f"{objective}, {'LightGBM' if each.system.backend == 'lightgbm' else 'XGBoost'}"
+
+
+def _kind(results: Results, each: Summary, measure: str) -> str:
+    found = results.verdicts.get((each.system.objective, measure)) or results.verdicts.get(
+        (each.system.objective, results.measures[0].name)
+    )
+    if not found:
+        return "native"
+    return "proven" if found["status"] == "calibrated" else "wrong"
+
+
+def _text(value: float, percent: bool, digits: int) -> str:
+    return f"{100 * value:.{digits}f}%" if percent else f"{value:.{digits + 2}f}"
+
+
+if __name__ == "__main__":
+    main()
