@@ -10,19 +10,9 @@ import numpy.typing as npt
 from gbmrank.api import Metric
 from gbmrank.cli.inputs import Input
 from gbmrank.data import Groups, RankingData
-from gbmrank.errors import MetricError
 from gbmrank.guards import bind_metric
-from gbmrank.metrics import (
-    ERR,
-    MAP,
-    MRR,
-    AbstractBoundMetric,
-    AbstractPositional,
-    PTop,
-    Ranked,
-    mean_over_queries,
-)
-from gbmrank.metrics.base import BoundKernel
+from gbmrank.metrics import Ranked, mean_over_queries
+from gbmrank.metrics.unretrieved import withhold
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["Evaluation", "Measured", "Ties", "evaluate"]
@@ -82,11 +72,8 @@ class Evaluation:
 def evaluate(given: Input, metrics: Sequence[Metric]) -> Evaluation:
     """Evaluate metrics on a file, sorting the scores once.
 
-    Rows that were judged and not retrieved get no credit at the ranks below the ranking where
-    they would stand: their value is zero in measures that go down the list (the (u, phi)
-    family with a discount of the rank, AP, RR, ERR, positives at the top), while they keep
-    counting in the number of relevant documents and in the ideal. Measures of the whole order
-    (AUC, Spearman, disagreement) see them tied at the end.
+    Rows that were judged and not retrieved get no credit; see
+    :func:`gbmrank.metrics.unretrieved.withhold`.
     """
     columns = {"qid": given.file.qid} if given.sizes is None else {"group": given.sizes}
     data = RankingData.from_arrays(given.file.labels, **columns)
@@ -97,7 +84,7 @@ def evaluate(given: Input, metrics: Sequence[Metric]) -> Evaluation:
     ranked_rows = data.groups.sizes - _counts(hidden, data.groups)
     if hidden.any():
         for item, one in zip(metrics, bound, strict=True):
-            _withhold(item, one, hidden, ranked_rows)
+            withhold(item.measure, one, hidden, ranked_rows)
     ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
     notes = list(given.file.notes)
     if data.groups.row_order is not None:
@@ -119,23 +106,6 @@ def _measure(item: Metric, values: FloatArray, data: RankingData) -> Measured:
     undefined = np.isnan(values)
     mean = mean_over_queries(values, None, item.measure.empty)
     return Measured(item, values, mean, int(undefined.sum()), _reason(item, undefined, data))
-
-
-def _withhold(
-    item: Metric, bound: AbstractBoundMetric, hidden: npt.NDArray[np.bool_], ranked_rows: IntArray
-) -> None:
-    """Give rows that were not retrieved no credit; see :func:`evaluate`."""
-    measure = item.measure
-    if not isinstance(bound, BoundKernel):
-        raise MetricError(
-            f"{item} cannot be told which documents were judged and not retrieved; leave it out"
-        )
-    if isinstance(measure, AbstractPositional) and not measure.upwards:
-        bound.items = bound.items._replace(scale=measure.factors(np.maximum(ranked_rows, 1)))
-    elif not isinstance(measure, MAP | MRR | ERR | PTop):
-        return
-    values = bound.items.values
-    bound.items = bound.items._replace(values=np.where(hidden & ~np.isnan(values), 0.0, values))
 
 
 def _counts(chosen: npt.NDArray[np.bool_], groups: Groups) -> IntArray:
