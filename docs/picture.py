@@ -15,17 +15,18 @@ from gbmrank.experiments.results import Results
 from gbmrank.experiments.statistics import Analysis, MeasureAnalysis, Summary, analyse
 
 HERE = Path(__file__).parent
-WIDTH, LEFT, RIGHT, TOP, STEP = 820.0, 330.0, 736.0, 92.0, 30.0
+WIDTH, SECOND, LEFT, RIGHT, TOP, STEP = 880.0, 330.0, 412.0, 790.0, 92.0, 30.0
+BOOSTERS = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
 KINDS = {
-    "proven": "proven right for the metric",
-    "wrong": "proven wrong for some data",
-    "native": "the booster's own, no proof",
+    "proven": "objective calibrated for DCG",
+    "wrong": "not calibrated",
+    "open": "the booster's own: no verdict",
 }
 STYLE = """
 svg { color-scheme: light dark; --paper: #ffffff; --ink: #1b2129; --soft: #5b6673;
-  --grid: #e3e8ed; --proven: #0067a8; --wrong: #b8480c; --native: #78838f; }
+  --grid: #e3e8ed; --proven: #0067a8; --wrong: #b8480c; --open: #78838f; }
 @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6eaef; --soft: #9aa6b3;
-  --grid: #262e38; --proven: #63b8f2; --wrong: #f59a63; --native: #8b97a4; } }
+  --grid: #262e38; --proven: #63b8f2; --wrong: #f59a63; --open: #8b97a4; } }
 .paper { fill: var(--paper); }
 text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif;
   fill: var(--ink); }
@@ -34,8 +35,9 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-seri
 .mid { text-anchor: middle; }
 .end { text-anchor: end; }
 .grid { stroke: var(--grid); }
-.proven { --s: var(--proven); } .wrong { --s: var(--wrong); } .native { --s: var(--native); }
+.proven { --s: var(--proven); } .wrong { --s: var(--wrong); } .open { --s: var(--open); }
 .dot { fill: var(--s); }
+.stem { stroke: var(--s); stroke-width: 8; stroke-opacity: 0.22; }
 .whisker { stroke: var(--s); stroke-width: 2.5; stroke-linecap: round; }
 """
 
@@ -89,7 +91,7 @@ def _heading(shown: MeasureAnalysis) -> Iterator[Html]:
     for kind, text in KINDS.items():
         yield el("circle", cx=x + 5, cy=56, r=5, class_=f"dot {kind}")
         yield label(x + 17, 60.5, text, "soft")
-        x += 44 + 6.9 * len(text)
+        x += 40 + 6.8 * len(text)
 
 
 def _plot(results: Results, shown: MeasureAnalysis, rows: list[Summary]) -> Iterator[Html]:
@@ -106,16 +108,13 @@ def _plot(results: Results, shown: MeasureAnalysis, rows: list[Summary]) -> Iter
     for number, each in enumerate(rows):
         y = rounded(TOP + STEP * number + 8)
         kind = _kind(results, each, shown.measure.name)
-        yield label(24, y + 4.5, _name(each), "name")
+        yield label(24, y + 4.5, each.system.objective.removeprefix("native:"), "name")
+        yield label(SECOND, y + 4.5, BOOSTERS.get(each.system.backend, each.system.backend), "soft")
+        yield el("line", x1=x(x.low), x2=x(each.mean), y1=y, y2=y, class_=f"stem {kind}")
         ends = (x(each.interval.low), x(each.interval.high))
         yield el("line", x1=ends[0], x2=ends[1], y1=y, y2=y, class_=f"whisker {kind}")
         yield el("circle", cx=x(each.mean), cy=y, r=5, class_=f"dot {kind}")
         yield label(RIGHT + 60, y + 4.5, _text(each.mean, regret, 1), "end")
-
-
-def _name(each: Summary) -> str:
-    objective = each.system.objective.removeprefix("native:")
-    return f"{objective}, {'LightGBM' if each.system.backend == 'lightgbm' else 'XGBoost'}"
 
 
 def _kind(results: Results, each: Summary, measure: str) -> str:
@@ -123,8 +122,11 @@ def _kind(results: Results, each: Summary, measure: str) -> str:
         (each.system.objective, results.measures[0].name)
     )
     if not found:
-        return "native"
-    return "proven" if found["status"] == "calibrated" else "wrong"
+        return "open"
+    return _TONES.get(found["status"], "open")
+
+
+_TONES = {"calibrated": "proven", "not calibrated": "wrong"}
 
 
 def _text(value: float, percent: bool, digits: int) -> str:
