@@ -7,15 +7,14 @@ from pathlib import Path
 
 from benchmarks.settings import Settings
 
-__all__ = ["print_machine"]
+__all__ = ["print_machine", "versions"]
 
 _PACKAGES = ("gbmrank", "numpy", "numba", "lightgbm", "xgboost")
 
 
 def print_machine(settings: Settings) -> None:
     """Print what absolute times depend on."""
-    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
-    print(f"Python {platform.python_version()}, {packages}")
+    print(versions())
     print(
         f"{_cpu_model()}, {len(os.sched_getaffinity(0))} processors, {settings.threads} threads "
         f"for everybody, OMP_WAIT_POLICY={os.environ.get('OMP_WAIT_POLICY', '(not set)')}, "
@@ -25,6 +24,12 @@ def print_machine(settings: Settings) -> None:
     print("Median far above min means that other programs were running.")
     if settings.quick:
         print("Smoke run on small data: it shows that the benchmarks work, and no figure counts.")
+
+
+def versions() -> str:
+    """Return the versions of what is measured, as one line."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    return f"Python {platform.python_version()}, {packages}"
 
 
 def _version(package: str) -> str:
