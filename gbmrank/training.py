@@ -6,17 +6,31 @@ ranker.
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
+import numpy as np
+
 from gbmrank.api import Metric, MetricList, Objective, booster_params, metric, objective
+from gbmrank.backends.bagging import QueryBagging
 from gbmrank.backends.lightgbm_trainer import train_lightgbm
+from gbmrank.backends.parameters import check_params, main_names
+from gbmrank.backends.progress import all_tied, likely_cause
+from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
 from gbmrank.backends.xgboost_trainer import train_xgboost
-from gbmrank.errors import ConfigError, NoProgressWarning, ParameterError
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    LeakageWarning,
+    NoProgressWarning,
+    NumericError,
+    ParameterError,
+)
 from gbmrank.types import FloatArray
 
-__all__ = ["Native", "Part", "Plan", "Trained", "ranking_objective", "train"]
+__all__ = ["Native", "Part", "Plan", "Trained", "metric_list", "ranking_objective", "train"]
 
 _TRAIN: Mapping[str, Callable[[Job], Fitted]] = {
     "lightgbm": train_lightgbm,
@@ -59,6 +73,9 @@ class Plan:
         Of the booster.
     threads : int or None, default=None
         Of the booster; None leaves it to the booster.
+    keep_best : bool, default=True
+        Cut the model after its best round on the last watched set; False keeps all rounds.
+        Models that change or sum up earlier rounds (dart, gblinear) are never cut.
     """
 
     objective: Any
@@ -69,6 +86,7 @@ class Plan:
     params: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     threads: int | None = None
+    keep_best: bool = True
 
 
 @final
@@ -122,15 +140,28 @@ def train(
         What is watched, in order; the last one decides about stopping.
     on_round : callable, optional
         Called after every round with the number of rounds done.
+
+    Raises
+    ------
+    ConfigError
+        For parameters that cannot go with the objective, or would do nothing.
+    DataError
+        When there is nothing to learn from, or tables do not fit together.
+    NumericError
+        When a gradient is not finite; its ``model`` is that of the rounds before.
+
+    Warns
+    -----
+    LeakageWarning
+        When a query is in the training set and in a watched set.
+    NoProgressWarning
+        When the trained model orders nothing, with the likely cause.
     """
-    if plan.backend not in _TRAIN:
-        raise ConfigError(f"backend must be one of {', '.join(_TRAIN)}; got {plan.backend!r}")
-    if plan.rounds < 1:
-        raise ParameterError(f"rounds must be at least 1, got {plan.rounds}")
-    if plan.early_stopping is not None and not valid:
-        raise ConfigError("early stopping needs a validation set to watch")
-    target = ranking_objective(plan.objective)
-    watched = _metric_list(plan.metric)
+    valid = valid or {}
+    target, watched = ranking_objective(plan.objective), metric_list(plan.metric)
+    params = _params(plan, target)
+    _check_plan(plan, params, valid)
+    _check_parts(data, valid, target)
     monitor = Monitor(
         watched,
         [str(item) for item in watched],
@@ -138,30 +169,161 @@ def train(
         plan.early_stopping,
         on_round,
     )
+    called, used = _called(_in_query_order(target, data.data), params, data.data)
     job = Job(
         train=data,
-        valid=valid or {},
-        objective=target.name if isinstance(target, Native) else target,
-        params=_params(plan, target),
+        valid=valid,
+        objective=called,
+        params=used,
         rounds=plan.rounds,
         monitor=monitor,
+        keep_best=plan.keep_best and not _cannot_cut(params),
     )
-    fitted = _TRAIN[plan.backend](job)
-    if fitted.n_rounds == 0:
-        warnings.warn(f"{target}: no tree was grown", NoProgressWarning, stacklevel=2)
+    try:
+        fitted = _TRAIN[plan.backend](job)
+    except NumericError as error:
+        error.add_note(f"in round {monitor.rounds_done + 1} of {plan.rounds}, {plan.backend}")
+        raise
+    if all_tied(fitted, data):
+        cause = likely_cause(
+            plan.backend, params, data.data.groups.n_rows, _curvature(target, data)
+        )
+        message = f"{target}: all scores of every query are tied after training; {cause}"
+        warnings.warn(message, NoProgressWarning, stacklevel=2)
     best = monitor.best_round if monitor.best_round >= 0 else fitted.n_rounds - 1
     return Trained(fitted, monitor.history, best)
 
 
+def metric_list(given: Any) -> MetricList:
+    """Read one or several metrics, as text or as objects; the first one counts most."""
+    made = metric(given)
+    return MetricList([made]) if isinstance(made, Metric) else made
+
+
 def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
-    needed = {} if isinstance(target, Native) else dict(booster_params(target, plan.backend))
+    if plan.backend not in _TRAIN:
+        raise ConfigError(f"backend must be one of {', '.join(_TRAIN)}; got {plan.backend!r}")
+    given = main_names(plan.backend, plan.params)
+    own = not isinstance(target, Native)
+    check_params(plan.backend, given, str(target), own)
+    needed = dict(booster_params(target, plan.backend)) if own else {}
+    if given.get("booster") == "gblinear":
+        needed.pop("min_child_weight")  # it has no leaves
     threads = {} if plan.threads is None else {_THREADS[plan.backend]: plan.threads}
-    return {**needed, "seed": plan.seed, **threads, **plan.params}
+    return {**needed, "seed": plan.seed, **threads, **given}
 
 
 _THREADS = {"lightgbm": "num_threads", "xgboost": "nthread"}
 
 
-def _metric_list(given: Any) -> MetricList:
-    made = metric(given)
-    return MetricList([made]) if isinstance(made, Metric) else made
+def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]) -> None:
+    _check_count("rounds", plan.rounds)
+    if plan.early_stopping is not None:
+        _check_count("early_stopping", plan.early_stopping)
+    if plan.early_stopping is not None and not valid:
+        raise ConfigError("early stopping needs a validation set to watch")
+    if plan.early_stopping is not None and _cannot_cut(params):
+        raise ConfigError(
+            "early stopping does not go with dart or gblinear: later rounds change what earlier "
+            "ones gave, so the best round cannot be gone back to"
+        )
+
+
+def _check_count(name: str, value: object) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < 1:  # type: ignore[operator]  # a number by now
+        raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def _cannot_cut(params: Mapping[str, Any]) -> bool:
+    return params.get("boosting") == "dart" or params.get("booster") in ("dart", "gblinear")
+
+
+def _check_parts(data: Part, valid: Mapping[str, Part], target: Objective | Native) -> None:
+    width = _width(data, "the training set")
+    _check_preferences(data.data, target)
+    for name, part in valid.items():
+        if part is data:
+            continue
+        if _width(part, name) != width:
+            raise DataError(
+                f"{name} has {_width(part, name)} features, the training set has {width}"
+            )
+        _warn_if_shared(data.data, part.data, name)
+
+
+def _width(part: Part, what: str) -> int:
+    rows, width = read_table(part.features, what).shape
+    if rows != part.data.groups.n_rows:
+        raise DataError(
+            f"{what} has {rows} rows of features and {part.data.groups.n_rows} labels; both need "
+            "one entry per row"
+        )
+    return int(width)
+
+
+def _check_preferences(data: RankingData, target: Objective | Native) -> None:
+    own = None if isinstance(target, Native) else getattr(target.template, "preferences", None)
+    if own is not None:
+        own.check_rows(data.groups)
+        if own.n_edges == 0:
+            raise DataError("there is nothing to learn: the preferences hold no edge")
+        return
+    first = data.groups.spread(data.labels[data.groups.offsets[:-1]])
+    if np.array_equal(data.labels, first):
+        raise DataError(
+            f"there is nothing to learn: in none of the {data.groups.n_queries} queries "
+            f"({data.groups.n_rows} samples) do labels differ; give queries of two rows or more "
+            "with different labels (qid= says which rows belong together)"
+        )
+
+
+def _warn_if_shared(train: RankingData, valid: RankingData, name: str) -> None:
+    if train.groups.ids is None or valid.groups.ids is None:
+        return
+    both = np.intersect1d(train.groups.ids, valid.groups.ids)
+    if len(both):
+        warnings.warn(
+            f"{len(both)} queries are in the training set and in {name}, such as "
+            f"{both[0].item()!r}: its values will look too good; leave them out of one set, or "
+            "give each set ids of its own when they are different queries",
+            LeakageWarning,
+            stacklevel=4,
+        )
+
+
+def _in_query_order(target: Objective | Native, data: RankingData) -> Objective | Native:
+    """Return an objective whose preferences speak of rows as the booster gets them."""
+    if isinstance(target, Native) or data.groups.row_order is None:
+        return target
+    own = getattr(target.template, "preferences", None)
+    if own is None:
+        return target
+    return objective(target, preferences=replace(own, groups=Groups(data.groups.offsets)))
+
+
+def _called(
+    target: Objective | Native, params: Mapping[str, Any], data: RankingData
+) -> tuple[Any, dict[str, Any]]:
+    """Return what the booster is given as its objective, and the parameters that go with it."""
+    used = dict(params)
+    if isinstance(target, Native):
+        return target.name, used
+    if not used.get("bagging_by_query"):
+        return target, used
+    used["bagging_by_query"] = False
+    fraction, every = float(used.pop("bagging_fraction", 1.0)), int(used.pop("bagging_freq", 0))
+    seed = int(used.pop("bagging_seed", used["seed"]))
+    if every < 1 or fraction >= 1.0:
+        return target, used
+    if fraction <= 0.0:
+        raise ConfigError(f"bagging_fraction must be above 0, got {fraction}")
+    return QueryBagging(target, data.groups.sizes, fraction, every, seed), used
+
+
+def _curvature(target: Objective | Native, part: Part) -> float | None:
+    if isinstance(target, Native):
+        return None
+    scores = np.zeros(part.data.groups.n_rows)
+    bound = target.bind(part.data)
+    return float(bound.gradients(scores, np.float32, single=True)[1].sum(dtype=np.float64))

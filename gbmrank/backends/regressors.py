@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import ConfigError, MissingBackendError
+from gbmrank.backends.trainer import import_booster
+from gbmrank.errors import ConfigError
 from gbmrank.types import FloatArray
 
 __all__ = ["Regressor", "Rows", "train_regressor"]
@@ -64,7 +65,7 @@ def train_regressor(
 @final
 class _LightGBMRegressor:
     def __init__(self, rows: Rows, rounds: int, params: Mapping[str, object]) -> None:
-        lgb = _imported("lightgbm")
+        lgb = import_booster("lightgbm")
         settings = {"objective": "regression", "metric": "None", "verbosity": -1, **params}
         data = lgb.Dataset(rows.features, rows.targets, weight=rows.weight, params=settings)
         self.booster = lgb.train(settings, data, rounds)
@@ -77,7 +78,7 @@ class _LightGBMRegressor:
 @final
 class _XGBoostRegressor:
     def __init__(self, rows: Rows, rounds: int, params: Mapping[str, object]) -> None:
-        xgb = _imported("xgboost")
+        xgb = import_booster("xgboost")
         settings = {"objective": "reg:squarederror", "verbosity": 1, **params}
         data = xgb.QuantileDMatrix(rows.features, rows.targets, weight=rows.weight)
         self.booster = xgb.train(settings, data, rounds)
@@ -88,14 +89,3 @@ class _XGBoostRegressor:
 
 
 _TRAIN: Mapping[str, Any] = {"lightgbm": _LightGBMRegressor, "xgboost": _XGBoostRegressor}
-
-
-def _imported(package: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise MissingBackendError(
-            f"backend={package} needs {package}: pip install 'gbmrank[{package}]'"
-        ) from error

@@ -4,14 +4,26 @@ Stopping is decided here and not by the boosters: XGBoost guesses from a metric'
 to maximise and rounds values to six decimals, LightGBM needs a name of its own for each set.
 """
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
 from gbmrank.data import RankingData
+from gbmrank.errors import MissingBackendError
 from gbmrank.types import FloatArray
 
-__all__ = ["Fitted", "Job", "Monitor", "Part"]
+__all__ = ["Fitted", "Job", "Monitor", "Part", "import_booster"]
+
+
+def import_booster(backend: str) -> Any:
+    """Import a booster, or say what to install."""
+    try:
+        return importlib.import_module(backend)
+    except ImportError as error:
+        raise MissingBackendError(
+            f"backend={backend} needs {backend}: pip install 'gbmrank[{backend}]'"
+        ) from error
 
 
 @final
@@ -66,7 +78,7 @@ class Monitor:
         self._evaluate, self._sign = evaluate, 1.0 if higher_is_better else -1.0
         self._patience, self._on_round = patience, on_round
         self._names_of: dict[int, str] = {}
-        self._rounds = 0
+        self.rounds_done = 0
 
     def watch(self, name: str, data: object) -> None:
         """Say under which name the values of a data set are kept."""
@@ -86,11 +98,11 @@ class Monitor:
         if self.history:
             value = next(reversed(self.history.values()))[self.names[0]][-1]
             if self.best_round < 0 or self._sign * (value - self.best_value) > 0.0:
-                self.best_round, self.best_value = self._rounds, value
-        self._rounds += 1
+                self.best_round, self.best_value = self.rounds_done, value
+        self.rounds_done += 1
         if self._on_round is not None:
-            self._on_round(self._rounds)
-        waited = self._rounds - 1 - self.best_round
+            self._on_round(self.rounds_done)
+        waited = self.rounds_done - 1 - self.best_round
         return self._patience is not None and bool(self.history) and waited >= self._patience
 
 
@@ -113,6 +125,8 @@ class Job:
         Most trees to grow.
     monitor : Monitor
         Sees every round.
+    keep_best : bool, default=True
+        Cut the model after its best round, where something was watched.
     """
 
     train: Part
@@ -121,6 +135,12 @@ class Job:
     rounds: int
     monitor: Monitor
     valid: Mapping[str, Part] = field(default_factory=dict)
+    keep_best: bool = True
+
+    @property
+    def rounds_to_keep(self) -> int:
+        """Number of rounds up to the best one; 0 for all of them."""
+        return self.monitor.best_round + 1 if self.keep_best else 0
 
 
 class Fitted(Protocol):
@@ -136,4 +156,16 @@ class Fitted(Protocol):
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
+        ...
+
+    def importances(self) -> FloatArray:
+        """Return the summed gain of the splits on each feature."""
+        ...
+
+    def stamp(self, identity: str) -> None:
+        """Keep a text in the model; files carry it, and the booster reads past it."""
+        ...
+
+    def save(self, path: str) -> None:
+        """Write the model in the booster's own format."""
         ...

@@ -1,14 +1,18 @@
 """Training with XGBoost."""
 
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from gbmrank.backends.trainer import Job, Part
-from gbmrank.errors import MissingBackendError, NumericError
+from gbmrank.backends.trainer import Job, Part, import_booster
+from gbmrank.data import RankingData
+from gbmrank.errors import ConfigError, NumericError, WeightError
 from gbmrank.types import FloatArray
 
-__all__ = ["XGBoostFitted", "train_xgboost"]
+__all__ = ["XGBoostFitted", "load_xgboost", "train_xgboost"]
+
+_SLOT = "gbmrank"
 
 
 @final
@@ -22,19 +26,45 @@ class XGBoostFitted:
 
     @property
     def n_rounds(self) -> int:
-        """Number of trees that count."""
+        """Number of rounds that count."""
         return int(self.booster.num_boosted_rounds())
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
-        xgb = _imported()
-        raw = self.booster.predict(xgb.DMatrix(features), output_margin=True)
+        xgb = import_booster("xgboost")
+        rows = xgb.DMatrix(features, enable_categorical=True)
+        raw = self.booster.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(raw, np.float64)
+
+    def importances(self) -> FloatArray:
+        """Return the summed gain of the splits on each feature."""
+        width = self.booster.num_features()
+        names = self.booster.feature_names or [f"f{number}" for number in range(width)]
+        try:
+            gain = self.booster.get_score(importance_type="total_gain")
+        except ValueError as error:
+            raise ConfigError(f"booster=gblinear splits on no feature: {error}") from error
+        return np.array([gain.get(name, 0.0) for name in names], np.float64)
+
+    def stamp(self, identity: str) -> None:
+        """Keep a text in the model, as an attribute."""
+        self.booster.set_attr(**{_SLOT: identity})
+
+    def save(self, path: str) -> None:
+        """Write the model as XGBoost does."""
+        self.booster.save_model(path)
+
+
+def load_xgboost(path: str) -> tuple[XGBoostFitted, str | None]:
+    """Read a model file and the text it was stamped with, if any."""
+    xgb = import_booster("xgboost")
+    booster = xgb.Booster(model_file=bytearray(Path(path).read_bytes()))
+    return XGBoostFitted(booster), booster.attr(_SLOT)
 
 
 def train_xgboost(job: Job) -> XGBoostFitted:
     """Train; on a gradient that is not finite the error carries the model so far."""
-    xgb = _imported()
+    xgb = import_booster("xgboost")
     native = isinstance(job.objective, str)
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
     if native:
@@ -59,7 +89,7 @@ def train_xgboost(job: Job) -> XGBoostFitted:
             train,
             job.rounds,
             obj=None if native else job.objective,
-            evals=[(data, name) for name, data in valid.items()],
+            evals=[(data, f"valid{number}") for number, data in enumerate(valid.values())],
             custom_metric=job.monitor if valid else None,
             verbose_eval=False,
             callbacks=[AfterRound()],
@@ -67,7 +97,9 @@ def train_xgboost(job: Job) -> XGBoostFitted:
     except NumericError as error:
         error.model = XGBoostFitted(grown[0]) if grown else None
         raise
-    best = job.monitor.best_round + 1
+    except xgb.core.XGBoostError as error:
+        raise ConfigError(f"XGBoost: {error}") from error
+    best = job.rounds_to_keep
     return XGBoostFitted(booster[:best] if best else booster)
 
 
@@ -75,21 +107,27 @@ def _data_set(xgb: Any, part: Part, params: Any, reference: Any = None) -> Any:
     data = part.data
     columns = {
         "label": data.labels,
-        "weight": data.query_weight(),
+        "weight": _query_weight(data),
         "group": data.groups.sizes,
-        "nthread": params.get("nthread", params.get("n_jobs")),
+        "nthread": params.get("nthread"),
+        "enable_categorical": True,
     }
-    if params.get("tree_method", "hist") != "hist" or params.get("booster") == "gblinear":
+    if params.get("tree_method", "hist") not in ("hist", "auto") or _linear(params):
         return xgb.DMatrix(part.features, **columns)
     binning = {"ref": reference} if reference is not None else {}
     return xgb.QuantileDMatrix(part.features, max_bin=params.get("max_bin"), **binning, **columns)
 
 
-def _imported() -> Any:
+def _linear(params: Any) -> bool:
+    return params.get("booster") == "gblinear"
+
+
+def _query_weight(data: RankingData) -> FloatArray | None:
     try:
-        import xgboost
-    except ImportError as error:
-        raise MissingBackendError(
-            "backend=xgboost needs xgboost: pip install 'gbmrank[xgboost]'"
+        return data.query_weight()
+    except WeightError as error:
+        raise WeightError(
+            "XGBoost weighs whole queries when it ranks, and the rows of a query have different "
+            "weights: give each query one weight, or use backend='lightgbm' with a pointwise "
+            "objective"
         ) from error
-    return xgboost

@@ -1,5 +1,7 @@
 """Rankers in the style of scikit-learn."""
 
+from gbmrank.estimators.gbm_ranker import GBMRanker
+from gbmrank.estimators.loading import load
 from gbmrank.estimators.pair_ranker import PairRanker
 
-__all__ = ["PairRanker"]
+__all__ = ["GBMRanker", "PairRanker", "load"]

@@ -1,19 +1,20 @@
 """A ranker that predicts a value per pair of items and decodes a ranking from them."""
 
 import warnings
-from typing import Any, TypeVar, final
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
 from gbmrank.backends.regressors import Regressor, Rows, train_regressor
+from gbmrank.backends.tables import read_table
 from gbmrank.data import Groups, RankingData
 from gbmrank.decoders import check_decoder, orders
 from gbmrank.errors import (
     ConfigError,
     DataError,
-    GroupError,
     LimitError,
     NoProgressWarning,
     ParameterError,
@@ -29,6 +30,7 @@ from gbmrank.estimators.pairs import (
     sample_pairs,
     with_itself,
 )
+from gbmrank.estimators.rows import read_queries
 from gbmrank.preferences import PreferenceGraphs
 from gbmrank.ranking import binarise
 from gbmrank.types import ArrayLike, FloatArray, IntArray
@@ -99,6 +101,12 @@ class PairRanker(AbstractEstimator):
     >>> model.score(x, y, qid=qid) > 0.9
     True
     """
+
+    _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
+        "fit": {"qid": True, "preferences": None},
+        "predict": {"qid": True},
+        "score": {"qid": True, "preferences": None},
+    }
 
     model_: Regressor
 
@@ -304,14 +312,8 @@ def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray
 
 
 def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], Groups]:  # noqa: N803
-    x = np.asarray(X)
-    if x.ndim != 2 or x.dtype.kind not in "biuf" or 0 in x.shape:
-        raise DataError(
-            f"X must be a table of numbers with rows and columns, got shape {x.shape} of {x.dtype}"
-        )
-    if qid is None:
-        raise GroupError("say which query each row belongs to: qid= (one id per row)")
-    groups = Groups.from_qid(qid, len(x))
+    x = read_table(np.asarray(X))
+    groups = read_queries(qid, len(x))
     return np.asarray(groups.arrange(x.astype(np.float64, copy=False))), groups
 
 

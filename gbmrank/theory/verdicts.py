@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.errors import CalibrationWarning
+from gbmrank.errors import CalibrationWarning, GbmrankError
 from gbmrank.metrics import ERR, MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Bipartite, Comparison
@@ -72,11 +72,19 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
     return _on_graphs(template, measure) if graphs else _calibration(template, measure)
 
 
-def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
+def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) -> Verdict:
     """Warn, once per pair, when an objective is known to be wrong for a metric.
 
     For whoever stops training early by a metric: a loss that is not calibrated for it may
-    move away from its best value while it is still being minimised.
+    move away from its best value while it is still being minimised. The warning names an
+    objective that is right for the metric, where there is one.
+
+    Parameters
+    ----------
+    objective, metric : object
+        As for :func:`calibration`.
+    stacklevel : int, default=2
+        Whose line is shown, as for ``warnings.warn``.
 
     Returns
     -------
@@ -84,15 +92,29 @@ def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
         What :func:`calibration` says.
     """
     verdict = calibration(objective, metric)
-    if verdict.status == "not calibrated":
-        _warn_once(text_of(as_objective(objective)), text_of(as_metric(metric)), verdict.sentence)
+    pair = text_of(as_objective(objective)), text_of(as_metric(metric))
+    if verdict.status == "not calibrated" and pair not in _warned:
+        _warned.add(pair)
+        right = _right_for(metric)
+        known = f"{right} is; " if right is not None else ""
+        message = (
+            f"{pair[0]} is not calibrated for {pair[1]}: {verdict.sentence}; {known}see "
+            f"gbmrank advise {pair[1]}"
+        )
+        warnings.warn(message, CalibrationWarning, stacklevel=stacklevel + 1)
     return verdict
 
 
-@functools.cache
-def _warn_once(objective: str, metric: str, sentence: str) -> None:
-    message = f"{objective} is not calibrated for {metric}: {sentence}; see gbmrank advise {metric}"
-    warnings.warn(message, CalibrationWarning, stacklevel=4)
+_warned: set[tuple[str, str]] = set()  # a grid trains one pair many times
+
+
+def _right_for(metric: Any) -> str | None:
+    """Return the pairwise objective with the metric as its target, where it is calibrated."""
+    try:
+        made = as_objective(f"pairwise(target={text_of(as_metric(metric))})")
+    except GbmrankError:  # a metric without a utility
+        return None
+    return text_of(made) if calibration(made, metric).status == "calibrated" else None
 
 
 @functools.lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ import gbmrank
 from gbmrank import theory
 from gbmrank.losses.functional import loss_class
 from gbmrank.metrics import Positional
-from gbmrank.theory.verdicts import _warn_once
+from gbmrank.theory.verdicts import _warned
 from gbmrank.utilities import AbstractUtility, PrecisionUtility
 
 
@@ -266,8 +266,9 @@ def test_a_verdict_is_plain_data():
 
 
 def test_the_warning_comes_once():
-    _warn_once.cache_clear()
-    with pytest.warns(gbmrank.CalibrationWarning, match="gbmrank advise dcg"):
+    _warned.clear()
+    advice = r"pairwise\(loss=logistic, target=dcg\) is; see gbmrank advise dcg"
+    with pytest.warns(gbmrank.CalibrationWarning, match=advice):
         theory.warn_if_not_calibrated("ranknet", "dcg")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,0 +1,204 @@
+"""Parameters of the boosters: their spellings, and what cannot go with an objective.
+
+LightGBM takes the main name when a parameter is given under two; what an objective asks for
+would silently win over what a user wrote under another spelling.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gbmrank.errors import ConfigError, DataError
+
+__all__ = ["OTHER_NAMES", "check_params", "main_names"]
+
+_LIGHTGBM: Mapping[str, tuple[str, ...]] = {
+    "objective": ("objective_type", "app", "application", "loss"),
+    "metric": ("metrics", "metric_types"),
+    "boosting": ("boosting_type", "boost"),
+    "num_class": ("num_classes",),
+    "num_iterations": (
+        "num_iteration",
+        "n_iter",
+        "num_tree",
+        "num_trees",
+        "num_round",
+        "num_rounds",
+        "nrounds",
+        "num_boost_round",
+        "n_estimators",
+        "max_iter",
+    ),
+    "early_stopping_round": ("early_stopping_rounds", "early_stopping", "n_iter_no_change"),
+    "seed": ("random_seed", "random_state"),
+    "num_threads": ("num_thread", "nthread", "nthreads", "n_jobs"),
+    "bagging_fraction": ("sub_row", "subsample", "bagging"),
+    "bagging_freq": ("subsample_freq",),
+    "bagging_seed": ("bagging_fraction_seed",),
+    "min_sum_hessian_in_leaf": (
+        "min_sum_hessian_per_leaf",
+        "min_sum_hessian",
+        "min_hessian",
+        "min_child_weight",
+    ),
+    "min_data_in_leaf": ("min_data_per_leaf", "min_data", "min_child_samples", "min_samples_leaf"),
+    "learning_rate": ("shrinkage_rate", "eta"),
+    "min_gain_to_split": ("min_split_gain",),
+    "is_unbalance": ("unbalance", "unbalanced_sets"),
+    "eval_at": ("ndcg_eval_at", "ndcg_at", "map_eval_at", "map_at"),
+    "task": ("task_type",),
+    "verbosity": ("verbose",),
+}
+_XGBOOST: Mapping[str, tuple[str, ...]] = {
+    "num_boost_round": ("n_estimators", "num_round"),
+    "early_stopping_rounds": (),
+    "seed": ("random_state",),
+    "nthread": ("n_jobs",),
+    "learning_rate": ("eta",),
+    "gamma": ("min_split_loss",),
+    "lambda": ("reg_lambda",),
+    "alpha": ("reg_alpha",),
+}
+OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "lightgbm": _LIGHTGBM,
+    "xgboost": _XGBOOST,
+}
+
+_ROUNDS = "the number of rounds is given as n_estimators= (rounds= of a Plan)"
+_STOPPING = "give early_stopping_rounds= (early_stopping= of a Plan)"
+_METRIC = "what is watched is given as metric=, with its cut-off: ndcg@10"
+_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
+    "lightgbm": {
+        "objective": "give objective=; one of LightGBM's own is native:lambdarank",
+        "metric": _METRIC,
+        "eval_at": _METRIC,
+        "num_iterations": _ROUNDS,
+        "early_stopping_round": _STOPPING,
+        "task": "gbmrank only trains; LightGBM cannot refit trees without its own objective",
+    },
+    "xgboost": {
+        "objective": "give objective=; one of XGBoost's own is native:rank:ndcg",
+        "eval_metric": _METRIC,
+        "num_boost_round": _ROUNDS,
+        "early_stopping_rounds": _STOPPING,
+        "maximize": "every metric knows its direction",
+    },
+}
+_NATIVE_ONLY: Mapping[str, tuple[str, ...]] = {
+    "lightgbm": (
+        "label_gain",
+        "lambdarank_truncation_level",
+        "lambdarank_norm",
+        "lambdarank_position_bias_regularization",
+        "objective_seed",
+        "is_unbalance",
+        "scale_pos_weight",
+        "sigmoid",
+        "reg_sqrt",
+    ),
+    "xgboost": (
+        "lambdarank_pair_method",
+        "lambdarank_num_pair_per_sample",
+        "lambdarank_normalization",
+        "lambdarank_score_normalization",
+        "lambdarank_unbiased",
+        "lambdarank_bias_norm",
+        "ndcg_exp_gain",
+        "scale_pos_weight",
+    ),
+}
+_INSTEAD: Mapping[str, str] = {
+    "label_gain": "the gain is part of the target, such as target=dcg(gain=linear)",
+    "ndcg_exp_gain": "the gain is part of the target, such as target=dcg(gain=linear)",
+    "sigmoid": "the slope is part of the loss: loss=logistic(sigma=2)",
+    "scale_pos_weight": "give weights",
+    "is_unbalance": "give weights",
+}
+
+
+def main_names(backend: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Spell parameters by their main names, where gbmrank reads or sets them.
+
+    Raises
+    ------
+    ConfigError
+        When one parameter is given under two names.
+    """
+    known = {other: main for main, others in OTHER_NAMES[backend].items() for other in others}
+    spelled: dict[str, str] = {}
+    for name in params:
+        main = known.get(name, name)
+        if main in spelled:
+            raise ConfigError(
+                f"{spelled[main]} and {name} are two names of one {backend} parameter; give one"
+            )
+        spelled[main] = name
+    return {main: params[name] for main, name in spelled.items()}
+
+
+def check_params(backend: str, params: Mapping[str, Any], objective: str, custom: bool) -> None:
+    """Refuse parameters that would do nothing, or something else than they say.
+
+    Parameters
+    ----------
+    backend : {"lightgbm", "xgboost"}
+        The booster.
+    params : mapping
+        By main names.
+    objective : str
+        For messages.
+    custom : bool
+        Whether the objective is gbmrank's and not the booster's own.
+
+    Raises
+    ------
+    ConfigError
+        With the reason, and what to do.
+    """
+    for name, advice in _ELSEWHERE[backend].items():
+        if name in params:
+            raise ConfigError(
+                f"{name}={params[name]!r} cannot be a parameter of the booster: {advice}"
+            )
+    if custom:
+        for name in _NATIVE_ONLY[backend]:
+            if name in params:
+                instead = _INSTEAD.get(name, "leave it out")
+                raise ConfigError(
+                    f"{name}={params[name]!r} belongs to {backend}'s own objectives and does "
+                    f"nothing with {objective}; {instead}"
+                )
+    _check_one_score(backend, params)
+    if backend == "lightgbm":
+        _check_lightgbm(params, objective, custom)
+    elif not math.isfinite(_number(params, "base_score", 0.0)):
+        raise DataError(f"base_score must be a finite number, got {params['base_score']!r}")
+
+
+def _check_one_score(backend: str, params: Mapping[str, Any]) -> None:
+    if _number(params, "num_class", 1) > 1:
+        raise ConfigError(
+            f"num_class={params['num_class']!r}: a ranker has one score per row; leave it out"
+        )
+    strategy = params.get("multi_strategy", "one_output_per_tree")
+    if backend == "xgboost" and strategy != "one_output_per_tree":
+        raise ConfigError(
+            f"multi_strategy={strategy!r}: a ranker has one score per row; leave it out"
+        )
+
+
+def _check_lightgbm(params: Mapping[str, Any], objective: str, custom: bool) -> None:
+    if custom and params.get("boosting") in ("rf", "random_forest"):
+        raise ConfigError(
+            f"boosting={params['boosting']!r} does not go with {objective}: LightGBM grows random "
+            "forests for its own objectives alone; use boosting='gbdt', 'dart' or goss"
+        )
+    if custom and params.get("bagging_by_query") and params.get("data_sample_strategy") == "goss":
+        raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")
+
+
+def _number(params: Mapping[str, Any], name: str, default: float) -> float:
+    try:
+        return float(params.get(name, default))
+    except (TypeError, ValueError):
+        return default  # the booster says what it thinks of it

@@ -1,0 +1,400 @@
+"""A ranker that gives a score per row: any objective, any metric, either booster."""
+
+import copy
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, final
+
+import numpy as np
+
+from gbmrank.api import Objective
+from gbmrank.backends.tables import column_names, read_table, with_names
+from gbmrank.backends.trainer import Fitted
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    GbmrankError,
+    NumericError,
+)
+from gbmrank.estimators.base import AbstractEstimator
+from gbmrank.estimators.identity import Identity
+from gbmrank.estimators.nested import parameters_of, with_parameter
+from gbmrank.estimators.rows import (
+    check_names,
+    named_sets,
+    read_part,
+    read_queries,
+    safe_names,
+)
+from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = ["GBMRanker"]
+
+Self = TypeVar("Self", bound="GBMRanker")
+
+_SUFFIXES = {"lightgbm": (".txt",), "xgboost": (".ubj", ".json")}
+
+
+@final
+class GBMRanker(AbstractEstimator):
+    r"""A boosted ranker in the style of scikit-learn.
+
+    One class serves both boosters: objective, metric, grouping, stopping and files are the same,
+    so a comparison or a grid can go over ``backend`` too. Parameters with another name than
+    those below go to the booster as they are.
+
+    Rows of a query need not be together: they are sorted inside, and results come in the order
+    of the rows given. Features may be numpy arrays, scipy sparse matrices, or pandas, polars or
+    pyarrow tables.
+
+    Parameters
+    ----------
+    objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
+        What is minimised; ``native:lambdarank`` or ``native:rank:ndcg`` for the booster's own.
+        Its parameters can be set one by one: ``objective__loss``, ``objective__loss__sigma``.
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        The booster.
+    metric : Metric, MetricList, list or str, default="ndcg@10"
+        What is reported; the first one is what :meth:`score` gives and stopping goes by.
+    n_estimators : int, default=100
+        Number of rounds.
+    early_stopping_rounds : int or None, default=None
+        Stop after so many rounds without improvement on the last evaluation set, and keep the
+        rounds up to the best one. The direction is that of the metric, whatever its name.
+    seed : int, default=0
+        Of the booster.
+    n_jobs : int or None, default=None
+        Threads of the booster; None leaves it to the booster.
+    **booster_params : object
+        Parameters of the booster, such as ``learning_rate``. What would do nothing or harm with
+        a custom objective is refused with the reason; ``bagging_by_query`` is done by gbmrank.
+
+    Attributes
+    ----------
+    booster_ : lightgbm.Booster or xgboost.Booster
+        The model.
+    best_iteration_ : int
+        Number of the best round, from 0; the last one when nothing was watched.
+    evals_result_ : dict
+        Value of each metric after every round, by evaluation set.
+    feature_importances_ : array of shape (n_features,)
+        Share of each feature in the summed gain of all splits.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the columns, where the features had any.
+
+    Examples
+    --------
+    >>> from gbmrank.demo_data import demo_data
+    >>> data = demo_data(n_queries=100, seed=0)
+    >>> model = GBMRanker(n_estimators=20).fit(data.X, data.labels, qid=data.qid)
+    >>> model.score(data.X, data.labels, qid=data.qid) > 0.5
+    True
+    """
+
+    _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
+        "fit": {
+            "qid": True,
+            "sample_weight": True,
+            "eval_set": None,
+            "eval_qid": None,
+            "eval_sample_weight": None,
+            "eval_names": None,
+        },
+        "score": {"qid": True, "sample_weight": None},
+    }
+
+    booster_: Any
+    best_iteration_: int
+    evals_result_: Mapping[str, Mapping[str, list[float]]]
+
+    def __init__(
+        self,
+        objective: Any = "pairwise(loss=logistic, target=ndcg@10)",
+        backend: str = "lightgbm",
+        metric: Any = "ndcg@10",
+        n_estimators: int = 100,
+        *,
+        early_stopping_rounds: int | None = None,
+        seed: int = 0,
+        n_jobs: int | None = None,
+        **booster_params: Any,
+    ) -> None:
+        self.objective, self.backend, self.metric = objective, backend, metric
+        self.n_estimators, self.early_stopping_rounds = n_estimators, early_stopping_rounds
+        self.seed, self.n_jobs = seed, n_jobs
+        self._booster_params = booster_params
+
+    def fit(
+        self: Self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_sample_weight: Any = None,
+        eval_names: Sequence[str] | None = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features.
+        y : array-like of shape (n_rows,)
+            Labels, larger is better.
+        qid : array-like of shape (n_rows,)
+            One query id per row, in any order.
+        sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
+            Factor of each query, queries in order of their first row. Rows of one query may
+            differ only in LightGBM and with pointwise objectives.
+        eval_set : (X, y) or list of (X, y), optional
+            What is watched; the last one decides about stopping.
+        eval_qid : array-like or list of array-like
+            Query ids of each evaluation set.
+        eval_sample_weight : array-like or list of array-like, optional
+            Weights of each evaluation set; entries may be None.
+        eval_names : list of str, optional
+            Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
+
+        Returns
+        -------
+        GBMRanker
+            The estimator itself.
+
+        Raises
+        ------
+        DataError
+            For rows, labels, ids or weights that cannot be used, or that teach nothing.
+        ConfigError
+            For parameters that contradict each other or would do nothing.
+        NumericError
+            When a gradient is not finite; ``error.model`` is a ranker of the rounds before.
+        """
+        table = read_table(X)
+        names = column_names(table)
+        data = read_part(_renamed(table), y, qid, sample_weight)
+        valid: dict[str, Part] = {}
+        for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
+            valid[name] = _read_valid(name, rows, names)
+        target = ranking_objective(self.objective)
+        if self.early_stopping_rounds is not None and isinstance(target, Objective):
+            # Here the metric decides about the model, so a loss that is wrong for it matters.
+            theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
+            theory.warn_if_not_calibrated(target, metric_list(self.metric)[0], stacklevel=2)
+        try:
+            trained = train(self._plan(), data, valid)
+        except NumericError as error:
+            error.model = self._so_far(error.model, int(table.shape[1]), names)
+            raise
+        return self._keep(trained, int(table.shape[1]), names)
+
+    @classmethod
+    def from_trained(
+        cls,
+        trained: Trained,
+        n_features: int,
+        feature_names: list[str] | None = None,
+        **params: Any,
+    ) -> "GBMRanker":
+        """Make a ranker of a model that was trained elsewhere in gbmrank.
+
+        Parameters
+        ----------
+        trained : Trained
+            The model.
+        n_features : int
+            Columns of its features.
+        feature_names : list of str, optional
+            Their names.
+        **params : object
+            Parameters of the ranker, with which the model was trained.
+        """
+        return cls(**{**params, "backend": trained.fitted.backend})._keep(
+            trained, n_features, feature_names
+        )
+
+    def predict(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return one raw score per row; larger is ranked first.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features, with the columns of the training.
+        """
+        self._check_fitted("booster_")
+        table = read_table(X)
+        self._check_columns(table, "X")
+        return self._fitted.scores(_renamed(table))
+
+    def rank(self, X: Any, *, qid: Any = None) -> IntArray:  # noqa: N803
+        """Return the rank of each row within its query, 1 for the best.
+
+        Equal scores keep the order of the rows.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features.
+        qid : array-like of shape (n_rows,)
+            One query id per row, in any order.
+        """
+        scores = self.predict(X)
+        groups = read_queries(qid, len(scores))
+        query = groups.spread(np.arange(groups.n_queries))
+        order = np.lexsort((-groups.arrange(scores), query))
+        ranks = np.empty(len(scores), np.int64)
+        ranks[order] = np.arange(1, len(scores) + 1) - groups.spread(groups.offsets[:-1])
+        return np.asarray(groups.restore(ranks), np.int64)
+
+    def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return the mean of the first metric over queries, with the sign that makes more better.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features.
+        y : array-like of shape (n_rows,)
+            Labels.
+        qid : array-like of shape (n_rows,)
+            One query id per row; rows are never taken for one query.
+        sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
+            Weight of each query in the mean.
+        """
+        scores = self.predict(X)
+        read_queries(qid, len(scores))
+        measure = metric_list(self.metric)[0]
+        value = float(measure.score(y, scores, qid=qid, weight=sample_weight))
+        return value if measure.higher_is_better else -value
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each feature in the summed gain of all splits."""
+        if not hasattr(self, "booster_"):
+            raise AttributeError(f"this {type(self).__name__} is not trained yet; call fit first")
+        gain = self._fitted.importances()
+        return gain / gain.sum() if gain.any() else gain
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
+
+        The booster reads the file without gbmrank too.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
+        """
+        self._check_fitted("booster_")
+        target, allowed = Path(path), _SUFFIXES[self._fitted.backend]
+        if target.suffix not in allowed:
+            raise ConfigError(
+                f"a {self._fitted.backend} model is saved as *{' or *'.join(allowed)}; "
+                f"got {str(path)!r}"
+            )
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {target.parent}")
+        part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+        try:
+            self._fitted.save(str(part))
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _plan(self) -> Plan:
+        return Plan(
+            objective=self.objective,
+            metric=self.metric,
+            backend=self.backend,
+            rounds=self.n_estimators,
+            early_stopping=self.early_stopping_rounds,
+            params=self._booster_params,
+            seed=self.seed,
+            threads=self.n_jobs,
+            keep_best=self.early_stopping_rounds is not None,
+        )
+
+    def _check_columns(self, table: Any, what: str) -> None:
+        width = int(table.shape[1])
+        if width != self.n_features_in_:
+            raise DataError(
+                f"{what} has {width} features, but GBMRanker is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        known = getattr(self, "feature_names_in_", None)
+        check_names(what, column_names(table), None if known is None else list(known))
+
+    def _so_far(self, model: Any, n_features: int, names: list[str] | None) -> "GBMRanker | None":
+        if model is None:
+            return None
+        part = copy.copy(self)
+        part._booster_params = dict(self._booster_params)
+        return part._keep(Trained(model, {}, model.n_rounds - 1), n_features, names)
+
+    def _keep(self: Self, trained: Trained, n_features: int, names: list[str] | None) -> Self:
+        fitted: Fitted = trained.fitted
+        identity = Identity(
+            backend=fitted.backend,
+            objective=str(ranking_objective(self.objective)),
+            metric=str(metric_list(self.metric)),
+            best_iteration=trained.best_round,
+            n_features=n_features,
+            feature_names=names,
+            params={
+                name: value
+                for name, value in self.get_params(deep=False).items()
+                if name not in ("objective", "metric", "backend")
+            },
+        )
+        fitted.stamp(identity.to_text())
+        return self._hold(fitted, identity, trained.history)
+
+    def _hold(self: Self, fitted: Fitted, identity: Identity, history: Any) -> Self:
+        self._fitted, self.booster_ = fitted, fitted.booster
+        self.best_iteration_, self.evals_result_ = identity.best_iteration, history
+        self.n_features_in_ = identity.n_features
+        vars(self).pop("feature_names_in_", None)
+        if identity.feature_names is not None:
+            self.feature_names_in_ = np.array(identity.feature_names, dtype=object)
+        return self
+
+    def _nested_params(self) -> dict[str, Any]:
+        try:
+            target = ranking_objective(self.objective)
+        except GbmrankError:  # said when it is trained
+            return {}
+        if isinstance(target, Native):
+            return {}
+        return {f"objective__{path}": each for path, each in parameters_of(target).items()}
+
+    def _set_nested(self, outer: str, path: str, value: Any) -> None:
+        target = ranking_objective(self.objective)
+        if outer != "objective" or not isinstance(target, Objective):
+            super()._set_nested(outer, path, value)
+        else:
+            self.objective = with_parameter(target, path, value)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags; only called by scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _read_valid(name: str, rows: tuple[Any, ...], names: list[str] | None) -> Part:
+    (features, labels), qid, weight = rows
+    table = read_table(features, name)
+    check_names(name, column_names(table), names)
+    return read_part(_renamed(table), labels, qid, weight, name)
+
+
+def _renamed(table: Any) -> Any:
+    names = column_names(table)
+    return table if names is None else with_names(table, safe_names(names))
