@@ -1,0 +1,254 @@
+"""The pictures of a report."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gbmrank.experiments.report.markup import Html, el, signed
+from gbmrank.experiments.report.svg import Frame, Scale, figure, label, path, rounded
+from gbmrank.experiments.report.view import View
+from gbmrank.experiments.results import Measure, System
+from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice
+from gbmrank.types import FloatArray
+
+__all__ = ["Bar", "curves", "differences", "intervals", "scatter", "sliced", "sorted_differences"]
+
+_WIDTH = 460.0
+_STEP = 42.0
+_DOTS = 2_000
+
+
+class Bar(NamedTuple):
+    """One line of a plot of intervals."""
+
+    name: str
+    note: str
+    middle: float
+    ends: Interval
+    class_: str
+
+
+def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margin: float) -> Html:
+    """Return dots with intervals below each other, each under its name.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the page.
+    bars : sequence of Bar
+        From top to bottom.
+    words : tuple of str
+        Title, text alternative, name of the axis.
+    margin : float
+        Half the width of a shaded band around zero; zero for none.
+    """
+    bottom = _STEP * len(bars) + 4.0
+    known = [x for bar in bars for x in (bar.middle, *bar.ends) if math.isfinite(x)]
+    frame = Frame.around([0.0, margin, -margin, *known], [0.0, 1.0], left=2.0)
+    lanes = [Frame(frame.x, Scale(0.0, 1.0, y + 36.0, y + 20.0)) for y in _tops(len(bars))]
+    axis = Frame(frame.x, Scale(0.0, 1.0, bottom, bottom)).x_axis(words[2])
+    body = [axis, *(_bar(lane, bar, margin) for lane, bar in zip(lanes, bars, strict=True))]
+    return figure(name, words[0], words[1], body, (_WIDTH, bottom + 44.0))
+
+
+def differences(view: View, measured: MeasureAnalysis, name: str) -> Html:
+    """Return the difference of every system to the baseline, with intervals."""
+    found = [measured.comparison(system) for system in view.order]
+    bars = [
+        Bar(str(each.system), signed(each.difference), each.difference, each.interval, each.outcome)
+        for each in found
+        if each is not None
+    ]
+    text = "; ".join(
+        f"{each.system} {signed(each.difference)} ({each.outcome})"
+        for each in found
+        if each is not None
+    )
+    title = f"Difference to the baseline, {measured.measure.name}"
+    return intervals(name, bars, (title, text, _direction(measured.measure)), view.analysis.margin)
+
+
+def sliced(view: View, parts: Sequence[Slice], name: str, what: str) -> Html:
+    """Return differences on parts of the queries, with intervals."""
+    sign = 1.0 if view.target.measure.higher_is_better else -1.0
+    bars = [
+        Bar(
+            f"{part.label} {what}",
+            f"{part.n_queries} queries",
+            part.difference,
+            part.interval,
+            _side(sign, part.interval),
+        )
+        for part in parts
+    ]
+    text = "; ".join(f"{bar.name}: {signed(bar.middle)} over {bar.note}" for bar in bars)
+    title = f"Difference to the baseline by number of {what}"
+    return intervals(name, bars, (title, text, _direction(view.target.measure)), 0.0)
+
+
+def curves(view: View, backend: str, name: str) -> Html | None:
+    """Return the median learning curves of one booster, with the best rounds marked."""
+    systems = [each for each in view.results.systems if each.backend == backend]
+    found = [(each, *_curve(view, each)) for each in systems]
+    lines = [(system, line, best) for system, line, best in found if len(line)]
+    if not lines:
+        return None
+    values = np.concatenate([line for _, line, _ in lines])
+    low, high = _shown(values, [line for _, line, _ in lines], view.target.measure)
+    longest = max(len(line) for _, line, _ in lines)
+    frame = Frame.around([1.0, float(max(longest, 2))], [low, high])
+    target = view.target.measure.name
+    body = [frame.x_axis("round", 0), frame.y_axis(f"{target}, validation")]
+    body += [_drawn(view, frame, each, (low, high)) for each in lines]
+    text = "; ".join(f"{system.objective} best at round {best + 1}" for system, _, best in lines)
+    return figure(name, f"Learning curves in {backend}", text, body)
+
+
+def scatter(view: View, challenger: Comparison) -> Html:
+    """Return a dot per query: the baseline to the right, the challenger up."""
+    xs, ys = view.data.row(view.results.baseline), view.data.row(challenger.system)
+    both = [min(xs.min(), ys.min()), max(xs.max(), ys.max())]
+    frame = Frame.around(both, both, height=400.0)
+    keep = np.unique(np.linspace(0, len(xs) - 1, min(_DOTS, len(xs))).astype(np.int64))
+    sign = 1.0 if view.target.measure.higher_is_better else -1.0
+    dots = [
+        el("circle", cx=frame.x(xs[i]), cy=frame.y(ys[i]), r=2.2, class_=f"dot {_won(ahead)}")
+        for i, ahead in ((i, sign * (ys[i] - xs[i])) for i in keep)
+    ]
+    ends = (frame.x.low, frame.x.high)
+    line = path(frame, np.array(ends), np.array(ends), "zero", None)
+    name = view.target.measure.name
+    body = [frame.x_axis(f"{name}, baseline"), frame.y_axis(f"{name}, challenger"), line, *dots]
+    text = (
+        f"{challenger.system} is better on {challenger.wins}, equal on {challenger.ties} and "
+        f"worse on {challenger.losses} queries; {len(keep)} of them are drawn."
+    )
+    return figure("scatter", "Every query, challenger against baseline", text, body, (_WIDTH, 400))
+
+
+def sorted_differences(view: View, challenger: Comparison) -> Html:
+    """Return the differences of all queries in order, as an area."""
+    gaps = np.sort(view.data.row(challenger.system) - view.data.row(view.results.baseline))[::-1]
+    share = (np.arange(len(gaps)) + 0.5) / len(gaps)
+    frame = Frame.around([0.0, 1.0], [*gaps[[0, -1]].tolist(), 0.0], height=400.0)
+    higher = view.target.measure.higher_is_better
+    parts = [
+        _area(frame, share, np.maximum(gaps, 0.0), "better" if higher else "worse"),
+        _area(frame, share, np.minimum(gaps, 0.0), "worse" if higher else "better"),
+    ]
+    body = [frame.x_axis("share of queries"), frame.y_axis("difference"), *parts, frame.level(0.0)]
+    text = f"From {signed(float(gaps[0]))} to {signed(float(gaps[-1]))}."
+    return figure("sorted", "Differences of all queries, sorted", text, body, (_WIDTH, 400))
+
+
+def _direction(measure: Measure) -> str:
+    arrow = "better \u2192" if measure.higher_is_better else "\u2190 better"
+    return f"difference in {measure.name} ({arrow})"
+
+
+def _side(sign: float, ends: Interval) -> str:
+    if sign * ends.low > 0.0 and sign * ends.high > 0.0:
+        return "better"
+    return "worse" if sign * ends.low < 0.0 and sign * ends.high < 0.0 else "undecided"
+
+
+def _won(ahead: float) -> str:
+    if abs(ahead) <= 1e-12:
+        return "undecided"
+    return "better" if ahead > 0.0 else "worse"
+
+
+def _tops(count: int) -> list[float]:
+    return [_STEP * at for at in range(count)]
+
+
+def _box(lane: Frame, left: float, right: float, class_: str) -> Html:
+    height = lane.y.start - lane.y.stop
+    width = rounded(right - left)
+    return el("rect", x=left, y=lane.y.stop, width=width, height=height, class_=class_)
+
+
+def _bar(lane: Frame, bar: Bar, margin: float) -> Html:
+    y = lane.y(0.5)
+    body = [
+        label(lane.x.start, lane.y.stop - 6, _shortened(bar.name), "bar-name"),
+        label(lane.x.stop, lane.y.stop - 6, bar.note, "bar-note end"),
+        _box(lane, lane.x.start, lane.x.stop, "lane"),
+        _box(lane, lane.x(-margin), lane.x(margin), "band") if margin > 0.0 else None,
+        lane.upright(0.0),
+    ]
+    if math.isfinite(bar.ends.low):
+        low, high = lane.x(bar.ends.low), lane.x(bar.ends.high)
+        body.append(el("line", x1=low, x2=high, y1=y, y2=y, class_="whisker"))
+    body.append(el("circle", cx=lane.x(bar.middle), cy=y, r=4.5))
+    return el("g", body, class_=f"bar {bar.class_}")
+
+
+def _shortened(text: str, most: int = 50) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}\u2026"
+
+
+def _curve(view: View, system: System) -> tuple[FloatArray, int]:
+    """Return the median over runs while at least half of them go on, and the best round.
+
+    A run that has stopped counts with its last value, or the rest would jump.
+    """
+    target = view.target.measure.name
+    runs = [run for run in view.runs(system) if run.history]
+    histories = [run.history.get(target) or next(iter(run.history.values())) for run in runs]
+    histories = [each for each in histories if each]
+    if not histories:
+        return np.zeros(0), 0
+    lengths = sorted((len(each) for each in histories), reverse=True)
+    rounds = lengths[(len(lengths) - 1) // 2]
+    padded = np.full((len(histories), rounds), np.nan)
+    for row, history in zip(padded, histories, strict=True):
+        row[: len(history)] = history[:rounds]
+        row[len(history) :] = history[-1]
+    known = np.isfinite(padded).any(axis=0)
+    line = np.nanmedian(padded[:, known], axis=0)
+    return line, int(np.median([run.best_round for run in runs]))
+
+
+def _shown(values: FloatArray, lines: list[FloatArray], measure: Measure) -> tuple[float, float]:
+    """Return ends of the axis: the first rounds, far from the rest, are cut off."""
+    starts = np.array([line[min(len(line) // 12, len(line) - 1)] for line in lines])
+    if measure.higher_is_better:
+        return float(min(starts.min(), np.quantile(values, 0.1))), float(values.max())
+    return float(values.min()), float(max(starts.max(), np.quantile(values, 0.9)))
+
+
+def _drawn(
+    view: View, frame: Frame, line: tuple[System, FloatArray, int], ends: tuple[float, float]
+) -> Html:
+    system, values, best = line
+    class_, dash = view.color(system.objective)
+    inside = (values >= ends[0]) & (values <= ends[1])
+    first = int(np.argmax(inside))
+    rounds = np.arange(1.0, len(values) + 1.0)
+    at = min(best, len(values) - 1)
+    where = float(np.clip(values[at], *ends))
+    return el(
+        "g",
+        el("title", str(system)),
+        path(frame, rounds[first:], np.clip(values[first:], *ends), "curve", dash),
+        el("circle", cx=frame.x(at + 1.0), cy=frame.y(where), r=4.5, class_="best"),
+        class_=class_,
+    )
+
+
+def _area(frame: Frame, share: FloatArray, values: FloatArray, class_: str) -> Html:
+    keep = np.unique(np.linspace(0, len(values) - 1, min(400, len(values))).astype(np.int64))
+    points = list(_corners(frame, share[keep], values[keep]))
+    return el("polygon", points=" ".join(points), class_=f"area {class_}")
+
+
+def _corners(frame: Frame, share: FloatArray, values: FloatArray) -> Iterator[str]:
+    yield f"{frame.x(0.0):g},{frame.y(0.0):g}"
+    yield f"{frame.x(0.0):g},{frame.y(values[0]):g}"
+    for x, y in zip(share, values, strict=True):
+        yield f"{frame.x(x):g},{frame.y(y):g}"
+    yield f"{frame.x(1.0):g},{frame.y(values[-1]):g}"
+    yield f"{frame.x(1.0):g},{frame.y(0.0):g}"

@@ -1,0 +1,250 @@
+"""The report: sections put together into one file."""
+
+from collections.abc import Iterator
+from importlib.resources import files as package_files
+from pathlib import Path
+
+from gbmrank.experiments.report import background, charts, tables
+from gbmrank.experiments.report.markup import Child, Html, details, el, number
+from gbmrank.experiments.report.view import View, system_name
+from gbmrank.experiments.results import Results
+from gbmrank.experiments.statistics import Analysis, Comparison, slices
+from gbmrank.experiments.store import write_whole
+
+__all__ = ["render", "write_report"]
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def write_report(results: Results, analysis: Analysis, path: str | Path) -> None:
+    """Write one HTML file that needs nothing else: no network, no script, no font.
+
+    Files of the comparison that lie beside it (``per_query.csv``, ``results.json``) are linked.
+
+    Parameters
+    ----------
+    results : Results
+        What was measured.
+    analysis : Analysis
+        Its statistics.
+    path : path
+        Where to write; a file that is there is replaced.
+    """
+    where = Path(path).absolute()
+    write_whole(where, render(results, analysis, where).encode("utf-8"))
+
+
+def render(results: Results, analysis: Analysis, path: Path) -> str:
+    """Return the page that ``write_report`` writes."""
+    view = View.of(results, analysis)
+    style = (package_files(__package__) / "style.css").read_text(encoding="utf-8")
+    sections = list(_sections(view, path))
+    links = [el("a", title, href=f"#{name}") for name, title, _ in sections]
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", f"{results.title}: comparison of rankers"),
+        Html(f"<style>\n{style}</style>"),
+    )
+    body = el(
+        "body",
+        _top(view),
+        el("nav", links, aria_label="Sections"),
+        el(
+            "main",
+            [el("section", el("h2", title), parts, id=name) for name, title, parts in sections],
+        ),
+        el("footer", "Written by gbmrank. This page loads nothing and runs nothing."),
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+
+
+def _top(view: View) -> Html:
+    results = view.results
+    facts = (
+        (number(len(results.systems)), "systems"),
+        (number(view.target.n_queries), "queries compared"),
+        (number(len({run.fold for run in results.runs})), "folds"),
+        (number(len(results.seeds)), "seeds"),
+        (number(len(results.runs)), "runs"),
+    )
+    missing = [el("li", text) for text in view.analysis.not_established]
+    return el(
+        "header",
+        el("p", "Comparison of rankers", class_="kind"),
+        el("h1", results.title),
+        el("p", view.analysis.verdict, class_="verdict"),
+        el("dl", [el("div", el("dt", name), el("dd", value)) for value, name in facts]),
+        el(
+            "p",
+            ["Target ", el("b", view.target.measure.name), ". Baseline "],
+            [system_name(results.baseline), ". "],
+            "Intervals and tests are over queries, after averaging over seeds.",
+            class_="lead",
+        ),
+        el("aside", el("h2", "Not established"), el("ul", missing)) if missing else None,
+    )
+
+
+def _sections(view: View, path: Path) -> Iterator[tuple[str, str, Child]]:
+    yield "results", "Results", list(_results(view))
+    if view.target.comparisons:
+        yield "differences", "Differences to the baseline", list(_differences(view))
+    challenger = view.challenger
+    if challenger is not None:
+        yield "queries", "Query by query", list(_queries(view, challenger))
+        yield "slices", "Short and long queries", list(_slices(view, challenger))
+    curves = list(_curves(view))
+    if curves:
+        yield "curves", "Learning curves", curves
+    yield "ties", "Ties and warnings", [tables.tie_table(view), tables.warnings_list(view)]
+    yield "calibration", "Is the objective right for the measure?", list(_theory(view))
+    yield "data", "Data", background.audit(view)
+    failed = background.failures(view)
+    if failed is not None:
+        yield "failed", "Failed runs", failed
+    yield "origin", "How it was made", list(background.origins(view))
+    beside = background.files(path)
+    if beside is not None:
+        yield "files", "Files beside this page", beside
+
+
+def _results(view: View) -> Iterator[Child]:
+    target, level = view.target, 100 * view.analysis.level
+    yield tables.measure_table(view, target)
+    yield _note(
+        f"Small numbers are {level:g}% intervals. p is corrected for the number of systems "
+        "(Holm, paired randomisation test). Effect d is the mean difference over its standard "
+        "deviation, positive where the system is better. Seed sd is the standard deviation of "
+        "the mean over seeds, which the intervals leave out. Rounds and seconds are medians of "
+        "the runs."
+    )
+    yield tables.all_pairs(view, target)
+    if len(view.analysis.measures) > 1:
+        yield el("h3", "All measures")
+        yield tables.overview(view)
+        yield _note(
+            "The difference to the baseline is below the mean; \u25b2 better and \u25bc worse "
+            "are decided by the corrected test, the best mean is bold."
+        )
+    for each in view.analysis.measures[1:]:
+        yield details(
+            f"Everything about {each.measure.name}",
+            tables.measure_table(view, each),
+            tables.all_pairs(view, each),
+        )
+
+
+def _differences(view: View) -> Iterator[Child]:
+    plots = [
+        el(
+            "figure",
+            charts.differences(view, each, f"differences-{at}"),
+            el("figcaption", each.measure.name),
+        )
+        for at, each in enumerate(view.analysis.measures)
+        if each.comparisons
+    ]
+    yield el("div", plots, class_="grid")
+    yield _key()
+    margin = view.analysis.margin
+    if margin > 0.0:
+        yield _note(f"The band is the margin of \u00b1{margin:g} that does not matter in practice.")
+
+
+def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
+    yield el("p", "The best system that is not the baseline: ", system_name(challenger.system), ".")
+    yield el(
+        "div",
+        el("figure", charts.scatter(view, challenger), el("figcaption", "One dot per query")),
+        el(
+            "figure",
+            charts.sorted_differences(view, challenger),
+            el("figcaption", "Differences of all queries, largest first"),
+        ),
+        class_="grid",
+    )
+
+
+def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
+    gaps = view.data.row(challenger.system) - view.data.row(view.results.baseline)
+    queries, level = view.results.queries, view.analysis.level
+    plots = []
+    for name, what, sizes in (
+        ("length", "rows", queries.sizes),
+        ("relevant", "relevant rows", queries.relevant),
+    ):
+        parts = slices(gaps, sizes[view.data.queries], level=level, seed=view.analysis.seed)
+        plot = charts.sliced(view, parts, f"slices-{name}", what)
+        plots.append(el("figure", plot, el("figcaption", f"By number of {what}")))
+    yield el("div", plots, class_="grid")
+    yield _note(
+        [
+            system_name(challenger.system),
+            " minus the baseline. Intervals here are not corrected for the number of slices: ",
+            "they show where to look, they decide nothing.",
+        ]
+    )
+
+
+def _curves(view: View) -> Iterator[Child]:
+    backends = dict.fromkeys(each.backend for each in view.results.systems)
+    plots = [
+        (backend, charts.curves(view, backend, f"curves-{at}"))
+        for at, backend in enumerate(backends)
+    ]
+    found = [
+        el("figure", plot, el("figcaption", backend)) for backend, plot in plots if plot is not None
+    ]
+    if found:
+        yield el("div", found, class_="grid")
+        yield _legend(view)
+        yield _note(
+            "Median over folds and seeds while at least half of the runs go on, stopped ones with "
+            "their last value; the dot is the "
+            "median of the rounds that were kept. The first rounds are cut off."
+        )
+
+
+def _theory(view: View) -> Iterator[Child]:
+    yield _note(
+        "Whether minimising the objective maximises the measure in the limit of much data: a "
+        "statement about the loss, not about these runs. Click a verdict for its reason."
+    )
+    yield background.calibration(view)
+
+
+def _legend(view: View) -> Html:
+    items = []
+    for objective in dict.fromkeys(each.objective for each in view.results.systems):
+        class_, dash = view.color(objective)
+        line = el("line", x1=0, y1=5, x2=26, y2=5, class_="curve", stroke_dasharray=dash)
+        swatch = el("svg", line, viewBox="0 0 26 10", class_=f"swatch {class_}", aria_hidden="true")
+        items.append(el("li", swatch, objective))
+    return el("ul", items, class_="legend")
+
+
+def _key() -> Html:
+    words = (("better", "better"), ("worse", "worse"), ("undecided", "undecided"))
+    items = [
+        el(
+            "li",
+            el(
+                "svg",
+                el("circle", cx=5, cy=5, r=4.5),
+                viewBox="0 0 10 10",
+                class_=f"swatch bar {class_}",
+                aria_hidden="true",
+            ),
+            word,
+        )
+        for class_, word in words
+    ]
+    return el("ul", items, class_="legend")
+
+
+def _note(text: Child) -> Html:
+    return el("p", text, class_="note")

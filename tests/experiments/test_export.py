@@ -1,0 +1,65 @@
+"""The table of single queries, as spreadsheets read it."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gbmrank.experiments.export import write_per_query_csv
+from gbmrank.experiments.results import System
+from tests.experiments.make_results import make_results, table_results
+
+
+def rows(results, folder):
+    path = folder / "per_query.csv"
+    write_per_query_csv(results, path)
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_values_come_back(tmp_path):
+    results = make_results(n_queries=50)
+    cube = {each.name: results.values(each.name) for each in results.measures}
+    found = {name: np.full_like(values, np.nan) for name, values in cube.items()}
+    numbers = {name: at for at, name in enumerate(results.queries.ids)}
+    for row in rows(results, tmp_path):
+        system = results.systems.index(System(row["backend"], row["objective"]))
+        at = numbers[row["query"]]
+        assert int(row["rows"]) == results.queries.sizes[at]
+        assert int(row["relevant"]) == results.queries.relevant[at]
+        found[row["measure"]][system, int(row["seed"]), at] = float(row["value"] or "nan")
+    for name, values in cube.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+@pytest.mark.parametrize("bad", ["=1+1", "+cmd", "-cmd|x", "@sum(a)", "\t=x", "\r=x"])
+def test_formulas_are_text(bad, tmp_path):
+    plain = table_results([[0.5]])
+    system = System(bad, bad)
+    results = replace(
+        plain,
+        systems=(system,),
+        baseline=system,
+        runs=tuple(replace(run, system=system) for run in plain.runs),
+        queries=replace(plain.queries, ids=np.array([bad])),
+    )
+    (row,) = rows(results, tmp_path)
+    assert (row["query"], row["backend"], row["objective"]) == (f"'{bad}",) * 3
+
+
+def test_numbers_stay_numbers(tmp_path):
+    plain = table_results([[-0.5, 0.25]])
+    results = replace(plain, queries=replace(plain.queries, ids=np.array(["-5", "7"])))
+    assert [(row["query"], row["value"]) for row in rows(results, tmp_path)] == [
+        ("-5", "-0.5"),
+        ("7", "0.25"),
+    ]
+
+
+def test_odd_characters_are_kept_in_their_cell(tmp_path):
+    plain = table_results([[0.5, np.nan]])
+    ids = np.array(['a,"b"\nc', "nul\x00half\udc80"])
+    found = rows(replace(plain, queries=replace(plain.queries, ids=ids)), tmp_path)
+    assert [row["query"] for row in found] == ['a,"b"\nc', "nul\x00half\\udc80"]
+    assert [row["value"] for row in found] == ["0.5", ""]
