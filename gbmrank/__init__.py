@@ -1,5 +1,7 @@
 """Objectives and metrics for boosted rankers, with the theory attached."""
 
+from typing import Any as _Any
+
 from gbmrank.api import (
     BoosterParams,
     Metric,
@@ -12,6 +14,7 @@ from gbmrank.api import (
     objective,
     query_folds,
 )
+from gbmrank.backends.batches import data_iterator
 from gbmrank.catalogue import (
     list_losses,
     list_metrics,
@@ -25,12 +28,13 @@ from gbmrank.catalogue import (
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)
 from gbmrank.errors import __all__ as _errors
-from gbmrank.estimators import PairRanker
+from gbmrank.estimators import GBMRanker, PairRanker, load
 from gbmrank.kernels.pool import get_num_threads, set_num_threads
 from gbmrank.preferences import PreferenceGraphs
 
 __all__ = [
     "BoosterParams",
+    "GBMRanker",
     "Groups",
     "Metric",
     "MetricList",
@@ -39,11 +43,13 @@ __all__ = [
     "PreferenceGraphs",
     "RankingData",
     "booster_params",
+    "data_iterator",
     "get_num_threads",
     "list_losses",
     "list_metrics",
     "list_objectives",
     "list_utilities",
+    "load",
     "metric",
     "metrics_callback",
     "mix",
@@ -56,13 +62,22 @@ __all__ = [
     "set_num_threads",
 ]
 __all__ += list(_errors)
+__all__ += ["Comparison", "compare"]  # noqa: F405  (imported on first use, below)
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> object:
-    """Import ``gbmrank.theory`` when it is first used; scipy comes with its solvers."""
-    if name != "theory":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> _Any:
+    """Import what brings much with it when it is first used."""
     import importlib
 
-    return importlib.import_module("gbmrank.theory")
+    if name in ("theory", "dask"):
+        return importlib.import_module(f"gbmrank.{name}")
+    if name == "DaskGBMRanker":
+        return importlib.import_module("gbmrank.dask").DaskGBMRanker
+    if name in ("Comparison", "compare"):
+        return getattr(importlib.import_module("gbmrank.experiments.comparison"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,5 +1,7 @@
 """The command ``gbmrank``: exit code 0 is done, 2 a mistake in the input, 1 one of ours.
 
+``gbmrank compare`` returns 3 when it is done and some of its runs failed.
+
 One module per command, imported when that command is called. Each has
 ``add_arguments(parser)`` and ``run(given)``, which prints and returns an exit code.
 """
@@ -23,11 +25,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "advise": ("gbmrank.cli.advise", "say which objectives are right for a metric, and why"),
         "check": ("gbmrank.cli.check", "search for a distribution on which a loss misleads"),
+        "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
         "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
         "info": ("gbmrank.cli.info", "show all about an objective, a loss or a metric"),
         "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
         "plugin": ("gbmrank.cli.plugin", "write a new plugin: gbmrank plugin new NAME"),
         "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
+        "reproduce": ("gbmrank.cli.reproduce", "run the experiments of a paper again"),
     }
 )
 """Module and purpose of each command; a new one is one line here."""

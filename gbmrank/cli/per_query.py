@@ -107,7 +107,7 @@ def save(path: str, result: Evaluation, force: bool) -> None:
 def _as_csv(result: Evaluation, delimiter: str) -> str:
     names = short_names([one.metric for one in result.measured])
     text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(["qid", "rows", *names])
     for i, qid in enumerate(result.qid):
         values = [

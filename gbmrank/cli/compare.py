@@ -1,0 +1,313 @@
+"""``gbmrank compare``: train objectives on data, judge them query by query, write a report.
+
+Exit code 0: every run is done; 3: some run failed, the others are reported; 2: a mistake in
+the input, nothing was trained; 130: stopped by Ctrl-C, finished runs are kept.
+"""
+
+import argparse
+import json
+import re
+import shlex
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gbmrank.cli.screen import bold, clean, table
+from gbmrank.errors import ConfigError, GbmrankWarning, MissingPackageError
+from gbmrank.experiments import summary
+from gbmrank.experiments.comparison import Comparison, compare_source
+from gbmrank.experiments.design import read_value
+from gbmrank.experiments.files import FORMATS, Reading
+from gbmrank.experiments.preparation import Settings, demonstration
+from gbmrank.experiments.progress import Quiet, progress_on
+from gbmrank.experiments.sources import Source, read_source
+from gbmrank.experiments.store import check_folder
+from gbmrank.experiments.systems import split_list
+from gbmrank.readers import Columns, Limits
+
+__all__ = ["add_arguments", "run"]
+
+_SCHEMA = "gbmrank.compare/1"
+_SOME_FAILED, _INTERRUPTED = 3, 130
+_PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
+_PARAM_FOR = re.compile(r"(?P<who>.+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
+_DEFAULTS = Settings()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = "Exit code: 0 done, 3 some run failed, 2 a mistake in the input, 130 stopped."
+    _add_data(parser.add_argument_group("data"))
+    _add_columns(parser.add_argument_group("columns of a table"))
+    _add_systems(parser.add_argument_group("what is compared"))
+    _add_training(parser.add_argument_group("training"))
+    _add_output(parser.add_argument_group("output"))
+
+
+def run(given: argparse.Namespace) -> int:
+    """Read, train, judge, write, print."""
+    if given.resume and given.force:
+        raise ConfigError("--resume goes on and --force begins anew; give one of them")
+    out = Path(given.out)
+    check_folder(out, resume=given.resume, force=given.force)
+    settings = _settings(given)
+    data = _data(given)
+    if data is None:
+        settings = demonstration(settings)
+    source = read_source(data, _reading(given))
+    _check_overlap(source, given.allow_overlap)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GbmrankWarning)  # told below, system by system
+            found = compare_source(source, settings)
+    except KeyboardInterrupt as stopped:
+        if not str(stopped):  # before the first run or after the last
+            raise
+        told = f"{stopped} and kept in {out}; go on with the same command and --resume"
+        print(f"gbmrank compare: {clean(told)}", file=sys.stderr)
+        return _INTERRUPTED
+    files, missing = _write(found, out)
+    if given.json:
+        print(json.dumps(_as_json(found, files, missing), indent=2, allow_nan=False))
+    else:
+        print(_as_text(found, files, missing))
+    return _SOME_FAILED if found.results.failed else 0
+
+
+def _add_data(group: Any) -> None:
+    group.description = (
+        "LETOR or svmlight text with qid (or a LightGBM .query file beside it), CSV or Parquet; "
+        ".gz is fine. Several files are put together. Without any, built-in demonstration data."
+    )
+    group.add_argument("data", nargs="*", metavar="DATA", help="files to cut into folds")
+    for name in ("train", "valid", "test"):
+        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"a given split: {name}")
+    group.add_argument(
+        "--allow-overlap", action="store_true", help="accept queries that are in two splits"
+    )
+    group.add_argument("--format", choices=FORMATS, help="told from the file's name if left out")
+    group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
+    group.add_argument("--max-bytes", type=int, metavar="N", help="largest text, unpacked")
+
+
+def _add_columns(group: Any) -> None:
+    group.add_argument("--label-column", metavar="NAME", help="column of the label")
+    group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
+    group.add_argument(
+        "--feature", action="append", metavar="NAME", help="a feature (default: all left over)"
+    )
+    group.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV file")
+
+
+def _add_systems(group: Any) -> None:
+    group.add_argument(
+        "--objectives",
+        action="append",
+        metavar="LIST",
+        help='such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated',
+    )
+    group.add_argument(
+        "--metrics", metavar="LIST", help='such as "ndcg@10, map"; the first one decides'
+    )
+    group.add_argument("--backends", metavar="LIST", help="lightgbm, xgboost, or both")
+    group.add_argument(
+        "--baseline", metavar="NAME", help='an objective, or a system: "lightgbm ranknet"'
+    )
+    group.add_argument(
+        "--margin", type=float, default=0.0, metavar="D", help="smallest difference that matters"
+    )
+
+
+def _add_training(group: Any) -> None:
+    d = _DEFAULTS
+    group.add_argument("--folds", type=int, default=d.folds, metavar="N", help="folds of queries")
+    group.add_argument(
+        "--seeds", default="1", metavar="N", help="how many, or a list such as 0,1,2"
+    )
+    group.add_argument("--rounds", type=int, default=d.rounds, metavar="N", help="most trees")
+    group.add_argument(
+        "--early-stopping",
+        type=int,
+        default=d.early_stopping,
+        metavar="N",
+        help="rounds without improvement before a run stops; 0 for never",
+    )
+    group.add_argument(
+        "--valid-share",
+        type=float,
+        default=d.valid_share,
+        metavar="P",
+        help="share of the queries kept aside to stop by",
+    )
+    group.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="of every booster"
+    )
+    group.add_argument(
+        "--param-for",
+        action="append",
+        default=[],
+        metavar="WHO:NAME=VALUE",
+        help='of a backend, an objective or a system: "ranknet:learning_rate=0.05"',
+    )
+    group.add_argument(
+        "--tune", type=int, default=0, metavar="N", help="settings tried for each run"
+    )
+    group.add_argument("--tuner", choices=("random", "optuna"), default="random")
+    group.add_argument("--jobs", type=int, metavar="N", help="runs at the same time")
+    group.add_argument("--threads", type=int, metavar="N", help="threads of all runs together")
+    group.add_argument(
+        "--in-process", action="store_true", help="start no processes; one run after the other"
+    )
+
+
+def _add_output(group: Any) -> None:
+    group.add_argument(
+        "--out", default="gbmrank-compare", metavar="FOLDER", help="(default: %(default)s)"
+    )
+    group.add_argument("--resume", action="store_true", help="go on with what is in the folder")
+    group.add_argument("--force", action="store_true", help="overwrite what is in the folder")
+    group.add_argument("--quiet", action="store_true", help="show no progress")
+    group.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _settings(given: argparse.Namespace) -> Settings:
+    texts = None
+    if given.objectives is not None:
+        texts = [text for listed in given.objectives for text in split_list(listed)]
+    backends = None if given.backends is None else split_list(given.backends)
+    return Settings(
+        objectives=texts,
+        metrics=given.metrics,
+        backends=backends,
+        folds=given.folds,
+        seeds=_seeds(given.seeds),
+        rounds=given.rounds,
+        early_stopping=given.early_stopping or None,
+        valid_share=given.valid_share,
+        params=dict(_param(text) for text in given.param) or None,
+        params_for=_params_for(given.param_for) or None,
+        tune=given.tune,
+        tuner=given.tuner,
+        baseline=given.baseline,
+        margin=given.margin,
+        out=given.out,
+        resume=given.resume,
+        force=given.force,
+        jobs=given.jobs,
+        threads=given.threads,
+        isolate=not given.in_process,
+        progress=Quiet() if given.quiet else progress_on(),
+        command=shlex.join(["gbmrank", *sys.argv[1:]]),
+    )
+
+
+def _data(given: argparse.Namespace) -> Any:
+    parts = {name: getattr(given, name) for name in ("train", "valid", "test")}
+    parts = {name: files for name, files in parts.items() if files}
+    if parts and given.data:
+        raise ConfigError("give files to cut into folds, or --train and --test, not both")
+    if parts and not {"train", "test"} <= set(parts):
+        raise ConfigError(f"given splits need --train and --test; got --{', --'.join(parts)}")
+    return parts or given.data or None
+
+
+def _reading(given: argparse.Namespace) -> Reading:
+    if given.delimiter is not None and len(given.delimiter) != 1:
+        raise ConfigError(f"--delimiter is one character, got {given.delimiter!r}")
+    limits = Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes)
+    return Reading(
+        form=given.format,
+        columns=Columns(label=given.label_column, qid=given.qid_column),
+        features=given.feature,
+        delimiter=given.delimiter,
+        zero_based=given.zero_based,
+        limits=limits,
+    )
+
+
+def _check_overlap(source: Source, allowed: bool) -> None:
+    leakage = source.leakage()
+    if leakage is not None and not allowed:
+        raise ConfigError(
+            f"{leakage}; remove them, or say --allow-overlap if they are other queries with the "
+            "same ids"
+        )
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(
+            f"--seeds is a number of seeds or a list such as 0,1,2; got {text!r}"
+        ) from None
+    return numbers if "," in text else tuple(range(numbers[0]))
+
+
+def _param(text: str) -> tuple[str, Any]:
+    match = _PARAM.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"--param is NAME=VALUE, such as learning_rate=0.05; got {text!r}")
+    return match["name"], read_value(match["value"])
+
+
+def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        match = _PARAM_FOR.fullmatch(text)
+        if match is None:
+            raise ConfigError(
+                f"--param-for is WHO:NAME=VALUE, such as ranknet:learning_rate=0.05; got {text!r}"
+            )
+        who = " ".join(match["who"].split())
+        found.setdefault(who, {})[match["name"]] = read_value(match["value"])
+    return found
+
+
+def _write(found: Comparison, out: Path) -> tuple[dict[str, str], list[str]]:
+    """Write the files; return where they are, and why one is not there."""
+    found.to_json(out / "results.json")
+    found.to_csv(out / "per_query.csv")
+    files = {"results": str(out / "results.json"), "per_query": str(out / "per_query.csv")}
+    try:
+        found.to_html(out / "report.html")
+    except MissingPackageError as error:
+        return files, [f"no report was written: {error}"]
+    return {**files, "report": str(out / "report.html")}, []
+
+
+def _as_text(found: Comparison, files: dict[str, str], missing: list[str]) -> str:
+    head, rows, sides = summary.summary_table(found.results, found.analysis)
+    audit = found.results.audit
+    about = f"{found.results.title}: {audit['rows']:,} rows, {audit['queries']:,} queries"
+    parts = [bold(clean(about)), table(head, rows, sides) + "\n* baseline"]
+    parts.append(clean(found.analysis.verdict))
+    regret = summary.regret_sentence(found.analysis)
+    if regret is not None:
+        parts.append(clean(regret))
+    notes = [*found.notes, *missing]
+    if notes:
+        parts.append("\n".join(f"note: {clean(note)}" for note in notes))
+    shown = files.get("report", files["results"])
+    parts.append(f"{bold('report')}  {clean(shown)}")
+    return "\n\n".join(parts)
+
+
+def _as_json(found: Comparison, files: dict[str, str], missing: list[str]) -> dict[str, Any]:
+    from gbmrank import __version__
+
+    return {
+        "schema": _SCHEMA,
+        "gbmrank": __version__,
+        "title": found.results.title,
+        "files": files,
+        "runs": len(found.results.runs),
+        "failed": [
+            {"system": list(run.system), "seed": run.seed, "fold": run.fold, "error": run.error}
+            for run in found.results.failed
+        ],
+        "notes": [*found.notes, *missing],
+        "analysis": found.analysis.to_dict(),
+    }

@@ -1,0 +1,325 @@
+"""``gbmrank.compare``: objectives on data, fold by fold, judged query by query."""
+
+import contextlib
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning
+from gbmrank.experiments import audit, summary
+from gbmrank.experiments.background import (
+    conventions,
+    environment,
+    measures,
+    verdicts,
+    versions,
+)
+from gbmrank.experiments.design import Design, Task
+from gbmrank.experiments.documents import results_to_json, save_json
+from gbmrank.experiments.files import Reading
+from gbmrank.experiments.pool import run_here, run_in_processes
+from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
+from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
+from gbmrank.experiments.results import Results, Run, System
+from gbmrank.experiments.sources import Source, read_source
+from gbmrank.experiments.statistics import Analysis, analyse
+from gbmrank.experiments.store import Store
+from gbmrank.experiments.systems import find_baseline
+from gbmrank.experiments.trial import failed_run
+from gbmrank.readers import Columns
+
+__all__ = ["Comparison", "compare", "compare_source"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What :func:`gbmrank.compare` found.
+
+    Parameters
+    ----------
+    results : Results
+        Every run, with the values of single queries.
+    analysis : Analysis
+        Means, intervals, tests.
+    """
+
+    results: Results
+    analysis: Analysis
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table has to know: failures, ties, queries that do not count."""
+        return summary.notes(self.results, self.analysis)
+
+    def table(self) -> str:
+        """Return the results as text: one row per system, the best first."""
+        shown = summary.as_text(summary.summary_table(self.results, self.analysis))
+        lines = [self.analysis.verdict, *(f"note: {note}" for note in self.notes)]
+        return "\n".join([shown, "* baseline", "", *map(printable, lines)])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def to_html(self, path: str | Path) -> None:
+        """Write a report that needs nothing else; a file that is there is replaced."""
+        from gbmrank.experiments.report import write_report
+
+        write_report(self.results, self.analysis, path)
+
+    def to_json(self, path: str | Path) -> None:
+        """Write everything that was measured, and the analysis; a file there is replaced."""
+        document = {**results_to_json(self.results), "analysis": self.analysis.to_dict()}
+        save_json(document, path)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the values of single queries; a file that is there is replaced."""
+        from gbmrank.experiments.export import write_per_query_csv
+
+        write_per_query_csv(self.results, path)
+
+
+def compare(  # noqa: PLR0913  (every option of the public call has a name)
+    data: Any = None,
+    *,
+    objectives: Any = None,
+    metrics: Any = None,
+    backends: Sequence[str] | None = None,
+    folds: int = 5,
+    seeds: int | Sequence[int] = 1,
+    rounds: int = 300,
+    early_stopping: int | None = 30,
+    valid_share: float = 0.2,
+    params: Mapping[str, Any] | None = None,
+    params_for: Mapping[str, Mapping[str, Any]] | None = None,
+    tune: int = 0,
+    tuner: str = "random",
+    baseline: str | None = None,
+    margin: float = 0.0,
+    label: str | None = None,
+    qid: str | None = None,
+    features: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    force: bool = False,
+    jobs: int | None = None,
+    threads: int | None = None,
+    isolate: bool = True,
+    progress: bool = False,
+) -> Comparison:
+    """Compare objectives on data.
+
+    Every objective is trained in every booster on the same queries, stopped by the first
+    metric on queries kept aside, and judged query by query on queries it has not seen.
+    Everything is checked before the first training. A run that fails is reported; the others
+    go on.
+
+    Parameters
+    ----------
+    data : path, list of paths, (X, y, qid), frame, mapping or None
+        LETOR, CSV or Parquet files; arrays; a pandas, polars or pyarrow table; ``{"train":
+        ..., "valid": ..., "test": ...}`` of these for given splits. None is the built-in
+        demonstration, where the exact regret of every ranking is measured too.
+    objectives : list of str or Objective, optional
+        What is minimised, ``native:lambdarank``, ``native:rank_xendcg``, ``native:rank:ndcg``,
+        ``native:rank:pairwise``, ``native:rank:map`` for the boosters' own.
+    metrics : str or list, optional
+        What is measured. The first decides about stopping, tuning and the order of the table;
+        ``ndcg@10`` by default.
+    backends : list of {"lightgbm", "xgboost"}, optional
+        All that are installed by default.
+    folds : int, default=5
+        Folds of queries; not used with given splits.
+    seeds : int or list of int, default=1
+        How many repetitions, or their seeds: of the booster and of which queries are watched.
+    rounds : int, default=300
+        Most trees per run.
+    early_stopping : int or None, default=30
+        Rounds without improvement before a run stops.
+    valid_share : float, default=0.2
+        Share of the queries that are not judged which is watched for stopping.
+    params : dict, optional
+        Parameters of the boosters; the learning rate is 0.1 unless it says otherwise.
+    params_for : dict of dict, optional
+        Parameters of one backend, one objective, or one system (``"lightgbm ranknet"``).
+    tune : int, default=0
+        Settings tried per run, the same number for every system; the first of them is the
+        parameters as given.
+    tuner : {"random", "optuna"}, default="random"
+        How they are drawn.
+    baseline : str, optional
+        What differences are taken to: an objective or ``"backend objective"``. The first
+        native objective that could be trained by default, else the first objective.
+    margin : float, default=0.0
+        Differences below it do not matter to you.
+    label, qid : str, optional
+        Columns of a table; found under their usual names by default.
+    features : list of str, optional
+        Feature columns of a table; all that are left over by default.
+    out : path, optional
+        Folder in which every finished run is kept.
+    resume : bool, default=False
+        Go on with the comparison in ``out``.
+    force : bool, default=False
+        Overwrite the comparison in ``out``.
+    jobs : int, optional
+        Runs at the same time; as many as there are threads by default.
+    threads : int, optional
+        Threads of all runs together; those of the machine by default.
+    isolate : bool, default=True
+        Run in processes of their own. Losses that were registered in this process are run
+        here, one after the other, whatever this says.
+    progress : bool, default=False
+        Show progress on the error stream.
+
+    Returns
+    -------
+    Comparison
+        ``print`` it, or see ``.table()``, ``.analysis``, ``.to_html(path)``.
+
+    Examples
+    --------
+    >>> from gbmrank.demo_data import demo_data
+    >>> found = compare(
+    ...     demo_data(60), objectives=["pairwise", "ranknet"], metrics="ndcg@10",
+    ...     backends=["lightgbm"], folds=2, rounds=5, isolate=False,
+    ... )
+    >>> len(found.results.runs), found.results.measures[-1]
+    (4, Measure(name='regret@10', higher_is_better=False))
+    """
+    reading = Reading(columns=Columns(label=label, qid=qid), features=features)
+    settings = Settings(
+        objectives=objectives,
+        metrics=metrics,
+        backends=backends,
+        folds=folds,
+        seeds=tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds),
+        rounds=rounds,
+        early_stopping=early_stopping,
+        valid_share=valid_share,
+        params=params,
+        params_for=params_for,
+        tune=tune,
+        tuner=tuner,
+        baseline=baseline,
+        margin=margin,
+        out=out,
+        resume=resume,
+        force=force,
+        jobs=jobs,
+        threads=threads,
+        isolate=isolate,
+        progress=progress_on() if progress else None,
+    )
+    if data is None:
+        settings = demonstration(settings)
+    source = read_source(data, reading)
+    leakage = source.leakage()
+    if leakage is not None:
+        warnings.warn(leakage, LeakageWarning, stacklevel=2)
+    return compare_source(source, settings)
+
+
+def compare_source(source: Source, settings: Settings) -> Comparison:
+    """Compare on rows that were read; see :func:`compare`."""
+    prepared = prepare(source, settings)
+    with _opened(prepared, settings) as store:
+        _run_all(prepared, store, settings.progress or Quiet())
+        tasks = prepared.design.tasks
+        runs = tuple(store.load(task) or _lost(prepared.design, task) for task in tasks)
+    results = _results(prepared, runs, settings)
+    _warn_of_constant_scores(results)
+    return Comparison(results, analyse(results, margin=settings.margin))
+
+
+def _lost(design: Design, task: Task) -> Run:
+    """Return what stands for a run that could not be written, on a full disk for example."""
+    return failed_run(design, task, DataError("the run could not be kept; is the disk full?"))
+
+
+@contextlib.contextmanager
+def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
+    """Open the folder of the runs; without one they are kept as long as this lasts."""
+    source = prepared.source
+    plan = {
+        "data": {
+            "rows": source.data.groups.n_rows,
+            "queries": source.n_queries,
+            "features": int(source.X.shape[1]),
+            "sha256": source.digest(),
+        },
+        "design": prepared.design.to_json(),
+        "versions": versions(),
+    }
+    if settings.out is not None:
+        folder = Path(settings.out)
+        yield Store.begin(folder, plan, resume=settings.resume, force=settings.force)
+        return
+    if settings.resume:
+        raise ConfigError("resume needs the folder of the comparison: give out")
+    with tempfile.TemporaryDirectory(prefix="gbmrank-") as folder_name:
+        yield Store.begin(Path(folder_name), plan)
+
+
+def _run_all(prepared: Prepared, store: Store, progress: Progress) -> None:
+    """Run what is not done yet; on Ctrl-C say what was kept."""
+    design, refused = prepared.design, prepared.refused
+    done = {Task(run.system, run.seed, run.fold) for run in store.done(design.tasks)}
+    waiting = [task for task in design.tasks if task not in done and task.system not in refused]
+    progress.begin(len(design.tasks), len(done))
+    try:
+        for task in design.tasks:
+            if task.system in refused:
+                run = failed_run(design, task, refused[task.system])
+                store.save(run)
+                progress.finished(task, run)
+        if prepared.jobs and waiting:
+            run_in_processes(prepared.source, design, waiting, store, progress, prepared.jobs)
+        else:
+            run_here(prepared.source, design, waiting, store, progress)
+    except KeyboardInterrupt:
+        kept = sum(1 for _ in store.done(design.tasks))
+        raise KeyboardInterrupt(f"stopped; {kept} of {len(design.tasks)} runs are done") from None
+    finally:
+        progress.end()
+
+
+def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> Results:
+    design, metrics, chosen = prepared.design, prepared.metrics, prepared.chosen
+    leakage = prepared.source.leakage()
+    notes = chosen.notes if leakage is None else (*chosen.notes, leakage)
+    return Results(
+        title=prepared.source.title,
+        systems=chosen.systems,
+        measures=measures(metrics, design.regret_k),
+        queries=audit.queries_of(prepared.source),
+        runs=runs,
+        baseline=_baseline(prepared, runs) if settings.baseline is None else prepared.baseline,
+        verdicts=verdicts(chosen.objectives, metrics, design.regret_k),
+        audit=audit.audit(prepared.source, notes),
+        settings={**design.to_json(), "margin": settings.margin},
+        conventions={str(one): conventions(one) for one in metrics},
+        environment=environment(settings.command),
+    )
+
+
+def _baseline(prepared: Prepared, runs: tuple[Run, ...]) -> System:
+    """Return the default baseline, among the systems that were measured at all."""
+    measured = {run.system for run in runs if run.error is None}
+    good = [system for system in prepared.chosen.systems if system in measured]
+    return find_baseline(good, None) if good else prepared.baseline
+
+
+def _warn_of_constant_scores(results: Results) -> None:
+    constant = Counter(run.system for run in results.runs if summary.is_constant(run))
+    for system, times in constant.items():
+        warnings.warn(
+            f"{system}: all scores are equal in {times} runs; nothing was learned there: look at "
+            "the learning rate, the smallest leaf weight and the features",
+            NoProgressWarning,
+            stacklevel=4,
+        )

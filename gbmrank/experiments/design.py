@@ -1,0 +1,223 @@
+"""What a comparison does, as plain data: every run follows from it and from the rows."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple, final
+
+from gbmrank.errors import ConfigError, ParameterError, UnknownNameError
+from gbmrank.experiments.results import System
+
+__all__ = ["Design", "Task", "check_params", "read_value"]
+
+TUNERS = ("random", "optuna")
+_OWN = frozenset(
+    (
+        *("objective", "application", "app", "loss", "metric", "eval_metric"),
+        *("num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees", "num_round"),
+        *("num_rounds", "num_boost_round", "n_estimators", "max_iter", "early_stopping_round"),
+        *("early_stopping_rounds", "early_stopping", "n_iter_no_change", "seed", "random_seed"),
+        *("random_state", "num_threads", "num_thread", "nthread", "nthreads", "n_jobs"),
+    )
+)
+_STEP = {
+    "lightgbm": ("learning_rate", "shrinkage_rate", "eta"),
+    "xgboost": ("learning_rate", "eta"),
+}
+# Sums in a fixed order, so that a run does not depend on what else the machine does.
+_FIXED = MappingProxyType(
+    {"lightgbm": {"deterministic": True, "force_row_wise": True}, "xgboost": {}}
+)
+_LARGEST_SEED = 2**31 - 1
+
+
+class Task(NamedTuple):
+    """One run: which system, which repetition, which fold."""
+
+    system: System
+    seed: int
+    fold: int
+
+    def __str__(self) -> str:
+        return f"{self.system}, fold {self.fold + 1}, seed {self.seed}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """Settings of a comparison, checked.
+
+    Parameters
+    ----------
+    systems : tuple of System
+        What is trained.
+    metrics : tuple of str
+        What is measured; the first decides about stopping and tuning.
+    regret_k : int or None
+        Cut-off of the exact regret, where the truth is known.
+    folds : int
+        Number of folds; 1 for given splits.
+    seeds : tuple of int
+        Repetitions.
+    rounds : int
+        Most trees per run.
+    early_stopping : int or None
+        Patience, in rounds.
+    valid_share : float
+        Share of the queries that are not judged which is watched.
+    params : mapping
+        Of every booster.
+    params_for : mapping of str to mapping
+        Of a backend, an objective, or a system (``lightgbm ranknet``); later ones win.
+    tune : int
+        Settings tried per run; 0 tunes nothing.
+    tuner : {"random", "optuna"}
+        How they are drawn.
+    threads : int
+        Of each run.
+    """
+
+    systems: tuple[System, ...]
+    metrics: tuple[str, ...]
+    regret_k: int | None = None
+    folds: int = 5
+    seeds: tuple[int, ...] = (0,)
+    rounds: int = 300
+    early_stopping: int | None = 30
+    valid_share: float = 0.2
+    params: Mapping[str, Any] = field(default_factory=dict)
+    params_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tune: int = 0
+    tuner: str = "random"
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        _check_numbers(self)
+        _check_seeds(self.seeds)
+        check_params(self.params, "params")
+        known = _addressees(self.systems)
+        for who, params in self.params_for.items():
+            if who not in known:
+                listed = ", ".join(repr(one) for one in known)
+                raise UnknownNameError(f"parameters are given for {who!r}, but there is {listed}")
+            check_params(params, who)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Every run, folds first, so that all systems are seen early."""
+        return tuple(
+            Task(system, seed, fold)
+            for seed in self.seeds
+            for fold in range(self.folds)
+            for system in self.systems
+        )
+
+    def fixed_params(self, system: System) -> dict[str, Any]:
+        """Return the parameters that were asked for, for one system."""
+        asked = dict(self.params)
+        for who in (system.backend, system.objective, str(system)):
+            asked |= self.params_for.get(who, {})
+        return asked
+
+    def params_of(self, system: System) -> dict[str, Any]:
+        """Return the parameters of one system, before tuning."""
+        asked = self.fixed_params(system)
+        step = {} if asked.keys() & set(_STEP[system.backend]) else {"learning_rate": 0.1}
+        own = dict(_FIXED[system.backend])
+        if asked.keys() & {"force_col_wise", "device_type", "device"}:
+            own = {}
+        return {**own, **step, **asked}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; :meth:`from_json` leads back."""
+        plain = asdict(self)
+        plain["systems"] = [list(system) for system in self.systems]
+        plain["metrics"], plain["seeds"] = list(self.metrics), list(self.seeds)
+        return plain
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Design":
+        """Read what :meth:`to_json` gave."""
+        given = dict(plain)
+        given["systems"] = tuple(System(*pair) for pair in given["systems"])
+        given["metrics"], given["seeds"] = tuple(given["metrics"]), tuple(given["seeds"])
+        return cls(**given)
+
+
+def read_value(text: str) -> bool | int | float | str:
+    """Read the value of a parameter on the command line.
+
+    Examples
+    --------
+    >>> read_value("0.05"), read_value("true"), read_value("7"), read_value("dart")
+    (0.05, True, 7, 'dart')
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def check_params(params: Mapping[str, Any], whose: str) -> None:
+    """Raise for parameters that a comparison sets itself, and for values that are not plain."""
+    for name, value in params.items():
+        if name in _OWN:
+            raise ConfigError(
+                f"{whose}: {name} is set by the comparison itself; use objectives, metrics, "
+                "rounds, early_stopping, seeds or threads"
+            )
+        if not _is_plain(value):
+            raise ParameterError(
+                f"{whose}: {name} must be text, a finite number, a truth value or a list of these; "
+                f"got {value!r}"
+            )
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str | int | bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_numbers(design: Design) -> None:
+    least = {"folds": 1, "rounds": 1, "tune": 0, "threads": 1}
+    for name, bound in least.items():
+        value = getattr(design, name)
+        if not _is_whole(value) or value < bound:
+            raise ParameterError(f"{name} must be a whole number from {bound}, got {value!r}")
+    patience = design.early_stopping
+    if patience is not None and patience < 1:
+        raise ParameterError(
+            f"early_stopping must be at least 1, or None to grow every tree; got {patience}"
+        )
+    if not 0.0 < design.valid_share < 1.0:
+        raise ParameterError(f"valid_share must be between 0 and 1, got {design.valid_share}")
+    if design.tuner not in TUNERS:
+        raise ParameterError(f"tuner must be one of {', '.join(TUNERS)}; got {design.tuner!r}")
+
+
+def _check_seeds(seeds: Sequence[int]) -> None:
+    if not seeds:
+        raise ParameterError("seeds is empty; give at least one, such as 0")
+    for at, seed in enumerate(seeds):
+        if not _is_whole(seed) or not 0 <= seed <= _LARGEST_SEED:
+            raise ParameterError(f"seeds are whole numbers from 0 to {_LARGEST_SEED}, got {seed!r}")
+        if seed in seeds[:at]:
+            raise ConfigError(f"the seed {seed} is asked for twice")
+
+
+def _addressees(systems: Sequence[System]) -> list[str]:
+    backends = [system.backend for system in systems]
+    objectives = [system.objective for system in systems]
+    return list(dict.fromkeys([*backends, *objectives, *map(str, systems)]))

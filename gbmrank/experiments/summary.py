@@ -1,0 +1,192 @@
+"""A comparison for the eye: one row per system, and what to be careful about."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gbmrank.experiments.progress import printable
+from gbmrank.experiments.results import Results, Run, System
+from gbmrank.experiments.statistics import Analysis, Interval, MeasureAnalysis, Summary
+
+__all__ = ["Table", "as_text", "is_constant", "notes", "regret_sentence", "summary_table"]
+
+_MANY_TIES = 0.1
+_WORDS = {"calibrated": "yes", "conditional": "if", "not calibrated": "no", "unknown": "?"}
+
+
+class Table(NamedTuple):
+    """Titles, rows of text, and the side each column is aligned to."""
+
+    head: list[str]
+    rows: list[list[str]]
+    sides: str
+
+
+def summary_table(results: Results, analysis: Analysis) -> Table:
+    """Return one row per system, the best on the target first, failed ones last."""
+    target, *others = analysis.measures
+    head = [
+        "system",
+        f"{target.measure.name} [{100 * analysis.level:g}%]",
+        f"{chr(916)} to baseline",
+        "p (Holm)",
+        *(_title(one) for one in others),
+        "calibrated",
+        "rounds",
+        "s/run",
+    ]
+    order = sorted(
+        (one for one in target.summaries if not math.isnan(one.mean)),
+        key=lambda one: one.mean,
+        reverse=target.measure.higher_is_better,
+    )
+    ranked = [one.system for one in order]
+    ranked += [system for system in results.systems if system not in ranked]
+    rows = [_row(results, analysis, system) for system in ranked]
+    return Table(head, rows, "<" + ">" * (len(head) - 1))
+
+
+def as_text(table: Table) -> str:
+    """Return an aligned table; nothing in it can command a terminal."""
+    lines = [[printable(cell) for cell in row] for row in (table.head, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [
+        "  ".join(
+            f"{cell:{side}{width}}"
+            for cell, side, width in zip(row, table.sides, widths, strict=True)
+        ).rstrip()
+        for row in lines
+    ]
+    return "\n".join([shown[0], "-" * (sum(widths) + 2 * len(widths) - 2), *shown[1:]])
+
+
+def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
+    """Return what a reader of the table has to know, one sentence each."""
+    runs: dict[System, list[Run]] = defaultdict(list)
+    for run in results.runs:
+        runs[run.system].append(run)
+    found = [*results.audit.get("notes", ())]
+    found += _about_queries(results, analysis.measures[0])
+    found += _about_ties(runs)
+    for system, own in runs.items():
+        found += [f"{system}: {line}" for line in _about_runs(own, results.settings)]
+    return tuple(dict.fromkeys(found))
+
+
+def regret_sentence(analysis: Analysis) -> str | None:
+    """Say how far the best and the worst system are from the best possible ranking."""
+    found = next((one for one in analysis.measures if _exact(one)), None)
+    known = [one for one in (found.summaries if found else ()) if not math.isnan(one.mean)]
+    if found is None or len(known) < 2:
+        return None
+    best, worst = min(known, key=lambda one: one.mean), max(known, key=lambda one: one.mean)
+    k = found.measure.name.partition("@")[2]
+    return (
+        f"The truth is known here: of the best possible expected DCG@{k}, {best.system} loses "
+        f"{_percent(best)} and {worst.system} {_percent(worst)}."
+    )
+
+
+def _percent(one: Summary) -> str:
+    ends = f"{100 * one.interval.low:.1f} to {100 * one.interval.high:.1f}"
+    return f"{100 * one.mean:.1f}% ({ends})"
+
+
+def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
+    target, *others = analysis.measures
+    runs = [run for run in results.runs if run.system == system and run.error is None]
+    versus = target.comparison(system)
+    mark = " *" if system == analysis.baseline else ""
+    status = results.verdicts.get((system.objective, target.measure.name), {}).get("status")
+    return [
+        f"{system}{mark}",
+        _mean(target, system, ends=True) if runs else "failed",
+        "" if versus is None else f"{versus.difference:+.4f} {_ends(versus.interval, sign='+')}",
+        "" if versus is None else _p(versus.p_holm),
+        *(_mean(one, system, ends=_exact(one)) for one in others),
+        _WORDS.get(str(status), ""),
+        f"{np.median([run.best_round + 1 for run in runs]):.0f}" if runs else "",
+        f"{np.median([run.seconds for run in runs]):.2g}" if runs else "",
+    ]
+
+
+def _exact(one: MeasureAnalysis) -> bool:
+    return one.measure.name.startswith("regret@")
+
+
+def _title(one: MeasureAnalysis) -> str:
+    return one.measure.name + ("" if one.measure.higher_is_better else " (low is good)")
+
+
+def _mean(one: MeasureAnalysis, system: System, *, ends: bool = False) -> str:
+    found = next((each for each in one.summaries if each.system == system), None)
+    if found is None or math.isnan(found.mean):
+        return "-"
+    return f"{found.mean:.4f}" + (f" {_ends(found.interval)}" if ends else "")
+
+
+def _ends(interval: Interval, sign: str = "") -> str:
+    if math.isnan(interval.low):
+        return ""
+    return f"[{interval.low:{sign}.4f}, {interval.high:{sign}.4f}]"
+
+
+def _p(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:.2g}" if value >= 1e-3 else "<0.001"
+
+
+def _about_queries(results: Results, target: MeasureAnalysis) -> Iterator[str]:
+    total = len(results.queries)
+    if target.undefined:
+        yield (
+            f"{target.measure.name} is undefined for {target.undefined} of {total} queries, which "
+            "are not counted"
+        )
+    if target.left_out:
+        yield (
+            f"{target.left_out} of {total} queries are not counted: only some systems have a value"
+        )
+
+
+def _about_ties(runs: Mapping[System, Sequence[Run]]) -> Iterator[str]:
+    shares = {
+        system: float(np.mean([run.tied.mean() for run in own if _judged(run)]))
+        for system, own in runs.items()
+        if any(map(_judged, own))
+    }
+    many = {system: share for system, share in shares.items() if share > _MANY_TIES}
+    if many:
+        listed = ", ".join(f"{system} {100 * share:.0f}%" for system, share in many.items())
+        yield f"pairs of a query with equal scores (counted at the mean of their orders): {listed}"
+
+
+def _judged(run: Run) -> bool:
+    return run.error is None and len(run.tied) > 0 and not is_constant(run)
+
+
+def _about_runs(runs: Sequence[Run], settings: Any) -> Iterator[str]:
+    good = [run for run in runs if run.error is None]
+    failures = dict.fromkeys(run.error for run in runs if run.error is not None)
+    for error in failures:
+        times = sum(run.error == error for run in runs)
+        yield f"{times} of {len(runs)} runs failed: {str(error).splitlines()[0]}"
+    constant = sum(is_constant(run) for run in good)
+    if constant:
+        yield f"constant scores in {constant} of {len(good)} runs: nothing was learned there"
+    limit = sum(run.best_round + 1 == settings.get("rounds") for run in good)
+    if limit:
+        yield f"the last round allowed was the best in {limit} of {len(good)} runs; allow more"
+    heard = dict.fromkeys(text for run in good for text in run.warnings)
+    for text in heard:
+        if not text.startswith("NoProgressWarning"):
+            yield text.splitlines()[0]
+
+
+def is_constant(run: Run) -> bool:
+    """Whether all scores of every test query were equal."""
+    return any(text.startswith("NoProgressWarning: all scores") for text in run.warnings)

@@ -1,0 +1,222 @@
+"""Objectives in boosters: what is asked for, what exists, what can run."""
+
+import difflib
+import importlib.util
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
+
+from gbmrank.api import Metric, MetricList, Objective, metric
+from gbmrank.composition import spec_of
+from gbmrank.errors import ConfigError, MissingBackendError, UnknownNameError
+from gbmrank.experiments.results import System
+from gbmrank.guards import is_ours
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES
+from gbmrank.theory.advice import target_for
+from gbmrank.training import Native, ranking_objective
+
+__all__ = [
+    "BACKENDS",
+    "NATIVE",
+    "Chosen",
+    "choose_systems",
+    "default_objectives",
+    "find_baseline",
+    "installed_backends",
+    "needs_this_process",
+    "read_metrics",
+    "split_list",
+]
+
+BACKENDS = ("lightgbm", "xgboost")
+NATIVE: Mapping[str, tuple[str, ...]] = {
+    "lightgbm": ("lambdarank", "rank_xendcg"),
+    "xgboost": ("rank:ndcg", "rank:pairwise", "rank:map"),
+}
+"""The boosters' own ranking objectives."""
+_DEFAULT_METRICS = "ndcg@10, ndcg@5, ndcg@1"
+
+
+class Chosen(NamedTuple):
+    """Systems to train, what each minimises, and what was left out."""
+
+    systems: tuple[System, ...]
+    objectives: Mapping[str, Objective | Native]
+    notes: tuple[str, ...]
+
+
+def installed_backends() -> tuple[str, ...]:
+    """Return the boosters that are installed, without importing them."""
+    return tuple(name for name in BACKENDS if importlib.util.find_spec(name) is not None)
+
+
+def read_metrics(given: Any) -> MetricList:
+    """Read metrics; the first is the target. Refuses one that is asked for twice."""
+    made = metric(_DEFAULT_METRICS if given is None else given)
+    metrics = MetricList([made]) if isinstance(made, Metric) else made
+    if not len(metrics):
+        raise ConfigError("metrics is empty; name at least one, such as ndcg@10")
+    texts = [str(one) for one in metrics]
+    twice = next((text for i, text in enumerate(texts) if text in texts[:i]), None)
+    if twice is not None:
+        raise ConfigError(f"the metric {twice!r} is asked for twice")
+    return metrics
+
+
+def split_list(text: str) -> list[str]:
+    """Cut a list at the commas that are outside of brackets and quotes.
+
+    Examples
+    --------
+    >>> split_list("pairwise(loss=logistic, target=dcg), native:rank:ndcg")
+    ['pairwise(loss=logistic, target=dcg)', 'native:rank:ndcg']
+    """
+    pieces = re.findall(r"""'[^']*'|"[^"]*"|.""", text, re.DOTALL)
+    depth, cut = 0, [""]
+    for piece in pieces:
+        depth += (piece in "([") - (piece in ")]")
+        if piece == "," and depth == 0:
+            cut.append("")
+        else:
+            cut[-1] += piece
+    return [part.strip() for part in cut if part.strip()]
+
+
+def default_objectives(target: Metric) -> list[str]:
+    """Return objectives worth comparing for a metric: founded ones, known ones, native ones."""
+    utility = target_for(target.measure)
+    goal = spec_of(utility)
+    return [
+        f"pairwise(loss=logistic, target={goal})",
+        f"pointwise(loss=squared, target={goal})",
+        f"bregman(loss=softmax_ce, target={goal})",
+        "ranknet",
+        "native:lambdarank",
+        "native:rank:ndcg",
+        "native:rank:pairwise",
+    ]
+
+
+def choose_systems(objectives: Iterable[Any], backends: Sequence[str] | None) -> Chosen:
+    """Pair objectives with boosters; a native objective goes to the booster that has it.
+
+    Raises
+    ------
+    ConfigError
+        For an objective or a booster that is asked for twice, or nothing that can run.
+    UnknownNameError
+        For a booster or a native objective that does not exist.
+    MissingBackendError
+        For a booster that is not installed.
+    """
+    chosen = _check_backends(backends)
+    named = _named(objectives)
+    systems, notes = [], []
+    for name, one in named.items():
+        able = [b for b in chosen if not isinstance(one, Native) or one.name in NATIVE[b]]
+        systems += [System(backend, name) for backend in able]
+        if not able:
+            owner = next(b for b in BACKENDS if one.name in NATIVE[b])  # type: ignore[union-attr]
+            notes.append(f"{name} was left out: it belongs to {owner}, which is not compared")
+    if not systems:
+        raise ConfigError(f"nothing can run: {'; '.join(notes) or 'no objective is given'}")
+    order = {backend: at for at, backend in enumerate(chosen)}
+    systems.sort(key=lambda system: order[system.backend])
+    return Chosen(tuple(systems), named, tuple(notes))
+
+
+def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
+    """Return objectives by the name they are shown under: the text they were given as."""
+    if isinstance(objectives, str | Objective | Native):
+        objectives = [objectives]
+    named: dict[str, Objective | Native] = {}
+    first: dict[Objective | Native, str] = {}
+    for given in objectives:
+        one = ranking_objective(given)
+        name = " ".join(given.split()) if isinstance(given, str) else str(one)
+        if isinstance(one, Native):
+            _check_native(one)
+            name = str(one)
+        elif getattr(one.template, "preferences", None) is not None:
+            raise ConfigError(f"{name} holds preferences of its own rows; folds need labels")
+        if name in named or one in first:
+            other = "" if first.get(one, name) == name else f", as {first[one]!r} too"
+            raise ConfigError(f"the objective {name!r} is asked for twice{other}")
+        named[name], first[one] = one, name
+    return named
+
+
+def _check_native(one: Native) -> None:
+    known = [name for names in NATIVE.values() for name in names]
+    if one.name in known:
+        return
+    near = difflib.get_close_matches(one.name, known, n=1)
+    hint = f"did you mean native:{near[0]}? " if near else ""
+    lists = "; ".join(
+        f"{backend} has {', '.join(f'native:{name}' for name in names)}"
+        for backend, names in NATIVE.items()
+    )
+    raise UnknownNameError(f"no booster has the objective {str(one)!r}; {hint}{lists}")
+
+
+def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:
+    there = installed_backends()
+    if given is None:
+        if not there:
+            raise MissingBackendError(
+                "no booster is installed: pip install 'gbmrank[lightgbm,xgboost]'"
+            )
+        return there
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for at, name in enumerate(names):
+        if name not in BACKENDS:
+            raise UnknownNameError(f"no backend is called {name!r}; known: {', '.join(BACKENDS)}")
+        if name in names[:at]:
+            raise ConfigError(f"the backend {name!r} is asked for twice")
+        if name not in there:
+            raise MissingBackendError(
+                f"backend={name} needs {name}: pip install 'gbmrank[{name}]', or leave it out"
+            )
+    if not names:
+        raise ConfigError(f"backends is empty; known: {', '.join(BACKENDS)}")
+    return names
+
+
+def find_baseline(systems: Sequence[System], given: str | None) -> System:
+    """Return the system that others are compared with.
+
+    By default the first with a native objective, else the first. ``given`` is an objective,
+    or a backend and an objective: ``xgboost native:rank:ndcg``.
+    """
+    if given is None:
+        native = [one for one in systems if one.objective.startswith("native:")]
+        return (native or list(systems))[0]
+    wanted = " ".join(given.split())
+    found = [one for one in systems if wanted in (str(one), one.objective)]
+    if not found:
+        near = difflib.get_close_matches(wanted, [str(one) for one in systems], n=1)
+        known = ", ".join(repr(str(one)) for one in systems)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
+        raise UnknownNameError(f"the baseline {given!r} is none of the systems; {hint}")
+    return found[0]
+
+
+def needs_this_process(part: Any) -> bool:
+    """Whether an objective or metric has parts that another process would not find.
+
+    That is what was registered with a decorator, in a notebook for example.
+    """
+    if isinstance(part, Native):
+        return False
+    if isinstance(part, MetricList | list | tuple):
+        return any(map(needs_this_process, part))
+    if isinstance(part, Objective | Metric):
+        part = part.template if isinstance(part, Objective) else part.measure
+    if not is_dataclass(part) or isinstance(part, type):
+        return False
+    cls = type(part)
+    registries = (LOSSES, METRICS, OBJECTIVES, UTILITIES)
+    # Only a plugin's distribution has a version; what a decorator registered has none.
+    known = is_ours(cls) or any(registry.origin_of(cls).version for registry in registries)
+    return not known or any(needs_this_process(getattr(part, f.name)) for f in fields(part))

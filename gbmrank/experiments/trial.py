@@ -1,0 +1,233 @@
+"""One run: train a system on the queries of a fold and judge it on those left out."""
+
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gbmrank.api import Metric, MetricList, metrics_callback
+from gbmrank.data import Groups, RankingData
+from gbmrank.errors import NoProgressWarning
+from gbmrank.experiments.design import Design, Task
+from gbmrank.experiments.results import Run
+from gbmrank.experiments.sources import Source
+from gbmrank.experiments.splits import Split, cut, judged
+from gbmrank.experiments.tuning import best_of, candidates
+from gbmrank.guards import bind_metric
+from gbmrank.metrics import Ranked
+from gbmrank.training import Part, Plan, Trained, ranking_objective, train
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = ["failed_run", "part_of", "regret_name", "run_task", "split_of", "tied_pairs"]
+
+_VALID = "valid"
+_LONGEST_MESSAGE = 2000
+_XGBOOST_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ")
+
+
+def run_task(
+    source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None = None
+) -> Run:
+    """Train and judge; whatever goes wrong becomes the run's error.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    design : Design
+        The settings.
+    task : Task
+        Which run.
+    on_round : callable, optional
+        Called after every round with the number of rounds done.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            run = _run(source, design, task, on_round)
+        except Exception as error:
+            return failed_run(design, task, error, _texts(caught))
+    return _with_warnings(run, _texts(caught))
+
+
+def failed_run(
+    design: Design, task: Task, error: BaseException, heard: tuple[str, ...] = ()
+) -> Run:
+    """Return a run that has an error and no values."""
+    nothing = np.zeros(0)
+    # XGBoost puts the time and a place of its own in front, and addresses behind.
+    told = _XGBOOST_PLACE.sub("", str(error).partition("\nStack trace:")[0]).strip()
+    return Run(
+        system=task.system,
+        seed=task.seed,
+        fold=task.fold,
+        queries=np.zeros(0, np.int64),
+        values={},
+        tied=nothing,
+        history={},
+        best_round=-1,
+        seconds=0.0,
+        params=design.params_of(task.system),
+        warnings=heard,
+        error=f"{type(error).__name__}: {told[:_LONGEST_MESSAGE]}",
+    )
+
+
+def split_of(source: Source, design: Design, task: Task) -> Split:
+    """Return the queries of a run."""
+    return cut(
+        source.n_queries,
+        source.parts,
+        folds=design.folds,
+        share=design.valid_share,
+        at=(task.seed, task.fold),
+    )
+
+
+def part_of(source: Source, queries: IntArray) -> Part:
+    """Return the rows of some queries."""
+    rows, sizes = _rows(source.data.groups, queries)
+    data = RankingData.from_arrays(source.data.labels[rows], group=sizes)
+    return Part(np.ascontiguousarray(source.X[rows]), data)
+
+
+def regret_name(k: int) -> str:
+    """Return the name of the exact regret as a measure."""
+    return f"regret@{k}"
+
+
+def tied_pairs(scores: FloatArray, groups: Groups) -> FloatArray:
+    """Return the share of the pairs of each query whose scores are equal; 0 without pairs.
+
+    Examples
+    --------
+    >>> tied_pairs(np.array([1.0, 1.0, 2.0, 5.0]), Groups.from_sizes([3, 1], 4)).round(2)
+    array([0.33, 0.  ])
+    """
+    query = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((scores, query))
+    new = np.ones(len(scores), dtype=bool)
+    new[1:] = (scores[order][1:] != scores[order][:-1]) | (query[1:] != query[:-1])
+    sizes = np.diff(np.append(np.flatnonzero(new), len(scores))).astype(np.float64)
+    equal = np.bincount(query[new], sizes * (sizes - 1.0), groups.n_queries)
+    pairs = groups.sizes * (groups.sizes - 1.0)
+    share: FloatArray = np.divide(equal, pairs, out=np.zeros(len(pairs)), where=pairs > 0)
+    return share
+
+
+def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
+    split = split_of(source, design, task)
+    metrics = metrics_callback(list(design.metrics))
+    learned, watched = part_of(source, split.train), part_of(source, split.valid)
+    started = time.perf_counter()
+    trained, params = _trained(design, task, (learned, watched), on_round)
+    seconds = time.perf_counter() - started
+    test = part_of(source, split.test)
+    scores = trained.scores(test.features)
+    tied = tied_pairs(scores, test.data.groups)
+    if (tied[test.data.groups.sizes > 1] == 1.0).all():
+        warnings.warn(
+            "all scores of every test query are equal; the features, the learning rate or the "
+            "smallest leaves allowed leave nothing to split",
+            NoProgressWarning,
+            stacklevel=2,
+        )
+    return Run(
+        system=task.system,
+        seed=task.seed,
+        fold=task.fold,
+        queries=np.searchsorted(judged(source.n_queries, source.parts), split.test),
+        values=_values(source, design, split.test, (metrics, scores)),
+        tied=tied,
+        history=dict(trained.history.get(_VALID, {})),
+        best_round=trained.best_round,
+        seconds=seconds,
+        params=params,
+    )
+
+
+def _trained(
+    design: Design,
+    task: Task,
+    parts: tuple[Part, Part],
+    on_round: Callable[[int], None] | None,
+) -> tuple[Trained, dict[str, Any]]:
+    """Train once, or as often as tuning may, and keep the best on the watched queries."""
+    target = metrics_callback(list(design.metrics))[0]
+    base = design.params_of(task.system)
+
+    def attempt(changes: Mapping[str, Any]) -> tuple[float, tuple[Trained, dict[str, Any]]]:
+        params = {**base, **changes}
+        plan = Plan(
+            objective=ranking_objective(task.system.objective),
+            metric=list(design.metrics),
+            backend=task.system.backend,
+            rounds=design.rounds,
+            early_stopping=design.early_stopping,
+            params=params,
+            seed=task.seed,
+            threads=design.threads,
+        )
+        trained = train(plan, parts[0], {_VALID: parts[1]}, on_round)
+        best = trained.history[_VALID][str(target)][trained.best_round]
+        return (best if target.higher_is_better else -best), (trained, params)
+
+    if not design.tune:
+        return attempt({})[1]
+    asked = design.fixed_params(task.system)
+    tried = candidates(
+        task.system.backend,
+        asked,
+        budget=design.tune,
+        tuner=design.tuner,
+        stream=(task.seed, task.fold),
+    )
+    return best_of(tried, attempt)
+
+
+def _values(
+    source: Source, design: Design, queries: IntArray, judged_by: tuple[MetricList, FloatArray]
+) -> dict[str, FloatArray]:
+    """Return one value per measure and query."""
+    metrics, scores = judged_by
+    rows, sizes = _rows(source.data.groups, queries)
+    data = RankingData.from_arrays(source.data.labels[rows], group=sizes)
+    bound = [bind_metric(one.measure, data) for one in metrics]
+    ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
+    values = {
+        str(one): _filled(one, state.per_query(ranked))
+        for one, state in zip(metrics, bound, strict=True)
+    }
+    if design.regret_k is not None and source.gain is not None:
+        # The expected DCG of a ranking is its DCG with expected gains for labels.
+        exact = metrics_callback(f"ndcg(gain=linear)@{design.regret_k}")[0]
+        reached = exact.per_query(source.gain[rows], scores, group=sizes)
+        values[regret_name(design.regret_k)] = np.maximum(1.0 - reached, 0.0)
+    return values
+
+
+def _filled(one: Metric, values: FloatArray) -> FloatArray:
+    """Put in what the metric's ``empty`` option says of undefined queries."""
+    fill = {"zero": 0.0, "one": 1.0}.get(one.measure.empty)
+    return values if fill is None else np.where(np.isnan(values), fill, values)
+
+
+def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
+    sizes = groups.sizes[queries]
+    ends = np.cumsum(sizes)
+    starts = np.repeat(groups.offsets[:-1][queries] - (ends - sizes), sizes)
+    return starts + np.arange(int(sizes.sum())), sizes
+
+
+def _texts(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    kinds = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+    kept = [one for one in caught if not issubclass(one.category, kinds)]
+    return tuple(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in kept))
+
+
+def _with_warnings(run: Run, heard: tuple[str, ...]) -> Run:
+    return replace(run, warnings=heard)

@@ -1,0 +1,84 @@
+"""Settings as plain data."""
+
+import json
+
+import pytest
+
+from gbmrank.errors import ConfigError, GbmrankError, ParameterError, UnknownNameError
+from gbmrank.experiments.design import Design, read_value
+from gbmrank.experiments.results import System
+
+LGB, XGB = System("lightgbm", "ranknet"), System("xgboost", "ranknet")
+
+
+def design(**settings):
+    return Design(systems=(LGB, XGB), metrics=("ndcg@10",), **settings)
+
+
+def test_the_nearest_parameters_win():
+    plan = design(
+        params={"learning_rate": 0.5, "max_depth": 1},
+        params_for={
+            "lightgbm ranknet": {"max_depth": 4},
+            "ranknet": {"max_depth": 3, "subsample": 0.5},
+            "lightgbm": {"max_depth": 2, "num_leaves": 9},
+        },
+    )
+    assert plan.fixed_params(LGB) == {
+        "learning_rate": 0.5,
+        "max_depth": 4,
+        "num_leaves": 9,
+        "subsample": 0.5,
+    }
+    assert plan.fixed_params(XGB) == {"learning_rate": 0.5, "max_depth": 3, "subsample": 0.5}
+
+
+def test_both_boosters_begin_with_one_learning_rate():
+    assert design().params_of(LGB)["learning_rate"] == 0.1
+    assert design().params_of(XGB)["learning_rate"] == 0.1
+    assert "learning_rate" not in design(params={"eta": 0.3}).params_of(XGB)
+
+
+def test_every_task_is_there_once():
+    plan = design(folds=3, seeds=(4, 7))
+    assert len(set(plan.tasks)) == len(plan.tasks) == 2 * 3 * 2
+
+
+def test_plain_data_leads_back():
+    plan = design(folds=3, seeds=(4, 7), params={"a": [1, 2]}, params_for={"ranknet": {"b": "c"}})
+    assert Design.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "words"),
+    [
+        ({"folds": 0}, ParameterError, "folds.*from 1, got 0"),
+        ({"rounds": 1.5}, ParameterError, "rounds.*got 1.5"),
+        ({"early_stopping": 0}, ParameterError, "early_stopping.*got 0"),
+        ({"tune": -1}, ParameterError, "tune.*got -1"),
+        ({"tuner": "grid"}, ParameterError, "random, optuna; got 'grid'"),
+        ({"seeds": ()}, ParameterError, "seeds is empty"),
+        ({"seeds": (1, 1)}, ConfigError, "seed 1 is asked for twice"),
+        ({"seeds": (-1,)}, ParameterError, "from 0"),
+        ({"params": {"objective": "x"}}, ConfigError, "objective is set by the comparison"),
+        ({"params": {"nthread": 3}}, ConfigError, "nthread"),
+        ({"params": {"a": float("nan")}}, ParameterError, "finite number"),
+        ({"params": {"a": object()}}, ParameterError, "got <object"),
+        ({"params_for": {"ranknett": {}}}, UnknownNameError, "'ranknett', but there is 'lightgbm'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(settings, kind, words):
+    with pytest.raises(kind, match=words) as caught:
+        design(**settings)
+    assert isinstance(caught.value, GbmrankError)
+
+
+def test_values_on_the_command_line_have_types():
+    assert [read_value(text) for text in ("1", "1e-3", "False", "gbtree", "")] == [
+        1,
+        0.001,
+        False,
+        "gbtree",
+        "",
+    ]
+    assert isinstance(read_value("1"), int)

@@ -1,0 +1,153 @@
+"""Files, arrays and tables become rows in query order."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from gbmrank.demo_data import demo_data
+from gbmrank.errors import ConfigError, DataError
+from gbmrank.experiments.files import Reading
+from gbmrank.experiments.sources import PARTS, read_source
+from gbmrank.readers import Columns
+
+X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0], [7.0, 8.0]])
+Y = [2, 0, 1, 0]
+QID = ["b", "a", "b", "a"]
+LETOR = "2 qid:7 1:1 2:2\n0 qid:7 1:3\n1 qid:8 1:5 3:9\n"
+
+
+def check_is_the_small_table(source):
+    assert source.ids.tolist() == ["b", "a"]
+    assert source.data.labels.tolist() == [2, 1, 0, 0]
+    np.testing.assert_array_equal(source.X, X[[0, 2, 1, 3]])
+
+
+def frame_columns():
+    return {"label": Y, "query_id": QID, "one": X[:, 0].tolist(), "two": X[:, 1].tolist()}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_tables_of_every_package_are_read_alike(make):
+    source = read_source(make(frame_columns()))
+    check_is_the_small_table(source)
+    assert source.feature_names == ("one", "two")
+
+
+def test_arrays_are_put_into_query_order():
+    check_is_the_small_table(read_source((X, Y, QID)))
+
+
+def test_columns_can_be_named_and_features_chosen():
+    frame = pd.DataFrame({**frame_columns(), "grade2": [0, 0, 1, 1]})
+    source = read_source(frame, Reading(columns=Columns(label="grade2"), features=["two"]))
+    assert source.data.labels.tolist() == [0, 1, 0, 1]
+    np.testing.assert_array_equal(source.X[:, 0], X[[0, 2, 1, 3], 1])
+
+
+def test_a_score_column_is_left_out_and_this_is_said():
+    source = read_source(pd.DataFrame({**frame_columns(), "score": [1.0, 2, 3, 4]}))
+    assert source.feature_names == ("one", "two")
+    assert any("scores was left out" in note for note in source.notes)
+
+
+def test_text_in_a_feature_is_refused_by_name():
+    with pytest.raises(DataError, match=r"'one'.*encode it as numbers"):
+        read_source(pd.DataFrame({**frame_columns(), "one": ["x", "y", "z", "w"]}))
+
+
+def test_files_are_put_together_and_filled_up(tmp_path):
+    (tmp_path / "a.txt").write_text(LETOR)
+    with gzip.open(tmp_path / "b.txt.gz", "wt") as file:
+        file.write("1 qid:9 1:4\n0 qid:7 2:1\n")
+    source = read_source([tmp_path / "a.txt", tmp_path / "b.txt.gz"])
+    assert source.title == "a.txt, b.txt.gz"
+    assert source.ids.tolist() == ["7", "8", "9"]
+    np.testing.assert_array_equal(source.X, [[1, 2, 0], [3, 0, 0], [0, 1, 0], [5, 0, 9], [4, 0, 0]])
+    assert any("'7'" in note and "several files" in note for note in source.notes)
+
+
+def test_lightgbm_files_of_sizes_are_found(tmp_path):
+    (tmp_path / "rank.train").write_text("1 1:1\n0 1:2\n2 1:3\n")
+    (tmp_path / "rank.train.query").write_text("2\n1\n")
+    assert read_source(tmp_path / "rank.train").data.groups.sizes.tolist() == [2, 1]
+    (tmp_path / "rank.train.query").write_text("2\n2\n")
+    with pytest.raises(DataError, match="sum to 3"):
+        read_source(tmp_path / "rank.train")
+
+
+def test_a_file_without_queries_says_what_is_needed(tmp_path):
+    (tmp_path / "rank.train").write_text("1 1:1\n")
+    with pytest.raises(DataError, match=r"qid.*rank\.train\.query"):
+        read_source(tmp_path / "rank.train")
+
+
+def test_csv_files_with_other_columns_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("label,qid,f\n1,1,2\n0,1,3\n")
+    (tmp_path / "b.csv").write_text("label,qid,g\n1,2,2\n")
+    assert read_source(tmp_path / "a.csv").X.tolist() == [[2.0], [3.0]]
+    with pytest.raises(DataError, match="different feature columns: 'f', 'g'"):
+        read_source([tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
+def test_given_parts_stay_apart_even_with_equal_ids():
+    one = (X, Y, QID)
+    source = read_source({"train": one, "test": one})
+    assert source.parts is not None
+    assert [PARTS[number] for number in source.parts] == ["train", "train", "test", "test"]
+    assert source.overlap() == ["a", "b"]
+    other = read_source({"train": one, "valid": (X, Y, ["c"] * 4), "test": (X, Y, ["d"] * 4)})
+    assert other.overlap() == []
+
+
+def test_given_parts_must_be_known_and_of_one_width():
+    with pytest.raises(ConfigError, match="'dev'"):
+        read_source({"train": (X, Y, QID), "dev": (X, Y, QID)})
+    with pytest.raises(ConfigError, match="train, test"):
+        read_source({"train": (X, Y, QID)})
+    with pytest.raises(DataError, match="train 2, test 1"):
+        read_source({"train": (X, Y, QID), "test": (X[:, :1], Y, QID)})
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ((X, Y), "tuple of 2"),
+        (3, "int"),
+        ((X[:, :0], Y, QID), "0 features"),
+        ((X[:0], [], []), "0 rows"),
+        ((X[:3], Y, QID), "3 rows of features and 4 labels"),
+        ((X[:, 0], Y, QID), "rows by columns"),
+        (([["x", "y"]] * 4, Y, QID), "table of numbers"),
+        (pd.DataFrame({"label": Y, "f": Y}), "no column of query ids"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(data, words):
+    with pytest.raises(DataError, match=words):
+        read_source(data)
+
+
+def test_the_digest_sees_every_column():
+    base = read_source((X, Y, QID))
+    assert base.digest() == read_source((X.copy(), Y, QID)).digest()
+    changed = X.copy()
+    changed[0, 0] += 1e-12
+    others = [
+        read_source((changed, Y, QID)),
+        read_source((X, [2, 0, 1, 1], QID)),
+        read_source((X, Y, ["b", "c", "b", "c"])),
+        read_source({"train": (X, Y, QID), "test": (X, Y, QID)}),
+        read_source((X.astype(np.float32), Y, QID)),
+    ]
+    assert len({base.digest(), *(other.digest() for other in others)}) == 6
+
+
+def test_nothing_given_is_the_demonstration():
+    source = read_source(None)
+    data = demo_data()
+    assert source.gain is not None
+    np.testing.assert_array_equal(source.gain, data.expected_gain)
+    assert source.n_queries == 2000
