@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check bench nightly clean
+.PHONY: demo test check bench nightly reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -19,9 +19,9 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@ $(VENV)/.demo
 
-# Train both boosters with a gbmrank objective and with their own; no download.
+# Compare gbmrank objectives with the boosters' own on built-in data; report in build/demo.
 demo: $(VENV)/.demo
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python examples/demo.py
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/gbmrank compare --out build/demo --force
 
 # The plugins of this repository, each a distribution of its own.
 $(VENV)/.plugins: $(VENV)/.dev $(wildcard plugins/*/pyproject.toml)
@@ -49,6 +49,12 @@ nightly: $(VENV)/.dev
 # Speed, as ratios against the boosters in the same run.
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# The experiments of the papers, with data from GBMRANK_DATA; long, and not a part of CI.
+STUDIES ?= chen2009 duchi2010 calauzenes2013 ramaswamy2013 menon2014
+reproduce: $(VENV)/.dev
+	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/gbmrank reproduce says what it must hold"; exit 2; }
+	for study in $(STUDIES); do OMP_WAIT_POLICY=PASSIVE $(BIN)/gbmrank reproduce $$study --out docs/results || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
