@@ -13,6 +13,7 @@ The files live in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's 
 folder, else in a temporary folder.
 """
 
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -99,7 +100,18 @@ def cache_folder() -> Path:
 
 @functools.cache
 def _temporary_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="gbmrank-kernels-"))
+    """Return a folder that lives as long as this process."""
+    folder = Path(tempfile.mkdtemp(prefix="gbmrank-kernels-"))
+    atexit.register(_remove_own, folder, os.getpid())
+    return folder
+
+
+def _remove_own(folder: Path, owner: int) -> None:
+    """Delete a folder, unless this is a child of the process that made it."""
+    import shutil
+
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _candidate_folders() -> Iterator[Path]:
@@ -121,14 +133,18 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
 
     source = (Path(__file__).parent / f"{template}.py").read_text(encoding="utf-8")
     digest = hashlib.sha256()
+    modules: set[str] = set()
     for name in sorted(slots):
         digest.update(name.encode())
         for part in _code_parts(slots[name], set()):
             digest.update(part)
         # The compiler's files import the modules of all functions inside when they are read.
-        digest.update(repr(sorted(_modules_of(slots[name], set()))).encode())
+        own = _modules_of(slots[name], set())
+        digest.update(repr(sorted(own)).encode())
+        modules |= own
     name = f"{template}_{digest.hexdigest()[:16]}"
-    path = cache_folder() / f"{name}.py"
+    lasting = all(module in sys.modules for module in modules)  # else code from exec()
+    path = (cache_folder() if lasting else _temporary_folder()) / f"{name}.py"
     if not path.exists() and not _compiles(slots):
         return _import_plain(template, name, slots)
     _write_once(path, source)

@@ -200,3 +200,28 @@ def test_folders_of_old_versions_are_removed_after_a_month(template):
     compiler.load("test_template", phi=make_loss(11.0))
     assert not old.exists()
     assert recent.exists()
+
+
+FROM_EXEC = """
+source = '''
+import gbmrank
+from gbmrank.numerics import softplus, sigmoid
+
+@gbmrank.register_loss
+def pasted(z):
+    p = sigmoid(-z)
+    return softplus(-z), -p, p * (1.0 - p)
+'''
+exec(source, {"__name__": "pasted_from_nowhere"})
+import gbmrank
+print(gbmrank.objective("pairwise", loss="pasted", target="dcg").gradients([1, 0], [0.0, 0.0]))
+"""
+
+
+def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path):
+    for _ in range(2):
+        shown = run_python(
+            FROM_EXEC, GBMRANK_CACHE_DIR=str(tmp_path / "kernels"), TMPDIR=str(tmp_path)
+        )
+        assert "-0.5" in shown
+    assert not list(tmp_path.glob("gbmrank-kernels-*"))
