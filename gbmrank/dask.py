@@ -1,1 +1,0 @@
-"""Training across machines with Dask."""

@@ -1,0 +1,25 @@
+"""Training across machines with Dask, by the boosters' own distributed engines.
+
+A query lies in one partition, always: it is checked, and :func:`repartition_by_query`
+repairs it. Metrics are sums and counts over all workers, never means of means.
+"""
+
+from gbmrank.errors import MissingPackageError
+
+try:
+    import dask.array
+    import dask.dataframe  # noqa: F401
+    import distributed  # noqa: F401
+except ImportError as error:
+    raise MissingPackageError(
+        f"gbmrank.dask needs dask with arrays, frames and distributed ({error}): "
+        "pip install 'gbmrank[dask]'"
+    ) from error
+
+from gbmrank.dask.prediction import predict
+from gbmrank.dask.queries import repartition_by_query
+from gbmrank.dask.ranker import DaskGBMRanker
+from gbmrank.dask.training import train
+from gbmrank.dask.watch import WorkerLostError
+
+__all__ = ["DaskGBMRanker", "WorkerLostError", "predict", "repartition_by_query", "train"]

@@ -1,0 +1,176 @@
+"""A ranker in the style of scikit-learn, trained on a Dask cluster."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, final
+
+from distributed import default_client
+
+from gbmrank.api import MetricList
+from gbmrank.dask.columns import Table, is_frame
+from gbmrank.dask.evaluation import evaluate
+from gbmrank.dask.prediction import predict
+from gbmrank.dask.training import train
+from gbmrank.errors import ConfigError
+from gbmrank.estimators import GBMRanker
+from gbmrank.estimators.base import AbstractEstimator
+from gbmrank.training import Trained, metric_list
+
+__all__ = ["DaskGBMRanker"]
+
+
+@final
+class DaskGBMRanker(AbstractEstimator):
+    """A boosted ranker trained on a Dask cluster.
+
+    Parameters
+    ----------
+    objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
+        What is minimised; ``native:NAME`` is one of the booster's own.
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        The booster.
+    metric : Metric, MetricList or str, default="ndcg@10"
+        What is watched, and what :meth:`score` gives.
+    n_estimators : int, default=100
+        Most trees to grow.
+    early_stopping_rounds : int or None, default=None
+        Stop after so many rounds without improvement on the last evaluation set.
+    seed : int, default=0
+        Of the booster.
+    client : distributed.Client or None, default=None
+        Of the cluster; None takes the current one.
+    **booster_params : object
+        Any parameter of the booster.
+
+    Attributes
+    ----------
+    booster_ : object
+        The booster.
+    best_iteration_ : int
+        Number of the best round, from 0.
+    evals_result_ : dict
+        Value of each metric after every round, by evaluation set.
+    n_features_in_ : int
+        Number of features.
+    """
+
+    def __init__(
+        self,
+        objective: Any = "pairwise(loss=logistic, target=ndcg@10)",
+        backend: str = "lightgbm",
+        metric: Any = "ndcg@10",
+        n_estimators: int = 100,
+        *,
+        early_stopping_rounds: int | None = None,
+        seed: int = 0,
+        client: Any = None,
+        **booster_params: Any,
+    ) -> None:
+        self.objective = objective
+        self.backend = backend
+        self.metric = metric
+        self.n_estimators = n_estimators
+        self.early_stopping_rounds = early_stopping_rounds
+        self.seed = seed
+        self.client = client
+        self._booster_params = booster_params
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        eval_set: Sequence[tuple[Any, Any]] = (),
+        eval_qid: Sequence[Any] = (),
+        eval_sample_weight: Sequence[Any] | None = None,
+    ) -> "DaskGBMRanker":
+        """Train; the parameters are those of :func:`gbmrank.dask.train`."""
+        self.trained_ = train(
+            self._client(),
+            X,
+            y,
+            qid=qid,
+            objective=self.objective,
+            metric=self.metric,
+            backend=self.backend,
+            sample_weight=sample_weight,
+            eval_set=eval_set,
+            eval_qid=eval_qid,
+            eval_sample_weight=eval_sample_weight,
+            rounds=self.n_estimators,
+            early_stopping=self.early_stopping_rounds,
+            params=self._booster_params,
+            seed=self.seed,
+            keep_best=self.early_stopping_rounds is not None,
+        )
+        count = "num_feature" if self.backend == "lightgbm" else "num_features"
+        named = {name for name in (y, qid, sample_weight) if isinstance(name, str)}
+        columns = [str(name) for name in X.columns if name not in named] if is_frame(X) else None
+        self.feature_names_: list[str] | None = columns
+        self.n_features_in_ = int(getattr(self.booster_, count)())
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connection to the cluster out."""
+        return {**self.__dict__, "client": None}
+
+    @property
+    def booster_(self) -> Any:
+        """The booster."""
+        self._check_fitted("trained_")
+        return self.trained_.fitted.booster
+
+    @property
+    def best_iteration_(self) -> int:
+        """Number of the best round, from 0."""
+        self._check_fitted("trained_")
+        return self.trained_.best_round
+
+    @property
+    def evals_result_(self) -> Any:
+        """Value of each metric after every round, by evaluation set."""
+        self._check_fitted("trained_")
+        return self.trained_.history
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """Return one raw score per row: a dask array, not yet computed, for a dask collection."""
+        self._check_fitted("trained_")
+        return predict(self.trained_, X)
+
+    def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return the first metric over all queries, with the sign that makes more better.
+
+        It is computed where the rows lie: sums and counts of every worker, divided once.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight : dask collections
+            As for :meth:`fit`.
+        """
+        self._check_fitted("trained_")
+        first = metric_list(self.metric)[0]
+        table = Table.read(X, y, qid, sample_weight, "score")
+        value = evaluate(self._client(), self.trained_.fitted, table, MetricList([first]))[0]
+        return value if first.higher_is_better else -value
+
+    def to_local(self) -> GBMRanker:
+        """Return a trained ranker for one machine with this model; it can be saved.
+
+        Its file is that of :meth:`gbmrank.GBMRanker.save`, and :func:`gbmrank.load` reads it.
+        """
+        self._check_fitted("trained_")
+        own = Trained(copy.copy(self.trained_.fitted), self.evals_result_, self.best_iteration_)
+        params = {name: value for name, value in self.get_params().items() if name != "client"}
+        return GBMRanker.from_trained(own, self.n_features_in_, self.feature_names_, **params)
+
+    def _client(self) -> Any:
+        if self.client is not None:
+            return self.client
+        try:
+            return default_client()
+        except ValueError as error:
+            raise ConfigError(
+                "no Dask client: make one with distributed.Client(address), or give client="
+            ) from error

@@ -1,0 +1,191 @@
+"""XGBoost's distributed training with an objective and metrics of gbmrank.
+
+Its Dask interface takes no weights together with queries. They travel as the lower bounds
+of labels, a column of one number per row that XGBoost carries for survival models and
+does not look at otherwise.
+"""
+
+import json
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import xgboost as xgb
+import xgboost.dask as dxgb
+from xgboost import collective
+
+from gbmrank.api import MetricList
+from gbmrank.backends.base import Columns, bound_to, read_scores, training_gradients
+from gbmrank.backends.trainer import Monitor
+from gbmrank.backends.xgboost import XGBOOST
+from gbmrank.backends.xgboost_trainer import XGBoostFitted
+from gbmrank.dask.columns import is_frame
+from gbmrank.dask.job import DaskJob
+from gbmrank.dask.loading import Loaded
+from gbmrank.dask.parcel import Parcel, limit_threads
+from gbmrank.dask.sums import bind_all, means, totals
+from gbmrank.data import RankingData
+from gbmrank.errors import GbmrankError
+from gbmrank.metrics import Ranked
+from gbmrank.training import Trained
+
+__all__ = ["train_on_xgboost"]
+
+_CARRIER = "label_lower_bound"
+_HISTORY = "gbmrank_history"
+
+
+@final
+class _Objective:
+    """Gradients of the rows of one worker."""
+
+    def __init__(self, parcel: Parcel) -> None:
+        self.parcel = parcel
+
+    def __call__(self, preds: Any, data: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        columns = _columns(data)
+        if not len(columns.labels):
+            return np.empty(0, np.float32), np.empty(0, np.float32)
+        limit_threads()
+        objective = self.parcel.open()["objective"]
+        bound, call = bound_to(columns, objective, objective.bind)
+        return training_gradients(bound, read_scores(preds, bound.groups), objective, call)
+
+
+@final
+class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
+    """Metrics over all workers, after every round, and the round to stop at.
+
+    All workers see the same sums, so all stop at the same round. A worker keeps functions
+    it has seen before, so what belongs to one training is made when that begins.
+    """
+
+    def __init__(self, parcel: Parcel, sets: tuple[str, ...], patience: int | None) -> None:
+        super().__init__()
+        self.parcel, self.sets, self.patience = parcel, sets, patience
+        self.monitor: Monitor | None = None
+        self.seen: list[Any] = []
+
+    def before_training(self, model: Any) -> Any:
+        """Begin with an empty history."""
+        metrics: MetricList = self.parcel.open()["metrics"]
+        self.seen = []
+        self.monitor = Monitor(
+            self._answers,
+            [str(item) for item in metrics],
+            metrics[0].higher_is_better,
+            self.patience,
+        )
+        return model
+
+    def metric(self, preds: Any, data: Any) -> Any:
+        """Answer XGBoost, which asks for one data set after the other."""
+        if self.monitor is None:
+            raise GbmrankError("XGBoost asked for a metric before the training began")
+        if not any(data is one for one in self.seen):
+            self.monitor.watch(self.sets[len(self.seen)], data)
+            self.seen.append(data)
+        return self.monitor(preds, data)
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """Count a round; return whether to stop."""
+        return self.monitor is not None and self.monitor.end_round()
+
+    def after_training(self, model: Any) -> Any:
+        """Leave the history, unrounded, with the model, and the best round of every worker."""
+        if self.monitor is not None:
+            best = np.zeros(collective.get_world_size())
+            best[collective.get_rank()] = self.monitor.best_round
+            rounds = collective.allreduce(best, collective.Op.SUM).astype(int).tolist()
+            kept = {"history": self.monitor.history, "best_rounds": rounds}
+            model.set_attr(**{_HISTORY: json.dumps(kept)})
+        self.monitor, self.seen = None, []
+        return model
+
+    def _answers(self, preds: Any, data: Any) -> list[tuple[str, float]]:
+        metrics: MetricList = self.parcel.open()["metrics"]
+        own = np.zeros((len(metrics), 2))
+        columns = _columns(data)
+        if len(columns.labels):
+            limit_threads()
+            own = _totals(metrics, columns, preds)
+        summed = collective.allreduce(own.reshape(-1), collective.Op.SUM).reshape(-1, 2)
+        values = means(metrics.metrics, summed)
+        names = [item.name_in("xgboost") for item in metrics]
+        return list(zip(names, values, strict=True))
+
+
+def train_on_xgboost(client: Any, job: DaskJob) -> Trained:
+    """Train; the model is cut after its best round."""
+    native = isinstance(job.objective, str)
+    params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
+    if native:
+        params["objective"] = job.objective
+    parcel = Parcel.pack({"objective": job.objective, "metrics": job.metrics})
+    train = _matrix(client, job.train, params)
+    valid = {
+        name: train if one is job.train else _matrix(client, one, params, reference=train)
+        for name, one in job.valid.items()
+    }
+    watch = _Watch(parcel, tuple(valid), job.patience)
+    answer = dxgb.train(
+        client,
+        params,
+        train,
+        num_boost_round=job.rounds,
+        obj=None if native else _Objective(parcel),
+        evals=[(one, name) for name, one in valid.items()],
+        custom_metric=watch.metric if valid else None,
+        verbose_eval=False,
+        callbacks=[watch],
+    )
+    return _trained(answer["booster"], job)
+
+
+def _trained(booster: Any, job: DaskJob) -> Trained:
+    kept = json.loads(booster.attr(_HISTORY))
+    booster.set_attr(**{_HISTORY: None})
+    rounds = set(kept["best_rounds"])
+    if len(rounds) > 1:
+        raise GbmrankError(
+            f"the workers chose different best rounds: {kept['best_rounds']}; please report this"
+        )
+    if not job.valid:
+        return Trained(XGBoostFitted(booster), {}, booster.num_boosted_rounds() - 1)
+    best = rounds.pop()
+    cut = booster[: best + 1] if job.keep_best else booster
+    return Trained(XGBoostFitted(cut), kept["history"], best)
+
+
+def _matrix(client: Any, loaded: Loaded, params: Any, reference: Any = None) -> Any:
+    columns = {"label": loaded.column("labels"), "qid": loaded.column("codes")}
+    if is_frame(loaded.table.like):  # a worker without rows does not know them
+        columns["feature_names"] = [str(name) for name in loaded.table.like.columns]
+    if loaded.table.weight is not None:
+        columns[_CARRIER] = loaded.column("weight")
+    if params.get("tree_method", "hist") not in ("hist", "auto"):
+        return dxgb.DaskDMatrix(client, loaded.features, enable_categorical=True, **columns)
+    binning = {"ref": reference} if reference is not None else {}
+    return dxgb.DaskQuantileDMatrix(
+        client,
+        loaded.features,
+        max_bin=params.get("max_bin"),
+        enable_categorical=True,
+        **binning,
+        **columns,
+    )
+
+
+def _columns(data: Any) -> Columns:
+    columns = XGBOOST.columns(data)
+    carried = data.get_float_info(_CARRIER)
+    return replace(columns, weight=carried) if len(carried) else columns
+
+
+def _totals(metrics: MetricList, columns: Columns, preds: Any) -> npt.NDArray[np.float64]:
+    def bind(data: RankingData) -> Any:
+        return bind_all(metrics.metrics, data), data.groups
+
+    (bound, groups), _ = bound_to(columns, metrics, bind)
+    return totals(bound, Ranked(read_scores(preds, groups), groups))

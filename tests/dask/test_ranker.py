@@ -1,0 +1,72 @@
+"""The estimator."""
+
+import pickle
+
+import cloudpickle
+import dask.array as da
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank.dask import DaskGBMRanker
+from gbmrank.errors import ConfigError
+from tests.dask.tables import NAMES, arrays, frame
+from tests.ranking_tasks import make_task, run_python
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+TASK = make_task(seed=1, queries=40)
+CUTS = [0, 10, 40]
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_fit_predict_score_and_back_to_one_machine(client, backend, tmp_path):
+    x, y, qid = arrays(TASK, CUTS)
+    model = DaskGBMRanker("ranknet", backend, "ndcg@5", 5, client=client, learning_rate=0.3)
+    assert model.fit(x, y, qid=qid, eval_set=[(x, y)], eval_qid=[qid]) is model
+    scores = model.predict(x)
+    assert isinstance(scores, da.Array)
+    here = gbmrank.metric("ndcg@5").score(TASK.y, scores.compute(), group=TASK.sizes)
+    assert model.score(x, y, qid=qid) == pytest.approx(here, rel=1e-12)
+    assert model.evals_result_["valid_0"]["ndcg@5"][-1] == pytest.approx(here, rel=1e-12)
+    local = model.to_local()
+    assert isinstance(local, gbmrank.GBMRanker)
+    assert (local.predict(TASK.x) == scores.compute()).all()
+    assert local.get_params(deep=False)["learning_rate"] == 0.3
+    path = tmp_path / {"lightgbm": "m.txt", "xgboost": "m.ubj"}[backend]
+    local.save(path)
+    assert (gbmrank.load(path).predict(TASK.x) == scores.compute()).all()
+    assert model.best_iteration_ == int(np.argmax(model.evals_result_["valid_0"]["ndcg@5"]))
+    assert model.n_features_in_ == 5
+
+
+def test_a_frame_keeps_its_names(client):
+    table = frame(TASK, CUTS)
+    model = DaskGBMRanker(n_estimators=2, client=client).fit(table, "label", qid="query")
+    local = model.to_local()
+    assert list(local.feature_names_in_) == NAMES
+    features = table[NAMES]
+    assert (local.predict(features.compute()) == model.predict(features).compute()).all()
+
+
+def test_it_can_be_pickled_and_leaves_the_client_behind(client):
+    x, y, qid = arrays(TASK, CUTS)
+    model = DaskGBMRanker(n_estimators=2, client=client).fit(x, y, qid=qid)
+    copy = cloudpickle.loads(pickle.dumps(model))
+    assert copy.client is None
+    assert (copy.predict(TASK.x) == model.predict(TASK.x)).all()
+
+
+def test_it_says_when_it_is_not_trained():
+    with pytest.raises(ConfigError, match="not trained yet"):
+        DaskGBMRanker().predict(TASK.x)
+    with pytest.raises(ConfigError, match="not trained yet"):
+        DaskGBMRanker().to_local()
+
+
+def test_it_is_found_without_importing_dask_first():
+    code = (
+        "import sys, gbmrank; before = 'dask' in sys.modules; "
+        "print(before, gbmrank.DaskGBMRanker.__name__, gbmrank.dask.train.__name__)"
+    )
+    assert run_python(code) == "False DaskGBMRanker train"
