@@ -20,6 +20,7 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     ├── PluginError (ImportError)         a plugin that does not load
     │   └── PluginContractError           a plugin that breaks its contract
     │       └── PluginNumericError        its gradient is NaN; a NumericError too
+    ├── WorkerLostError (RuntimeError)    a worker died during distributed training
     └── MissingPackageError (ImportError) an optional package
         └── MissingBackendError           lightgbm or xgboost
 
@@ -53,6 +54,7 @@ __all__ = [
     "SpecError",
     "UnknownNameError",
     "WeightError",
+    "WorkerLostError",
 ]
 
 
@@ -130,6 +132,10 @@ class PluginContractError(PluginError):
 
 class PluginNumericError(PluginContractError, NumericError):
     """A plugin gave a gradient or Hessian that is not a number."""
+
+
+class WorkerLostError(GbmrankError, RuntimeError):
+    """A worker died during distributed training; there is no result."""
 
 
 class MissingPackageError(GbmrankError, ImportError):

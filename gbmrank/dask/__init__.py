@@ -20,6 +20,5 @@ from gbmrank.dask.prediction import predict
 from gbmrank.dask.queries import repartition_by_query
 from gbmrank.dask.ranker import DaskGBMRanker
 from gbmrank.dask.training import train
-from gbmrank.dask.watch import WorkerLostError
 
-__all__ = ["DaskGBMRanker", "WorkerLostError", "predict", "repartition_by_query", "train"]
+__all__ = ["DaskGBMRanker", "predict", "repartition_by_query", "train"]

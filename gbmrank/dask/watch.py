@@ -5,19 +5,15 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from gbmrank.errors import GbmrankError
+from gbmrank.errors import GbmrankError, WorkerLostError
 
-__all__ = ["WorkerLostError", "watched"]
+__all__ = ["watched"]
 
 T = TypeVar("T")
 _LOOK = 0.25  # seconds between looks at the cluster
 _GRACE = 10.0  # seconds a training may take to end when nobody works for it any more
 _SETTLE = 1.0  # seconds until the scheduler knows that a worker has gone
 _TASKS = ("_train_part-",)  # LightGBM's own name; those of XGBoost end by themselves
-
-
-class WorkerLostError(GbmrankError, RuntimeError):
-    """A worker died during training; there is no result."""
 
 
 def watched(client: Any, call: Callable[[], T]) -> T:

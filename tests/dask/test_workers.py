@@ -8,7 +8,8 @@ import time
 import pytest
 from distributed import Client, LocalCluster
 
-from gbmrank.dask import WorkerLostError, train
+from gbmrank import WorkerLostError
+from gbmrank.dask import train
 from gbmrank.errors import GbmrankError
 from tests.dask.tables import arrays
 from tests.ranking_tasks import make_task
