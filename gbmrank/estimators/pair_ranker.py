@@ -49,7 +49,7 @@ class PairRanker(AbstractEstimator):
 
     A score per item cannot be right for pairwise disagreement or average precision on every
     distribution; a value per pair can. With ``surrogate="disagreement"`` the model estimates
-    :math:`A_{ij} - A_{ji}` by least squares on both orders of a pair, which is the
+    :math:`A_{ij} - A_{ji}` by least squares on pairs in an order that is drawn, which is the
     :math:`r(r-1)`-dimensional surrogate up to what the decoders do not look at; it is right
     wherever the expected difference graph has no cycle. With ``surrogate="map"`` it estimates
     :math:`y_i y_j / P`, the :math:`r(r+1)/2`-dimensional surrogate, right for every distribution
@@ -158,7 +158,7 @@ class PairRanker(AbstractEstimator):
             rows = precision_rows(x, relevant, groups, pairs, self.features)
         else:
             graphs = _read_preferences(y, preferences, groups)
-            rows = disagreement_rows(x, graphs, pairs, self.features)
+            rows = disagreement_rows(x, graphs, pairs, self.features, self.seed)
         if not np.any(rows.targets):
             raise DataError(
                 "there is nothing to learn: no query has a preference between the pairs used; "

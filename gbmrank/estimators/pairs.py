@@ -120,14 +120,20 @@ def pair_features(
 
 
 def disagreement_rows(
-    x: Matrix, graphs: PreferenceGraphs, pairs: Pairs, features: PairFeatures
+    x: Matrix, graphs: PreferenceGraphs, pairs: Pairs, features: PairFeatures, seed: int
 ) -> Rows:
-    """Return both orders of every pair with the target ``A_ij - A_ji``."""
-    first, second = pairs.first, pairs.second
+    """Return every pair, in one of its two orders, with the target ``A_ij - A_ji``.
+
+    The order is drawn, and predictions are made antisymmetric afterwards. With both orders a
+    feature of the query has a gain of exactly zero at the root of every tree, and LightGBM
+    does not look at such a feature again further down.
+    """
+    turned = np.random.default_rng(seed).random(len(pairs.first)) < 0.5
+    first = np.where(turned, pairs.second, pairs.first)
+    second = np.where(turned, pairs.first, pairs.second)
     lead = graphs.weights(first, second) - graphs.weights(second, first)
-    both = np.concatenate([first, second]), np.concatenate([second, first])
-    weight = None if np.all(pairs.weight == 1.0) else np.tile(pairs.weight, 2)
-    return Rows(pair_features(x, *both, features), np.concatenate([lead, -lead]), weight)
+    weight = None if np.all(pairs.weight == 1.0) else pairs.weight
+    return Rows(pair_features(x, first, second, features), lead, weight)
 
 
 def precision_rows(

@@ -86,19 +86,35 @@ def test_the_sample_does_not_depend_on_labels_and_repeats():
     assert not np.array_equal(one.first, sample_pairs(groups, 50, 2).first)
 
 
-def test_rows_for_disagreement_are_both_orders_with_the_lead():
+def test_rows_for_disagreement_are_pairs_in_a_drawn_order_with_the_lead():
     x = np.array([[1.0, 5.0], [2.0, 3.0], [4.0, 4.0]])
     graphs = PreferenceGraphs.from_edges([0, 1, 2], [1, 0, 1], [3.0, 1.0, 2.0], group=[3])
-    rows = disagreement_rows(x, graphs, sample_pairs(graphs.groups, None, 0), "concatenation")
+    pairs = sample_pairs(graphs.groups, None, 0)
     expected = {}
     for i, j in itertools.permutations(range(3), 2):
         lead = graphs.to_matrix(0)[i, j] - graphs.to_matrix(0)[j, i]
         expected[(*x[i], *x[j], *(x[i] - x[j]))] = lead
-    found = {tuple(f): t for f, t in zip(rows.features.tolist(), rows.targets, strict=True)}
-    assert found == expected
-    assert rows.weight is None
-    short = disagreement_rows(x, graphs, sample_pairs(graphs.groups, None, 0), "difference")
-    assert short.features.shape == (6, 2)
+    seen = {}
+    for seed in range(20):
+        rows = disagreement_rows(x, graphs, pairs, "concatenation", seed)
+        found = {tuple(f): t for f, t in zip(rows.features.tolist(), rows.targets, strict=True)}
+        assert len(found) == 3
+        assert rows.weight is None
+        seen |= found
+    assert seen == expected  # both orders come up
+    short = disagreement_rows(x, graphs, pairs, "difference", 0)
+    assert short.features.shape == (3, 2)
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_a_feature_of_the_query_turns_the_order(backend):
+    item = np.tile(np.arange(5.0), 200)
+    kind = np.repeat(np.arange(200.0) % 2, 5)
+    y = np.where(kind == 1.0, item, -item)
+    qid = np.repeat(np.arange(200), 5)
+    model = PairRanker(backend=backend, n_estimators=40, learning_rate=0.3)
+    model.fit(np.column_stack([item, kind]), y, qid=qid)
+    assert model.score(np.column_stack([item, kind]), y, qid=qid) == 1.0
 
 
 def test_rows_for_average_precision_have_the_diagonal():
