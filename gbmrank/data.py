@@ -128,6 +128,10 @@ class Groups:
         """Rows per query, shape (n_queries,)."""
         return np.diff(self.offsets)
 
+    def part(self, first: int, last: int) -> "Groups":
+        """Return queries ``first`` to ``last - 1`` as groups of their own, without ids."""
+        return Groups(self.offsets[first : last + 1] - self.offsets[first])
+
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Put a column of the caller into query order."""
         return values if self.row_order is None else values[self.row_order]

@@ -1,8 +1,10 @@
 """What utilities and metrics share: gains, discounts, binary labels."""
 
-from typing import TypeAlias
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from gbmrank.data import Groups
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
@@ -17,12 +19,14 @@ __all__ = [
     "gains",
     "mid_ranks",
     "query_sums",
+    "rows_by_value",
 ]
 
 Gain: TypeAlias = str | tuple[float, ...]
 """``"exp2"`` (2^y - 1), ``"linear"`` (y), or a table indexed by integer labels."""
 
 _LARGEST_EXP2_LABEL = 31
+_ROWS_AT_ONCE = 1_000_000
 
 
 def check_gain(gain: Gain) -> None:
@@ -152,10 +156,43 @@ def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> Float
     >>> best_sums(np.array([1.0, 3.0]), np.array([1.0, 0.5]), Groups.single(2))
     array([3.5])
     """
-    queries = groups.spread(np.arange(groups.n_queries))
-    best_first = np.lexsort((-values, queries))
-    place = np.arange(len(values)) - groups.spread(groups.offsets[:-1])
-    return query_sums(values[best_first] * discount[place], groups)
+    sums = np.empty(groups.n_queries)
+    for first, last in _runs(groups):
+        part = groups.part(first, last)
+        worth = values[groups.offsets[first] : groups.offsets[last]]
+        worth = worth[rows_by_value(worth, part)]
+        place = np.arange(part.n_rows) - part.spread(part.offsets[:-1])
+        sums[first:last] = query_sums(worth * discount[place], part)
+    return sums
+
+
+def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
+    """Return the rows of each query, largest value first; ties keep the order of rows.
+
+    Some queries are sorted at a time, so that little more memory is needed than is kept.
+
+    Examples
+    --------
+    >>> rows_by_value(np.array([1.0, 3.0, 2.0]), Groups.from_sizes([2, 1], 3)).tolist()
+    [1, 0, 2]
+    """
+    order = np.empty(len(values), np.int32 if len(values) < 2**31 else np.int64)
+    for first, last in _runs(groups):
+        begin, end = groups.offsets[first], groups.offsets[last]
+        queries = np.repeat(np.arange(last - first), groups.sizes[first:last])
+        order[begin:end] = np.lexsort((-values[begin:end], queries)) + begin
+    return order
+
+
+def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
+    """Yield runs of queries of about ``_ROWS_AT_ONCE`` rows, or of one query."""
+    first = 0
+    while first < groups.n_queries:
+        reach = groups.offsets[first] + _ROWS_AT_ONCE
+        last = int(np.searchsorted(groups.offsets, reach, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
 
 
 def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
@@ -166,9 +203,8 @@ def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
     >>> mid_ranks(np.array([5.0, 7.0, 5.0]), Groups.single(3))
     array([2.5, 1. , 2.5])
     """
-    queries = groups.spread(np.arange(groups.n_queries))
-    order = np.lexsort((-values, queries))
-    ranked, owner = values[order], queries[order]
+    order = rows_by_value(values, groups)
+    ranked, owner = values[order], groups.spread(np.arange(groups.n_queries))
     new_block = np.ones(len(values), dtype=bool)
     new_block[1:] = (ranked[1:] != ranked[:-1]) | (owner[1:] != owner[:-1])
     block = np.cumsum(new_block) - 1

@@ -13,9 +13,18 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data import Groups, RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.ranking import Gain, binarise, check_gain, discounts, gains, mid_ranks, query_sums
+from gbmrank.ranking import (
+    Gain,
+    best_sums,
+    binarise,
+    check_gain,
+    discounts,
+    gains,
+    mid_ranks,
+    query_sums,
+)
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
@@ -134,7 +143,7 @@ class NdcgUtility(AbstractUtility):
     def values(self, data: RankingData) -> FloatArray:
         """Return the normalised gains."""
         gain = gains(data.labels, self.gain)
-        ideal = ideal_dcg(gain, data.groups.offsets, self.k)
+        ideal = ideal_dcg(gain, data.groups, self.k)
         with np.errstate(invalid="ignore", divide="ignore"):
             return gain / data.groups.spread(np.where(ideal > 0, ideal, np.nan))
 
@@ -326,17 +335,9 @@ class NetDegreeUtility(AbstractUtility):
         return None
 
 
-def ideal_dcg(gain: FloatArray, offsets: IntArray, k: int | None) -> FloatArray:
+def ideal_dcg(gain: FloatArray, groups: Groups, k: int | None) -> FloatArray:
     """Return the largest DCG@k of each query, shape (n_queries,)."""
-    sizes = np.diff(offsets)
-    queries = np.repeat(np.arange(len(sizes)), sizes)
-    best_first = np.lexsort((-gain, queries))
-    rank = np.arange(len(gain)) - np.repeat(offsets[:-1], sizes)
-    discount = discounts(int(sizes.max(initial=0)), k)[rank]
-    ideal: FloatArray = np.bincount(
-        queries, weights=gain[best_first] * discount, minlength=len(sizes)
-    ).astype(np.float64)
-    return ideal
+    return best_sums(gain, discounts(int(groups.sizes.max(initial=0)), k), groups)
 
 
 def _check_cut_off(name: str, k: int | None) -> None:

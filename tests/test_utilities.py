@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank import DataError, LabelRangeError, ParameterError, RankingData
+from gbmrank import DataError, Groups, LabelRangeError, ParameterError, RankingData
 from gbmrank.composition import build
 from gbmrank.registry import METRICS, UTILITIES
 from gbmrank.utilities import WITHOUT_UTILITY, ideal_dcg
@@ -112,8 +112,8 @@ def test_eru_refuses_what_divides_by_zero():
 def test_ideal_dcg_uses_the_cut_off_of_the_metric():
     gain = np.array([7.0, 3, 0, 1])
     ideal = 7 + 3 / np.log2(3) + 1 / 2
-    assert ideal_dcg(gain, np.array([0, 4]), None)[0] == pytest.approx(ideal)
-    assert ideal_dcg(gain, np.array([0, 4]), 1)[0] == 7
+    assert ideal_dcg(gain, Groups.single(4), None)[0] == pytest.approx(ideal)
+    assert ideal_dcg(gain, Groups.single(4), 1)[0] == 7
 
 
 @pytest.mark.parametrize("text", ["err@10", "err", "mrr@5", "rr", "ptop", "pairwise_disagreement"])

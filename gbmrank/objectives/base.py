@@ -21,7 +21,6 @@ __all__ = [
     "check_choice",
     "query_scale",
     "row_scale",
-    "rows_by_value",
     "run_queries",
     "sum_queries",
 ]
@@ -150,13 +149,6 @@ def query_scale(data: RankingData, normalize: str) -> FloatArray:
     scale = row_scale(data, normalize)
     weight = data.query_weight()
     return scale if weight is None else scale * weight
-
-
-def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
-    """Return the rows of each query, largest value first; ties keep the order of rows."""
-    queries = groups.spread(np.arange(groups.n_queries))
-    order = np.lexsort((-values, queries))
-    return order.astype(np.int32) if len(order) < 2**31 else order
 
 
 def run_queries(

@@ -16,13 +16,12 @@ from gbmrank.objectives.base import (
     HessianTrait,
     check_choice,
     query_scale,
-    rows_by_value,
 )
 from gbmrank.objectives.engines import check_engine, pair_curvature, pair_engine
 from gbmrank.objectives.graph_sums import BoundEdges, edge_queries
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
 from gbmrank.preferences import PreferenceGraphs, preferences_for
-from gbmrank.ranking import binarise, gains, query_sums
+from gbmrank.ranking import binarise, gains, query_sums, rows_by_value
 from gbmrank.types import FloatArray
 
 __all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]

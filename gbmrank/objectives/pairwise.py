@@ -15,11 +15,10 @@ from gbmrank.objectives.base import (
     HessianTrait,
     check_choice,
     query_scale,
-    rows_by_value,
 )
 from gbmrank.objectives.engines import check_engine, pair_curvature, pair_engine
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
-from gbmrank.ranking import query_sums
+from gbmrank.ranking import query_sums, rows_by_value
 from gbmrank.types import FloatArray
 from gbmrank.utilities import AbstractUtility, NdcgUtility
 

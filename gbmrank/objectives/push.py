@@ -18,13 +18,13 @@ from gbmrank.objectives.base import (
     HessianTrait,
     check_choice,
     query_scale,
-    rows_by_value,
     run_queries,
     sum_queries,
 )
 from gbmrank.objectives.engines import PairEngine, check_engine, pair_curvature, pair_engine
 from gbmrank.objectives.levels import binary_counts, check_pair_loss
 from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.ranking import rows_by_value
 from gbmrank.types import FloatArray
 
 __all__ = ["Push"]

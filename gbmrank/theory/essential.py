@@ -132,7 +132,7 @@ def _weights(
 ) -> tuple[tuple[int | None] | None, FloatArray]:
     """Return the kind of step weights and what the metric is divided by."""
     if isinstance(measure, NDCG) and measure.gain == "exp2":
-        ideal = ideal_dcg(gains(data.labels, "exp2"), data.groups.offsets, measure.k)
+        ideal = ideal_dcg(gains(data.labels, "exp2"), data.groups, measure.k)
         return (measure.k,), np.where(ideal > 0, ideal, np.nan)
     if isinstance(measure, MAP) and measure.k is None:
         positives = np.add.reduceat(
