@@ -13,6 +13,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 napoleon_use_param = False
 exclude_patterns = ["generate.py"]
 html_theme = "furo"
