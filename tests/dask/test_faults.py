@@ -1,13 +1,17 @@
 """Bad input on a cluster."""
 
+import os
+import threading
+
 import dask.array as da
 import numpy as np
 import pytest
 
 import gbmrank
 from gbmrank.dask import repartition_by_query, train
-from gbmrank.errors import DataError, GroupError
+from gbmrank.errors import DataError, GroupError, WorkerLostError
 from tests.dask.tables import arrays
+from tests.dask.test_workers import kill_when_training, own_client  # noqa: F401  (a fixture)
 from tests.ranking_tasks import make_task
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -81,15 +85,13 @@ def test_a_label_on_a_worker(client):
 )
 @pytest.mark.nightly
 @BOTH
-def test_a_worker_that_is_lost(backend):
-    from distributed import Client, LocalCluster
-
-    from tests.dask.test_workers import test_a_lost_worker_is_an_error_and_the_next_training_works
-
-    with (
-        LocalCluster(
-            n_workers=2, processes=True, threads_per_worker=1, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as own,
-    ):
-        test_a_lost_worker_is_an_error_and_the_next_training_works(own, backend)
+def test_a_worker_that_is_lost(own_client, backend):  # noqa: F811
+    x, y, qid = arrays(TASK, [0, 10, 20])
+    train(own_client, x, y, qid=qid, backend=backend, rounds=1)
+    process = next(iter(own_client.run(os.getpid).values()))
+    killer = threading.Thread(target=kill_when_training, args=(own_client, process))
+    killer.start()
+    with pytest.raises(WorkerLostError, match=r"lost 1 of the workers .* tcp://.* no model"):
+        train(own_client, x, y, qid=qid, backend=backend, rounds=10**6)
+    killer.join()
+    own_client.wait_for_workers(2, timeout=60)

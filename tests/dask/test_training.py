@@ -87,6 +87,24 @@ def test_metrics_are_those_of_one_machine_however_rows_are_spread(client, backen
     assert predict(made, vx).compute() == pytest.approx(scores, abs=0.0)
 
 
+@pytest.mark.parametrize("objective", ["pairwise(target=ndcg@5)", "native:lambdarank"])
+def test_lightgbm_begins_with_the_trees_of_one_machine_where_bins_agree(client, objective):
+    """Later trees part at near ties of gains, which are summed in another order."""
+    x, y, qid = arrays(TASK, UNEQUAL)
+    params = LEAVES["lightgbm"]
+    there = train(client, x, y, qid=qid, objective=objective, rounds=2, params=params)
+    plan = Plan(objective=objective, metric="ndcg", rounds=2, params=params)
+    here = train_here(plan, part(TASK))
+    first = [
+        frame[frame["tree_index"] == 0]
+        for frame in (f.booster.trees_to_dataframe() for f in (there.fitted, here.fitted))
+    ]
+    for column in ("node_index", "split_feature", "threshold"):
+        assert first[0][column].equals(first[1][column]), column
+    gains = [frame["split_gain"].to_numpy(float) for frame in first]
+    assert gains[0] == pytest.approx(gains[1], rel=1e-4, nan_ok=True)
+
+
 def lightgbm_values(client, objective, seed):
     """Return NDCG@5 of other queries: of a model of two workers, of one machine, untrained."""
     task, held_out = make_task(seed=seed, queries=200), make_task(seed=seed + 1, queries=200)
