@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check bench nightly reproduce clean
+.PHONY: demo test check bench soak nightly reproduce clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -46,9 +46,54 @@ test: check $(VENV)/.plugins
 nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m nightly
 
+# Property tests with many examples (GBMRANK_FUZZ_EXAMPLES), then the coverage-guided fuzzer
+# (FUZZ_SECONDS per target), which is left out where atheris cannot be installed.
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/properties -m "nightly or not nightly"
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+# Small faults put into kernels, losses, metrics and objectives: which do the tests notice?
+MUTANTS ?= 15
+mutation: $(VENV)/.dev
+	$(BIN)/python -m tests.mutation --sample $(MUTANTS) --seed 0 --page docs/mutation.md
+
+# Branch coverage: everything compiled, then the kernels as plain Python on small data.
+COVER := -p no:cacheprovider --cov --cov-config=.ci/coveragerc --cov-report=
+coverage: $(VENV)/.plugins
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "coverage>=7.10" "pytest-cov>=7"
+	rm -rf build/coverage && mkdir -p build/coverage
+	COVERAGE_FILE=build/coverage/.coverage $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(COVER)
+	COVERAGE_FILE=build/coverage/.coverage $(BIN)/python -m pytest -p tests.plain_kernels $(COVER) \
+		tests/mutation tests/losses tests/test_utilities.py tests/properties tests/objectives/test_values.py tests/metrics/test_disagreement.py
+	cd build/coverage && ../../$(BIN)/coverage combine --rcfile=../../.ci/coveragerc && ../../$(BIN)/coverage report --rcfile=../../.ci/coveragerc --fail-under=95
+
+# The tests with the oldest versions that pyproject.toml allows.
+OLDEST_VENV ?= build/oldest
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/oldest.txt -e ".[all,tuning]" \
+		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
+	$(OLDEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadgroup tests
+
+# The tests with the newest versions; some (XGBoost 3.3) need Python 3.12 or later.
+PYTHON_NEWEST ?= $(shell for name in python3.14 python3.13 python3.12 $(PYTHON); do if $$name -c "" 2>/dev/null; then echo $$name; break; fi; done)
+NEWEST_VENV ?= build/newest
+test-newest:
+	@$(PYTHON_NEWEST) -c 'import sys; v = sys.version_info; print("Python", sys.version.split()[0]); v >= (3, 12) or print("no Python 3.12 or later was found: packages that need it stay at older versions; say PYTHON_NEWEST=...")'
+	$(PYTHON_NEWEST) -m venv $(NEWEST_VENV)
+	$(NEWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e ".[all,tuning]" \
+		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
+	$(NEWEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadgroup tests
+
 # Speed, as ratios against the boosters in the same run.
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# Endurance: memory over many rounds and fits, trainings side by side; minutes.
+soak: $(VENV)/.dev
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.soak
 
 # The experiments of the papers, with data from GBMRANK_DATA; long, and not a part of CI.
 STUDIES ?= chen2009 duchi2010 calauzenes2013 ramaswamy2013 menon2014

@@ -1,10 +1,11 @@
-"""Write the reference pages that come from the registry.
+"""Write the reference pages that come from the registry, and the one that comes from tests.
 
 ``python docs/generate.py`` writes them; ``python docs/generate.py --check`` fails when one
-of them is not what the registry says.
+of them is not what the registry or the tests say.
 """
 
 import argparse
+import ast
 import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
@@ -47,6 +48,7 @@ def pages() -> dict[str, str]:
         "metrics.md": _metrics(),
         "calibration.md": _calibration(),
         "api.md": _api(),
+        "faults.md": _faults(),
     }
 
 
@@ -157,6 +159,53 @@ def _api() -> str:
         "## Errors\n\n```{eval-rst}\n.. automodule:: gbmrank.errors\n```\n",
     ]
     return f"{NOTE}\n" + "\n".join(parts)
+
+
+TESTS = HERE.parent / "tests"
+TOPICS = {
+    "data": "Labels and rows",
+    "groups": "Queries",
+    "weights": "Weights",
+    "training": "Training",
+    "metrics": "Metrics",
+    "dask": "Dask",
+    "readers": "Files",
+    "compare": "Comparisons",
+    "names": "Names",
+    "plugins": "Plugins",
+    "packages": "Packages",
+}
+
+
+def _faults() -> str:
+    """Return what bad input gets, from the marks ``fault(case, promise=...)`` of tests."""
+    files = {path.stem.removeprefix("test_"): path for path in (TESTS / "faults").glob("test_*.py")}
+    files["dask"] = TESTS / "dask" / "test_faults.py"
+    unknown = sorted(files.keys() ^ TOPICS.keys())
+    if unknown:
+        raise SystemExit(f"docs/generate.py: give each of {', '.join(unknown)} a file and a title")
+    parts = [
+        f"## {title}\n\n{_table(['case', 'what you get', 'shown by'], _marked(files[topic]))}"
+        for topic, title in TOPICS.items()
+    ]
+    note = "<!-- Written by docs/generate.py from the tests; do not edit. -->\n"
+    return (
+        f"{note}\n# What happens with bad input\n\nEvery line is shown by a test, in both boosters "
+        "where both are concerned. All errors derive from `GbmrankError` and\nfrom the built-in "
+        "type that fits; see [Errors](api.md).\n\n" + "\n".join(parts)
+    )
+
+
+def _marked(path: Path) -> list[list[str]]:
+    """Read the marked tests of a file, without importing it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tests = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return [
+        [ast.literal_eval(mark.args[0]), ast.literal_eval(mark.keywords[0].value), _code(test.name)]
+        for test in tests
+        for mark in test.decorator_list
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.fault"
+    ]
 
 
 def _is_error(name: str) -> bool:

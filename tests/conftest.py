@@ -7,7 +7,13 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("gbmrank", deadline=None, max_examples=60, derandomize=True)
-settings.load_profile("gbmrank")
+settings.register_profile(  # make fuzz
+    "fuzz",
+    deadline=None,
+    max_examples=int(os.environ.get("GBMRANK_FUZZ_EXAMPLES", "2000")),
+    print_blob=True,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gbmrank"))
 
 # Kernels compiled by tests stay out of the user's cache, and are kept between runs.
 # Installed plugins have tests of their own.

@@ -1,5 +1,6 @@
 """What every booster hands over, and the state kept between its calls."""
 
+import logging
 import os
 import threading
 import weakref
@@ -20,6 +21,7 @@ __all__ = ["Backend", "Columns", "Setting", "bound_to", "read_scores", "training
 
 FLOOR_RELATIVE = 1e-3
 FLOOR_ABSOLUTE = 1e-10
+_log = logging.getLogger("gbmrank")
 
 
 @final
@@ -186,13 +188,15 @@ def training_gradients(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return float32 gradient and floored Hessian for a booster.
 
+    How many rows the floor raised is logged by ``gbmrank`` at level DEBUG.
+
     Raises
     ------
     NumericError
         When one is not finite; it names the objective, the call and the query.
     """
     grad, hess = bound.gradients(scores, np.float32, single=True)
-    row, _ = compiler.load("callback").finish(
+    row, raised = compiler.load("callback").finish(
         grad, hess, bound.groups.offsets, FLOOR_RELATIVE, FLOOR_ABSOLUTE
     )
     if row >= 0:
@@ -201,6 +205,9 @@ def training_gradients(
             f"{bound.groups.query_of(row)!r}, call {call}; the scores go from {scores.min():g} to "
             f"{scores.max():g}: lower the learning rate or choose a loss with bounded slope"
         )
+    if raised and _log.isEnabledFor(logging.DEBUG):
+        told = "%s: call %d: the Hessian of %d of %d rows was raised to the floor of its query"
+        _log.debug(told, objective, call, raised, len(hess))
     return grad, hess
 
 

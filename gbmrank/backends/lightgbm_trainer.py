@@ -24,13 +24,24 @@ _PLAIN = " (),.@_-=+/"
 
 @final
 class LightGBMFitted:
-    """A LightGBM booster that predicts up to its best round."""
+    """A LightGBM booster that predicts up to its best round.
+
+    Parameters
+    ----------
+    booster : lightgbm.Booster
+        The model.
+    n_rounds : int
+        Rounds that count.
+    threads : int or None, default=None
+        Of predictions; LightGBM does not remember those of the training.
+    """
 
     backend = "lightgbm"
 
-    def __init__(self, booster: Any, n_rounds: int) -> None:
+    def __init__(self, booster: Any, n_rounds: int, threads: int | None = None) -> None:
         self.booster = booster
         self._n_rounds = n_rounds
+        self._options = {} if threads is None else {"num_threads": threads}
 
     @property
     def n_rounds(self) -> int:
@@ -39,7 +50,9 @@ class LightGBMFitted:
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
-        raw = self.booster.predict(features, raw_score=True, num_iteration=self._n_rounds)
+        raw = self.booster.predict(
+            features, raw_score=True, num_iteration=self._n_rounds, **self._options
+        )
         return np.asarray(raw, np.float64)
 
     def importances(self) -> FloatArray:
@@ -103,11 +116,16 @@ def train_lightgbm(job: Job) -> LightGBMFitted:
             callbacks=[after_round],
         )
     except NumericError as error:
-        error.model = LightGBMFitted(grown[0], grown[0].current_iteration()) if grown else None
+        error.model = _fitted(grown[0], 0, params) if grown else None
         raise
     except lgb.basic.LightGBMError as error:
         raise ConfigError(f"LightGBM: {error}") from error
-    return LightGBMFitted(booster, job.rounds_to_keep or booster.current_iteration())
+    return _fitted(booster, job.rounds_to_keep, params)
+
+
+def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
+    rounds = n_rounds or booster.current_iteration()
+    return LightGBMFitted(booster, rounds, params.get("num_threads"))
 
 
 def _data_set(lgb: Any, part: Part, params: Any, reference: Any = None) -> Any:

@@ -5,6 +5,7 @@ to maximise and rounds values to six decimals, LightGBM needs a name of its own 
 """
 
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, final
@@ -16,14 +17,31 @@ from gbmrank.types import FloatArray
 __all__ = ["Fitted", "Job", "Monitor", "Part", "import_booster"]
 
 
+_OLDEST = {"lightgbm": (4, 0), "xgboost": (2, 1)}  # as in pyproject.toml
+
+
 def import_booster(backend: str) -> Any:
-    """Import a booster, or say what to install."""
+    """Import a booster, or say what to install.
+
+    Raises
+    ------
+    MissingBackendError
+        When it is not installed, or older than gbmrank can use.
+    """
     try:
-        return importlib.import_module(backend)
+        module = importlib.import_module(backend)
     except ImportError as error:
         raise MissingBackendError(
             f"backend={backend} needs {backend}: pip install 'gbmrank[{backend}]'"
         ) from error
+    found = re.match(r"(\d+)\.(\d+)", module.__version__)
+    if found is not None and tuple(map(int, found.groups())) < _OLDEST[backend]:
+        oldest = ".".join(map(str, _OLDEST[backend]))
+        raise MissingBackendError(
+            f"backend={backend} needs {backend} {oldest} or later, and {module.__version__} is "
+            f"installed: pip install '{backend}>={oldest}'"
+        )
+    return module
 
 
 @final

@@ -17,12 +17,21 @@ _SLOT = "gbmrank"
 
 @final
 class XGBoostFitted:
-    """An XGBoost booster, cut after its best round."""
+    """An XGBoost booster, cut after its best round.
+
+    Parameters
+    ----------
+    booster : xgboost.Booster
+        The model.
+    threads : int or None, default=None
+        For reading features that are predicted for.
+    """
 
     backend = "xgboost"
 
-    def __init__(self, booster: Any) -> None:
+    def __init__(self, booster: Any, threads: int | None = None) -> None:
         self.booster = booster
+        self._threads = threads
 
     @property
     def n_rounds(self) -> int:
@@ -32,7 +41,7 @@ class XGBoostFitted:
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
         xgb = import_booster("xgboost")
-        rows = xgb.DMatrix(features, enable_categorical=True)
+        rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
         raw = self.booster.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(raw, np.float64)
 
@@ -95,12 +104,12 @@ def train_xgboost(job: Job) -> XGBoostFitted:
             callbacks=[AfterRound()],
         )
     except NumericError as error:
-        error.model = XGBoostFitted(grown[0]) if grown else None
+        error.model = XGBoostFitted(grown[0], params.get("nthread")) if grown else None
         raise
     except xgb.core.XGBoostError as error:
         raise ConfigError(f"XGBoost: {error}") from error
     best = job.rounds_to_keep
-    return XGBoostFitted(booster[:best] if best else booster)
+    return XGBoostFitted(booster[:best] if best else booster, params.get("nthread"))
 
 
 def _data_set(xgb: Any, part: Part, params: Any, reference: Any = None) -> Any:

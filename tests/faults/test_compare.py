@@ -1,0 +1,285 @@
+"""Comparisons that are stopped, repeated, moved or asked for what makes no sense."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank.cli import main
+from gbmrank.demo_data import demo_data
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    LeakageWarning,
+    NoProgressWarning,
+    UnknownNameError,
+)
+from gbmrank.experiments.comparison import compare_source
+from gbmrank.experiments.documents import load_results
+from gbmrank.experiments.files import Reading
+from gbmrank.experiments.preparation import Settings
+from gbmrank.experiments.sources import read_source
+from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.store import write_whole
+from tests.experiments.make_results import table_results
+
+DATA = demo_data(30, items=6)
+QUICK = {"folds": 2, "rounds": 3, "isolate": False, "metrics": "ndcg@3", "backends": ["lightgbm"]}
+
+
+def compare(objectives=("ranknet",), data=DATA, **options):
+    return gbmrank.compare(data, objectives=list(objectives), **{**QUICK, **options})
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+@pytest.mark.fault(
+    "an objective that fails in a comparison", promise="reported with its error; the others go on"
+)
+def test_a_failing_objective():
+    # Bipartite losses need two kinds of labels; here there are five grades.
+    found = compare(["bipartite", "ranknet"])
+    assert {run.system.objective for run in found.results.failed} == {"bipartite"}
+    assert np.isfinite(found.results.values("ndcg@3")[1]).any()
+    assert any("bipartite: 2 of 2 runs failed" in note for note in found.notes)
+
+
+KILLED = """
+import os, signal, sys
+from gbmrank.demo_data import demo_data
+from gbmrank.experiments.comparison import compare_source
+from gbmrank.experiments.preparation import Settings
+from gbmrank.experiments.sources import read_source
+
+class Killing:
+    begin = started = rounds = note = end = lambda self, *given: None
+    def finished(self, task, run):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+settings = Settings(objectives=["ranknet"], metrics="ndcg@3", backends=["lightgbm"], folds=2,
+    rounds=3, isolate=False, out=sys.argv[1], progress=Killing())
+compare_source(read_source(demo_data(30, items=6), None), settings)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+@pytest.mark.fault(
+    "a comparison that is killed", promise="finished runs are kept; `--resume` does the rest"
+)
+def test_a_killed_comparison(out):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(out)], check=False, timeout=300)
+    assert done.returncode == -signal.SIGKILL
+    kept = {path: path.stat().st_mtime_ns for path in (out / "runs").glob("*.json")}
+    assert len(kept) == 1
+    threads = json.loads((out / "plan.json").read_text())["design"]["threads"]
+    resumed = compare(out=out, resume=True, threads=threads)
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}  # not run again
+    whole = compare(threads=threads)
+    np.testing.assert_array_equal(resumed.results.values("ndcg@3"), whole.results.values("ndcg@3"))
+
+
+class Interrupted:
+    """Ctrl-C when the first run is done."""
+
+    def begin(self, *told):
+        pass
+
+    started = rounds = note = end = begin
+
+    def finished(self, task, run):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.fault(
+    "Ctrl-C in a comparison", promise="finished runs are kept, and it says how many there are"
+)
+def test_an_interrupted_comparison(out):
+    settings = Settings(
+        objectives=["ranknet"],
+        metrics="ndcg@3",
+        backends=["lightgbm"],
+        folds=2,
+        rounds=3,
+        isolate=False,
+        out=out,
+        progress=Interrupted(),
+    )
+    with pytest.raises(KeyboardInterrupt, match="stopped; 1 of 2 runs are done"):
+        compare_source(read_source(DATA, Reading()), settings)
+    assert len(list((out / "runs").glob("*.json"))) == 1
+    assert len(compare(out=out, resume=True).results.runs) == 2
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from gbmrank.experiments.store import write_whole
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_whole(Path(sys.argv[1]), b"new" * 1000)
+except OSError as error:
+    print(type(error).__name__, error.errno)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs limits of files")
+@pytest.mark.fault(
+    "a disk that is full", promise="the file before stays whole and nothing half-written is left"
+)
+def test_a_full_disk(tmp_path):
+    path = tmp_path / "results.json"
+    write_whole(path, b"old")
+    said = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split()[0] == "OSError"
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.fault(
+    "a folder that holds a comparison already",
+    promise="`ConfigError`: go on with `--resume`, overwrite with `--force`, or choose another",
+)
+def test_output_that_is_there(out, capsys):
+    compare(out=out)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    with pytest.raises(ConfigError, match=r"holds a comparison already.*--resume.*--force"):
+        compare(out=out)
+    assert main(["compare", "--out", str(out)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    assert len(compare(out=out, force=True).results.runs) == 2
+
+
+@pytest.mark.fault(
+    "an output file of `gbmrank evaluate` that exists", promise="refused without `--force`"
+)
+def test_a_file_that_is_there(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("label,qid,score\n1,1,0.3\n0,1,0.2\n")
+    target = tmp_path / "values.csv"
+    target.write_text("mine")
+    command = ["evaluate", "--labels", str(tmp_path / "rows.csv"), "--output", str(target)]
+    assert main(command) == 2
+    assert "--force" in capsys.readouterr().err
+    assert target.read_text() == "mine"
+    assert main([*command, "--force"]) == 0
+    assert target.read_text() != "mine"
+
+
+@pytest.mark.fault(
+    "a query in two of the given splits",
+    promise="`LeakageWarning`; the command refuses without `--allow-overlap`",
+)
+def test_a_query_in_two_splits(tmp_path, capsys):
+    rows = (DATA.X, DATA.labels, DATA.qid)
+    with pytest.warns(LeakageWarning, match="30 query ids, such as '0'"):
+        compare(data={"train": rows, "test": rows})
+    path = tmp_path / "rows.txt"
+    path.write_text("".join(f"{i % 2} qid:{i // 2} 1:{i}\n" for i in range(20)))
+    command = ["compare", "--train", str(path), "--test", str(path), "--out", str(tmp_path / "o")]
+    assert main(command) == 2
+    assert "--allow-overlap" in capsys.readouterr().err
+
+
+@pytest.mark.fault(
+    "scores that are all tied in a comparison",
+    promise="`NoProgressWarning` and a note beside the table",
+)
+def test_constant_scores():
+    with pytest.warns(NoProgressWarning, match="all scores are equal in 2 runs"):
+        found = compare(params={"min_data_in_leaf": 10**6})
+    assert any("constant scores in 2 of 2 runs" in note for note in found.notes)
+
+
+@pytest.mark.fault(
+    "the same system twice, however it is written", promise="`ConfigError`; nothing is collapsed"
+)
+def test_a_system_twice():
+    with pytest.raises(ConfigError, match="asked for twice"):
+        compare(["ranknet", "comparison(loss=logistic)"])
+    with pytest.raises(ConfigError, match="seed 3 is asked for twice"):
+        compare(seeds=[3, 3])
+    with pytest.raises(ConfigError, match="'lightgbm' is asked for twice"):
+        compare(backends=["lightgbm", "lightgbm"])
+
+
+@pytest.mark.fault(
+    "runs on different data or queries put together",
+    promise="`ConfigError` that lists what differs; differences are taken over common queries",
+)
+def test_runs_on_other_queries(out):
+    compare(out=out)
+    other = demo_data(20, items=6, seed=1)
+    with pytest.raises(ConfigError, match=r"data\.queries was 30 and is 20; .*data\.sha256"):
+        compare(out=out, data=other, resume=True)
+    nothing = analyse(table_results([[0.5, np.nan], [np.nan, 0.5]]))
+    assert nothing.measures[0].comparisons == ()
+    assert "Nothing was measured" in nothing.verdict
+
+
+@pytest.mark.fault(
+    "results of another version, or with pickled objects",
+    promise="`DataError` with both versions; nothing is ever unpickled",
+)
+def test_results_that_cannot_be_read(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text('{"schema": "gbmrank.results/99"}')
+    with pytest.raises(DataError, match=r"gbmrank\.results/99.*gbmrank\.results/1"):
+        load_results(path)
+    path.write_bytes(b"\x80\x04\x95cposix\nsystem\n")  # begins as a pickle does
+    with pytest.raises(DataError, match="no JSON document"):
+        load_results(path)
+
+
+@pytest.mark.fault(
+    "a model file that is none, or of another tool",
+    promise="read by the booster alone, never unpickled",
+)
+def test_models_that_cannot_be_read(tmp_path):
+    import pickle
+
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    for name in ("model.txt", "model.ubj", "model.json"):
+        (tmp_path / name).write_bytes(pickle.dumps(Trap()))
+        with pytest.raises(gbmrank.GbmrankError):
+            gbmrank.load(tmp_path / name)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.fault(
+    "code in a setting", promise="settings are names, numbers and words; nothing is evaluated"
+)
+def test_code_in_settings(out, capsys, tmp_path):
+    trap = f"__import__('os').mkdir({str(tmp_path / 'sprung')!r})"
+    for text in (f"ranknet({trap})", f"pairwise(loss={trap})", "os.system", "gbmrank.cli:main"):
+        assert main(["compare", "--objectives", text, "--out", str(out)]) == 2
+    assert main(["compare", "--param", trap, "--out", str(out)]) == 2
+    with pytest.raises(gbmrank.GbmrankError):
+        compare(params={"learning_rate": print})
+    assert capsys.readouterr().err.count("error: ") == 5
+    assert not (tmp_path / "sprung").exists()
+    assert not out.exists()
+
+
+@pytest.mark.fault("a setting that does not exist", promise="an error that names the nearest one")
+def test_settings_that_do_not_exist():
+    for text in ("pairwise(los=logistic)", "pairwise(target=ndcg@10, normalise=items)"):
+        with pytest.raises(gbmrank.ParameterError, match=r"loss|normalize"):
+            gbmrank.objective(text)
+    with pytest.raises(UnknownNameError, match=r"did you mean .*ranknet"):
+        compare(["ranknett"])
+    with pytest.raises(gbmrank.GbmrankError, match="ranknet"):
+        compare(params_for={"ranknett": {"learning_rate": 0.1}})

@@ -1,0 +1,225 @@
+"""Labels, rows and features that cannot be used."""
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gbmrank
+from gbmrank.errors import DataError, LabelRangeError
+from tests.faults.doors import BACKENDS, TASK, data_set, fit, ranker, train
+from tests.ranking_tasks import Task
+
+BOTH = pytest.mark.parametrize("backend", BACKENDS)
+
+
+def with_labels(labels):
+    return Task(TASK.x, np.asarray(labels), TASK.sizes)
+
+
+@pytest.mark.fault(
+    "a label is NaN or infinite", promise="`DataError` with the count, the first row and its query"
+)
+@BOTH
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_labels_that_are_not_finite(backend, bad):
+    labels = TASK.y.copy()
+    labels[[20, 25]] = bad
+    query = int(TASK.qid[20])
+    words = rf"2 of {TASK.n} labels are NaN or infinite; .* in row 20, query {query};"
+    with pytest.raises(DataError, match=words):
+        fit(backend, task=with_labels(labels))
+    with pytest.raises(DataError, match=words):
+        gbmrank.metric("ndcg").score(labels, TASK.y, qid=TASK.qid)
+    mixed = np.argsort(TASK.qid % 7, kind="stable")
+    row = int(np.flatnonzero(mixed == 20)[0])
+    later = int(np.flatnonzero(mixed == 25)[0])
+    with pytest.raises(DataError, match=rf"in row {min(row, later)}, "):
+        ranker(backend).fit(TASK.x, labels[mixed], qid=(TASK.qid % 7)[mixed])
+
+
+@pytest.mark.fault(
+    "a NaN label in the booster's own data set",
+    promise="XGBoost refuses it; LightGBM has turned it into 0 before gbmrank is called: check "
+    "labels, or use `GBMRanker`",
+)
+def test_labels_that_boosters_change():
+    labels = TASK.y.copy()
+    labels[TASK.y.argmax()] = np.nan
+    stored = data_set("lightgbm", with_labels(labels)).construct().get_label()
+    assert stored[TASK.y.argmax()] == 0.0
+    with pytest.raises(xgb.core.XGBoostError, match="Label contains NaN"):
+        data_set("xgboost", with_labels(labels))
+
+
+@pytest.mark.fault(
+    "a negative label",
+    promise="`LabelRangeError` from objectives and metrics with gains; those that only compare "
+    "labels take it",
+)
+@BOTH
+def test_negative_labels(backend):
+    shifted = with_labels(TASK.y - 2.0)
+    with pytest.raises(LabelRangeError, match=r"labels that are not negative, got -2; shift them"):
+        fit(backend, "pairwise(target=ndcg@10)", shifted)
+    with pytest.raises(LabelRangeError, match="not negative"):
+        train(backend, "pairwise(target=dcg)", data_set(backend, shifted))
+    with pytest.raises(LabelRangeError, match="not negative"):
+        gbmrank.metric("ndcg").score([-1, 0], [0.0, 1.0])
+    same = fit(backend, "ranknet", metric="auc(threshold=1)").predict(TASK.x)
+    compared = fit(backend, "ranknet", shifted, metric="auc(threshold=1)").predict(TASK.x)
+    assert compared.tolist() == same.tolist()
+
+
+@pytest.mark.fault(
+    "a fractional label", promise="accepted: the gain is `2^y - 1` for every y that is not negative"
+)
+@BOTH
+def test_fractional_labels(backend):
+    gain = 2**1.5 - 1
+    assert gbmrank.metric("dcg").score([1.5, 0], [1.0, 0.0]) == pytest.approx(gain, rel=1e-15)
+    halves = with_labels(TASK.y / 2)
+    scores = fit(backend, "pairwise(target=ndcg@10)", halves).predict(TASK.x)
+    assert len(np.unique(scores)) > 3
+
+
+@pytest.mark.fault(
+    "a label above 31 with the gain `2^y - 1`",
+    promise="`LabelRangeError` with the largest label; it suggests a linear gain or a table",
+)
+@BOTH
+def test_labels_above_the_gain(backend):
+    large = with_labels(TASK.y * 10)
+    words = r"largest label is 40"
+    for use in (fit, lambda b, o, t: train(b, o, data_set(b, t))):
+        with pytest.raises(LabelRangeError, match=words) as caught:
+            use(backend, "pairwise(target=ndcg@10)", large)
+        assert "gain" in str(caught.value)
+        assert "linear" in str(caught.value)
+    linear = "pairwise(target=dcg(gain=linear))"
+    fitted = fit(backend, linear, large, metric="ndcg(gain=linear)@10")
+    assert fitted.score(TASK.x, large.y, qid=TASK.qid) > 0.5
+
+
+@pytest.mark.fault(
+    "labels of a small integer type",
+    promise="widened first, so that nothing wraps around: the numbers are those of float64",
+)
+@given(
+    st.lists(st.integers(0, 31), min_size=2, max_size=8),
+    st.sampled_from(["uint8", "int8", "int16", "uint32", "int32", "int64", "float16", "float32"]),
+)
+def test_small_integer_labels(labels, kind):
+    scores = np.arange(len(labels)) % 3
+    typed = np.array(labels, dtype=kind)
+    for name in ("pairwise(target=dcg)", "ranknet", "linear"):
+        made = gbmrank.objective(name)
+        wide = made.gradients(np.array(labels, float), scores.astype(float))[0]
+        assert made.gradients(typed, scores.astype(np.uint8))[0].tolist() == wide.tolist()
+    dcg = gbmrank.metric("dcg")
+    assert dcg.score(typed, scores) == dcg.score(np.array(labels, float), scores)
+
+
+@pytest.mark.fault(
+    "a query with no relevant row, or with equal labels, or with one row",
+    promise="no gradient from losses that compare labels; a metric is NaN for the query, and "
+    "`empty=` decides what the mean does",
+)
+@pytest.mark.parametrize("labels", [[0, 0, 0], [2, 2, 2], [3], [0]])
+def test_queries_without_a_preference(labels):
+    scores = np.linspace(-1, 1, len(labels))
+    for name in ("ranknet", "rankboost", "ranksvm", "w_ranknet"):
+        grad, hess = gbmrank.objective(name).gradients(labels, scores)
+        assert not grad.any()
+        assert not hess.any()
+    if not any(labels):  # no utility: nothing pulls
+        grad, _ = gbmrank.objective("pairwise(target=ndcg)").gradients(labels, scores)
+        assert not grad.any()
+        both = ([*labels, 1, 0], [*scores, 2.0, 1.0])
+        group = [len(labels), 2]
+        assert np.isnan(gbmrank.metric("ndcg").per_query(*both, group=group)[0])
+        means = [
+            gbmrank.metric(f"ndcg(empty={rule})").score(*both, group=group)
+            for rule in ("skip", "zero", "one")
+        ]
+        assert means == [1.0, 0.5, 1.0]
+
+
+@pytest.mark.fault(
+    "queries without a preference in a comparison", promise="counted, and shown in the report"
+)
+def test_queries_without_a_preference_are_counted():
+    from gbmrank.experiments.audit import audit
+    from gbmrank.experiments.sources import read_source
+
+    labels = [0, 0, 1, 1, 2, 1, 0]
+    table = {"x": np.arange(7.0)[:, None], "y": labels, "qid": [1, 1, 2, 2, 3, 4, 4]}
+    found = audit(read_source((table["x"], table["y"], table["qid"])))
+    counts = [found[key] for key in ("without_relevant", "all_labels_equal", "singletons")]
+    assert counts == [1, 2, 1]
+
+
+@pytest.mark.fault(
+    "no query with two different labels in the whole training set",
+    promise="`DataError` before training: there is nothing to learn; a fold or a callback alone "
+    "goes on",
+)
+@BOTH
+def test_nothing_to_learn(backend):
+    flat = with_labels(np.repeat(np.arange(len(TASK.sizes)) % 3, TASK.sizes).astype(float))
+    with pytest.raises(DataError, match=r"nothing to learn: in none of the 30 queries"):
+        fit(backend, task=flat)
+    with pytest.raises(DataError, match="nothing to learn: none of the 30 queries"):
+        gbmrank.compare((flat.x, flat.y, flat.qid), backends=[backend], isolate=False)
+    rows = data_set(backend, flat)
+    if backend == "lightgbm":
+        rows.construct()
+    grad, hess = gbmrank.objective("ranknet")(np.zeros(TASK.n), rows)
+    assert not grad.any()
+    assert (hess > 0).all()  # boosters divide by it
+
+
+@pytest.mark.fault(
+    "no rows, or no features",
+    promise="`DataError` from the estimator; a callback without rows (an idle worker) answers "
+    "with empty arrays",
+)
+@BOTH
+def test_no_rows_and_no_features(backend):
+    with pytest.raises(DataError, match=r"0 sample\(s\)"):
+        ranker(backend).fit(np.zeros((0, 3)), [], qid=[])
+    with pytest.raises(DataError, match=r"0 feature\(s\)"):
+        ranker(backend).fit(np.zeros((4, 0)), [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    grad, hess = gbmrank.objective("ranknet")(np.zeros(0), np.zeros(0))
+    assert grad.shape == hess.shape == (0,)
+    empty = xgb.DMatrix(np.zeros((0, 3)))
+    assert gbmrank.objective("ranknet")(np.zeros(0), empty)[0].shape == (0,)
+
+
+@pytest.mark.fault(
+    "a start (`init_score`, `base_margin`, `base_score`) that is NaN or infinite",
+    promise="`DataError` with the row and its query, which points at the start",
+)
+@pytest.mark.parametrize(
+    ("backend", "bad"), [("lightgbm", np.inf), ("xgboost", np.inf), ("xgboost", np.nan)]
+)
+def test_a_start_that_is_not_finite(backend, bad):
+    start = np.zeros(TASK.n)
+    start[7] = bad
+    words = rf"score of row 7, query {TASK.qid[7]}, is .*init_score or base_margin"
+    with pytest.raises(DataError, match=words):
+        train(backend, "ranknet", data_set(backend, start=start))
+    if backend == "xgboost":
+        with pytest.raises(DataError, match="base_score must be a finite number"):
+            fit(backend, base_score=bad)
+
+
+@pytest.mark.fault(
+    "NaN in `init_score` of a LightGBM data set",
+    promise="LightGBM has turned it into 0 before gbmrank is called: check it yourself",
+)
+def test_a_start_that_lightgbm_changes():
+    start = np.ones(TASK.n)
+    start[7] = np.nan
+    assert data_set("lightgbm", start=start).construct().get_init_score()[7] == 0.0

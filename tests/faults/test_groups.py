@@ -1,0 +1,128 @@
+"""Query sizes and query ids that do not describe the rows."""
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+
+import gbmrank
+from gbmrank.errors import DataError, GroupError, LeakageWarning
+from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker, train
+
+BOTH = pytest.mark.parametrize("backend", BACKENDS)
+RANKNET, NDCG = gbmrank.objective("ranknet"), gbmrank.metric("ndcg@5")
+
+
+@pytest.mark.fault("a query of size 0", promise="`GroupError` with its index")
+def test_a_query_without_rows():
+    words = r"group size 0 at index 1: every query needs at least one row"
+    with pytest.raises(GroupError, match=words):
+        NDCG.score([1, 0, 1], [0.0, 1.0, 2.0], group=[2, 0, 1])
+    sizes = [TASK.sizes[0], 0, *TASK.sizes[1:]]
+    with pytest.raises(GroupError, match=words):
+        train("lightgbm", RANKNET, lgb.Dataset(TASK.x, TASK.y, group=sizes))
+    assert issubclass(GroupError, DataError)
+
+
+@pytest.mark.fault(
+    "a query of size 0 in an XGBoost data set",
+    promise="`GroupError` with its index, as everywhere",
+)
+def test_a_query_without_rows_in_xgboost():
+    rows = xgb.DMatrix(TASK.x, TASK.y)
+    rows.set_group([TASK.sizes[0], 0, *TASK.sizes[1:]])
+    with pytest.raises(GroupError, match="group size 0 at index 1"):
+        train("xgboost", RANKNET, rows)
+
+
+@pytest.mark.fault(
+    "group sizes that do not sum to the number of rows", promise="`GroupError` with both numbers"
+)
+def test_sizes_that_do_not_sum_up():
+    with pytest.raises(GroupError, match=r"sum to 5 in 2 queries, but there are 4 rows"):
+        RANKNET.gradients([1, 0, 1, 0], np.zeros(4), group=[2, 3])
+
+
+@pytest.mark.fault(
+    "query ids given as group sizes",
+    promise="`GroupError`: it looks like query ids, use `qid=`",
+)
+@pytest.mark.parametrize("ids", [[7, 7, 8, 8], ["a", "a", "b", "b"]])
+def test_ids_in_place_of_sizes(ids):
+    with pytest.raises(GroupError, match=r"use qid="):
+        RANKNET.gradients([1, 0, 1, 0], np.zeros(4), group=ids)
+
+
+@pytest.mark.fault(
+    "rows of a query that are not together",
+    promise="sorted inside by arrays and estimators, with results in the order given",
+)
+@BOTH
+def test_rows_in_any_order(backend):
+    order = np.random.default_rng(0).permutation(TASK.n)
+    grad, hess = RANKNET.gradients(TASK.y, TASK.x[:, 0], qid=TASK.qid)
+    mixed = RANKNET.gradients(TASK.y[order], TASK.x[order, 0], qid=TASK.qid[order])
+    np.testing.assert_allclose(mixed[0], grad[order], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(mixed[1], hess[order], rtol=1e-12)
+    kept = fit(backend).predict(TASK.x)
+    model = ranker(backend).fit(TASK.x[order], TASK.y[order], qid=TASK.qid[order])
+    np.testing.assert_allclose(model.predict(TASK.x), kept, rtol=1e-5, atol=1e-6)
+    value = model.score(TASK.x[order], TASK.y[order], qid=TASK.qid[order])
+    assert value == pytest.approx(model.score(TASK.x, TASK.y, qid=TASK.qid), rel=1e-12)
+
+
+@pytest.mark.fault(
+    "unsorted query ids in the booster's own data set",
+    promise="XGBoost refuses them; LightGBM takes sizes and knows no ids",
+)
+def test_unsorted_ids_at_the_doors():
+    with pytest.raises(xgb.core.XGBoostError, match="sorted in non-decreasing order"):
+        xgb.DMatrix(TASK.x, TASK.y, qid=TASK.qid[::-1])
+
+
+@pytest.mark.fault("query ids that are text", promise="taken as they are, in any order")
+@BOTH
+def test_ids_of_text(backend):
+    text = np.array([f"q{n % 7}-{n}" for n in TASK.qid])
+    model = ranker(backend).fit(TASK.x, TASK.y, qid=text)
+    assert model.predict(TASK.x).tolist() == fit(backend).predict(TASK.x).tolist()
+
+
+@pytest.mark.fault(
+    "a query id that is NaN or missing", promise="`GroupError` with the count and the first row"
+)
+@BOTH
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA])
+def test_ids_that_are_missing(backend, missing):
+    ids = TASK.qid.astype(object)
+    ids[[4, 9]] = missing
+    with pytest.raises(GroupError, match=r"qid is missing in 2 rows, first in row 4"):
+        ranker(backend).fit(TASK.x, TASK.y, qid=pd.Series(ids))
+
+
+@pytest.mark.fault("an evaluation set without query ids", promise="`GroupError` that names the set")
+@BOTH
+def test_an_evaluation_set_without_ids(backend):
+    sets = [(OTHER.x, OTHER.y), (OTHER.x, OTHER.y)]
+    with pytest.raises(GroupError, match=r"row of late belongs to: qid="):
+        ranker(backend).fit(
+            TASK.x,
+            TASK.y,
+            qid=TASK.qid,
+            eval_set=sets,
+            eval_qid=[OTHER_QID, None],
+            eval_names=["early", "late"],
+        )
+
+
+@pytest.mark.fault(
+    "a query in the training set and in an evaluation set",
+    promise="`LeakageWarning` with the count and one id",
+)
+@BOTH
+def test_a_query_in_both_sets(backend):
+    with pytest.warns(LeakageWarning, match=r"10 queries are in the training set and in valid_0"):
+        ranker(backend).fit(
+            TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER.qid
+        )

@@ -1,0 +1,201 @@
+"""Cut-offs, ties, names and directions of metrics."""
+
+from dataclasses import fields
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+
+import gbmrank
+from gbmrank.errors import DataError, MetricError, UnknownNameError
+from gbmrank.experiments.trial import tied_pairs
+from gbmrank.registry import METRICS
+from tests.faults.doors import BACKENDS, OTHER, TASK, data_set
+from tests.ranking_tasks import Task
+
+BOTH = pytest.mark.parametrize("backend", BACKENDS)
+GRADES = (OTHER.y >= 2).astype(float)  # what every metric is defined for
+NOISE = Task(OTHER.x, np.random.default_rng(1).permutation(GRADES), OTHER.sizes)
+ALL = sorted(
+    name
+    for name, entries in METRICS.entries.items()
+    if entries[0].origin.distribution == "gbmrank" and METRICS.get(name).name == name
+)
+
+
+@pytest.mark.fault("a cut-off larger than a query", promise="every rank of the query counts")
+@pytest.mark.parametrize("name", ["ndcg", "precision", "recall", "map", "err(max_grade=1)", "mrr"])
+def test_a_cutoff_beyond_the_end(name):
+    labels, scores = [0, 1, 0], [0.1, 0.2, 0.3]
+    far, end = gbmrank.metric(f"{name}@99"), gbmrank.metric(f"{name}@3")
+    share = 3 / 99 if name == "precision" else 1.0  # by its definition: hits over k
+    assert far.score(labels, scores) == pytest.approx(share * end.score(labels, scores), rel=1e-14)
+
+
+@pytest.mark.fault(
+    "a cut-off of 0, below 0, or that is no number",
+    promise="`MetricError` that points at the place and shows how it is written",
+)
+@pytest.mark.parametrize("text", ["ndcg@0", "ndcg@-1", "ndcg@x", "ndcg@", "ndcg@1.5"])
+def test_cutoffs_that_are_none(text):
+    with pytest.raises(MetricError, match=r"whole number of at least 1(?s:.)*for example"):
+        gbmrank.metric(text)
+    with pytest.raises(MetricError, match="whole number of at least 1"):
+        gbmrank.metric("ndcg", k=0)
+
+
+@pytest.mark.fault(
+    "a metric that does not exist", promise="an error that names the nearest ones or all of them"
+)
+def test_names_that_do_not_exist():
+    with pytest.raises(UnknownNameError, match=r"'nddcg'.*ndcg"):
+        gbmrank.metric("nddcg@10")
+    with pytest.raises(gbmrank.ParameterError, match="gain"):
+        gbmrank.metric("ndcg(gian=linear)")
+
+
+@pytest.mark.fault(
+    "scores that are all tied", promise="the mean over all orders, whatever the order of rows"
+)
+@BOTH
+def test_all_scores_tied(backend):
+    labels = np.array([1.0, 0.0, 0.0])
+    by_hand = (1 + 1 / np.log2(3) + 1 / 2) / 3
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
+        value = gbmrank.metric("ndcg").score(labels[order], np.zeros(3))
+        assert value == pytest.approx(by_hand, rel=1e-15)
+    rows = data_set(backend, OTHER)
+    if backend == "lightgbm":
+        rows.construct()
+    told = gbmrank.metric("ndcg@3")(np.zeros(OTHER.n), rows)
+    expected = gbmrank.metric("ndcg@3").score(OTHER.y, np.zeros(OTHER.n), group=OTHER.sizes)
+    assert told[1] == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.fault(
+    "scores that tie in float32 and not in float64",
+    promise="the metric takes them as they come; a comparison reports the share of tied pairs",
+)
+def test_ties_of_single_precision():
+    scores = np.array([1.0, 1.0 + 1e-9, 2.0])
+    labels = [0.0, 1.0, 0.0]
+    wide, narrow = gbmrank.metric("mrr"), gbmrank.metric("mrr(dtype=float32)")
+    assert wide.score(labels, scores) == pytest.approx(1 / 2)
+    tied = (1 / 2 + 1 / 3) / 2
+    assert narrow.score(labels, scores) == pytest.approx(tied)
+    assert wide.score(labels, scores.astype(np.float32)) == pytest.approx(tied)
+    groups = gbmrank.Groups.from_sizes([3], 3)
+    assert tied_pairs(scores, groups).tolist() == [0.0]
+    shared = tied_pairs(scores.astype(np.float32).astype(float), groups)
+    assert shared.tolist() == pytest.approx([1 / 3])
+
+
+@pytest.mark.fault(
+    "a metric that is called as one of the booster's own",
+    promise="shown under a name with `gbmrank` in it, beside the booster's",
+)
+def test_names_beside_those_of_the_booster():
+    seen: dict = {}
+    rows = data_set("lightgbm", OTHER)
+    lgb.train(
+        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [3], "verbosity": -1},
+        rows,
+        2,
+        valid_sets=[rows],
+        valid_names=["rows"],
+        feval=gbmrank.metric("ndcg@3"),
+        callbacks=[lgb.record_evaluation(seen)],
+    )
+    assert sorted(seen["rows"]) == ["gbmrank_ndcg@3", "ndcg@3"]
+    matrix = data_set("xgboost", OTHER)
+    params = {"objective": "rank:ndcg", "eval_metric": "ndcg@3", "nthread": 1}
+    xgb.train(
+        params,
+        matrix,
+        2,
+        evals=[(matrix, "rows")],
+        custom_metric=gbmrank.metric("ndcg@3"),
+        evals_result=seen,
+        verbose_eval=False,
+    )
+    assert sorted(seen["rows"]) == ["ndcg@3", "pre_gbmrank_ndcg@3"]
+
+
+def measure(name):
+    known = {field.name for field in fields(METRICS.get(name))}
+    options: dict[str, Any] = {
+        "k": 1,
+        "max_grade": 1.0,
+        "neutral": 0.0,
+    }  # the first rank: no metric is constant
+    return gbmrank.metric(name, **{key: options[key] for key in options if key in known})
+
+
+@pytest.mark.fault(
+    "early stopping by a metric of any name",
+    promise="goes the metric's own way in both boosters, for every metric there is",
+)
+@pytest.mark.parametrize("name", ALL)
+def test_directions(name):
+    metric = measure(name)
+    best = max if metric.higher_is_better else min
+    train = Task(OTHER.x, GRADES, OTHER.sizes)
+    seen: dict = {}
+    rows = data_set("lightgbm", train)
+    model = lgb.train(
+        {"objective": gbmrank.objective("ranknet"), "verbosity": -1, "min_data_in_leaf": 2},
+        rows,
+        9,
+        valid_sets=[lgb.Dataset(NOISE.x, NOISE.y, group=NOISE.sizes, reference=rows)],
+        feval=metric,
+        callbacks=[lgb.early_stopping(9, verbose=False), lgb.record_evaluation(seen)],
+    )
+    values = seen["valid_0"][metric.name_in("lightgbm")]
+    assert len(set(values)) > 1
+    assert model.best_score["valid_0"][metric.name_in("lightgbm")] == best(values)
+    model = xgb.train(
+        {**gbmrank.booster_params("ranknet", "xgboost"), "nthread": 1, "max_depth": 3},
+        data_set("xgboost", train),
+        9,
+        obj=gbmrank.objective("ranknet"),
+        custom_metric=metric,
+        evals=[(data_set("xgboost", NOISE), "valid")],
+        evals_result=seen,
+        early_stopping_rounds=9,
+        verbose_eval=False,
+    )
+    values = seen["valid"][metric.name_in("xgboost")]
+    assert len(set(values)) > 1
+    assert model.best_score == best(values)
+
+
+@pytest.mark.fault(
+    "a metric that is undefined for every query",
+    promise="`DataError` that says so, and never NaN in a history",
+)
+@BOTH
+def test_a_metric_that_is_defined_nowhere(backend):
+    rows = data_set(backend, Task(OTHER.x, np.zeros(OTHER.n), OTHER.sizes))
+    if backend == "lightgbm":
+        rows.construct()
+    with pytest.raises(DataError, match=r"undefined for every query .* empty='zero'"):
+        gbmrank.metric("ndcg@3")(np.zeros(OTHER.n), rows)
+
+
+@pytest.mark.fault(
+    "scores of other rows than the metric was bound to",
+    promise="`DataError` with the numbers of queries and rows of both",
+)
+def test_scores_of_other_rows():
+    from gbmrank.metrics import NDCG, Ranked
+
+    data = gbmrank.RankingData.from_arrays(TASK.y, group=TASK.sizes)
+    bound = NDCG().bind(data)
+    groups = gbmrank.Groups.from_sizes(OTHER.sizes, OTHER.n)
+    words = rf"bound to 30 queries with {TASK.n} rows, the scores have 10 queries with {OTHER.n}"
+    with pytest.raises(DataError, match=words):
+        bound.score(Ranked(np.zeros(OTHER.n), groups))
+    with pytest.raises(DataError, match=rf"scores has {OTHER.n} rows, labels has {TASK.n}"):
+        gbmrank.metric("ndcg").score(TASK.y, np.zeros(OTHER.n), group=TASK.sizes)

@@ -1,0 +1,142 @@
+"""Names of files, queries, objectives and features that try to be more than names."""
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gbmrank.cli import main
+from gbmrank.cli.screen import clean
+from gbmrank.demo_data import demo_data
+from gbmrank.errors import GbmrankError
+from gbmrank.experiments.export import write_per_query_csv
+from gbmrank.experiments.progress import printable
+from gbmrank.experiments.report import write_report
+from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.store import slug
+from gbmrank.registry import LOSSES
+from tests.experiments.make_results import table_results
+from tests.experiments.test_report import hostile_results
+from tests.faults.doors import BACKENDS, TASK, ranker
+
+HOSTILE = ("../../x", "a\x00b", "CON", "<script>alert(1)</script>", "$x^2$", "\x1b]0;title\x07x")
+RESERVED = {"con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), "lpt1", "lpt9"}
+
+
+@pytest.mark.fault(
+    "names such as `../../x`, with NUL, or reserved by Windows",
+    promise="files get harmless names, different for different names",
+)
+def test_names_of_files():
+    made = [slug(name) for name in (*HOSTILE, *RESERVED, "", "a" * 500)]
+    assert all(re.fullmatch(r"[a-z0-9-]{8,60}", one) for one in made)
+    assert len(set(made)) == len(made)
+    assert not RESERVED & set(made)
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags: list = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words += data
+
+
+@pytest.mark.fault(
+    "markup or `$` in the name of an objective, a query or the data",
+    promise="shown as text; the page forbids scripts and everything from elsewhere",
+)
+def test_markup_in_names(tmp_path):
+    results = hostile_results()
+    write_report(results, analyse(results), tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    names = [tag for tag, _ in page.tags]
+    assert not {"script", "img", "iframe", "object", "link", "base", "form"} & set(names)
+    assert not any(key.startswith("on") for _, attrs in page.tags for key in attrs)
+    policy = next(a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a)
+    assert "default-src 'none'" in policy
+    for name in ("<script>alert(1)</script>", "$x^2$"):
+        assert name in page.words
+
+
+@pytest.mark.fault(
+    "markup or a formula in a name that is registered", promise="refused: names are words"
+)
+@pytest.mark.parametrize("name", ["<script>", "$x$", "a b", "../x", "=1+1", "a\x1b[31m"])
+def test_names_that_are_registered(name):
+    with pytest.raises(GbmrankError):
+        LOSSES.register(type("Odd", (), {"name": name}))
+    assert name not in LOSSES
+
+
+@pytest.mark.fault("escape sequences in names", promise="stripped or spelt out on a terminal")
+def test_escapes_in_names(tmp_path, capsys):
+    assert clean("\x1b[31mred\x1b]0;title\x07\x9b31m") == "red31m"
+    assert "\x1b" not in printable("\x1b[31mred")
+    path = tmp_path / "\x1b]0;title\x07rows.csv"
+    path.write_text("label,qid,score\n1,1,0.3\n0,1,0.2\n")
+    assert main(["evaluate", "--labels", str(path)]) == 0
+    assert main(["evaluate", "--labels", str(path), "--score-column", "\x1b[2J"]) == 2
+    said = capsys.readouterr()
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", said.out + said.err) is None
+
+
+@pytest.mark.fault(
+    "a cell that a spreadsheet takes for a formula (`=`, `+`, `-`, `@`)",
+    promise="gets an apostrophe in front in CSV files; numbers stay numbers",
+)
+def test_formulas_in_cells(tmp_path):
+    results = table_results(np.array([[0.5] * 5]))
+    results.queries.ids[:] = ["=1+1", "+x", "-x", "@x", "-5"]
+    write_per_query_csv(results, tmp_path / "values.csv")
+    with (tmp_path / "values.csv").open(newline="") as file:
+        cells = [row[0] for row in csv.reader(file)][1:]
+    assert cells == ["'=1+1", "'+x", "'-x", "'@x", "-5"]
+
+
+@pytest.mark.fault(
+    'feature names that a booster changes or refuses (blanks, `,:[]{}"<`)',
+    promise="given to it in another spelling, all different; the names as given are kept",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_names_of_features(backend):
+    names = ["a b", "a_b", "x[0]", 'say: {"hi"}', "<script>"]
+    frame = pd.DataFrame(TASK.x, columns=names)
+    model = ranker(backend).fit(frame, TASK.y, qid=TASK.qid)
+    assert model.feature_names_in_.tolist() == names
+    booster = model.booster_
+    shown = booster.feature_name() if backend == "lightgbm" else booster.feature_names
+    assert len(set(shown)) == 5
+    assert not re.search(r'[\s,:\[\]{}"<]', "".join(shown))
+    plain = ranker(backend).fit(TASK.x, TASK.y, qid=TASK.qid)
+    assert model.predict(frame).tolist() == plain.predict(TASK.x).tolist()
+
+
+@pytest.mark.fault(
+    "hostile names of columns and queries in a comparison",
+    promise="harmless in every file it writes",
+)
+def test_a_hostile_table(tmp_path, capsys):
+    data = demo_data(12, items=5)
+    frame = pd.DataFrame({"<script>": data.X[:, 0], "$f$": data.X[:, 1], "../../x": data.X[:, 2]})
+    frame["label"], frame["qid"] = data.labels, [f"=cmd|{q}<b>" for q in data.qid]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    out = tmp_path / "out"
+    quick = "--folds 2 --rounds 2 --in-process --quiet --backends xgboost --objectives ranknet"
+    assert main(["compare", str(tmp_path / "rows.csv"), "--out", str(out), *quick.split()]) == 0
+    page = Page(Path(out, "report.html").read_text(encoding="utf-8"))
+    assert "script" not in {tag for tag, _ in page.tags}
+    lines = Path(out, "per_query.csv").read_text().splitlines()
+    assert not any(line.startswith("=") for line in lines)
+    assert all(re.fullmatch(r"[\w.-]+", path.name) for path in out.rglob("*"))
+    capsys.readouterr()

@@ -1,0 +1,127 @@
+"""Plugins that break their contract: the message names them, and nothing else breaks."""
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank.cli import main
+from gbmrank.errors import PluginContractError, PluginError
+from gbmrank.registry import LOSSES
+from gbmrank.testing import run_checks
+from tests.faults.doors import BACKENDS, TASK, data_set, train
+from tests.plugins.fakes import shelf  # noqa: F401  (a fixture)
+from tests.plugins.test_faults import DIST, objective_source
+
+BOTH = pytest.mark.parametrize("backend", BACKENDS)
+ODD = rf"'odd' of {DIST} 1\.5"
+
+
+@pytest.fixture
+def odd(shelf):  # noqa: F811
+    """Install an objective with some lines changed."""
+    return lambda **changes: shelf.add(DIST, objective_source(**changes), objectives={"odd": "Odd"})
+
+
+@pytest.mark.fault(
+    "a plugin that gives gradients of another length, or none for some rows",
+    promise="`PluginError` that names the plugin; what it did not write is found",
+)
+@BOTH
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"after": "out.grad[:] = np.zeros(len(scores) + 1)"}, "could not broadcast"),
+        ({"fill": "out.grad[1:], out.hess[:] = 0.0, 1.0; return"}, "never wrote"),
+        ({"after": "out.hess[0] = np.nan"}, "Hessian nan"),
+    ],
+)
+def test_gradients_of_another_shape(odd, backend, changes, words):
+    odd(**changes)
+    with pytest.raises(PluginError, match=rf"{ODD}.*{words}"):
+        train(backend, "odd", data_set(backend))
+
+
+@pytest.mark.fault(
+    "a plugin that returns losses or values of another length or type",
+    promise="`PluginContractError` that names the plugin and the shape it must have",
+)
+def test_values_of_another_shape(odd):
+    odd(losses="'text'")
+    with pytest.raises(PluginContractError, match=rf"{ODD}: losses must give one number per query"):
+        gbmrank.objective("odd").loss([1.0, 0.0], [0.0, 0.1])
+
+
+@pytest.mark.fault(
+    "a plugin that writes to its inputs",
+    promise="writes to a copy; `gbmrank.testing` finds it",
+)
+@BOTH
+def test_inputs_that_are_written_to(odd, backend):
+    odd(after="scores[:] = 1e6")
+    rows = data_set(backend)
+    if backend == "lightgbm":
+        rows.construct()
+    scores = np.zeros(TASK.n)
+    gbmrank.objective("odd")(scores, rows)
+    assert not scores.any()
+    labels = gbmrank.RankingData.from_arrays([1.0, 0.0]).labels
+    assert not labels.flags.writeable
+    assert "inputs" in run_checks("odd").failed
+
+
+@pytest.mark.fault(
+    "a plugin that raises in the middle of training",
+    promise="`PluginError` that names it, with its own exception as the cause",
+)
+@BOTH
+def test_an_exception_in_training(odd, backend):
+    odd(fill="if self.calls > 2: raise OSError('disk on fire')")
+    with pytest.raises(PluginError, match=rf"{ODD} failed.*disk on fire") as caught:
+        train(backend, "odd", data_set(backend), rounds=5)
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.fault(
+    "a plugin that raises in a comparison", promise="its runs fail with its name; the others go on"
+)
+def test_an_exception_in_a_comparison(odd):
+    odd(fill="if self.calls > 1: raise OSError('disk on fire')")
+    found = gbmrank.compare(
+        (TASK.x, TASK.y, TASK.qid),
+        objectives=["odd", "ranknet"],
+        metrics="ndcg@3",
+        backends=["xgboost"],
+        folds=2,
+        rounds=3,
+        isolate=False,
+    )
+    assert {run.system.objective for run in found.results.failed} == {"odd"}
+    assert all(DIST in str(run.error) for run in found.results.failed)
+    assert np.isfinite(found.results.values("ndcg@3")[1]).any()
+
+
+@pytest.mark.fault(
+    "a plugin that cannot be imported, made or used, or that calls `sys.exit`",
+    promise="isolated; `gbmrank list` and `gbmrank plugins doctor` tell the cause, and asking for "
+    "it raises `PluginError` with it",
+)
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("raise RuntimeError('boom')", "boom"),
+        ("import sys; sys.exit(3)", r"SystemExit\(3\)"),
+        ("def odd(z:", "SyntaxError"),
+        ("odd = 7", "a loss is a subclass of"),
+        ("def odd(z):\n    return z, float('nan'), 0.0", "not finite at the margin"),
+    ],
+)
+def test_plugins_that_do_not_load(shelf, capsys, source, words):  # noqa: F811
+    shelf.add(DIST, source, losses={"odd": "odd"})
+    with pytest.raises(PluginError, match=words) as caught:
+        gbmrank.objective("comparison", loss="odd")
+    assert f"{DIST} 1.5" in str(caught.value)
+    assert LOSSES.entries["odd"][0].status.cause is not None
+    assert gbmrank.objective("ranknet").gradients([1, 0], [0.0, 0.0])[0].tolist() == [-0.5, 0.5]
+    assert main(["list", "losses"]) == 0
+    assert main(["plugins", "doctor"]) == 2
+    assert capsys.readouterr().out.count(DIST) > 1

@@ -1,0 +1,74 @@
+"""Files that are damaged, hostile or too large."""
+
+import gzip
+
+import pytest
+
+from gbmrank.errors import LimitError, ParseError
+from gbmrank.readers import Limits, read_csv, read_letor
+
+GOOD = "1 qid:1 1:2\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "rows.txt"
+
+
+@pytest.mark.fault(
+    "a LETOR line that cannot be read: label, qid or feature missing, cut off, out of order, "
+    "given twice, or index 0",
+    promise="`ParseError` with file, line and column, and what was expected",
+)
+@pytest.mark.parametrize(
+    ("line", "column", "words"),
+    [
+        ("good qid:1 1:2", 1, "a finite number; got 'good'"),
+        ("1 1:2 2:3", 2, "expected qid:<query>"),
+        ("1 qid:1 1:2 2", 13, "expected index:value, got '2'"),
+        ("1 qid:1 1:2 1:3", 13, "given twice"),
+        ("1 qid:1 3:2 2:3", 13, "comes after 3; indices must increase"),
+        ("1 qid:1 0:2", 9, "indices count from 1"),
+        ("1 qid:1 1:", 9, "expected index:value"),
+    ],
+)
+def test_lines_that_cannot_be_read(file, line, column, words):
+    file.write_text(GOOD * 4 + line + "\n" + GOOD)
+    with pytest.raises(ParseError, match=rf"rows\.txt:5:{column}: .*{words}"):
+        read_letor(file)
+
+
+@pytest.mark.fault(
+    "a byte order mark, Windows line ends, or no end of the last line", promise="accepted"
+)
+@pytest.mark.parametrize(
+    "text", [b"\xef\xbb\xbf1 qid:1 1:2\r\n0 qid:1 1:3\r\n", b"1 qid:1 1:2\n0 qid:1 1:3"]
+)
+def test_other_line_ends(file, text):
+    file.write_bytes(text)
+    assert read_letor(file).labels.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.fault("a compressed file that is cut off", promise="`ParseError` with the line")
+def test_a_file_that_is_cut_off(file):
+    whole = gzip.compress(GOOD.encode() * 10_000)
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ParseError, match=r"rows\.txt:\d+:1: the compressed file is damaged or cut"):
+        read_letor(file)
+
+
+@pytest.mark.fault(
+    "a small compressed file that unpacks to a huge one, or a giant line",
+    promise="`LimitError` at a cap that can be raised",
+)
+def test_bombs_and_giant_lines(file):
+    file.write_bytes(gzip.compress(GOOD.encode() * 100_000))
+    for read in (read_letor, read_csv):
+        with pytest.raises(LimitError, match=r"more than 100,000 bytes.*raise max_bytes"):
+            read(file, limits=Limits(max_bytes=100_000))
+    file.write_text(GOOD + "1 qid:1 1:2 #" + "x" * 2000 + "\n")
+    with pytest.raises(LimitError, match=r"rows\.txt:2: a line is longer than 1,000 bytes"):
+        read_letor(file, limits=Limits(max_line=1000))
+    file.write_text(GOOD + "1 qid:1 999999999:1\n")
+    with pytest.raises(LimitError, match=r"2 rows with 999,999,999 features"):
+        read_letor(file)

@@ -1,0 +1,81 @@
+"""Weights of the wrong number or kind."""
+
+import numpy as np
+import pytest
+from xgboost.core import XGBoostError
+
+import gbmrank
+from gbmrank.errors import WeightError
+from tests.faults.doors import BACKENDS, TASK, data_set, fit, ranker, train
+
+BOTH = pytest.mark.parametrize("backend", BACKENDS)
+QUERIES = len(TASK.sizes)
+
+
+def weighted(backend, weight, objective="ranknet"):
+    return ranker(backend, objective).fit(TASK.x, TASK.y, qid=TASK.qid, sample_weight=weight)
+
+
+@pytest.mark.fault(
+    "one weight per query, or one per row", promise="both are taken, and mean the same"
+)
+@BOTH
+def test_weights_of_both_kinds(backend):
+    weight = np.linspace(0.5, 2.0, QUERIES)
+    one = weighted(backend, weight).predict(TASK.x)
+    other = weighted(backend, np.repeat(weight, TASK.sizes)).predict(TASK.x)
+    assert one.tolist() == other.tolist()
+    assert one.tolist() != fit(backend).predict(TASK.x).tolist()
+
+
+@pytest.mark.fault(
+    "weights of another length", promise="`WeightError` with both lengths that would do"
+)
+@BOTH
+def test_weights_of_another_length(backend):
+    with pytest.raises(WeightError, match=rf"7 entries; .* \({QUERIES}\) or .* \({TASK.n}\)"):
+        weighted(backend, np.ones(7))
+
+
+@pytest.mark.fault(
+    "a weight that is negative, NaN or infinite, or all weights zero", promise="`WeightError`"
+)
+@BOTH
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_weights_that_are_none(backend, bad):
+    weight = np.ones(QUERIES)
+    weight[3] = bad
+    with pytest.raises(WeightError, match=r"finite and not negative, got .* at index 3"):
+        weighted(backend, weight)
+    with pytest.raises(WeightError, match="all weights are zero"):
+        weighted(backend, np.zeros(QUERIES))
+    with pytest.raises(WeightError, match="finite and not negative"):
+        gbmrank.metric("ndcg").score(TASK.y, TASK.y, group=TASK.sizes, weight=weight)
+
+
+@pytest.mark.fault(
+    "a negative weight in the booster's own data set",
+    promise="`WeightError` in the first round, unless the booster refuses it first",
+)
+@BOTH
+def test_bad_weights_at_the_doors(backend):
+    weight = np.ones(QUERIES)
+    weight[3] = -1.0
+    with pytest.raises((WeightError, XGBoostError), match=r"not negative|must be positive"):
+        train(backend, "ranknet", data_set(backend, weight=weight))
+
+
+@pytest.mark.fault(
+    "weights that differ within a query",
+    promise="taken by pointwise objectives in LightGBM; else `WeightError` that says so",
+)
+def test_weights_that_differ_within_a_query():
+    weight = np.linspace(1, 2, TASK.n)
+    with pytest.raises(WeightError, match="rows of query 0 have different weights"):
+        weighted("lightgbm", weight)
+    with pytest.raises(WeightError, match="XGBoost weighs whole queries"):
+        weighted("xgboost", weight, "pointwise(loss=squared)")
+    grad, _ = gbmrank.objective("pointwise(loss=squared, target=dcg)").gradients(
+        [1, 0], [0.0, 1.0], weight=[3.0, 5.0]
+    )
+    assert grad.tolist() == [2 * 3 * (0 - 1), 2 * 5 * (1 - 0)]
