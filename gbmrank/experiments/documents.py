@@ -58,11 +58,21 @@ def load_results(path: str | Path) -> Results:
     """
     try:
         read = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON document: {error}") from error
     found = read.get("schema") if isinstance(read, dict) else None
     if found != _SCHEMA:
         raise DataError(f"{path} has the schema {found!r}; this gbmrank reads {_SCHEMA!r}")
+    try:
+        return _from_json(read)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"{path} says it is {_SCHEMA!r} and is damaged ({type(error).__name__}: {error}); "
+            "run the comparison again, with --resume to keep its runs"
+        ) from error
+
+
+def _from_json(read: dict[str, Any]) -> Results:
     queries = read["queries"]
     return Results(
         title=read["title"],

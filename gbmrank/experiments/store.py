@@ -114,7 +114,11 @@ class Store:
 
     def plan(self) -> dict[str, Any]:
         """Return the plan of the comparison in the folder."""
-        return _read_json(self.folder / PLAN, _PLAN_SCHEMA)
+        path = self.folder / PLAN
+        try:
+            return _read_json(path, _PLAN_SCHEMA)
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DataError(f"{path} is damaged ({error}); begin anew with --force") from error
 
     def clear(self) -> None:
         """Remove what a comparison has written, and nothing else."""

@@ -239,6 +239,23 @@ def test_results_that_cannot_be_read(tmp_path):
     path.write_bytes(b"\x80\x04\x95cposix\nsystem\n")  # begins as a pickle does
     with pytest.raises(DataError, match="no JSON document"):
         load_results(path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(DataError, match="no JSON document"):
+        load_results(path)
+    path.write_text('{"schema": "gbmrank.results/1", "queries": {}}')
+    with pytest.raises(DataError, match="damaged"):
+        load_results(path)
+
+
+@pytest.mark.fault(
+    "a comparison whose plan was damaged",
+    promise="`DataError` that says to begin anew; nothing is overwritten",
+)
+def test_a_damaged_plan(out):
+    compare(out=out)
+    (out / "plan.json").write_text("{")
+    with pytest.raises(DataError, match="damaged .* --force"):
+        compare(out=out, resume=True)
 
 
 @pytest.mark.fault(
