@@ -223,7 +223,7 @@ class Registry(Generic[T]):
 
     def _unknown(self, name: str) -> str:
         known = [*self, *self._aliases]
-        near = difflib.get_close_matches(name.lower(), known, n=3)
+        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(self)}"
         )

@@ -71,7 +71,7 @@ class AbstractEstimator:
     def get_metadata_routing(self) -> Any:
         """Return which metadata the methods want; scikit-learn asks for it."""
         made = vars(self).get("_metadata_request")
-        return self._default_requests() if made is None else made
+        return self._get_default_requests() if made is None else made
 
     def set_fit_request(self: E, **wanted: bool | str | None) -> E:
         """Say which metadata ``fit`` wants when scikit-learn routes it, such as ``qid=True``."""
@@ -91,7 +91,7 @@ class AbstractEstimator:
         self._metadata_request = made  # scikit-learn's clone copies it under this name
         return self
 
-    def _default_requests(self) -> Any:
+    def _get_default_requests(self) -> Any:  # scikit-learn before 1.8 calls it by this name
         try:
             from sklearn.utils.metadata_routing import MetadataRequest
         except ImportError as error:

@@ -254,7 +254,7 @@ def test_results_that_cannot_be_read(tmp_path):
 def test_a_damaged_plan(out):
     compare(out=out)
     (out / "plan.json").write_text("{")
-    with pytest.raises(DataError, match="damaged .* --force"):
+    with pytest.raises(DataError, match=r"damaged .* --force"):
         compare(out=out, resume=True)
 
 
