@@ -99,7 +99,7 @@ soak: $(VENV)/.dev
 STUDIES ?= chen2009 duchi2010 calauzenes2013 ramaswamy2013 menon2014
 reproduce: $(VENV)/.dev
 	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/gbmrank reproduce says what it must hold"; exit 2; }
-	for study in $(STUDIES); do OMP_WAIT_POLICY=PASSIVE $(BIN)/gbmrank reproduce $$study --out docs/results || exit 1; done
+	for study in $(STUDIES); do OMP_NUM_THREADS=1 $(BIN)/gbmrank reproduce $$study --threads 1 --out docs/results || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
