@@ -152,7 +152,7 @@ def _sign(verdict: Any) -> str:
 
 def _api() -> str:
     """Return one entry per public name, drawn from its docstring."""
-    names = [name for name in gbmrank.__all__ if not _is_error(name)]
+    names = [name for name in (*gbmrank.__all__, "DaskGBMRanker") if not _is_error(name)]
     parts = [
         f"# Python interface\n\nEverything below is `gbmrank.NAME`.\n\n{_directives(names)}",
         f"## Theory\n\n{_directives(theory.__all__, 'gbmrank.theory')}",

@@ -66,18 +66,24 @@ __all__ += ["Comparison", "compare"]  # noqa: F405  (imported on first use, belo
 __version__ = "0.1.0"
 
 
+_LATER = {
+    "theory": "gbmrank.theory",
+    "dask": "gbmrank.dask",
+    "DaskGBMRanker": "gbmrank.dask",
+    "Comparison": "gbmrank.experiments.comparison",
+    "compare": "gbmrank.experiments.comparison",
+}
+
+
 def __getattr__(name: str) -> _Any:
     """Import what brings much with it when it is first used."""
     import importlib
 
-    if name in ("theory", "dask"):
-        return importlib.import_module(f"gbmrank.{name}")
-    if name == "DaskGBMRanker":
-        return importlib.import_module("gbmrank.dask").DaskGBMRanker
-    if name in ("Comparison", "compare"):
-        return getattr(importlib.import_module("gbmrank.experiments.comparison"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_LATER[name])
+    return module if module.__name__ == f"gbmrank.{name}" else getattr(module, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_LATER})

@@ -35,7 +35,8 @@ def test_everything_public_is_there_and_nothing_else():
         ).split()
     )
     public = {name for name in names if not name.startswith("_")} - modules
-    assert public == set(gbmrank.__all__)
+    later = {"DaskGBMRanker", "dask", "theory"}  # which a star import does not bring
+    assert public - later == set(gbmrank.__all__)
 
 
 def test_importing_takes_little_time():

@@ -5,7 +5,7 @@ import itertools
 import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -39,9 +39,10 @@ class Counterexample:
         Scores that minimise the expected loss.
     regret : float
         Expected performance lost by ranking with these scores.
-    gap : float
+    gap : float or None
         What the cheapest scores in a best order cost above the infimum; 0 when a best
-        order is reached by breaking ties of the minimiser.
+        order is reached by breaking ties of the minimiser, None where the minimiser is sorted
+        by values that all differ, so that it is positive and was not computed.
     best_order : tuple of int
         An order that is best for the metric.
     """
@@ -52,7 +53,7 @@ class Counterexample:
     probabilities: tuple[float, ...]
     scores: tuple[float, ...]
     regret: float
-    gap: float
+    gap: float | None
     best_order: tuple[int, ...]
 
     @property
@@ -82,9 +83,16 @@ class Counterexample:
             *rows,
             f"  minimising scores: {' '.join(f'{s:.4g}' for s in self.scores)}",
             f"  their order: {_order_text(self.scores)}; a best order: {best}",
-            f"  lost: {self.regret:.6g}; a best order costs {self.gap:.3g} more loss",
+            f"  lost: {self.regret:.6g}; {self._cost_text()}",
         ]
         return "\n".join(lines)
+
+    def _cost_text(self) -> str:
+        if self.gap is None:
+            return "every best order costs more loss"
+        if self.gap == 0.0:
+            return "the loss does not prefer a best order to the ties of its minimiser"
+        return f"a best order costs {self.gap:.3g} more loss"
 
 
 def shown(
@@ -178,15 +186,25 @@ def _uncut(part: Any, n: int) -> Any:
     return replace(part, target=_uncut(part.target, n)) if "target" in known else part
 
 
+def _unthresholded(measure: AbstractMetric, labels: np.ndarray) -> AbstractMetric:
+    """Return a metric without a threshold that changes nothing, as labels are 0 and 1."""
+    threshold = getattr(measure, "threshold", None)
+    if threshold is None or not 0.0 < threshold <= 1.0 or not np.isin(labels, (0.0, 1.0)).all():
+        return measure
+    plain: Any = measure
+    return cast("AbstractMetric", replace(plain, threshold=None))
+
+
 def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample | None:
     """Judge a stored minimiser by another metric, without compiled code."""
     wanted = text_of(measure)
     n = len(example.labels[0])
-    if example.metric in (wanted, text_of(_uncut(measure, n))):
+    labels = np.asarray(example.labels, dtype=np.float64)
+    alike = (measure, _uncut(measure, n), _unthresholded(_uncut(measure, n), labels))
+    if example.metric in map(text_of, alike):
         return replace(example, metric=wanted)
     seen = view(measure)
-    labels = np.asarray(example.labels, dtype=np.float64)
-    if seen is None or labels.ndim != 2 or example.gap <= 0:
+    if seen is None or labels.ndim != 2 or example.gap == 0.0:
         return None
     try:
         utilities = example.distribution.expected_utilities(measure)

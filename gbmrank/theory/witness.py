@@ -160,7 +160,7 @@ def _example(
         tuple(float(f"{p:.6g}") for p in distribution.probabilities),
         tuple(float(f"{s:.6g}") for s in scores),
         float(regret),
-        0.0,
+        None,
         tuple(int(i) for i in order),
     )
 

@@ -1,0 +1,73 @@
+"""Which modules are mutated, and which tests belong to each."""
+
+__all__ = ["MODULES", "SLOW", "tests_of"]
+
+_FORMULAS = "tests/mutation/test_formulas.py"
+_VALUES = "tests/objectives/test_values.py::"
+_OBJECTIVES = (
+    f"{_VALUES}test_value_is_the_formula",
+    f"{_VALUES}test_gradient_is_the_slope_of_the_value",
+    f"{_VALUES}test_hessian_is_what_its_trait_says",
+)
+_ONE_BY_ONE = ("tests/objectives/test_refusals.py", "tests/objectives/test_printed_numbers.py")
+_EDGES = "tests/metrics/test_edges.py"
+_DECODERS = ("tests/properties/test_decoders.py",)
+_TESTS: dict[str, tuple[str, ...]] = {
+    "gbmrank/metrics/disagreement.py": (_FORMULAS, _EDGES, "tests/metrics/test_disagreement.py"),
+    "gbmrank/metrics/": (_FORMULAS, _EDGES, "tests/metrics/test_conventions.py"),
+    "gbmrank/losses/": ("tests/losses/test_scalars.py", *_OBJECTIVES),
+    "gbmrank/objectives/": (*_ONE_BY_ONE, *_OBJECTIVES),
+    "gbmrank/kernels/set_decode.py": _DECODERS,
+    "gbmrank/kernels/map_decode.py": _DECODERS,
+    "gbmrank/kernels/graph_decode.py": _DECODERS,
+    "gbmrank/kernels/positional.py": (_FORMULAS, _EDGES),
+    "gbmrank/kernels/average_precision.py": (_FORMULAS, _EDGES),
+    "gbmrank/kernels/cascade.py": (_FORMULAS, _EDGES),
+    "gbmrank/kernels/disagreement.py": (_FORMULAS, "tests/metrics/test_disagreement.py"),
+    "gbmrank/kernels/": _OBJECTIVES,
+    "gbmrank/numerics.py": ("tests/losses/test_scalars.py", *_OBJECTIVES),
+    "gbmrank/ranking.py": (_FORMULAS,),
+    "gbmrank/utilities.py": ("tests/test_utilities.py", *_OBJECTIVES),
+}
+SLOW = (  # on large data: not for plain Python
+    f"{_EDGES}::test_a_million_tied_items",
+    f"{_EDGES}::test_long_tied_blocks_of_grades",
+)
+MODULES = (
+    "gbmrank/metrics/binary.py",
+    "gbmrank/metrics/cascade.py",
+    "gbmrank/metrics/graded.py",
+    "gbmrank/metrics/positional.py",
+    "gbmrank/metrics/precision.py",
+    "gbmrank/metrics/disagreement.py",
+    "gbmrank/losses/margin.py",
+    "gbmrank/losses/composite.py",
+    "gbmrank/losses/bregman.py",
+    "gbmrank/losses/regularisers.py",
+    "gbmrank/objectives/pairwise.py",
+    "gbmrank/objectives/pointwise.py",
+    "gbmrank/objectives/levels.py",
+    "gbmrank/objectives/push.py",
+    "gbmrank/objectives/linear.py",
+    "gbmrank/objectives/listmle.py",
+    "gbmrank/objectives/bregman.py",
+    "gbmrank/kernels/positional.py",
+    "gbmrank/kernels/average_precision.py",
+    "gbmrank/kernels/cascade.py",
+    "gbmrank/kernels/disagreement.py",
+    "gbmrank/kernels/items.py",
+    "gbmrank/kernels/listwise.py",
+    "gbmrank/kernels/query_sums.py",
+    "gbmrank/kernels/push.py",
+    "gbmrank/kernels/set_decode.py",
+    "gbmrank/kernels/graph_decode.py",
+    "gbmrank/kernels/map_decode.py",
+)
+
+
+def tests_of(module: str) -> tuple[str, ...]:
+    """Return the files of the longest entry that the path of a module begins with."""
+    found = max((key for key in _TESTS if module.startswith(key)), key=len, default=None)
+    if found is None:
+        raise SystemExit(f"no tests are known for {module}; add them to tests/mutation/plan.py")
+    return _TESTS[found]

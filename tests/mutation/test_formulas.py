@@ -1,0 +1,43 @@
+"""Measures against all orders of five items: a judge that is quick without the compiler."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gbmrank.data import RankingData
+from gbmrank.kernels import compiler
+from gbmrank.metrics import Ranked
+from tests.metrics.test_ties import CASES, IDS, assert_same, expected
+
+SIZES = (5, 1, 4, 5, 2, 5)
+
+
+@pytest.mark.parametrize("ties", ["mean", "best", "worst", "index"])
+@pytest.mark.parametrize(("metric", "oracle", "largest"), CASES, ids=IDS)
+def test_six_short_queries(metric, oracle, largest, ties):
+    rng = np.random.default_rng(12)
+    labels = rng.integers(0, largest + 1, sum(SIZES)).astype(float)
+    scores = rng.integers(0, 3, sum(SIZES)).astype(float)
+    labels[5], labels[10:15] = 0.0, 0.0  # nothing relevant
+    data = RankingData.from_arrays(labels, group=SIZES)
+    found = replace(metric, ties=ties).bind(data).per_query(Ranked(scores.copy(), data.groups))
+    judge = expected(metric, oracle, ties)
+    ends = np.cumsum((0, *SIZES))
+    for query, value in enumerate(found.tolist()):
+        part = slice(ends[query], ends[query + 1])
+        assert_same(value, judge(labels[part].tolist(), scores[part].tolist()))
+
+
+@pytest.mark.parametrize("above", [0, 1, 7])
+@pytest.mark.parametrize("stops", [(0.5, 0.5), (0.0, 0.25, 0.25, 0.9375), (0.1,) * 6 + (0.7,)])
+def test_the_integral_for_long_blocks_is_the_recurrence(stops, above):
+    """Long tied blocks take another way to the same number; here on few items."""
+    kernels = compiler.load("cascade")
+    column = np.array(stops)
+    values, counts = kernels._different(column, 10)
+    assert values.tolist() == sorted(set(stops))
+    assert counts.tolist() == [stops.count(value) for value in sorted(set(stops))]
+    assert len(kernels._different(column, len(values) - 1)[0]) == 0
+    want = kernels._one_by_one(column, above, len(column))
+    assert kernels._by_integral(values, counts, above) == pytest.approx(want, rel=1e-10)
