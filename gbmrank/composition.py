@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, TypeVar
 
+from gbmrank.contract import with_article
 from gbmrank.errors import ParameterError
 from gbmrank.guards import is_ours, naming
 from gbmrank.registry import (
@@ -61,8 +62,8 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
         raise ParameterError(
-            f"a {registry.kind} is given as text such as {next(iter(registry))!r} or as an object, "
-            f"got {type(value).__name__}"
+            f"{with_article(registry.kind)} is given as text such as {next(iter(registry))!r} or "
+            f"as an object, got {type(value).__name__}"
         )
     preset = registry.preset(spec.name)
     given = {**_parameters(spec), **({} if preset is None else _missing(preset, spec))}

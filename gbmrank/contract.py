@@ -7,7 +7,7 @@ from typing import Any
 
 from gbmrank.errors import PluginContractError, RegistrationError
 
-__all__ = ["check_class", "class_name"]
+__all__ = ["check_class", "class_name", "with_article"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SCALARS = ("phi", "positive", "negative")  # functions of a loss: (z, *parameters)
@@ -17,6 +17,17 @@ _METHODS = {"bind": 1}  # arguments after self
 def class_name(cls: type) -> str:
     """Return the name a class registers itself under, or an empty text."""
     return str(getattr(cls, "name", ""))
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with its article, for messages.
+
+    Examples
+    --------
+    >>> with_article("objective"), with_article("utility")
+    ('an objective', 'a utility')
+    """
+    return f"an {noun}" if noun[0] in "aeio" else f"a {noun}"
 
 
 def check_class(kind: str, base: type, cls: Any, origin: str) -> None:
@@ -42,7 +53,8 @@ def check_class(kind: str, base: type, cls: Any, origin: str) -> None:
     """
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise PluginContractError(
-            f"a {kind} is a subclass of {base.__module__}.{base.__name__}; {origin} gives {cls!r}"
+            f"{with_article(kind)} is a subclass of {base.__module__}.{base.__name__}; "
+            f"{origin} gives {cls!r}"
         )
     if not _NAME.fullmatch(class_name(cls)):
         raise RegistrationError(

@@ -91,7 +91,10 @@ class Groups:
         """
         ids = _as_ids(qid)
         if len(ids) != n_rows:
-            raise GroupError(f"qid has {len(ids)} entries, but there are {n_rows} rows")
+            advice = ""
+            if ids.dtype.kind in "iu" and ids.sum() == n_rows:
+                advice = "; these look like sizes: qid=np.repeat(np.arange(len(sizes)), sizes)"
+            raise GroupError(f"qid has {len(ids)} entries, but there are {n_rows} rows{advice}")
         if n_rows == 0:
             return cls.single(0)
         starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))

@@ -14,7 +14,8 @@ import numpy as np
 from gbmrank.api import Metric, MetricList, Objective, booster_params, metric, objective
 from gbmrank.backends.bagging import QueryBagging
 from gbmrank.backends.lightgbm_trainer import train_lightgbm
-from gbmrank.backends.parameters import check_params, main_names
+from gbmrank.backends.native import NATIVE, PREFIX, Native, check_native, near_native
+from gbmrank.backends.parameters import check_once, check_params, main_names
 from gbmrank.backends.progress import all_tied, likely_cause
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
@@ -27,27 +28,25 @@ from gbmrank.errors import (
     NoProgressWarning,
     NumericError,
     ParameterError,
+    UnknownNameError,
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["Native", "Part", "Plan", "Trained", "metric_list", "ranking_objective", "train"]
+__all__ = [
+    "NATIVE",
+    "Native",
+    "Part",
+    "Plan",
+    "Trained",
+    "metric_list",
+    "ranking_objective",
+    "train",
+]
 
 _TRAIN: Mapping[str, Callable[[Job], Fitted]] = {
     "lightgbm": train_lightgbm,
     "xgboost": train_xgboost,
 }
-_NATIVE = "native:"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Native:
-    """One of a booster's own objectives; ``native:lambdarank`` as text."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"{_NATIVE}{self.name}"
 
 
 @final
@@ -76,6 +75,9 @@ class Plan:
     keep_best : bool, default=True
         Cut the model after its best round on the last watched set; False keeps all rounds.
         Models that change or sum up earlier rounds (dart, gblinear) are never cut.
+    names : mapping of str to str, default={}
+        What the caller calls ``rounds``, ``early_stopping``, ``threads`` and ``valid``, for
+        messages.
     """
 
     objective: Any
@@ -87,6 +89,7 @@ class Plan:
     seed: int = 0
     threads: int | None = None
     keep_best: bool = True
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @final
@@ -117,9 +120,16 @@ def ranking_objective(given: Any) -> Objective | Native:
     """Read an objective: ours by text or object, or ``native:NAME``."""
     if isinstance(given, Native):
         return given
-    if isinstance(given, str) and given.strip().startswith(_NATIVE):
-        return Native(given.strip().removeprefix(_NATIVE))
-    return objective(given)
+    if isinstance(given, str) and given.strip().startswith(PREFIX):
+        return Native(given.strip().removeprefix(PREFIX))
+    try:
+        return objective(given)
+    except UnknownNameError as error:
+        near = near_native(given.strip(), cutoff=1.0) if isinstance(given, str) else None
+        if near is None:
+            raise
+        message = f"no objective is called {given!r}; did you mean {near}, the booster's own?"
+        raise UnknownNameError(message) from error
 
 
 def train(
@@ -205,7 +215,10 @@ def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
         raise ConfigError(f"backend must be one of {', '.join(_TRAIN)}; got {plan.backend!r}")
     given = main_names(plan.backend, plan.params)
     own = not isinstance(target, Native)
-    check_params(plan.backend, given, str(target), own)
+    check_params(plan.backend, given, str(target), own, plan.names)
+    if isinstance(target, Native):
+        check_native(target, plan.backend)
+    _check_once(plan)
     needed = dict(booster_params(target, plan.backend)) if own else {}
     if given.get("booster") == "gblinear":
         needed.pop("min_child_weight")  # it has no leaves
@@ -216,12 +229,24 @@ def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
 _THREADS = {"lightgbm": "num_threads", "xgboost": "nthread"}
 
 
+def _check_once(plan: Plan) -> None:
+    """Refuse a seed or a number of threads that is given to the plan and to the booster."""
+    if plan.seed != 0:  # the default gives way
+        check_once(plan.backend, plan.params, "seed", "seed", plan.seed)
+    if plan.threads is not None:
+        called = plan.names.get("threads", "threads")
+        check_once(plan.backend, plan.params, _THREADS[plan.backend], called, plan.threads)
+
+
 def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]) -> None:
-    _check_count("rounds", plan.rounds)
+    called = plan.names.get
+    _check_count(called("rounds", "rounds"), plan.rounds)
     if plan.early_stopping is not None:
-        _check_count("early_stopping", plan.early_stopping)
+        _check_count(called("early_stopping", "early_stopping"), plan.early_stopping)
     if plan.early_stopping is not None and not valid:
-        raise ConfigError("early stopping needs a validation set to watch")
+        raise ConfigError(
+            f"early stopping needs a validation set to watch: give {called('valid', 'valid=')}"
+        )
     if plan.early_stopping is not None and _cannot_cut(params):
         raise ConfigError(
             "early stopping does not go with dart or gblinear: later rounds change what earlier "

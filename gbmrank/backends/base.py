@@ -60,6 +60,9 @@ class Columns:
     def to_data(self) -> RankingData:
         """Check the columns."""
         data = RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+        ids = _ids_of(self.owner)
+        if ids is not None and len(ids) == data.groups.n_queries:
+            data = replace(data, groups=replace(data.groups, ids=ids))
         return data if self.subset is None else replace(data, subset=self.subset())
 
 
@@ -98,11 +101,12 @@ class Backend(Protocol):
 class _Slot:
     """State of one data set: its fingerprint and what was bound to it."""
 
-    __slots__ = ("bound", "calls", "fingerprint", "reference")
+    __slots__ = ("bound", "calls", "fingerprint", "ids", "reference")
 
     def __init__(self, reference: "weakref.ref[Any]") -> None:
         self.reference = reference
         self.fingerprint: tuple[int, ...] | None = None
+        self.ids: npt.NDArray[Any] | None = None
         self.bound: dict[Hashable, Any] = {}
         self.calls: dict[Hashable, int] = {}
 
@@ -120,6 +124,17 @@ def _renew_lock() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
+
+
+def keep_ids(owner: object, ids: npt.NDArray[Any] | None) -> None:
+    """Remember the query ids of a booster's data set, which knows sizes alone, for messages."""
+    with _lock:
+        _slot_of(owner).ids = ids
+
+
+def _ids_of(owner: object) -> npt.NDArray[Any] | None:
+    slot = _slots.get(id(owner))
+    return None if slot is None or slot.reference() is not owner else slot.ids
 
 
 def bound_to(

@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
+from gbmrank.backends.base import keep_ids
 from gbmrank.backends.trainer import Job, Part, import_booster
 from gbmrank.errors import ConfigError, NumericError
 from gbmrank.types import FloatArray
@@ -130,7 +131,7 @@ def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
 
 def _data_set(lgb: Any, part: Part, params: Any, reference: Any = None) -> Any:
     data = part.data
-    return lgb.Dataset(
+    made = lgb.Dataset(
         part.features,
         data.labels,
         group=data.groups.sizes,
@@ -139,3 +140,5 @@ def _data_set(lgb: Any, part: Part, params: Any, reference: Any = None) -> Any:
         params={key: value for key, value in params.items() if key != "objective"},
         free_raw_data=False,
     )
+    keep_ids(made, data.groups.ids)
+    return made

@@ -4,13 +4,16 @@ LightGBM takes the main name when a parameter is given under two; what an object
 would silently win over what a user wrote under another spelling.
 """
 
+import difflib
+import importlib
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from gbmrank.errors import ConfigError, DataError
 
-__all__ = ["OTHER_NAMES", "check_params", "main_names"]
+__all__ = ["OTHER_NAMES", "check_known", "check_once", "check_params", "main_names"]
 
 _LIGHTGBM: Mapping[str, tuple[str, ...]] = {
     "objective": ("objective_type", "app", "application", "loss"),
@@ -64,8 +67,12 @@ OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "xgboost": _XGBOOST,
 }
 
-_ROUNDS = "the number of rounds is given as n_estimators= (rounds= of a Plan)"
-_STOPPING = "give early_stopping_rounds= (early_stopping= of a Plan)"
+_ROUNDS = "the number of rounds is given as {rounds}"
+_STOPPING = "give {early_stopping}"
+_CALLED = {
+    "rounds": "n_estimators= (rounds= of a Plan)",
+    "early_stopping": "early_stopping_rounds= (early_stopping= of a Plan)",
+}
 _METRIC = "what is watched is given as metric=, with its cut-off: ndcg@10"
 _ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "lightgbm": {
@@ -136,7 +143,76 @@ def main_names(backend: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {main: params[name] for main, name in spelled.items()}
 
 
-def check_params(backend: str, params: Mapping[str, Any], objective: str, custom: bool) -> None:
+def check_once(
+    backend: str, params: Mapping[str, Any], main: str, called: str, value: object
+) -> None:
+    """Raise when a setting that is given as ``called`` is among the parameters too.
+
+    Parameters
+    ----------
+    backend : {"lightgbm", "xgboost"}
+        The booster.
+    params : mapping
+        Of the booster, by any names.
+    main : str
+        The booster's main name of the setting.
+    called : str
+        What the caller calls it.
+    value : object
+        What the caller gave.
+
+    Raises
+    ------
+    ConfigError
+        With both names and values.
+    """
+    for name in (main, *OTHER_NAMES[backend][main]):
+        if name in params:
+            raise ConfigError(
+                f"{called}={value!r} and {name}={params[name]!r} are one setting of {backend}, "
+                f"given twice; leave out {name}"
+            )
+
+
+def check_known(backend: str, params: Mapping[str, Any]) -> None:
+    """Raise for a parameter that LightGBM does not know: it would do nothing.
+
+    XGBoost warns about such parameters itself.
+
+    Raises
+    ------
+    ConfigError
+        With the name that was meant, where there is one that is like it.
+    """
+    known = _known_to_lightgbm() if backend == "lightgbm" else frozenset()
+    unknown = next((name for name in params if known and name not in known), None)
+    if unknown is None:
+        return
+    near = difflib.get_close_matches(unknown, sorted(known), n=1, cutoff=0.75)
+    hint = f"did you mean {near[0]}?" if near else "leave it out, or look it up in its manual"
+    raise ConfigError(f"lightgbm has no parameter {unknown!r}; {hint}")
+
+
+@cache
+def _known_to_lightgbm() -> frozenset[str]:
+    """Return all names of LightGBM's parameters; none where it does not tell."""
+    try:
+        basic = importlib.import_module("lightgbm.basic")
+        table = basic._ConfigAliases._get_all_param_aliases()
+        theirs = {name for main, others in table.items() for name in (main, *others)}
+    except (ImportError, AttributeError, TypeError):  # a private table may go
+        return frozenset()
+    ours = {name for main, others in _LIGHTGBM.items() for name in (main, *others)}
+    return frozenset({*theirs, *ours, *_NATIVE_ONLY["lightgbm"], "bagging_by_query"})
+
+
+def check_params(
+    backend: str,
+    params: Mapping[str, Any],
+    objective: str,
+    custom: bool,
+    names: Mapping[str, str] | None = None,
+) -> None:
     """Refuse parameters that would do nothing, or something else than they say.
 
     Parameters
@@ -149,16 +225,20 @@ def check_params(backend: str, params: Mapping[str, Any], objective: str, custom
         For messages.
     custom : bool
         Whether the objective is gbmrank's and not the booster's own.
+    names : mapping of str to str, optional
+        What the caller calls ``rounds`` and ``early_stopping``.
 
     Raises
     ------
     ConfigError
         With the reason, and what to do.
     """
+    called = {**_CALLED, **{name: f"{own}=" for name, own in (names or {}).items()}}
     for name, advice in _ELSEWHERE[backend].items():
         if name in params:
             raise ConfigError(
-                f"{name}={params[name]!r} cannot be a parameter of the booster: {advice}"
+                f"{name}={params[name]!r} cannot be a parameter of the booster: "
+                f"{advice.format(**called)}"
             )
     if custom:
         for name in _NATIVE_ONLY[backend]:
@@ -168,6 +248,7 @@ def check_params(backend: str, params: Mapping[str, Any], objective: str, custom
                     f"{name}={params[name]!r} belongs to {backend}'s own objectives and does "
                     f"nothing with {objective}; {instead}"
                 )
+    check_known(backend, params)
     _check_one_score(backend, params)
     if backend == "lightgbm":
         _check_lightgbm(params, objective, custom)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.backends.parameters import check_known
 from gbmrank.backends.trainer import import_booster
 from gbmrank.errors import ConfigError
 from gbmrank.types import FloatArray
@@ -48,7 +49,7 @@ def train_regressor(
     Raises
     ------
     ConfigError
-        For an unknown booster, or parameters that would change what is minimised.
+        For an unknown booster, or parameters that would do nothing or change what is minimised.
     MissingBackendError
         When the booster is not installed.
     """
@@ -59,6 +60,7 @@ def train_regressor(
             f"objective={params['objective']!r} cannot be set: pair values are conditional means, "
             "which only squared error estimates"
         )
+    check_known(backend, params)
     return _TRAIN[backend](rows, rounds, params)
 
 

@@ -14,6 +14,9 @@ from gbmrank.types import IntArray
 
 __all__ = ["column_names", "read_table", "take_rows", "with_names"]
 
+_FRAMES = ("pandas", "polars", "pyarrow")
+_TEXT = ("object", "str", "string", "large_string", "utf8")  # as pandas, polars and pyarrow say
+
 
 def read_table(table: Any, what: str = "X") -> Any:
     """Return a frame or sparse matrix as it is, anything else as an array of numbers.
@@ -28,7 +31,7 @@ def read_table(table: Any, what: str = "X") -> Any:
     Raises
     ------
     DataError
-        Unless it has rows and columns, of numbers where it is an array.
+        Unless it has rows and columns, of numbers where it is an array, and without text.
     """
     kind = _kind(table)
     if kind == "scipy":
@@ -48,6 +51,8 @@ def read_table(table: Any, what: str = "X") -> Any:
             raise DataError(
                 f"{what} has 0 {noun}(s) (shape={shape}) while a minimum of 1 is required."
             )
+    if kind in _FRAMES:
+        _check_columns(table, kind, what)
     return table
 
 
@@ -62,7 +67,7 @@ def take_rows(table: Any, rows: IntArray) -> Any:
 def column_names(table: Any) -> list[str] | None:
     """Return the names of the columns of a frame, or None where there are none that are text."""
     kind = _kind(table)
-    if kind not in ("pandas", "polars", "pyarrow"):
+    if kind not in _FRAMES:
         return None
     names = list(table.column_names if kind == "pyarrow" else table.columns)
     return names if all(isinstance(name, str) for name in names) else None
@@ -80,7 +85,19 @@ def with_names(table: Any, names: Sequence[str]) -> Any:
 
 def _kind(table: Any) -> str:
     module = type(table).__module__.partition(".")[0]
-    return module if module in ("pandas", "polars", "pyarrow", "scipy") else "numpy"
+    return module if module in (*_FRAMES, "scipy") else "numpy"
+
+
+def _check_columns(frame: Any, kind: str, what: str) -> None:
+    """Refuse columns of text or objects, which no booster reads, by name."""
+    names = frame.column_names if kind == "pyarrow" else frame.columns
+    types = frame.schema.types if kind == "pyarrow" else frame.dtypes
+    for name, dtype in zip(names, types, strict=True):
+        if str(dtype).lower().startswith(_TEXT):
+            advice = ", or make it a pandas category" if kind == "pandas" else ""
+            raise DataError(
+                f"the column {name!r} of {what} holds {dtype} and no numbers: encode it{advice}"
+            )
 
 
 def _numbers(table: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
+from gbmrank.backends.base import keep_ids
 from gbmrank.backends.trainer import Job, Part, import_booster
 from gbmrank.data import RankingData
 from gbmrank.errors import ConfigError, NumericError, WeightError
@@ -122,9 +123,13 @@ def _data_set(xgb: Any, part: Part, params: Any, reference: Any = None) -> Any:
         "enable_categorical": True,
     }
     if params.get("tree_method", "hist") not in ("hist", "auto") or _linear(params):
-        return xgb.DMatrix(part.features, **columns)
-    binning = {"ref": reference} if reference is not None else {}
-    return xgb.QuantileDMatrix(part.features, max_bin=params.get("max_bin"), **binning, **columns)
+        made = xgb.DMatrix(part.features, **columns)
+    else:
+        binning = {"ref": reference} if reference is not None else {}
+        bins = params.get("max_bin")
+        made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
+    keep_ids(made, data.groups.ids)
+    return made
 
 
 def _linear(params: Any) -> bool:
@@ -136,7 +141,6 @@ def _query_weight(data: RankingData) -> FloatArray | None:
         return data.query_weight()
     except WeightError as error:
         raise WeightError(
-            "XGBoost weighs whole queries when it ranks, and the rows of a query have different "
-            "weights: give each query one weight, or use backend='lightgbm' with a pointwise "
-            "objective"
+            f"XGBoost weighs whole queries when it ranks: {error.args[0].partition(', but')[0]}; "
+            "give each query one weight, or use backend='lightgbm' with a pointwise objective"
         ) from error

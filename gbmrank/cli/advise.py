@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gbmrank.cli.screen import bold, clean, line_width, table
+from gbmrank.cli.screen import bold, clean, fitted, line_width
 
 if TYPE_CHECKING:
     from gbmrank.theory.advice import Advice
@@ -25,9 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print objectives, the best first."""
+    from gbmrank.cli.names import check_one_metric
     from gbmrank.theory.advice import advise
     from gbmrank.theory.parts import as_metric, text_of
 
+    check_one_metric(given.metric)
     measure = as_metric(given.metric)
     rows = advise(measure)
     name = text_of(measure)
@@ -43,7 +45,7 @@ def run(given: argparse.Namespace) -> int:
         [row.objective, row.verdict.status, row.verdict.constant or "-", row.cost, _why(row)]
         for row in rows
     ]
-    print(table(["objective", "verdict", "c", "cost", "why"], cells))
+    print(fitted(["objective", "verdict", "c", "cost", "why"], cells, width=line_width()))
     print()
     print("\n".join(_reasons(rows)))
     print()

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the verdict and what the search found, for each metric."""
+    _check_name(given.name, given.kit)
     if given.kit:
         return _run_kit(given)
     usual = _ON_GRAPHS if given.graphs else _METRICS
@@ -46,6 +47,14 @@ def run(given: argparse.Namespace) -> int:
         return 0
     print("\n\n".join(_section(row) for row in rows))
     return 0
+
+
+def _check_name(name: str, kit: bool) -> None:
+    from gbmrank.cli import names
+
+    names.check_not_native(name)
+    if not kit:
+        names.check_no_loss(name)
 
 
 def _run_kit(given: argparse.Namespace) -> int:

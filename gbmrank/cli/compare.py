@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gbmrank.cli.screen import bold, clean, table
+from gbmrank.cli.screen import bold, clean, fitted, line_width
 from gbmrank.errors import ConfigError, GbmrankWarning, MissingPackageError
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
-from gbmrank.experiments.design import read_value
+from gbmrank.experiments.design import LEARNING_RATE, read_value
 from gbmrank.experiments.files import FORMATS, Reading
-from gbmrank.experiments.preparation import Settings, demonstration
+from gbmrank.experiments.preparation import DEMO_METRICS, Settings, counted_seeds, demonstration
 from gbmrank.experiments.progress import Quiet, progress_on
 from gbmrank.experiments.sources import Source, read_source
 from gbmrank.experiments.store import check_folder
-from gbmrank.experiments.systems import split_list
+from gbmrank.experiments.systems import DEFAULT_METRICS, split_list
 from gbmrank.readers import Columns, Limits
 
 __all__ = ["add_arguments", "run"]
@@ -34,6 +34,18 @@ _SOME_FAILED, _INTERRUPTED = 3, 130
 _PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _PARAM_FOR = re.compile(r"(?P<who>.+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _DEFAULTS = Settings()
+_SHOWN = "(default: %(default)s)"
+_METRICS_HELP = (
+    f'such as "ndcg@10, map"; the first one decides (default: "{DEFAULT_METRICS}"; on '
+    f'demonstration data "{DEMO_METRICS}")'
+)
+_BASELINE_HELP = (
+    'an objective, or a system: "lightgbm ranknet" (default: the first native objective, else '
+    "the first)"
+)
+_FEATURE_HELP = (
+    "a feature, by its index in LETOR files; may be repeated (default: all that are left over)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,9 +107,7 @@ def _add_data(group: Any) -> None:
 def _add_columns(group: Any) -> None:
     group.add_argument("--label-column", metavar="NAME", help="column of the label")
     group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
-    group.add_argument(
-        "--feature", action="append", metavar="NAME", help="a feature (default: all left over)"
-    )
+    group.add_argument("--feature", action="append", metavar="NAME", help=_FEATURE_HELP)
     group.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV file")
 
 
@@ -106,57 +116,75 @@ def _add_systems(group: Any) -> None:
         "--objectives",
         action="append",
         metavar="LIST",
-        help='such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated',
+        help='such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated '
+        "(default: pairwise, pointwise and bregman with the target of the first metric, ranknet, "
+        "native ones)",
     )
+    group.add_argument("--metrics", metavar="LIST", help=_METRICS_HELP)
     group.add_argument(
-        "--metrics", metavar="LIST", help='such as "ndcg@10, map"; the first one decides'
+        "--backends", metavar="LIST", help="lightgbm, xgboost (default: all that are installed)"
     )
-    group.add_argument("--backends", metavar="LIST", help="lightgbm, xgboost, or both")
+    group.add_argument("--baseline", metavar="NAME", help=_BASELINE_HELP)
     group.add_argument(
-        "--baseline", metavar="NAME", help='an objective, or a system: "lightgbm ranknet"'
-    )
-    group.add_argument(
-        "--margin", type=float, default=0.0, metavar="D", help="smallest difference that matters"
+        "--margin",
+        type=float,
+        default=0.0,
+        metavar="D",
+        help="smallest difference that matters (0)",
     )
 
 
 def _add_training(group: Any) -> None:
     d = _DEFAULTS
-    group.add_argument("--folds", type=int, default=d.folds, metavar="N", help="folds of queries")
     group.add_argument(
-        "--seeds", default="1", metavar="N", help="how many, or a list such as 0,1,2"
+        "--folds", type=int, default=d.folds, metavar="N", help=f"folds of queries {_SHOWN}"
     )
-    group.add_argument("--rounds", type=int, default=d.rounds, metavar="N", help="most trees")
+    group.add_argument(
+        "--seeds", default="1", metavar="N", help=f"how many, or a list such as 0,1,2 {_SHOWN}"
+    )
+    group.add_argument(
+        "--rounds", type=int, default=d.rounds, metavar="N", help=f"most trees {_SHOWN}"
+    )
     group.add_argument(
         "--early-stopping",
         type=int,
         default=d.early_stopping,
         metavar="N",
-        help="rounds without improvement before a run stops; 0 for never",
+        help=f"rounds without improvement before a run stops; 0 for never {_SHOWN}",
     )
     group.add_argument(
         "--valid-share",
         type=float,
         default=d.valid_share,
         metavar="P",
-        help="share of the queries kept aside to stop by",
+        help=f"share of the queries kept aside to stop by {_SHOWN}",
     )
     group.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE", help="of every booster"
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of every booster; may be repeated (default: "
+        f"learning_rate={LEARNING_RATE:g}, the others as booster and objective have them)",
     )
     group.add_argument(
         "--param-for",
         action="append",
         default=[],
         metavar="WHO:NAME=VALUE",
-        help='of a backend, an objective or a system: "ranknet:learning_rate=0.05"',
+        help='of a backend, an objective or a system: "ranknet:learning_rate=0.05"; '
+        "may be repeated",
     )
     group.add_argument(
-        "--tune", type=int, default=0, metavar="N", help="settings tried for each run"
+        "--tune", type=int, default=0, metavar="N", help=f"settings tried for each run {_SHOWN}"
     )
-    group.add_argument("--tuner", choices=("random", "optuna"), default="random")
-    group.add_argument("--jobs", type=int, metavar="N", help="runs at the same time")
-    group.add_argument("--threads", type=int, metavar="N", help="threads of all runs together")
+    group.add_argument("--tuner", choices=("random", "optuna"), default="random", help=_SHOWN)
+    group.add_argument(
+        "--jobs", type=int, metavar="N", help="runs at the same time (as many as threads)"
+    )
+    group.add_argument(
+        "--threads", type=int, metavar="N", help="of all runs together (the machine's)"
+    )
     group.add_argument(
         "--in-process", action="store_true", help="start no processes; one run after the other"
     )
@@ -243,7 +271,7 @@ def _seeds(text: str) -> tuple[int, ...]:
         raise ConfigError(
             f"--seeds is a number of seeds or a list such as 0,1,2; got {text!r}"
         ) from None
-    return numbers if "," in text else tuple(range(numbers[0]))
+    return numbers if "," in text else counted_seeds(numbers[0])
 
 
 def _param(text: str) -> tuple[str, Any]:
@@ -279,20 +307,28 @@ def _write(found: Comparison, out: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _as_text(found: Comparison, files: dict[str, str], missing: list[str]) -> str:
-    head, rows, sides = summary.summary_table(found.results, found.analysis)
     audit = found.results.audit
     about = f"{found.results.title}: {audit['rows']:,} rows, {audit['queries']:,} queries"
-    parts = [bold(clean(about)), table(head, rows, sides) + "\n* baseline"]
-    parts.append(clean(found.analysis.verdict))
-    regret = summary.regret_sentence(found.analysis)
-    if regret is not None:
-        parts.append(clean(regret))
+    failure = summary.failure_sentence(found.results)
+    if failure is None:
+        parts = [bold(clean(about)), *_findings(found)]
+    else:
+        parts = [bold(clean(failure)), clean(about)]
     notes = [*found.notes, *missing]
     if notes:
         parts.append("\n".join(f"note: {clean(note)}" for note in notes))
     shown = files.get("report", files["results"])
     parts.append(f"{bold('report')}  {clean(shown)}")
     return "\n\n".join(parts)
+
+
+def _findings(found: Comparison) -> list[str]:
+    """Return the table, the verdict, and the regret where it is known."""
+    head, rows, sides = summary.summary_table(found.results, found.analysis)
+    shown = fitted(head, rows, sides, width=line_width())
+    regret = summary.regret_sentence(found.analysis)
+    told = [found.analysis.verdict, *([] if regret is None else [regret])]
+    return [f"{shown}\n* baseline", *map(clean, told)]
 
 
 def _as_json(found: Comparison, files: dict[str, str], missing: list[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from gbmrank.cli import inputs, per_query
 from gbmrank.cli.evaluation import Evaluation, Measured, evaluate
 from gbmrank.cli.screen import bold, clean, table
 from gbmrank.errors import MetricError
-from gbmrank.metrics import TOOLS
+from gbmrank.metrics import BUILTIN_METRICS, TOOLS
 from gbmrank.spec import format_value, parse_list
 
 __all__ = ["add_arguments", "run"]
@@ -85,7 +85,7 @@ def _metrics(given: argparse.Namespace) -> MetricList:
     known = [{field.name for field in fields(one.measure)} for one in plain]
     for key in options:
         if not any(key in names for names in known):
-            raise MetricError(f"--{key.replace('_', '-')} is an option of none of {plain}")
+            raise MetricError(_no_option(key, str(plain)))
     made = [
         metric(
             spec,
@@ -98,6 +98,14 @@ def _metrics(given: argparse.Namespace) -> MetricList:
     if repeated is not None:
         raise MetricError(f"{repeated} is asked for twice")
     return MetricList(made)
+
+
+def _no_option(key: str, given: str) -> str:
+    """Say that none of the metrics has an option, and which ones have it."""
+    able = sorted(cls.name for cls in BUILTIN_METRICS if key in {one.name for one in fields(cls)})
+    return (
+        f"--{key.replace('_', '-')} is an option of none of {given}; it goes with {', '.join(able)}"
+    )
 
 
 def _gain(text: str) -> str | tuple[float, ...]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gbmrank.cli import names
 from gbmrank.cli.curves import draw, sampled, save
-from gbmrank.cli.screen import bold, clean, table
+from gbmrank.cli.screen import bold, clean, fitted, line_width, unmarked
 from gbmrank.composition import build
 from gbmrank.errors import GbmrankError, ParameterError, UnknownNameError
 from gbmrank.losses import AbstractLoss
@@ -85,13 +86,14 @@ def run(given: argparse.Namespace) -> int:
 
 def _found(name: str, wanted: str | None) -> tuple[str, Any]:
     """Look a name up among objectives, losses and metrics, in this order."""
+    names.check_not_native(name)
     registries = {kind: each for kind, each in _KINDS.items() if wanted in (None, kind)}
     for kind, registry in registries.items():
         bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
         if bare in registry or ":" in bare:
             return kind, build(registry, name)
-    names = sorted({known for registry in registries.values() for known in registry})
-    raise UnknownNameError(f"nothing is called {name!r}; there are {', '.join(names)}")
+    there = sorted({known for registry in registries.values() for known in registry})
+    raise UnknownNameError(f"nothing is called {name!r}; there are {', '.join(there)}")
 
 
 def _facts(kind: str, part: Any) -> dict[str, Any]:
@@ -102,8 +104,8 @@ def _facts(kind: str, part: Any) -> dict[str, Any]:
     return {
         "kind": kind,
         "text": text_of(part),
-        "about": (type(part).__doc__ or "").strip().split("\n")[0],
-        "formula": part.formula,
+        "about": unmarked((type(part).__doc__ or "").strip().split("\n")[0]),
+        "formula": unmarked(part.formula),
         "loss": None if loss is None else f"{loss.name}: {loss.formula}",
         "reference": getattr(part, "reference", ""),
         "cost": getattr(part, "cost", None),
@@ -197,7 +199,8 @@ def _page(facts: dict[str, Any]) -> str:
             [row["metric"], row["status"], row.get("constant") or "-", _why(row)]
             for row in facts["verdicts"]
         ]
-        lines += ["", bold("VERDICTS"), table(["metric", "verdict", "c", "why"], rows)]
+        lines += ["", bold("VERDICTS")]
+        lines += [fitted(["metric", "verdict", "c", "why"], rows, width=line_width())]
     return "\n".join(lines)
 
 

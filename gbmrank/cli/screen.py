@@ -4,9 +4,10 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
-__all__ = ["bold", "clean", "line_width", "table"]
+__all__ = ["bold", "clean", "fitted", "line_width", "table", "unmarked"]
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
@@ -17,6 +18,9 @@ _ESCAPES = re.compile(
 )
 # C0 and C1 control characters, and marks that reverse the direction of writing.
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+_SEE = re.compile(r"; see :\w+:`[^`]+`")
+_ROLE = re.compile(r":\w+:`~?(?P<name>[^`]+)`")
 
 
 def clean(text: object) -> str:
@@ -61,6 +65,54 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = ""
     ]
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
     return "\n".join(line.rstrip() for line in (bold(lines[0]), rule, *lines[1:]))
+
+
+def fitted(
+    head: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    right: str = "",
+    *,
+    width: int | None,
+) -> str:
+    """Return a table, or a paragraph for each row where the terminal is too narrow for it.
+
+    Parameters
+    ----------
+    head, rows, right
+        As for :func:`table`.
+    width : int or None
+        Of the terminal; None for as wide as need be.
+
+    Examples
+    --------
+    >>> print(fitted(["system", "mean", "p"], [["lightgbm ranknet", 0.5, ""]], width=20))
+    lightgbm ranknet
+      mean 0.5
+    """
+    whole = table(head, rows, right)
+    if width is None or max(map(len, whole.split("\n")[1:])) <= width:
+        return whole
+    lines = []
+    for first, *cells in rows:
+        named = zip(head[1:], map(str, cells), strict=True)
+        told = clean("; ".join(f"{title} {cell}" for title, cell in named if cell))
+        lines.append(bold(clean(first)))
+        lines.append(textwrap.indent(textwrap.fill(told, max(width - 2, 20)), "  "))
+    return "\n".join(lines)
+
+
+def unmarked(text: str) -> str:
+    """Return a sentence of our documentation without its marks.
+
+    Examples
+    --------
+    >>> unmarked("Exponential loss ``exp(-z)``; see :func:`exponential`.")
+    'Exponential loss exp(-z).'
+    >>> unmarked("as :class:`~gbmrank.losses.Hinge` has it")
+    'as Hinge has it'
+    """
+    short = _ROLE.sub(lambda found: found["name"].rpartition(".")[2], _SEE.sub("", text))
+    return short.replace("``", "")
 
 
 def bold(text: str) -> str:

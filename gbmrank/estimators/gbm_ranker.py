@@ -4,30 +4,28 @@ import copy
 import importlib
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 
 from gbmrank.api import Objective
-from gbmrank.backends.tables import column_names, read_table, with_names
+from gbmrank.backends.tables import column_names, read_table
 from gbmrank.backends.trainer import Fitted
-from gbmrank.errors import (
-    ConfigError,
-    DataError,
-    GbmrankError,
-    NumericError,
-)
+from gbmrank.errors import DataError, GbmrankError, NumericError
 from gbmrank.estimators.base import AbstractEstimator
 from gbmrank.estimators.identity import Identity
 from gbmrank.estimators.nested import parameters_of, with_parameter
 from gbmrank.estimators.rows import (
+    check_labels,
     check_names,
     named_sets,
     read_part,
     read_queries,
-    safe_names,
+    read_valid,
+    refuse,
+    renamed,
 )
+from gbmrank.estimators.saving import write_model
 from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
 from gbmrank.types import FloatArray, IntArray
 
@@ -35,7 +33,13 @@ __all__ = ["GBMRanker"]
 
 Self = TypeVar("Self", bound="GBMRanker")
 
-_SUFFIXES = {"lightgbm": (".txt",), "xgboost": (".ubj", ".json")}
+_METRIC = "ndcg@10"
+_CALLED = {
+    "rounds": "n_estimators",
+    "early_stopping": "early_stopping_rounds",
+    "threads": "n_jobs",
+    "valid": "eval_set= and eval_qid=",
+}
 
 
 @final
@@ -116,7 +120,7 @@ class GBMRanker(AbstractEstimator):
         self,
         objective: Any = "pairwise(loss=logistic, target=ndcg@10)",
         backend: str = "lightgbm",
-        metric: Any = "ndcg@10",
+        metric: Any = _METRIC,
         n_estimators: int = 100,
         *,
         early_stopping_rounds: int | None = None,
@@ -140,6 +144,7 @@ class GBMRanker(AbstractEstimator):
         eval_qid: Any = None,
         eval_sample_weight: Any = None,
         eval_names: Sequence[str] | None = None,
+        **unknown: Any,
     ) -> Self:
         """Train.
 
@@ -162,6 +167,8 @@ class GBMRanker(AbstractEstimator):
             Weights of each evaluation set; entries may be None.
         eval_names : list of str, optional
             Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
+        **unknown : object
+            Nothing else is taken; sizes of queries (``group``) are refused with what to give.
 
         Returns
         -------
@@ -177,17 +184,20 @@ class GBMRanker(AbstractEstimator):
         NumericError
             When a gradient is not finite; ``error.model`` is a ranker of the rounds before.
         """
+        refuse(unknown, "GBMRanker")
         table = read_table(X)
         names = column_names(table)
-        data = read_part(_renamed(table), y, qid, sample_weight)
+        data = read_part(renamed(table), y, qid, sample_weight)
         valid: dict[str, Part] = {}
         for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
-            valid[name] = _read_valid(name, rows, names)
-        target = ranking_objective(self.objective)
+            valid[name] = read_valid(name, rows, names)
+        target, watched = ranking_objective(self.objective), metric_list(self.metric)
+        if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
+            check_labels(watched, valid or {"the training set": data})
         if self.early_stopping_rounds is not None and isinstance(target, Objective):
             # Here the metric decides about the model, so a loss that is wrong for it matters.
             theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
-            theory.warn_if_not_calibrated(target, metric_list(self.metric)[0], stacklevel=2)
+            theory.warn_if_not_calibrated(target, watched[0], stacklevel=2)
         try:
             trained = train(self._plan(), data, valid)
         except NumericError as error:
@@ -231,7 +241,7 @@ class GBMRanker(AbstractEstimator):
         self._check_fitted("booster_")
         table = read_table(X)
         self._check_columns(table, "X")
-        return self._fitted.scores(_renamed(table))
+        return self._fitted.scores(renamed(table))
 
     def rank(self, X: Any, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
@@ -253,7 +263,15 @@ class GBMRanker(AbstractEstimator):
         ranks[order] = np.arange(1, len(scores) + 1) - groups.spread(groups.offsets[:-1])
         return np.asarray(groups.restore(ranks), np.int64)
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        **unknown: Any,
+    ) -> float:
         """Return the mean of the first metric over queries, with the sign that makes more better.
 
         Parameters
@@ -266,7 +284,10 @@ class GBMRanker(AbstractEstimator):
             One query id per row; rows are never taken for one query.
         sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
             Weight of each query in the mean.
+        **unknown : object
+            Nothing else is taken; sizes of queries (``group``) are refused with what to give.
         """
+        refuse(unknown, "GBMRanker")
         scores = self.predict(X)
         read_queries(qid, len(scores))
         measure = metric_list(self.metric)[0]
@@ -292,20 +313,7 @@ class GBMRanker(AbstractEstimator):
             Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
         """
         self._check_fitted("booster_")
-        target, allowed = Path(path), _SUFFIXES[self._fitted.backend]
-        if target.suffix not in allowed:
-            raise ConfigError(
-                f"a {self._fitted.backend} model is saved as *{' or *'.join(allowed)}; "
-                f"got {str(path)!r}"
-            )
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {target.parent}")
-        part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
-        try:
-            self._fitted.save(str(part))
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        write_model(self._fitted, path)
 
     def _plan(self) -> Plan:
         return Plan(
@@ -318,6 +326,7 @@ class GBMRanker(AbstractEstimator):
             seed=self.seed,
             threads=self.n_jobs,
             keep_best=self.early_stopping_rounds is not None,
+            names=_CALLED,
         )
 
     def _check_columns(self, table: Any, what: str) -> None:
@@ -386,15 +395,3 @@ class GBMRanker(AbstractEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def _read_valid(name: str, rows: tuple[Any, ...], names: list[str] | None) -> Part:
-    (features, labels), qid, weight = rows
-    table = read_table(features, name)
-    check_names(name, column_names(table), names)
-    return read_part(_renamed(table), labels, qid, weight, name)
-
-
-def _renamed(table: Any) -> Any:
-    names = column_names(table)
-    return table if names is None else with_names(table, safe_names(names))

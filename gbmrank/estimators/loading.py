@@ -36,7 +36,7 @@ def load(path: str | os.PathLike[str]) -> GBMRanker:
     fitted, text = _read(Path(path))
     if text is None:
         raise DataError(
-            f"{path} is a {fitted.backend} model without what gbmrank writes into one, so its "
+            f"{path} is a model of {fitted.backend} without what gbmrank writes into one, so its "
             f"objective and metric are unknown; read it with {fitted.backend}.Booster"
         )
     identity = Identity.from_text(text, str(path))

@@ -1,16 +1,35 @@
 """Reading the rows an estimator is given: one id per row, in any order."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from gbmrank.backends.tables import take_rows
+from gbmrank.api import MetricList
+from gbmrank.backends.tables import column_names, read_table, take_rows, with_names
 from gbmrank.data import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GroupError
+from gbmrank.guards import bind_metric
 from gbmrank.training import Part
 
-__all__ = ["check_names", "named_sets", "read_part", "read_queries", "safe_names"]
+__all__ = [
+    "check_labels",
+    "check_names",
+    "named_sets",
+    "read_part",
+    "read_queries",
+    "read_valid",
+    "refuse",
+    "renamed",
+    "safe_names",
+]
 
+TRAINING = "the training set"
+_WANTED = {
+    "eval_qid": "one array of ids",
+    "eval_sample_weight": "one array of weights, or None,",
+    "eval_names": "one name",
+}
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<]')  # what LightGBM or XGBoost changes or refuses
 
 
@@ -26,18 +45,65 @@ def read_queries(qid: Any, n_rows: int, what: str = "X") -> Groups:
     what : str, default="X"
         Name of the table, for messages.
     """
+    if qid is None and what not in ("X", TRAINING):
+        raise GroupError(
+            f"say which query each row of {what} belongs to: eval_qid= (a list with one array of "
+            "ids per evaluation set)"
+        )
     if qid is None:
         raise GroupError(
             f"say which query each row of {what} belongs to: qid= (one id per row); inside "
             "scikit-learn's cross-validation, sklearn.set_config(enable_metadata_routing=True) "
             "hands it on"
         )
-    return Groups.from_qid(qid, n_rows)
+    try:
+        return Groups.from_qid(qid, n_rows)
+    except GroupError as error:
+        if what in ("X", TRAINING):
+            raise
+        raise GroupError(f"eval_qid of {what}: {error}") from error
 
 
-def read_part(
-    table: Any, labels: Any, qid: Any, weight: Any, what: str = "the training set"
-) -> Part:
+def refuse(unknown: Mapping[str, Any], who: str) -> None:
+    """Raise for arguments that no method has; those of other rankers are explained.
+
+    Raises
+    ------
+    GroupError
+        For sizes of queries, with the ids to give in their place.
+    TypeError
+        For anything else, as Python does.
+    """
+    for name in unknown:
+        if name in ("group", "eval_group"):
+            ids = name.replace("group", "qid")
+            made = "np.repeat(np.arange(len(sizes)), sizes)"
+            raise GroupError(
+                f"{who} takes one query id per row and no sizes ({name}=): "
+                f"{ids}={made if ids == 'qid' else f'[{made}]'}"
+            )
+        raise TypeError(f"{who} got an unexpected keyword argument {name!r}")
+
+
+def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:
+    """Raise, before training, for labels that a metric is not defined for.
+
+    Raises
+    ------
+    DataError
+        With the metric and the set.
+    """
+    for metric in metrics:
+        if getattr(metric.measure, "preferences", None) is not None:
+            continue  # it does not read labels
+        for name, part in parts.items():
+            try:
+                bind_metric(metric.measure, replace(part.data, weight=None))
+            except DataError as error:
+                raise type(error)(f"metric={metric}, {name}: {error}") from error
+
+
+def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINING) -> Part:
     """Read rows and put them into query order.
 
     Parameters
@@ -65,6 +131,20 @@ def read_part(
         raise type(error)(f"{what}: {error}") from error
     order = groups.row_order
     return Part(table if order is None else take_rows(table, order), data)
+
+
+def read_valid(name: str, rows: tuple[Any, ...], names: list[str] | None) -> Part:
+    """Read an evaluation set, whose columns must be those of the training."""
+    (features, labels), qid, weight = rows
+    table = read_table(features, name)
+    check_names(name, column_names(table), names)
+    return read_part(renamed(table), labels, qid, weight, name)
+
+
+def renamed(table: Any) -> Any:
+    """Return a table with column names that both boosters take."""
+    names = column_names(table)
+    return table if names is None else with_names(table, safe_names(names))
 
 
 def safe_names(names: list[str]) -> list[str]:
@@ -107,9 +187,12 @@ def named_sets(
     qids = [None] * count if qids is None else list(qids)
     weights = [None] * count if weights is None else list(weights)
     names = [f"valid_{number}" for number in range(count)] if names is None else list(names)
-    for what, entries in (("eval_qid", qids), ("eval_sample_weight", weights), ("names", names)):
+    for what, entries in zip(_WANTED, (qids, weights, names), strict=True):
         if len(entries) != count:
-            raise DataError(f"{what} has {len(entries)} entries for {count} evaluation sets")
+            raise DataError(
+                f"{what} has {len(entries)} entries for {count} evaluation sets; give a list with "
+                f"{_WANTED[what]} per set"
+            )
     if not all(isinstance(each, tuple | list) and len(each) == 2 for each in sets):
         raise DataError("eval_set must be (X, y) or a list of (X, y)")
     if len(set(names)) != count:

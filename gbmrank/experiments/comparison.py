@@ -22,7 +22,13 @@ from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.documents import results_to_json, save_json
 from gbmrank.experiments.files import Reading
 from gbmrank.experiments.pool import run_here, run_in_processes
-from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
+from gbmrank.experiments.preparation import (
+    Prepared,
+    Settings,
+    counted_seeds,
+    demonstration,
+    prepare,
+)
 from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
 from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.sources import Source, read_source
@@ -60,7 +66,9 @@ class Comparison:
         """Return the results as text: one row per system, the best first."""
         shown = summary.as_text(summary.summary_table(self.results, self.analysis))
         lines = [self.analysis.verdict, *(f"note: {note}" for note in self.notes)]
-        return "\n".join([shown, "* baseline", "", *map(printable, lines)])
+        failure = summary.failure_sentence(self.results)
+        first = [] if failure is None else [printable(failure), ""]
+        return "\n".join([*first, shown, "* baseline", "", *map(printable, lines)])
 
     def __str__(self) -> str:
         return self.table()
@@ -159,7 +167,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     label, qid : str, optional
         Columns of a table; found under their usual names by default.
     features : list of str, optional
-        Feature columns of a table; all that are left over by default.
+        Columns of a table, or indices of a LETOR file as text; all left over by default.
     out : path, optional
         Folder in which every finished run is kept.
     resume : bool, default=False
@@ -197,7 +205,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         metrics=metrics,
         backends=backends,
         folds=folds,
-        seeds=tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds),
+        seeds=counted_seeds(seeds) if isinstance(seeds, int) else tuple(seeds),
         rounds=rounds,
         early_stopping=early_stopping,
         valid_share=valid_share,

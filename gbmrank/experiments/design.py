@@ -9,8 +9,10 @@ from typing import Any, NamedTuple, final
 from gbmrank.errors import ConfigError, ParameterError, UnknownNameError
 from gbmrank.experiments.results import System
 
-__all__ = ["Design", "Task", "check_params", "read_value"]
+__all__ = ["LEARNING_RATE", "Design", "Task", "check_params", "read_value"]
 
+LEARNING_RATE = 0.1
+"""Of both boosters, where nothing else is asked for."""
 TUNERS = ("random", "optuna")
 _OWN = frozenset(
     (
@@ -123,7 +125,7 @@ class Design:
     def params_of(self, system: System) -> dict[str, Any]:
         """Return the parameters of one system, before tuning."""
         asked = self.fixed_params(system)
-        step = {} if asked.keys() & set(_STEP[system.backend]) else {"learning_rate": 0.1}
+        step = {} if asked.keys() & set(_STEP[system.backend]) else {"learning_rate": LEARNING_RATE}
         own = dict(_FIXED[system.backend])
         if asked.keys() & {"force_col_wise", "device_type", "device"}:
             own = {}

@@ -39,7 +39,7 @@ class Reading:
     columns : Columns, optional
         Names of the label and query columns of a table.
     features : sequence of str, optional
-        Feature columns of a table; all columns that are left over by default.
+        Features to keep, by column or by LETOR index; all that are left over by default.
     delimiter : str, optional
         Between the cells of a CSV file.
     zero_based : bool, default=False

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, final
 
 from gbmrank.api import MetricList
-from gbmrank.errors import GbmrankError, ParameterError
+from gbmrank.errors import ConfigError, GbmrankError, ParameterError
 from gbmrank.experiments import audit
 from gbmrank.experiments.design import Design, check_params
 from gbmrank.experiments.progress import Progress
@@ -28,11 +28,12 @@ from gbmrank.experiments.systems import (
 from gbmrank.experiments.tuning import check_tuner
 from gbmrank.kernels.pool import get_num_threads
 
-__all__ = ["Prepared", "Settings", "demonstration", "prepare"]
+__all__ = ["DEMO_METRICS", "Prepared", "Settings", "counted_seeds", "demonstration", "prepare"]
 
 _REGRET_K = 10
 # The truth of the demonstration is about DCG, and simple enough for small trees.
-_DEMO_METRICS = "dcg@10, ndcg@10"
+DEMO_METRICS = "dcg@10, ndcg@10"
+"""What is measured on the demonstration data where nothing else is asked for."""
 _DEMO_PARAMS = MappingProxyType(
     {
         "lightgbm": {"num_leaves": 8, "min_data_in_leaf": 100},
@@ -102,6 +103,21 @@ class Prepared:
     jobs: int
 
 
+def counted_seeds(number: int) -> tuple[int, ...]:
+    """Return so many seeds, from 0.
+
+    Examples
+    --------
+    >>> counted_seeds(3)
+    (0, 1, 2)
+    """
+    if number < 1:
+        raise ConfigError(
+            f"seeds must be at least 1, got {number}; a list such as 0,1 names them one by one"
+        )
+    return tuple(range(number))
+
+
 def demonstration(settings: Settings) -> Settings:
     """Fill in what suits the demonstration data, where nothing else is asked for."""
     asked = settings.params is not None or settings.params_for is not None
@@ -109,7 +125,7 @@ def demonstration(settings: Settings) -> Settings:
     small = {who: what for who, what in _DEMO_PARAMS.items() if who in backends}
     return replace(
         settings,
-        metrics=_DEMO_METRICS if settings.metrics is None else settings.metrics,
+        metrics=DEMO_METRICS if settings.metrics is None else settings.metrics,
         params_for=settings.params_for if asked else small,
     )
 
@@ -179,7 +195,7 @@ def _shares(source: Source, settings: Settings, systems: int, here: bool) -> tup
         if value is not None and value < 1:
             raise ParameterError(f"{name} must be at least 1, got {value}")
     folds = settings.folds if source.parts is None else 1
-    tasks = systems * folds * len(settings.seeds)
+    tasks = max(systems * folds * len(settings.seeds), 1)  # no seeds: the design says so
     budget = settings.threads or get_num_threads()
     jobs = 1 if here else min(settings.jobs or budget, tasks)
     threads = max(budget // jobs, 1)

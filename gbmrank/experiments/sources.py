@@ -22,6 +22,7 @@ __all__ = ["PARTS", "Source", "read_source"]
 
 PARTS = ("train", "valid", "test")
 """Names of given splits, in the order of their numbers."""
+_SHOWN_NAMES = 8
 
 
 @final
@@ -112,12 +113,42 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
     if isinstance(data, Source):
         return data
     source = _joined(data, reading) if isinstance(data, Mapping) else _one(data, reading)
+    if reading.features is not None:
+        source = _selected(source, tuple(reading.features))
     if not source.X.shape[0] or not source.X.shape[1]:
         raise DataError(
             f"{source.title}: {source.X.shape[0]} rows and {source.X.shape[1]} features; a "
             "comparison needs both"
         )
     return source
+
+
+def _selected(source: Source, wanted: tuple[str, ...]) -> Source:
+    """Keep the features that are asked for; a table was read with these alone."""
+    names = source.feature_names
+    if wanted == names:
+        return source
+    if not names:
+        raise ConfigError(
+            f"features are chosen by name, and {source.title} have none; leave features out, or "
+            "give the columns that are wanted"
+        )
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        raise ConfigError(
+            f"{source.title} has no feature {unknown[0]!r}; there are {len(names)}: "
+            f"{_listed(names)}"
+        )
+    twice = next((name for i, name in enumerate(wanted) if name in wanted[:i]), None)
+    if twice is not None:
+        raise ConfigError(f"the feature {twice!r} is asked for twice")
+    at = [names.index(name) for name in wanted]
+    return replace(source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    few = ", ".join(names[:_SHOWN_NAMES])
+    return few if len(names) <= _SHOWN_NAMES else f"{few}, ..., {names[-1]}"
 
 
 def _one(data: Any, reading: Reading) -> Source:

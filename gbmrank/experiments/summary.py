@@ -11,7 +11,15 @@ from gbmrank.experiments.progress import printable
 from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.statistics import Analysis, Interval, MeasureAnalysis, Summary
 
-__all__ = ["Table", "as_text", "is_constant", "notes", "regret_sentence", "summary_table"]
+__all__ = [
+    "Table",
+    "as_text",
+    "failure_sentence",
+    "is_constant",
+    "notes",
+    "regret_sentence",
+    "summary_table",
+]
 
 _MANY_TIES = 0.1
 _WORDS = {"calibrated": "yes", "conditional": "if", "not calibrated": "no", "unknown": "?"}
@@ -69,11 +77,20 @@ def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
     for run in results.runs:
         runs[run.system].append(run)
     found = [*results.audit.get("notes", ())]
-    found += _about_queries(results, analysis.measures[0])
+    if failure_sentence(results) is None:
+        found += _about_queries(results, analysis.measures[0])
     found += _about_ties(runs)
     for system, own in runs.items():
         found += [f"{system}: {line}" for line in _about_runs(own, results.settings)]
     return tuple(dict.fromkeys(found))
+
+
+def failure_sentence(results: Results) -> str | None:
+    """Say that every run failed, with the first error; None where one has values."""
+    failed = results.failed
+    if not failed or len(failed) < len(results.runs):
+        return None
+    return f"every run failed; the first error is {str(failed[0].error).splitlines()[0]}"
 
 
 def regret_sentence(analysis: Analysis) -> str | None:
@@ -184,7 +201,7 @@ def _about_runs(runs: Sequence[Run], settings: Any) -> Iterator[str]:
     heard = dict.fromkeys(text for run in good for text in run.warnings)
     for text in heard:
         if not text.startswith("NoProgressWarning"):
-            yield text.splitlines()[0]
+            yield " ".join(text.split())
 
 
 def is_constant(run: Run) -> bool:

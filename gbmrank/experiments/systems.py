@@ -1,5 +1,6 @@
 """Objectives in boosters: what is asked for, what exists, what can run."""
 
+import contextlib
 import difflib
 import importlib.util
 import re
@@ -8,16 +9,19 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, MetricList, Objective, metric
+from gbmrank.backends.native import native_lists, near_native
 from gbmrank.composition import spec_of
-from gbmrank.errors import ConfigError, MissingBackendError, UnknownNameError
+from gbmrank.errors import ConfigError, MissingBackendError, SpecError, UnknownNameError
 from gbmrank.experiments.results import System
 from gbmrank.guards import is_ours
 from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES
+from gbmrank.spec import parse_list
 from gbmrank.theory.advice import target_for
-from gbmrank.training import Native, ranking_objective
+from gbmrank.training import NATIVE, Native, ranking_objective
 
 __all__ = [
     "BACKENDS",
+    "DEFAULT_METRICS",
     "NATIVE",
     "Chosen",
     "choose_systems",
@@ -30,12 +34,8 @@ __all__ = [
 ]
 
 BACKENDS = ("lightgbm", "xgboost")
-NATIVE: Mapping[str, tuple[str, ...]] = {
-    "lightgbm": ("lambdarank", "rank_xendcg"),
-    "xgboost": ("rank:ndcg", "rank:pairwise", "rank:map"),
-}
-"""The boosters' own ranking objectives."""
-_DEFAULT_METRICS = "ndcg@10, ndcg@5, ndcg@1"
+DEFAULT_METRICS = "ndcg@10, ndcg@5, ndcg@1"
+"""What is measured where nothing else is asked for."""
 
 
 class Chosen(NamedTuple):
@@ -53,7 +53,8 @@ def installed_backends() -> tuple[str, ...]:
 
 def read_metrics(given: Any) -> MetricList:
     """Read metrics; the first is the target. Refuses one that is asked for twice."""
-    made = metric(_DEFAULT_METRICS if given is None else given)
+    _check_commas(given)
+    made = metric(DEFAULT_METRICS if given is None else given)
     metrics = MetricList([made]) if isinstance(made, Metric) else made
     if not len(metrics):
         raise ConfigError("metrics is empty; name at least one, such as ndcg@10")
@@ -62,6 +63,19 @@ def read_metrics(given: Any) -> MetricList:
     if twice is not None:
         raise ConfigError(f"the metric {twice!r} is asked for twice")
     return metrics
+
+
+def _check_commas(given: Any) -> None:
+    """Refuse metrics with spaces between them."""
+    if not isinstance(given, str):
+        return
+    with contextlib.suppress(SpecError):
+        parse_list(given)
+        return
+    meant = ", ".join(given.replace(",", " ").split())
+    with contextlib.suppress(SpecError):
+        parse_list(meant)
+        raise ConfigError(f"metrics are separated by commas, got {given!r}; say {meant!r}")
 
 
 def split_list(text: str) -> list[str]:
@@ -148,16 +162,11 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
 
 
 def _check_native(one: Native) -> None:
-    known = [name for names in NATIVE.values() for name in names]
-    if one.name in known:
+    if any(one.name in names for names in NATIVE.values()):
         return
-    near = difflib.get_close_matches(one.name, known, n=1)
-    hint = f"did you mean native:{near[0]}? " if near else ""
-    lists = "; ".join(
-        f"{backend} has {', '.join(f'native:{name}' for name in names)}"
-        for backend, names in NATIVE.items()
-    )
-    raise UnknownNameError(f"no booster has the objective {str(one)!r}; {hint}{lists}")
+    near = near_native(one.name)
+    hint = "" if near is None else f"did you mean {near}? "
+    raise UnknownNameError(f"no booster has the objective {str(one)!r}; {hint}{native_lists()}")
 
 
 def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:

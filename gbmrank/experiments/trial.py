@@ -17,6 +17,7 @@ from gbmrank.experiments.results import Run
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
 from gbmrank.experiments.tuning import best_of, candidates
+from gbmrank.experiments.warming import warm_up
 from gbmrank.guards import bind_metric
 from gbmrank.metrics import Ranked
 from gbmrank.training import Part, Plan, Trained, ranking_objective, train
@@ -26,7 +27,7 @@ __all__ = ["failed_run", "part_of", "regret_name", "run_task", "split_of", "tied
 
 _VALID = "valid"
 _LONGEST_MESSAGE = 2000
-_XGBOOST_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ")
+_XGBOOST_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] (?:[A-Z]+: )?\S+:\d+:\s*")
 
 
 def run_task(
@@ -123,6 +124,7 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     split = split_of(source, design, task)
     metrics = metrics_callback(list(design.metrics))
     learned, watched = part_of(source, split.train), part_of(source, split.valid)
+    warm_up(design, task, learned)
     started = time.perf_counter()
     trained, params = _trained(design, task, (learned, watched), on_round)
     seconds = time.perf_counter() - started
@@ -226,7 +228,12 @@ def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
 def _texts(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     kinds = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
     kept = [one for one in caught if not issubclass(one.category, kinds)]
-    return tuple(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in kept))
+    return tuple(dict.fromkeys(f"{one.category.__name__}: {_told(one.message)}" for one in kept))
+
+
+def _told(message: object) -> str:
+    """Return a message on one line; XGBoost puts the time and a place of its own in front."""
+    return " ".join(_XGBOOST_PLACE.sub("", str(message)).split())
 
 
 def _with_warnings(run: Run, heard: tuple[str, ...]) -> Run:

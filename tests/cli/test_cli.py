@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import gbmrank
-from gbmrank.cli import COMMANDS, listing, main, screen
+from gbmrank.cli import COMMANDS, advise, listing, main, screen
 from gbmrank.registry import METRICS, Entry, Origin
 from tests.ranking_tasks import run_python
 
@@ -220,3 +220,33 @@ def test_a_narrow_terminal_gets_two_lines_per_entry(capsys, monkeypatch):
     assert (name, formula) == ("pairwise", "sum_i u_i sum_j phi(s_i - s_j)")
     indent = " " * lines[at].index(formula)  # as wide as the longest registered name
     assert lines[at + 1].startswith(f"{indent}O(n^2), O(n) for long queries; Calauzenes")
+
+
+def test_advice_fits_a_narrow_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(advise, "line_width", lambda: 80)
+    assert main(["advise", "ndcg@10"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "  verdict calibrated; c " in out
+
+
+@pytest.mark.parametrize("name", ["exponential", "pairwise", "ndcg"])
+def test_texts_for_the_terminal_have_no_markup(capsys, name):
+    assert main(["info", name]) == 0
+    assert "`" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check", "logistic"], "logistic is a loss, and an objective is needed; try pairwise("),
+        (["check", "softmax_ce"], "try bregman(loss=softmax_ce)"),
+        (["check", "native:lambdarank"], "no verdict"),
+        (["info", "native:lambdarank"], "gbmrank compare --objectives, GBMRanker(objective="),
+        (["advise", "ndcg@10, map"], "one metric at a time"),
+        (["advise", "ndcg@10 map"], "ask for each alone: ndcg@10 and map"),
+    ],
+)
+def test_names_in_the_wrong_place_are_explained(capsys, arguments, words):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gbmrank.cli import main
+from gbmrank.cli import compare, main
 from gbmrank.demo_data import demo_data
 from gbmrank.experiments.documents import load_results
 
@@ -93,6 +93,52 @@ def test_a_failed_run_has_an_exit_code_of_its_own(capsys, rows, out):
     assert "failed" in text
 
 
+def test_when_every_run_failed_this_is_said_first(capsys, rows, out):
+    options = ["--objectives", "native:rank:map", "--backends", "xgboost"]
+    text = run(capsys, rows, "--out", out, *QUICK, *options, code=3)
+    assert text.startswith("every run failed; the first error is ")
+    assert "binary labels" in text.splitlines()[0]
+    assert "undefined" not in text
+    assert "2 of 2 runs failed" in text
+
+
+def test_warnings_of_a_booster_are_told_in_full(capsys, rows, out):
+    options = ["--objectives", "ranknet", "--backends", "xgboost", "--param", "learningrate=1"]
+    text = run(capsys, rows, "--out", out, *QUICK, *options)
+    (line,) = [one for one in text.splitlines() if "learningrate" in one]
+    assert line.startswith("note: xgboost ranknet: UserWarning: Parameters: {")
+    assert "learner.cc" not in line
+
+
+def test_features_of_a_letor_file_are_chosen_by_index(capsys, rows, out):
+    run(capsys, rows, "--out", out, *QUICK, *ONE, "--feature", "3", "--feature", "1")
+    assert load_results(Path(out) / "results.json").audit["features"] == 2
+
+
+def test_help_shows_what_is_done_by_default(capsys):
+    assert main(["compare", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "folds of queries (default: 5)",
+        "most trees (default: 300)",
+        "0 for never (default: 30)",
+        "to stop by (default: 0.2)",
+        "learning_rate=0.1",
+        '(default: "ndcg@10, ndcg@5, ndcg@1"',
+        "by its index in LETOR files; may be repeated",
+    ):
+        assert words in text
+
+
+def test_a_narrow_terminal_gets_a_paragraph_per_system(capsys, rows, out, monkeypatch):
+    monkeypatch.setattr(compare, "line_width", lambda: 60)
+    text = run(capsys, rows, "--out", out, *QUICK, *ONE)
+    shown = text.split("\n\n")[1].splitlines()
+    assert "lightgbm ranknet *" in shown
+    assert max(map(len, shown)) <= 60
+    assert any(line.startswith("  ndcg@3 [95%] 0.") for line in shown)
+
+
 def test_parameters_reach_the_boosters(capsys, rows, out):
     params = ["--param", "learning_rate=0.3", "--param-for", "lightgbm ranknet:num_leaves=5"]
     params += ["--param-for", "pairwise(loss=logistic, target=dcg):learning_rate=0.01"]
@@ -148,6 +194,13 @@ def test_given_splits_that_share_queries_are_refused(capsys, tmp_path, out):
         (["--param-for", "nobody:a=1"], "'nobody'"),
         (["--param", "seed=3"], "seed is set by the comparison"),
         (["--seeds", "a"], "0,1,2"),
+        (["--seeds", "0"], "seeds must be at least 1, got 0; a list such as 0,1 names them"),
+        (["--feature", "9"], "rows.txt has no feature '9'; there are 4: 1, 2, 3, 4"),
+        (["--feature", "2", "--feature", "2"], "the feature '2' is asked for twice"),
+        (
+            ["--metrics", "ndcg@10 map"],
+            "separated by commas, got 'ndcg@10 map'; say 'ndcg@10, map'",
+        ),
         (["--folds", "1"], "at least 2"),
         (["--delimiter", "ab"], "one character"),
         (["--train", "x"], "not both"),

@@ -94,7 +94,7 @@ def test_rows_for_disagreement_are_pairs_in_a_drawn_order_with_the_lead():
     for i, j in itertools.permutations(range(3), 2):
         lead = graphs.to_matrix(0)[i, j] - graphs.to_matrix(0)[j, i]
         expected[(*x[i], *x[j], *(x[i] - x[j]))] = lead
-    seen = {}
+    seen: dict[tuple[float, ...], float] = {}
     for seed in range(20):
         rows = disagreement_rows(x, graphs, pairs, "concatenation", seed)
         found = {tuple(f): t for f, t in zip(rows.features.tolist(), rows.targets, strict=True)}

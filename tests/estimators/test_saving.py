@@ -121,7 +121,7 @@ def test_models_of_others_and_of_the_future_are_refused(backend, file, tmp_path)
     plan = Plan(objective="ranknet", metric="ndcg", backend=backend, rounds=2)
     made = train(plan, Part(TASK.x, data)).fitted
     made.save(str(tmp_path / file))
-    with pytest.raises(DataError, match=f"a {backend} model without what gbmrank writes"):
+    with pytest.raises(DataError, match=f"a model of {backend} without what gbmrank writes"):
         gbmrank.load(tmp_path / file)
     made.stamp(json.dumps({"schema": 2, "gbmrank": "9.0"}))
     made.save(str(tmp_path / file))

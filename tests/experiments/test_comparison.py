@@ -204,13 +204,21 @@ def test_constant_scores_are_warned_about():
         ({"jobs": 0}, ParameterError, "jobs must be at least 1"),
         ({"params": {"metric": "auc"}}, ConfigError, "metric is set by the comparison"),
         ({"objectives": ["ranknet", "ranknet"]}, ConfigError, "asked for twice"),
-        ({"seeds": 0}, ParameterError, "seeds is empty"),
+        ({"seeds": 0}, ConfigError, "seeds must be at least 1, got 0"),
+        ({"seeds": []}, ParameterError, "seeds is empty"),
     ],
 )
 def test_mistakes_are_found_before_the_first_training(options, kind, words, tmp_path):
     with pytest.raises(kind, match=words):
         compare(out=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_when_every_run_failed_the_table_says_so_first():
+    found = compare(backends=["xgboost"], objectives=["native:rank:map"])
+    first, *others = found.table().splitlines()
+    assert first.startswith("every run failed; the first error is ")
+    assert not any("undefined for" in line for line in others)
 
 
 def test_nothing_to_learn_is_said_at_once():

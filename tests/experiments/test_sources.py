@@ -70,6 +70,20 @@ def test_files_are_put_together_and_filled_up(tmp_path):
     assert any("'7'" in note and "several files" in note for note in source.notes)
 
 
+def test_features_of_files_and_arrays_are_chosen_by_name(tmp_path):
+    long, short = tmp_path / "long.txt", tmp_path / "short.txt"
+    long.write_text(LETOR)
+    short.write_text("1 qid:9 1:4\n0 qid:9 1:2\n")
+    for data in ([long, short], {"train": long, "test": short}):
+        source = read_source(data, Reading(features=["3", "1"]))
+        assert source.feature_names == ("3", "1")
+        assert source.X.tolist() == [[0, 1], [0, 3], [9, 5], [0, 4], [0, 2]]
+    with pytest.raises(ConfigError, match=r"short.txt has no feature '3'; there are 1: 1$"):
+        read_source(short, Reading(features=["3"]))
+    with pytest.raises(ConfigError, match="by name, and arrays have none"):
+        read_source((X, Y, QID), Reading(features=["3"]))
+
+
 def test_lightgbm_files_of_sizes_are_found(tmp_path):
     (tmp_path / "rank.train").write_text("1 1:1\n0 1:2\n2 1:3\n")
     (tmp_path / "rank.train.query").write_text("2\n1\n")

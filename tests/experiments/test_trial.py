@@ -8,6 +8,7 @@ import pytest
 import gbmrank
 from gbmrank.data import Groups
 from gbmrank.demo_data import demo_data
+from gbmrank.experiments import warming
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import read_source
@@ -118,6 +119,38 @@ def test_parameters_that_a_booster_does_not_know_are_heard_of():
     plan = design(system, params={"num_leafs": 3})
     run = run_task(SOURCE, plan, plan.tasks[0])
     assert any("num_leafs" in text for text in run.warnings) or "num_leafs" in str(run.error)
+
+
+def test_warnings_are_one_line_without_time_and_place():
+    system = System("xgboost", "pairwise")
+    plan = design(system, params={"learningrate": 3})
+    run = run_task(SOURCE, plan, plan.tasks[0])
+    (text,) = [text for text in run.warnings if "learningrate" in text]
+    assert text == 'UserWarning: Parameters: { "learningrate" } are not used.'
+
+
+def test_compilation_is_over_before_the_clock_starts(monkeypatch):
+    system = System("lightgbm", "comparison(loss=hinge)")
+    plan = design(system)
+    told = []
+    monkeypatch.setattr(warming, "_warm", set())
+    monkeypatch.setattr(warming, "train", lambda plan, part, valid: told.append((plan, part)))
+    for task in plan.tasks[:2]:
+        assert run_task(SOURCE, plan, task).error is None
+    ((warm, part),) = told  # once in a process
+    assert (warm.rounds, part.data.groups.n_queries) == (1, 2)
+
+
+def test_what_goes_wrong_in_the_warm_up_is_left_to_the_run(monkeypatch):
+    def broken(*_):
+        raise RuntimeError("cold")
+
+    monkeypatch.setattr(warming, "_warm", set())
+    monkeypatch.setattr(warming, "train", broken)
+    plan = design(System("lightgbm", "pairwise"))
+    run = run_task(SOURCE, plan, plan.tasks[0])
+    assert run.error is None
+    assert run.warnings == ()
 
 
 def test_tied_pairs_are_counted_as_pairs():

@@ -1,0 +1,43 @@
+"""Writing a ranker into the booster's own file."""
+
+import os
+from pathlib import Path
+
+from gbmrank.backends.trainer import Fitted
+from gbmrank.errors import ConfigError
+
+__all__ = ["write_model"]
+
+_SUFFIXES = {"lightgbm": (".txt",), "xgboost": (".ubj", ".json")}
+
+
+def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
+    """Write a model beside its place and move it there, so that no half of one is ever seen.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model.
+    path : str or path
+        Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
+
+    Raises
+    ------
+    ConfigError
+        For another ending.
+    FileNotFoundError
+        When the folder does not exist.
+    """
+    target, allowed = Path(path), _SUFFIXES[fitted.backend]
+    if target.suffix not in allowed:
+        raise ConfigError(
+            f"a model of {fitted.backend} is saved as *{' or *'.join(allowed)}; got {str(path)!r}"
+        )
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}")
+    part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        fitted.save(str(part))
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
