@@ -6,6 +6,9 @@ import tempfile
 import pytest
 from hypothesis import settings
 
+# Modules are searched for doctests, and importing this one switches the compiler off.
+collect_ignore = ["plain_kernels.py"]
+
 settings.register_profile("gbmrank", deadline=None, max_examples=60, derandomize=True)
 settings.register_profile(  # make fuzz
     "fuzz",
