@@ -105,7 +105,7 @@ def test_ids_that_are_missing(backend, missing):
 @BOTH
 def test_an_evaluation_set_without_ids(backend):
     sets = [(OTHER.x, OTHER.y), (OTHER.x, OTHER.y)]
-    with pytest.raises(GroupError, match=r"row of late belongs to: qid="):
+    with pytest.raises(GroupError, match=r"row of late belongs to: eval_qid="):
         ranker(backend).fit(
             TASK.x,
             TASK.y,
