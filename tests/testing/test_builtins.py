@@ -19,7 +19,13 @@ def passes(subject, kind, **expected):
     assert not report.failed, str(report)
 
 
-@pytest.mark.parametrize("name", own(LOSSES))
+ALWAYS = ("logistic", "exponential", "squared_hinge", "brier_sigmoid")  # each compiles for seconds
+LOSSES_CHECKED = [
+    pytest.param(name, marks=() if name in ALWAYS else pytest.mark.nightly) for name in own(LOSSES)
+]
+
+
+@pytest.mark.parametrize("name", LOSSES_CHECKED)
 def test_losses(name):
     passes(name, "loss")
 
