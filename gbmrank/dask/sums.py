@@ -10,34 +10,9 @@ from gbmrank.data import RankingData
 from gbmrank.errors import DataError
 from gbmrank.guards import bind_metric
 from gbmrank.metrics import AbstractBoundMetric, Ranked
-from gbmrank.types import FloatArray
+from gbmrank.metrics.base import weighted_sum
 
-__all__ = ["bind_all", "means", "totals", "weighted_sum"]
-
-
-def weighted_sum(values: FloatArray, weight: FloatArray | None, empty: str) -> tuple[float, float]:
-    """Return the weighted sum of per-query values and the sum of the weights.
-
-    Parameters
-    ----------
-    values : array of shape (n_queries,)
-        NaN where the measure is undefined.
-    weight : array of shape (n_queries,) or None
-        Weight of each query.
-    empty : {"skip", "zero", "one"}
-        Leave undefined queries out, or let them count as 0 or 1.
-
-    Examples
-    --------
-    >>> weighted_sum(np.array([0.5, np.nan]), None, "one")
-    (1.5, 2.0)
-    """
-    undefined = np.isnan(values)
-    weights = np.ones(len(values)) if weight is None else weight
-    if empty == "skip":
-        weights = np.where(undefined, 0.0, weights)
-    filled = np.where(undefined, 1.0 if empty == "one" else 0.0, values)
-    return float((weights * filled).sum()), float(weights.sum())
+__all__ = ["bind_all", "means", "totals"]
 
 
 def bind_all(metrics: Sequence[Metric], data: RankingData) -> list[AbstractBoundMetric]:

@@ -22,6 +22,7 @@ __all__ = [
     "check_cutoff",
     "check_same_rows",
     "mean_over_queries",
+    "weighted_sum",
 ]
 
 Kernel = Callable[[Ranking, Any, Span, FloatArray], None]
@@ -185,15 +186,26 @@ def mean_over_queries(values: FloatArray, weight: FloatArray | None, empty: str)
     >>> mean_over_queries(np.array([1.0, np.nan]), None, "zero")
     0.5
     """
+    total, weights = weighted_sum(values, weight, empty)
+    return total / weights if weights > 0 else float("nan")
+
+
+def weighted_sum(values: FloatArray, weight: FloatArray | None, empty: str) -> tuple[float, float]:
+    """Return the weighted sum of per-query values and the sum of the weights.
+
+    Parameters are those of :func:`mean_over_queries`; sums of several parts add up.
+
+    Examples
+    --------
+    >>> weighted_sum(np.array([0.5, np.nan]), None, "one")
+    (1.5, 2.0)
+    """
     undefined = np.isnan(values)
+    weights = np.ones(len(values)) if weight is None else weight
     if empty == "skip":
-        weights = np.where(undefined, 0.0, 1.0 if weight is None else weight)
-        values = np.where(undefined, 0.0, values)
-    else:
-        weights = np.ones(len(values)) if weight is None else weight
-        values = np.where(undefined, 0.0 if empty == "zero" else 1.0, values)
-    total = float(weights.sum())
-    return float((weights * values).sum()) / total if total > 0 else float("nan")
+        weights = np.where(undefined, 0.0, weights)
+    filled = np.where(undefined, 1.0 if empty == "one" else 0.0, values)
+    return float((weights * filled).sum()), float(weights.sum())
 
 
 def check_choice(owner: str, parameter: str, value: object, allowed: Sequence[str]) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 import gbmrank
 from gbmrank.dask.parcel import Parcel
-from gbmrank.dask.sums import means, weighted_sum
+from gbmrank.dask.sums import means
 from gbmrank.errors import DataError
-from gbmrank.metrics.base import mean_over_queries
+from gbmrank.metrics.base import mean_over_queries, weighted_sum
 
 pytestmark = pytest.mark.xdist_group("dask")
 
