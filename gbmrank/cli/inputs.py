@@ -3,7 +3,6 @@
 import argparse
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import final
 
 from gbmrank.errors import ConfigError, DataError
@@ -16,6 +15,7 @@ from gbmrank.readers import (
     read_letor,
     read_parquet,
     read_trec,
+    table_format,
 )
 from gbmrank.readers.text import quoted, read_lines
 from gbmrank.types import FloatArray
@@ -23,7 +23,6 @@ from gbmrank.types import FloatArray
 __all__ = ["FORMATS", "Input", "add_arguments", "read_input"]
 
 FORMATS = {"letor": "LETOR", "csv": "CSV", "parquet": "Parquet", "trec": "TREC qrels and run"}
-_TABLES = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _LETOR_LINE = re.compile(r"\S+(\s+qid:\S+)?(\s+\d+:\S+)*\s*(#.*)?")
 _DEFAULTS = Limits()
 
@@ -128,7 +127,7 @@ def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> Flo
     scores, source = file.scores, given.labels
     if given.scores is not None and file.unranked is None:
         source = given.scores
-        form = _TABLES.get(_suffix(source))
+        form = table_format(source)
         other = None if form is None else _read_table(source, form, given, limits)
         scores = read_column(source, limits) if other is None else other.scores
     if scores is None:
@@ -164,14 +163,9 @@ def _check_options(given: argparse.Namespace, form: str) -> None:
         raise ConfigError(f"--scores FILE is needed with {FORMATS[form]} ({given.labels})")
 
 
-def _suffix(path: str) -> str:
-    name = Path(path)
-    return (name.with_suffix("") if name.suffix == ".gz" else name).suffix.lower()
-
-
 def _guess(path: str, limits: Limits) -> str:
     """Tell the format from the file's name, else from its first line."""
-    known = _TABLES.get(_suffix(path))
+    known = table_format(path)
     if known is not None:
         return known
     small = replace(limits, block=1 << 16)

@@ -17,13 +17,13 @@ from gbmrank.readers import (
     read_csv,
     read_letor,
     read_parquet,
+    table_format,
 )
 from gbmrank.readers.text import PathLike, quoted
 
 __all__ = ["FORMATS", "Reading", "read_files"]
 
 FORMATS = ("letor", "csv", "parquet")
-_BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 
 
@@ -83,7 +83,7 @@ def read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
 
 
 def _read(path: PathLike, reading: Reading) -> RankingFile:
-    form = reading.form or _BY_SUFFIX.get(_suffix(path), "letor")
+    form = reading.form or table_format(path) or "letor"
     if form not in FORMATS:
         raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
     columns = replace(reading.columns or Columns(), features=reading.features)
@@ -145,8 +145,3 @@ def _stacked(files: Sequence[RankingFile], paths: Sequence[PathLike]) -> npt.NDA
 
 def _ids(file: RankingFile) -> npt.NDArray[np.str_]:
     return np.zeros(0, np.str_) if file.qid is None else file.qid
-
-
-def _suffix(path: PathLike) -> str:
-    name = Path(path)
-    return (name.with_suffix("") if name.suffix == ".gz" else name).suffix.lower()

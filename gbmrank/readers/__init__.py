@@ -2,7 +2,7 @@
 
 from gbmrank.readers.letor import read_letor
 from gbmrank.readers.ranking_file import RankingFile
-from gbmrank.readers.table import Columns, read_csv, read_parquet
+from gbmrank.readers.table import Columns, read_csv, read_parquet, table_format
 from gbmrank.readers.text import Limits, read_column
 from gbmrank.readers.trec import read_trec
 
@@ -15,4 +15,5 @@ __all__ = [
     "read_letor",
     "read_parquet",
     "read_trec",
+    "table_format",
 ]

@@ -25,7 +25,7 @@ from gbmrank.readers.text import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["Columns", "read_csv", "read_parquet"]
+__all__ = ["Columns", "read_csv", "read_parquet", "table_format"]
 
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "labels", "relevance", "grade", "rating", "target", "y"),
@@ -33,7 +33,21 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "score": ("score", "scores", "prediction", "pred", "preds", "y_score"),
     "docid": ("docid", "doc_id", "document_id", "docno", "id"),
 }
+_BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _MISSING = ("", "NULL", "NA", "N/A", "NaN")
+
+
+def table_format(path: PathLike) -> str | None:
+    """Return the format of a table that its name tells, ``csv`` or ``parquet``, or None.
+
+    Examples
+    --------
+    >>> table_format("rows.csv.gz"), table_format("train.txt")
+    ('csv', None)
+    """
+    name = Path(path)
+    plain = name.with_suffix("") if name.suffix == ".gz" else name
+    return _BY_SUFFIX.get(plain.suffix.lower())
 
 
 @final
