@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gbmrank.cli.screen import bold, clean, fitted, line_width
-from gbmrank.errors import ConfigError, GbmrankWarning, MissingPackageError
+from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
 from gbmrank.experiments.design import LEARNING_RATE, read_value
@@ -80,11 +80,11 @@ def run(given: argparse.Namespace) -> int:
         told = f"{stopped} and kept in {out}; go on with the same command and --resume"
         print(f"gbmrank compare: {clean(told)}", file=sys.stderr)
         return _INTERRUPTED
-    files, missing = _write(found, out)
+    files = _write(found, out)
     if given.json:
-        print(json.dumps(_as_json(found, files, missing), indent=2, allow_nan=False))
+        print(json.dumps(_as_json(found, files), indent=2, allow_nan=False))
     else:
-        print(_as_text(found, files, missing))
+        print(_as_text(found, files))
     return _SOME_FAILED if found.results.failed else 0
 
 
@@ -294,19 +294,16 @@ def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _write(found: Comparison, out: Path) -> tuple[dict[str, str], list[str]]:
-    """Write the files; return where they are, and why one is not there."""
+def _write(found: Comparison, out: Path) -> dict[str, str]:
+    """Write the files and return where they are; the report comes last, as it names the others."""
     found.to_json(out / "results.json")
     found.to_csv(out / "per_query.csv")
-    files = {"results": str(out / "results.json"), "per_query": str(out / "per_query.csv")}
-    try:
-        found.to_html(out / "report.html")
-    except MissingPackageError as error:
-        return files, [f"no report was written: {error}"]
-    return {**files, "report": str(out / "report.html")}, []
+    found.to_html(out / "report.html")
+    names = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
+    return {kind: str(out / name) for kind, name in names.items()}
 
 
-def _as_text(found: Comparison, files: dict[str, str], missing: list[str]) -> str:
+def _as_text(found: Comparison, files: dict[str, str]) -> str:
     audit = found.results.audit
     about = f"{found.results.title}: {audit['rows']:,} rows, {audit['queries']:,} queries"
     failure = summary.failure_sentence(found.results)
@@ -314,11 +311,9 @@ def _as_text(found: Comparison, files: dict[str, str], missing: list[str]) -> st
         parts = [bold(clean(about)), *_findings(found)]
     else:
         parts = [bold(clean(failure)), clean(about)]
-    notes = [*found.notes, *missing]
-    if notes:
-        parts.append("\n".join(f"note: {clean(note)}" for note in notes))
-    shown = files.get("report", files["results"])
-    parts.append(f"{bold('report')}  {clean(shown)}")
+    if found.notes:
+        parts.append("\n".join(f"note: {clean(note)}" for note in found.notes))
+    parts.append(f"{bold('report')}  {clean(files['report'])}")
     return "\n\n".join(parts)
 
 
@@ -331,7 +326,7 @@ def _findings(found: Comparison) -> list[str]:
     return [f"{shown}\n* baseline", *map(clean, told)]
 
 
-def _as_json(found: Comparison, files: dict[str, str], missing: list[str]) -> dict[str, Any]:
+def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:
     from gbmrank import __version__
 
     return {
@@ -344,6 +339,6 @@ def _as_json(found: Comparison, files: dict[str, str], missing: list[str]) -> di
             {"system": list(run.system), "seed": run.seed, "fold": run.fold, "error": run.error}
             for run in found.results.failed
         ],
-        "notes": [*found.notes, *missing],
+        "notes": list(found.notes),
         "analysis": found.analysis.to_dict(),
     }
