@@ -1,6 +1,7 @@
 r"""Sums of ``(1 - d)^2`` over pairs from moments of the scores.
 
-Scores are taken around their mean, so that sums of squares do not cancel.
+Scores are taken around their mean, so that sums of squares do not cancel. The mean is
+rounded, so the sum of what is left is not zero and stays in the formula.
 """
 
 import numpy as np
@@ -24,9 +25,10 @@ def squared_margin_pairs(
     g, h = out
     n = len(s)
     mean = np.mean(s)
-    squares, weight, moment = 0.0, 0.0, 0.0
+    rest, squares, weight, moment = 0.0, 0.0, 0.0, 0.0
     for i in range(n):
         x = s[i] - mean
+        rest += x
         squares += x * x
         weight += v[i]
         moment += v[i] * x
@@ -35,8 +37,8 @@ def squared_margin_pairs(
     for i in range(n):
         x = s[i] - mean
         low = 1.0 - x
-        value += v[i] * (n * low * low + squares - 1.0)
-        g[i] = -2.0 * v[i] * (n * low - 1.0) + 2.0 * (weight * (1.0 + x) - moment - v[i])
+        value += v[i] * ((n * low + 2.0 * rest) * low + squares - 1.0)
+        g[i] = -2.0 * v[i] * (n * low + rest - 1.0) + 2.0 * (weight * (1.0 + x) - moment - v[i])
         h[i] = each * (v[i] * (n - 2.0) + weight)
     return value
 
