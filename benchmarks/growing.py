@@ -1,15 +1,13 @@
-"""How cost and memory grow: 1e5 to 1e7 rows on one machine, one worker against two.
+"""How cost and memory grow on one machine: 1e5 to 1e7 rows.
 
 Tables are printed as Markdown, as they stand in ``docs/growing.md``.
 """
 
 import ctypes
 import gc
-import os
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from benchmarks.timing import Times, interleave, print_table
 from gbmrank.api.doors import backend_of
 from gbmrank.backends.base import bound_to
 
-__all__ = ["run"]
+__all__ = ["OURS", "PER_QUERY", "Rows", "make_rows", "run"]
 
 OURS = "pairwise(loss=logistic, target=ndcg@10)"
 NATIVE = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg"}
@@ -42,7 +40,7 @@ class Rows:
 
 
 def run(settings: Settings) -> None:
-    """Print time and memory per row, and what a second worker brings."""
+    """Print time and memory per row."""
     gbmrank.set_num_threads(settings.threads)
     sizes = (20_000, 50_000) if settings.quick else (100_000, 1_000_000, 10_000_000)
     times, state = [], []
@@ -71,7 +69,6 @@ def run(settings: Settings) -> None:
         ],
         state,
     )
-    _workers(settings)
 
 
 def make_rows(n_rows: int, seed: int = 0) -> Rows:
@@ -201,44 +198,3 @@ def _field(status: Path, name: str) -> int:
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     raise OSError(f"no {name}")
-
-
-def _workers(settings: Settings) -> None:
-    """Print the time of a round with one and with two workers of one thread each."""
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    from gbmrank.dask import train
-
-    n_rows = 20_000 if settings.quick else 1_000_000
-    few, many = (3, 6) if settings.quick else (5, 25)
-    rows = make_rows(n_rows)
-    cuts = (n_rows // PER_QUERY // 4) * PER_QUERY
-    chunks = (cuts, cuts, cuts, n_rows - 3 * cuts)
-    qid = np.repeat(np.arange(n_rows // PER_QUERY), PER_QUERY)
-    table = []
-    for workers in (1, 2):
-        with (
-            LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0
-            ) as cluster,
-            Client(cluster) as client,
-        ):
-            x = da.from_array(rows.features, chunks=(chunks, -1)).persist()
-            y, q = (da.from_array(c, chunks=(chunks,)).persist() for c in (rows.labels, qid))
-            for booster in ("lightgbm", "xgboost"):
-                go = partial(train, client, x, y, qid=q, objective=OURS, backend=booster)
-                go(rounds=1)
-                turns: dict[str, Callable[[], object]] = {
-                    "few": partial(go, rounds=few),
-                    "many": partial(go, rounds=many),
-                }
-                times = interleave(turns, 3, 0)
-                each = (times["many"].min - times["few"].min) / (many - few)
-                start = times["few"].min - few * each
-                table.append([booster, workers, f"{1e3 * each:.0f}", f"{start:.1f}"])
-    print_table(
-        [f"{n_rows:,} rows on Dask", "workers of one thread", "ms per round", "s before round 1"],
-        table,
-    )
-    print(f"(this machine has {len(os.sched_getaffinity(0))} processors)")
