@@ -26,9 +26,9 @@ def print_machine(settings: Settings) -> None:
         print("Smoke run on small data: it shows that the benchmarks work, and no figure counts.")
 
 
-def versions() -> str:
-    """Return the versions of what is measured, as one line."""
-    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+def versions(*more: str) -> str:
+    """Return the versions of what is measured, and of more packages, as one line."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in (*_PACKAGES, *more))
     return f"Python {platform.python_version()}, {packages}"
 
 

@@ -1,14 +1,14 @@
 """Which objective ranks best on real data: gbmrank's at their defaults against the boosters' own.
 
 ``python -m benchmarks.quality --data FOLDER --out docs/results`` runs every set found in a
-folder (see ``quality_sets.py``), folds by query, both boosters, and writes ``quality.md``,
-``quality.json`` and ``quality.svg``. ``--tune N`` gives every objective the same number of
-random trials. Runs are kept in ``--work``, so a second call goes on where the first stopped.
+folder (see ``quality_sets.py``), folds by query, both boosters and CatBoost where it is
+installed, and writes ``quality.md``, ``quality.json`` and ``quality.svg``. ``--tune N`` gives
+every objective the same number of random trials, leaves CatBoost out, and writes
+``quality_tuned.*``. Runs are kept in ``--work``, so a second call goes on where the first stopped.
 """
 
 import argparse
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,8 @@ import numpy as np
 
 import gbmrank
 from benchmarks.machine import versions
+from benchmarks.quality_catboost import BACKEND as CATBOOST
+from benchmarks.quality_catboost import with_catboost
 from benchmarks.quality_sets import SETS, RankingSet
 from gbmrank.errors import ConfigError
 from gbmrank.experiments.results import Results, System
@@ -69,7 +71,6 @@ def main() -> None:
     parser.add_argument("--tune", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    start = time.perf_counter()
     found: dict[str, tuple[RankingSet, Results]] = {}
     for name in given.sets:
         try:
@@ -79,9 +80,12 @@ def main() -> None:
             continue
         comparison = run_set(data, given)
         print(f"\n{name}: {data.about}\n{comparison}\n", flush=True)
-        found[name] = data, comparison.results
+        results = comparison.results
+        if not given.tune:
+            results = with_catboost(data, results, given.rounds, given.jobs)
+        found[name] = data, results
     given.out.mkdir(parents=True, exist_ok=True)
-    write(found, given, time.perf_counter() - start)
+    write(found, given)
 
 
 def run_set(data: RankingSet, given: Any) -> Any:
@@ -107,19 +111,30 @@ def run_set(data: RankingSet, given: Any) -> Any:
     )
 
 
-def contests(data: RankingSet, results: Results, pick: str | None = None) -> list[Contest]:
-    """Set the best of ours (or one that is named) against the best native, by booster."""
+def contests(
+    data: RankingSet, results: Results, pick: str | None = None, peer: str | None = None
+) -> list[Contest]:
+    """Set the best of ours (or one that is named) against the best native, by booster.
+
+    With ``peer`` the native objectives are those of that booster instead.
+    """
     values = results.values("ndcg@10").mean(axis=1)
     means = np.nanmean(values, axis=1)
+
+    def best(backend: str, native: bool) -> int:
+        able = [
+            at
+            for at, system in enumerate(results.systems)
+            if system.backend == backend
+            and system.objective.startswith("native:") == native
+            and (native or pick is None or system.objective == pick)
+            and not np.isnan(means[at])
+        ]
+        return max(able, key=lambda at: means[at])
+
     made = []
-    for backend in sorted({system.backend for system in results.systems}):
-        inside = [i for i, system in enumerate(results.systems) if system.backend == backend]
-        native = [i for i in inside if results.systems[i].objective.startswith("native:")]
-        ours = [i for i in inside if i not in native]
-        if pick is not None:
-            ours = [i for i in ours if results.systems[i].objective == pick]
-        first = max((i for i in native if not np.isnan(means[i])), key=lambda i: means[i])
-        second = max((i for i in ours if not np.isnan(means[i])), key=lambda i: means[i])
+    for backend in ("lightgbm", "xgboost"):
+        first, second = best(peer or backend, native=True), best(backend, native=False)
         low, high = interval(values[second] - values[first])
         made.append(
             Contest(
@@ -147,43 +162,73 @@ def interval(differences: Any) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def write(found: dict[str, tuple[RankingSet, Results]], given: Any, seconds: float) -> None:
+def write(found: dict[str, tuple[RankingSet, Results]], given: Any) -> None:
     """Write page, figures and plot."""
     default = [c for data, results in found.values() for c in contests(data, results, DEFAULT)]
     best = [c for data, results in found.values() for c in contests(data, results)]
-    command = (
-        f"python -m benchmarks.quality --data DATA --rounds {given.rounds} --tune {given.tune}"
-    )
-    facts = {"command": command, "versions": versions(), "minutes": round(seconds / 60, 1)}
+    stem = "quality_tuned" if given.tune else "quality"
+    command = _command(given)
+    at_defaults = "" if given.tune else ", at its defaults,"
+    seconds = sum(run.seconds for _, results in found.values() for run in results.runs)
+    facts = {
+        "command": command,
+        "versions": versions(*(() if given.tune else (CATBOOST,))),
+        "minutes of training": round(seconds / 60, 1),
+    }
     page = [
         "# Real data: gbmrank against the boosters' own ranking losses\n",
         (
             f"`{command}` on {', '.join(found)}; 5 folds by query, learning rate 0.05, early "
             f"stopping on NDCG@10, {given.tune or 'no'} tuning trials per objective, all else at "
-            f"its default. {facts['versions']}. Defaults of gbmrank were chosen on "
-            f"{' and '.join(DEVELOPMENT)}.\n"
+            f"its default. {facts['versions']}. {facts['minutes of training']} minutes of "
+            f"training. Defaults of gbmrank were chosen on {' and '.join(DEVELOPMENT)}.\n"
         ),
-        f"## `{DEFAULT}`, at its defaults, against the best native objective\n",
+        f"## `{DEFAULT}`{at_defaults} against the best native objective\n",
         _contest_table(default),
         "The best native objective is picked on the same test queries, which favours it.\n",
         "## The best of gbmrank against the best native objective\n",
         _contest_table(best),
         "Both are picked on the same test queries; the interval does not know of the choice.\n",
-        "![differences](quality.svg)\n",
+        f"![differences]({stem}.svg)\n",
     ]
+    if others := [
+        contest
+        for data, results in found.values()
+        if any(system.backend == CATBOOST for system in results.systems)
+        for contest in contests(data, results, DEFAULT, CATBOOST)
+    ]:
+        page += [
+            "## Against CatBoost's ranking losses\n",
+            _contest_table(others),
+            (
+                "CatBoost grows its own kind of trees, so this compares tools rather than losses. "
+                "The better of its two losses is picked on the same test queries.\n"
+            ),
+        ]
     for data, results in found.values():
         page += [f"## {data.name}\n", f"{data.about}\n", _full_table(results)]
-    (given.out / "quality.md").write_text("\n".join(page), encoding="utf-8")
+    (given.out / f"{stem}.md").write_text("\n".join(page), encoding="utf-8")
     document = {
         "schema": "gbmrank.quality/1",
         **facts,
         "default": [c._asdict() for c in default],
         "best": [c._asdict() for c in best],
+        "catboost": [c._asdict() for c in others],
         "means": {name: _means(results) for name, (_, results) in found.items()},
     }
     text = json.dumps(document, indent=1)
-    (given.out / "quality.json").write_text(text + "\n", encoding="utf-8")
-    _plot(default, best, given.out / "quality.svg")
+    (given.out / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+    _plot(default, best, given.out / f"{stem}.svg")
+
+
+def _command(given: Any) -> str:
+    """Return what to type for the same run."""
+    parts = [f"python -m benchmarks.quality --data DATA --rounds {given.rounds}"]
+    parts += [f"--tune {given.tune}"] if given.tune else []
+    parts += [f"--sets {' '.join(given.sets)}"] if given.sets != list(SETS) else []
+    if given.objectives:
+        parts.append("--objectives " + " ".join(f"'{one}'" for one in given.objectives))
+    return " ".join(parts)
 
 
 def _contest_table(made: Sequence[Contest]) -> str:
