@@ -70,7 +70,7 @@ def _judge(workspace: Workspace, module: str, options: argparse.Namespace, left:
         if time.monotonic() - begun > left:
             break
         (workspace.folder / module).write_text(mutant.source, encoding="utf-8")
-        if workspace.run(tests, broken, 3.0 * seconds + 20.0) == "passed":
+        if workspace.run(tests, broken, 5.0 * seconds + 30.0) == "passed":
             survivors.append(_shown(mutant))
         else:
             killed += 1

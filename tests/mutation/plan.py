@@ -29,6 +29,24 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "gbmrank/ranking.py": (_FORMULAS,),
     "gbmrank/utilities.py": ("tests/test_utilities.py", *_OBJECTIVES),
 }
+# Plain Python is slow: of the tests above only those that a module can change.
+_ABOUT = {
+    "gbmrank/objectives/pairwise.py": "pairwise",
+    "gbmrank/objectives/pointwise.py": "pointwise",
+    "gbmrank/objectives/levels.py": "comparison or bipartite",
+    "gbmrank/objectives/push.py": "push",
+    "gbmrank/objectives/linear.py": "linear",
+    "gbmrank/objectives/listmle.py": "listmle",
+    "gbmrank/objectives/bregman.py": "bregman",
+    "gbmrank/losses/margin.py": "scalars or pairwise or pointwise",
+    "gbmrank/losses/composite.py": "scalars or pairwise or pointwise",
+    "gbmrank/losses/bregman.py": "bregman",
+    "gbmrank/losses/regularisers.py": "linear",
+    "gbmrank/kernels/items.py": "pointwise or linear or bregman",
+    "gbmrank/kernels/listwise.py": "listmle",
+    "gbmrank/kernels/query_sums.py": "bregman or listmle",
+    "gbmrank/kernels/push.py": "push",
+}
 SLOW = (  # on large data: not for plain Python
     f"{_EDGES}::test_a_million_tied_items",
     f"{_EDGES}::test_long_tied_blocks_of_grades",
@@ -66,8 +84,9 @@ MODULES = (
 
 
 def tests_of(module: str) -> tuple[str, ...]:
-    """Return the files of the longest entry that the path of a module begins with."""
+    """Return what pytest is to run: the longest entry that the path of a module begins with."""
     found = max((key for key in _TESTS if module.startswith(key)), key=len, default=None)
     if found is None:
         raise SystemExit(f"no tests are known for {module}; add them to tests/mutation/plan.py")
-    return _TESTS[found]
+    about = ("-k", _ABOUT[module]) if module in _ABOUT else ()
+    return (*_TESTS[found], *about)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import gbmrank
 from gbmrank.data import RankingData
 from gbmrank.kernels import compiler
 from gbmrank.metrics import Ranked
@@ -30,7 +31,8 @@ def test_six_short_queries(metric, oracle, largest, ties):
 
 
 @pytest.mark.parametrize("above", [0, 1, 7])
-@pytest.mark.parametrize("stops", [(0.5, 0.5), (0.0, 0.25, 0.25, 0.9375), (0.1,) * 6 + (0.7,)])
+@pytest.mark.parametrize("stops", [(0.5, 0.5), (0.0, 0.25, 0.25, 0.9375), (0.1,) * 6 + (0.7,),
+                                   (0.5, 0.1, 0.3, 0.1, 0.0)])  # fmt: skip
 def test_the_integral_for_long_blocks_is_the_recurrence(stops, above):
     """Long tied blocks take another way to the same number; here on few items."""
     kernels = compiler.load("cascade")
@@ -41,3 +43,20 @@ def test_the_integral_for_long_blocks_is_the_recurrence(stops, above):
     assert len(kernels._different(column, len(values) - 1)[0]) == 0
     want = kernels._one_by_one(column, above, len(column))
     assert kernels._by_integral(values, counts, above) == pytest.approx(want, rel=1e-10)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 2, 0, 3, 1), (4, 3, 2, 1, 0)])
+def test_disagreement_where_every_label_is_another(order):
+    """As many levels as items fill the buffers of the longest query."""
+    labels, scores = np.array(order, float), np.array([2.0, 2.0, 1.0, 0.0, 3.0])
+    lost = [max(labels[j] - labels[i], 0.0) * (1.0 if scores[i] > scores[j] else 0.5)
+            for i in range(5) for j in range(5) if scores[i] >= scores[j] and i != j]  # fmt: skip
+    metric = gbmrank.metric("pairwise_disagreement(normalize=false)")
+    assert metric.score(labels, scores) == pytest.approx(sum(lost), rel=1e-14)
+
+
+def test_a_share_of_no_utility_is_undefined():
+    metric = gbmrank.metric("eru(neutral=2, normalize=true)")
+    found = metric.per_query([1.0, 2.0, 3.0, 1.0], np.arange(4.0), group=[2, 2])
+    assert np.isnan(found[0])
+    assert 0.0 < found[1] < 1.0
