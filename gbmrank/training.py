@@ -30,6 +30,7 @@ from gbmrank.errors import (
     ParameterError,
     UnknownNameError,
 )
+from gbmrank.kernels.pool import at_most
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -71,7 +72,7 @@ class Plan:
     seed : int, default=0
         Of the booster.
     threads : int or None, default=None
-        Of the booster; None leaves it to the booster.
+        Of the booster, and at most as many of ours; None leaves it to the booster.
     keep_best : bool, default=True
         Cut the model after its best round on the last watched set; False keeps all rounds.
         Models that change or sum up earlier rounds (dart, gblinear) are never cut.
@@ -190,7 +191,8 @@ def train(
         keep_best=plan.keep_best and not _cannot_cut(params),
     )
     try:
-        fitted = _TRAIN[plan.backend](job)
+        with at_most(plan.threads):
+            fitted = _TRAIN[plan.backend](job)
     except NumericError as error:
         error.add_note(f"in round {monitor.rounds_done + 1} of {plan.rounds}, {plan.backend}")
         raise

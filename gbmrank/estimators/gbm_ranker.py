@@ -71,7 +71,7 @@ class GBMRanker(AbstractEstimator):
     seed : int, default=0
         Of the booster.
     n_jobs : int or None, default=None
-        Threads of the booster; None leaves it to the booster.
+        Threads of the booster, and at most as many of ours; None leaves it to the booster.
     **booster_params : object
         Parameters of the booster, such as ``learning_rate``. What would do nothing or harm with
         a custom objective is refused with the reason; ``bagging_by_query`` is done by gbmrank.

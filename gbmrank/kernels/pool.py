@@ -6,10 +6,12 @@ It is dropped after a fork, never pickled, and results do not depend on its size
 query is computed by one thread, in one order.
 """
 
+import contextlib
+import contextvars
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -19,7 +21,7 @@ import numpy.typing as npt
 from gbmrank.errors import ConfigError, ParameterError
 from gbmrank.types import IntArray
 
-__all__ = ["cut_into_chunks", "get_num_threads", "run_chunks", "set_num_threads"]
+__all__ = ["at_most", "cut_into_chunks", "get_num_threads", "run_chunks", "set_num_threads"]
 
 _MAX_CHUNKS = 32
 _SMALL = 20_000.0  # below this cost a chunk is not worth waking a thread for
@@ -38,6 +40,7 @@ class _State:
 
 
 _state = _State()
+_limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("gbmrank_threads", default=None)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_state.forget)
 
@@ -70,6 +73,19 @@ def set_num_threads(threads: int | None) -> None:
     with _state.lock:
         _state.executor = None  # its threads end when the last user is done with it
         _state.threads = threads
+
+
+@contextlib.contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Bound the threads of what this thread computes meanwhile.
+
+    ``None``, zero and negative numbers bound nothing: to the boosters they mean all threads.
+    """
+    token = _limit.set(threads if threads is not None and threads > 0 else _limit.get())
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 def cut_into_chunks(costs: npt.NDArray[np.floating[Any]]) -> IntArray:
@@ -107,7 +123,7 @@ def run_chunks(task: Callable[[int, int], None], chunks: IntArray) -> None:
         while (number := next(numbers)) < n_chunks:
             task(int(chunks[number]), int(chunks[number + 1]))
 
-    helpers = min(get_num_threads(), n_chunks) - 1
+    helpers = min(get_num_threads(), _limit.get() or n_chunks, n_chunks) - 1
     if helpers < 1:
         work()
         return

@@ -180,7 +180,7 @@ def test_a_query_that_is_too_long():
 
 @pytest.mark.fault(
     "more trainings at once than processors",
-    promise="`n_jobs` bounds the booster's threads and `set_num_threads` (or "
+    promise="`n_jobs` bounds the booster's threads and ours, `set_num_threads` (or "
     "`GBMRANK_NUM_THREADS`) ours; models do not depend on how many of ours there are",
 )
 @BOTH

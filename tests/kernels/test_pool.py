@@ -51,6 +51,28 @@ def test_several_threads_really_work():
     assert sorted(met) == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("limit", "workers"), [(1, 1), (2, 2), (None, 3), (0, 3), (-1, 3)])
+def test_a_bound_on_threads_holds_where_it_is_set_and_nowhere_else(limit, workers):
+    pool.set_num_threads(3)
+
+    def workers_of_one_call():
+        names, enough = set(), threading.Barrier(workers, timeout=20)
+
+        def task(first, last):
+            names.add(threading.get_ident())
+            if first < workers:
+                enough.wait()
+
+        pool.run_chunks(task, np.arange(7))
+        return len(names)
+
+    with pool.at_most(limit):
+        assert workers_of_one_call() == workers
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(pool._limit.get).result() is None
+    assert pool._limit.get() is None
+
+
 def _child(queue):
     queue.put([column.tobytes() for column in gradients(2)])
 
@@ -205,3 +227,17 @@ def test_a_bad_environment_variable_is_not_ignored(monkeypatch, text):
     monkeypatch.setenv("GBMRANK_NUM_THREADS", text)
     with pytest.raises(ConfigError, match=f"GBMRANK_NUM_THREADS .* got '{text}'"):
         gbmrank.get_num_threads()
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_an_estimator_keeps_to_its_n_jobs(backend, monkeypatch):
+    seen, run = set(), pool.run_chunks
+
+    def watched(*given):
+        seen.add(pool._limit.get())
+        run(*given)
+
+    monkeypatch.setattr(pool, "run_chunks", watched)
+    model = gbmrank.GBMRanker(backend=backend, n_estimators=2, n_jobs=1)
+    model.fit(TASK.x, TASK.y, qid=TASK.qid)
+    assert seen == {1}
