@@ -92,6 +92,12 @@ def _read(path: PathLike, reading: Reading) -> RankingFile:
     if form == "csv":
         file = read_csv(path, columns, delimiter=reading.delimiter, limits=reading.limits)
         return _with_queries(file, path, reading)
+    named = columns.label or columns.qid or reading.delimiter
+    if named is not None:
+        raise ConfigError(
+            f"{quoted(path)} is read as LETOR, which has no columns to name and no delimiter; "
+            f"leave out {quoted(named)}, or say --format csv (a name that ends in .csv says it too)"
+        )
     file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=reading.limits)
     return _with_queries(file, path, reading)
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, final
 
 from gbmrank.api import MetricList
+from gbmrank.backends.parameters import check_known
 from gbmrank.errors import ConfigError, GbmrankError, ParameterError
 from gbmrank.experiments import audit
 from gbmrank.experiments.design import Design, check_params
@@ -151,6 +152,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     )
     jobs, threads = _shares(source, settings, len(chosen.systems), here)
     design = _design(source, settings, chosen.systems, (metrics, threads))
+    _check_names(design)
     refused = audit.doomed(source, design, chosen.objectives)
     return Prepared(
         source=source,
@@ -161,6 +163,17 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         refused=refused,
         jobs=0 if here else jobs,
     )
+
+
+def _check_names(design: Design) -> None:
+    """Stop before the first run at a parameter that a booster does not have."""
+    for system in design.systems:
+        try:
+            check_known(system.backend, design.fixed_params(system))
+        except ConfigError as error:
+            raise ConfigError(
+                f"{error} (params go to every booster, params_for or --param-for to one)"
+            ) from None
 
 
 def _design(

@@ -35,6 +35,13 @@ def found():
     return compare(objectives=objectives, seeds=2, baseline="xgboost ranknet")
 
 
+def test_a_misspelt_parameter_stops_before_the_first_run():
+    with pytest.raises(ConfigError, match=r"did you mean num_leaves.*params go to every booster"):
+        compare(params={"num_leavess": 7})
+    with pytest.raises(ConfigError, match=r"lightgbm has no parameter 'grow_policy'.*params_for"):
+        compare(params={"grow_policy": "lossguide"})
+
+
 def test_every_query_is_judged_by_every_system_and_seed(found):
     table = found.results.values("ndcg@3")
     assert table.shape == (6, 2, 60)

@@ -99,6 +99,15 @@ def test_a_file_without_queries_says_what_is_needed(tmp_path):
         read_source(tmp_path / "rank.train")
 
 
+@pytest.mark.parametrize(
+    "reading", [Reading(columns=Columns(label="grade")), Reading(delimiter=";")]
+)
+def test_columns_of_a_letor_file_cannot_be_named(tmp_path, reading):
+    (tmp_path / "a.txt").write_text(LETOR)
+    with pytest.raises(ConfigError, match=r"read as LETOR, which has no columns.*--format csv"):
+        read_source(tmp_path / "a.txt", reading)
+
+
 def test_csv_files_with_other_columns_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("label,qid,f\n1,1,2\n0,1,3\n")
     (tmp_path / "b.csv").write_text("label,qid,g\n1,2,2\n")
