@@ -349,7 +349,20 @@ def _as_ids(qid: ArrayLike) -> npt.NDArray[Any]:
             f"qid is missing in {int(missing.sum())} rows, first in row "
             f"{int(np.flatnonzero(missing)[0])}; every row needs a query id"
         )
-    return ids.astype(str) if ids.dtype.kind == "O" else ids
+    return _as_texts(ids) if ids.dtype.kind == "O" else ids
+
+
+def _as_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Return ids of any type as texts, where that keeps equal ids equal and others apart."""
+    texts = ids.astype(str)
+    kinds = {type(value) for value in ids.tolist()}
+    if len(kinds) > 1 and len(set(texts.tolist())) != len(set(ids.tolist())):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise GroupError(
+            f"qid mixes types ({names}), and some ids are equal as one and not as the other, such "
+            "as 1 and '1'; make the column all text or all numbers"
+        )
+    return texts
 
 
 def _one_column(values: ArrayLike) -> npt.NDArray[Any]:

@@ -117,6 +117,16 @@ def test_a_missing_id_is_refused_with_its_row(kind):
         Groups.from_qid(MISSING_IDS[kind], 3)
 
 
+@pytest.mark.parametrize("mixed", [[1, "1", 2], [1, 1.0, 2]])
+def test_ids_that_would_be_merged_or_split_as_texts_are_refused(mixed):
+    with pytest.raises(GroupError, match="qid mixes types .*make the column all text or all"):
+        Groups.from_qid(np.array(mixed, object), 3)
+
+
+def test_ids_of_several_types_that_stay_apart_are_taken():
+    assert Groups.from_qid(np.array([1, "a", 1], object), 3).sizes.tolist() == [2, 1]
+
+
 MISSING_LABELS = {
     "nan": [1.0, np.nan, 0.0],
     "inf": [1.0, np.inf, 0.0],

@@ -101,6 +101,18 @@ def test_ids_that_are_missing(backend, missing):
         ranker(backend).fit(TASK.x, TASK.y, qid=pd.Series(ids))
 
 
+@pytest.mark.fault(
+    "query ids of several types, such as 1 and `'1'`",
+    promise="`GroupError`: as texts they would become one query",
+)
+@BOTH
+def test_ids_of_mixed_types(backend):
+    ids = TASK.qid.astype(object)
+    ids[ids == ids[0]] = str(ids[-1])
+    with pytest.raises(GroupError, match="make the column all text or all numbers"):
+        ranker(backend).fit(TASK.x, TASK.y, qid=ids)
+
+
 @pytest.mark.fault("an evaluation set without query ids", promise="`GroupError` that names the set")
 @BOTH
 def test_an_evaluation_set_without_ids(backend):
