@@ -119,7 +119,7 @@ def test_a_missing_id_is_refused_with_its_row(kind):
 
 @pytest.mark.parametrize("mixed", [[1, "1", 2], [1, 1.0, 2]])
 def test_ids_that_would_be_merged_or_split_as_texts_are_refused(mixed):
-    with pytest.raises(GroupError, match="qid mixes types .*make the column all text or all"):
+    with pytest.raises(GroupError, match=r"qid mixes types .*make the column all text or all"):
         Groups.from_qid(np.array(mixed, object), 3)
 
 
