@@ -116,8 +116,9 @@ def _results(view: View) -> Iterator[Child]:
     target, level = view.target, 100 * view.analysis.level
     yield tables.measure_table(view, target)
     yield _note(
-        f"Small numbers are {level:g}% intervals. p is corrected for the number of systems "
-        "(Holm, paired randomisation test). Effect d is the mean difference over its standard "
+        f"Small numbers are {level:g}% intervals, each for itself. p is corrected for the number "
+        "of systems (Holm, paired randomisation test), so an interval can leave out zero where "
+        "the outcome is undecided. Effect d is the mean difference over its standard "
         "deviation, positive where the system is better. Seed sd is the standard deviation of "
         "the mean over seeds, which the intervals leave out. Rounds and seconds are medians of "
         "the runs."
