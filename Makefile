@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check bench soak nightly reproduce clean
+.PHONY: demo test check bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -60,14 +60,16 @@ mutation: $(VENV)/.dev
 	$(BIN)/python -m tests.mutation --sample $(MUTANTS) --seed 0 --page docs/mutation.md
 
 # Branch coverage: everything compiled, then the kernels as plain Python on small data.
-COVER := -p no:cacheprovider --cov --cov-config=.ci/coveragerc --cov-report=
+COVERAGE = COVERAGE_FILE=$(CURDIR)/build/coverage/.coverage $(BIN)/coverage
+PLAIN := tests/mutation tests/losses tests/test_utilities.py tests/properties tests/objectives/test_values.py \
+	tests/objectives/test_engines.py tests/metrics/test_disagreement.py
 coverage: $(VENV)/.plugins
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "coverage>=7.10" "pytest-cov>=7"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "coverage>=7.10"
 	rm -rf build/coverage && mkdir -p build/coverage
-	COVERAGE_FILE=build/coverage/.coverage $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(COVER)
-	COVERAGE_FILE=build/coverage/.coverage $(BIN)/python -m pytest -p tests.plain_kernels $(COVER) \
-		tests/mutation tests/losses tests/test_utilities.py tests/properties tests/objectives/test_values.py tests/metrics/test_disagreement.py
-	cd build/coverage && ../../$(BIN)/coverage combine --rcfile=../../.ci/coveragerc && ../../$(BIN)/coverage report --rcfile=../../.ci/coveragerc --fail-under=95
+	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) --dist loadgroup
+	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -p tests.plain_kernels -k "not long" $(PLAIN)
+	$(COVERAGE) combine --rcfile=.ci/coveragerc
+	$(COVERAGE) report --rcfile=.ci/coveragerc --fail-under=95
 
 # The tests with the oldest versions that pyproject.toml allows.
 OLDEST_VENV ?= build/oldest
