@@ -3,11 +3,16 @@
 __all__ = ["reason_for"]
 
 _SAME_MEAN = "equivalent: for a block of one item both formulas give its discount, up to rounding"
-_NEVER_READ = "equivalent: the last cell is the same for every order, and one more is never read"
+_ONLY_SPEED = "equivalent: how deep a ranking is sorted changes its time and no value"
+_NEVER_READ = "equivalent: a cell that is the same for all, or is never read"
 # (module, line, code after): the reason. When a line moves, its mutants are open again.
 _REASONS = {
     ("gbmrank/kernels/positional.py", 30, "last - first >= 1"): _SAME_MEAN,
     ("gbmrank/kernels/positional.py", 30, "last + first"): _SAME_MEAN,
+    ("gbmrank/metrics/binary.py", 75, "0 / sizes"): "equivalent: a query has at least one row",
+    ("gbmrank/metrics/graded.py", 166, "1"): "equivalent: a query has at least one row",
+    ("gbmrank/metrics/positional.py", 92, "counted >= longest"): _ONLY_SPEED,
+    ("gbmrank/metrics/disagreement.py", 131, "2"): _NEVER_READ,
     ("gbmrank/kernels/set_decode.py", 45, "np.ones"): _NEVER_READ,
     ("gbmrank/kernels/set_decode.py", 45, "2"): _NEVER_READ,
 }

@@ -30,6 +30,13 @@ def test_six_short_queries(metric, oracle, largest, ties):
         assert_same(value, judge(labels[part].tolist(), scores[part].tolist()))
 
 
+@pytest.mark.parametrize(("metric", "oracle", "largest"), CASES, ids=IDS)
+def test_nothing_is_divided_by_zero_to_find_out_what_is_undefined(metric, oracle, largest):
+    labels = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0])
+    with np.errstate(divide="raise", invalid="raise"):
+        metric.bind(RankingData.from_arrays(labels, group=[2, 3, 1]))
+
+
 @pytest.mark.parametrize("above", [0, 1, 7])
 @pytest.mark.parametrize("stops", [(0.5, 0.5), (0.0, 0.25, 0.25, 0.9375), (0.1,) * 6 + (0.7,),
                                    (0.5, 0.1, 0.3, 0.1, 0.0)])  # fmt: skip
@@ -57,6 +64,7 @@ def test_disagreement_where_every_label_is_another(order):
 
 def test_a_share_of_no_utility_is_undefined():
     metric = gbmrank.metric("eru(neutral=2, normalize=true)")
-    found = metric.per_query([1.0, 2.0, 3.0, 1.0], np.arange(4.0), group=[2, 2])
+    with np.errstate(divide="raise", invalid="raise"):
+        found = metric.per_query([1.0, 2.0, 3.0, 1.0], np.arange(4.0), group=[2, 2])
     assert np.isnan(found[0])
     assert 0.0 < found[1] < 1.0
