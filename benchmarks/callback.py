@@ -65,7 +65,10 @@ def _parts(objective: Any, preds: Any, data: Any) -> dict[str, Callable[[], obje
     if backend is None:
         raise TypeError(f"not a data set of a booster: {type(data).__name__}")
     columns = backend.columns(data)
-    bound, _ = base.bound_to(columns, objective, objective.bind)
+    state, _ = base.bound_to(
+        columns, objective, lambda rows: base.in_training(objective.bind(rows))
+    )
+    bound, usual = state
     scores = base.read_scores(preds, bound.groups)
     grad, hess = bound.gradients(scores, np.float32, single=True)
     finish = compiler.load("callback").finish
@@ -75,7 +78,7 @@ def _parts(objective: Any, preds: Any, data: Any) -> dict[str, Callable[[], obje
         "- fingerprint of the columns": columns.fingerprint,
         "- scores to float64, checked": lambda: base.read_scores(preds, bound.groups),
         "- all pairs, in float32": lambda: bound.gradients(scores, np.float32, single=True),
-        "- floor and check": lambda: finish(grad, hess, bound.groups.offsets, 1e-3, 1e-10),
+        "- floor and check": lambda: finish(grad, hess, bound.groups.offsets, usual, (1e-3, 1e-10)),
         "all pairs in float64": lambda: bound.gradients(scores),
         "labels bound to the data": lambda: objective.bind(columns.to_data()),
     }

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,16 @@ from gbmrank.kernels import compiler
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
 
-__all__ = ["Backend", "Columns", "Setting", "bound_to", "read_scores", "training_gradients"]
+__all__ = [
+    "Backend",
+    "Columns",
+    "InTraining",
+    "Setting",
+    "bound_to",
+    "in_training",
+    "read_scores",
+    "training_gradients",
+]
 
 FLOOR_RELATIVE = 1e-3
 FLOOR_ABSOLUTE = 1e-10
@@ -198,8 +207,34 @@ def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
     return scores
 
 
+class InTraining(NamedTuple):
+    """An objective on the data of a booster.
+
+    Parameters
+    ----------
+    bound : AbstractBound
+        The objective.
+    usual : array of shape (n_queries,)
+        Mean Hessian of each query where all scores are equal; infinite where it is not positive.
+    """
+
+    bound: AbstractBound
+    usual: FloatArray
+
+
+def in_training(bound: AbstractBound) -> InTraining:
+    """Find out what curvature is usual: where all scores are equal, no loss is saturated."""
+    groups = bound.groups
+    if not groups.n_rows:
+        return InTraining(bound, np.zeros(groups.n_queries))
+    _, hess = bound.gradients(np.zeros(groups.n_rows), np.float32, single=True)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found in training
+        mean = np.add.reduceat(hess, groups.offsets[:-1], dtype=np.float64) / groups.sizes
+    return InTraining(bound, np.where(mean > 0.0, mean, np.inf))
+
+
 def training_gradients(
-    bound: AbstractBound, scores: FloatArray, objective: object, call: int
+    state: InTraining, scores: FloatArray, objective: object, call: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return float32 gradient and floored Hessian for a booster.
 
@@ -210,9 +245,11 @@ def training_gradients(
     NumericError
         When one is not finite; it names the objective, the call and the query.
     """
+    bound = state.bound
     grad, hess = bound.gradients(scores, np.float32, single=True)
+    floors = FLOOR_RELATIVE, FLOOR_ABSOLUTE
     row, raised = compiler.load("callback").finish(
-        grad, hess, bound.groups.offsets, FLOOR_RELATIVE, FLOOR_ABSOLUTE
+        grad, hess, bound.groups.offsets, state.usual, floors
     )
     if row >= 0:
         raise NumericError(

@@ -4,7 +4,10 @@ from gbmrank.kernels.jit import exact_inner, inner
 from gbmrank.kernels.rankings import Ranking
 from gbmrank.types import FloatArray
 
-__all__ = ["block_end", "block_sum"]
+__all__ = ["PART", "block_end", "block_sum"]
+
+PART = 1024
+"""Long sums are added up in parts of so many terms, each of which loses few digits."""
 
 
 @inner
@@ -20,6 +23,9 @@ def block_end(ranking: Ranking, start: int, end: int) -> int:
 def block_sum(values: FloatArray, begin: int, ranking: Ranking, start: int, stop: int) -> float:
     """Return the sum of values over entries ``start`` to ``stop - 1`` of a query at ``begin``."""
     total = 0.0
-    for i in range(start, stop):
-        total += values[begin + ranking.order[i]]
+    for low in range(start, stop, PART):
+        part = 0.0
+        for i in range(low, min(low + PART, stop)):
+            part += values[begin + ranking.order[i]]
+        total += part
     return total

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.kernels.jit import entry
-from gbmrank.types import IntArray
+from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["fingerprint", "finish", "first_not_finite"]
 
@@ -44,19 +44,21 @@ def finish(
     grad: npt.NDArray[Any],
     hess: npt.NDArray[Any],
     offsets: IntArray,
-    relative: float,
-    absolute: float,
+    usual: FloatArray,
+    floors: tuple[float, float],
 ) -> tuple[int, int]:
     """Raise every Hessian to the floor of its query.
 
-    The floor is ``max(relative * mean hess, relative * mean |grad|, absolute)``, so it
-    scales with the loss and a saturated query cannot ask for an endless step.
+    With ``relative, absolute = floors`` the floor is the largest of ``relative * mean hess``,
+    ``relative * min(mean |grad|, usual)`` and ``absolute``: it scales with the loss, a
+    saturated query cannot ask for an endless step, and a curvature that is as usual stays.
 
     Returns
     -------
     tuple of int
         First row with a value that is not finite (or -1), and the number of rows raised.
     """
+    relative, absolute = floors
     raised = 0
     for q in range(len(offsets) - 1):
         begin, end = offsets[q], offsets[q + 1]
@@ -67,7 +69,8 @@ def finish(
             total_h += h[i]
         if not (total_g < np.inf and abs(total_h) < np.inf):  # isfinite is x - x: reordered away
             return begin + max(first_not_finite(g), first_not_finite(h)), raised
-        floor = max(relative * max(total_g, total_h) / len(g), absolute)
+        slope = min(total_g / len(g), usual[q])
+        floor = max(relative * max(slope, total_h / len(g)), absolute)
         for i in range(len(h)):
             if h[i] < floor:
                 h[i] = floor

@@ -4,7 +4,7 @@ A block of m tied items at the ranks a+1..a+m contributes the mean of its discou
 the sum of its values, which is the mean over all orders of the block.
 """
 
-from gbmrank.kernels.blocks import block_end, block_sum
+from gbmrank.kernels.blocks import PART, block_end, block_sum
 from gbmrank.kernels.jit import entry
 from gbmrank.kernels.layout import Span
 from gbmrank.kernels.rankings import Positions, Ranking
@@ -19,7 +19,7 @@ def per_query(ranking: Ranking, items: Positions, span: Span, out: FloatArray) -
     cumulative = items.cumulative
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
-        total = 0.0
+        total, part, terms = 0.0, 0.0, 0
         start = begin
         while start < end and start - begin < items.k:
             stop = block_end(ranking, start, end)
@@ -29,6 +29,9 @@ def per_query(ranking: Ranking, items: Positions, span: Span, out: FloatArray) -
             discount = items.discounts[first]
             if last - first > 1:
                 discount = (cumulative[last] - cumulative[first]) / (last - first)
-            total += discount * block_sum(items.values, begin, ranking, start, stop)
+            part += discount * block_sum(items.values, begin, ranking, start, stop)
+            terms += 1
+            if terms == PART:
+                total, part, terms = total + part, 0.0, 0
             start = stop
-        out[q] = items.base[q] + items.scale[q] * total
+        out[q] = items.base[q] + items.scale[q] * (total + part)

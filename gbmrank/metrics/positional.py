@@ -73,6 +73,10 @@ class AbstractPositional(AbstractMetric):
         factor = self.factors(np.array([n]))
         return factor * (table[::-1] if self.upwards else table)
 
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return utilities and offsets in a form that loses few digits when added up."""
+        return self.utilities(data), self.offsets(data)
+
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Compute utilities, discounts and their running sums."""
         longest = int(data.groups.sizes.max(initial=1))
@@ -80,11 +84,12 @@ class AbstractPositional(AbstractMetric):
         # Extended precision where the machine has it: differences of these sums are used.
         cumulative = np.concatenate([[0.0], np.cumsum(table, dtype=np.longdouble)])
         counted = longest if self.upwards else max(int(np.count_nonzero(table)), 1)
+        utilities, offsets = self.summed(data)
         items = Positions(
-            np.array(self.utilities(data)),
+            np.array(utilities),
             self.factors(data.groups.sizes),
             counted,
-            self.offsets(data),
+            offsets,
             table,
             cumulative.astype(np.float64),
             self.upwards,

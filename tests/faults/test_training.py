@@ -11,7 +11,7 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.backends.base import training_gradients
+from gbmrank.backends.base import in_training, training_gradients
 from gbmrank.errors import ConfigError, LimitError, NoProgressWarning, NumericError
 from gbmrank.extend import AbstractBound, AbstractObjective
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
@@ -64,13 +64,14 @@ class Bent(AbstractObjective):
 
 @pytest.mark.fault(
     "a Hessian of zero or below",
-    promise="raised to a floor per query, a thousandth of its mean curvature or slope; the "
-    "number of rows is logged by `gbmrank` at level DEBUG",
+    promise="raised to a floor per query, a thousandth of its mean curvature, or of its mean slope "
+    "where that is less than its curvature at equal scores; the number of rows is logged by "
+    "`gbmrank` at level DEBUG",
 )
 def test_hessians_below_the_floor(caplog):
     bound = Bent().bind(gbmrank.RankingData.from_arrays(np.zeros(6), group=[6]))
     with caplog.at_level(logging.DEBUG, logger="gbmrank"):
-        _, hess = training_gradients(bound, np.zeros(6), "bent_hessian", 3)
+        _, hess = training_gradients(in_training(bound), np.zeros(6), "bent_hessian", 3)
     assert hess.tolist() == pytest.approx([1.0, 1e-3, 1e-3] * 2)
     assert "bent_hessian: call 3: the Hessian of 4 of 6 rows was raised" in caplog.text
 

@@ -57,9 +57,10 @@ def test_extreme_finite_values_are_finite():
     assert kernels().first_not_finite(np.empty(0)) == -1
 
 
-def finish(grad, hess, offsets, relative=1e-3, absolute=1e-10):
+def finish(grad, hess, offsets, usual=np.inf):
     g, h = np.array(grad, np.float32), np.array(hess, np.float32)
-    row, raised = kernels().finish(g, h, np.array(offsets, np.int64), relative, absolute)
+    each = np.full(len(offsets) - 1, usual)
+    row, raised = kernels().finish(g, h, np.array(offsets, np.int64), each, (1e-3, 1e-10))
     return g, h, row, raised
 
 
@@ -70,6 +71,13 @@ def test_the_floor_is_per_query_and_counts_what_it_raised():
     # query 0: a thousandth of the larger mean, max(4 / 2, 4 / 2); query 1: the absolute floor
     np.testing.assert_allclose(h, [2e-3, 4.0, 1e-10, 1e-10], rtol=1e-6)
     assert (row, raised) == (-1, 3)
+
+
+def test_large_slopes_leave_a_usual_curvature_alone():
+    _, h, _, raised = finish([1e6, -1e6], [2.0, 2.0], [0, 2], usual=2.0)
+    assert (h.tolist(), raised) == ([2.0, 2.0], 0)
+    _, h, _, raised = finish([1.0, -1.0], [1e-9, 1e-9], [0, 2], usual=0.25)  # saturated
+    np.testing.assert_allclose(h, [2.5e-4, 2.5e-4], rtol=1e-6)
 
 
 def test_a_negative_hessian_is_raised():

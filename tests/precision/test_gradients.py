@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.backends.base import training_gradients
+from gbmrank.backends.base import in_training, training_gradients
 from gbmrank.errors import NumericError
 from tests import objective_oracles as oracle
 from tests.objectives.cases import one_per_kernel
@@ -54,7 +54,7 @@ def test_extreme_scores(text, case):
     assert max(errors(grad, exact, NOISE)) <= 1e-13 + 1e-15 * np.abs(scores).max()
     if case != "high and close":
         bound = made.bind(gbmrank.RankingData.from_arrays(LABELS))
-        single, _ = training_gradients(bound, scores, text, 1)
+        single, _ = training_gradients(in_training(bound), scores, text, 1)
         assert max(errors(single, exact, 1e-37)) <= 4e-7
 
 
@@ -62,7 +62,7 @@ def stops_or_clips(made, scores):
     """Training stops; arrays stop too, or hold the sums of terms clipped at exp(700)."""
     bound = made.bind(gbmrank.RankingData.from_arrays(LABELS))
     with pytest.raises(NumericError):
-        training_gradients(bound, scores, made, 1)
+        training_gradients(in_training(bound), scores, made, 1)
     try:
         grad, hess = made.gradients(LABELS, scores)
     except NumericError:
@@ -90,3 +90,21 @@ def test_float32_scores_of_a_longer_query(text, spread):
     assert np.all(np.abs(grad - exact) <= 1e-6 * size + 1e-37)
     mean = np.maximum(bends, np.maximum(bends.mean(), np.abs(exact).mean()) * 1e-3)
     np.testing.assert_allclose(hess, mean.astype(float), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("pointwise(loss=squared, target=identity)", 1e6 * np.arange(20.0)),
+        ("cossock_zhang", np.arange(20.0)),
+        ("pairwise(loss=squared, target=identity)", np.array([1e6, 0.0, 3e5])),
+        ("duchi_linear", np.arange(10_000) % 5.0),
+    ],
+)
+def test_boosters_get_the_exact_curvature_however_large_the_slope(text, labels):
+    made = gbmrank.objective(text)
+    scores = np.zeros(len(labels))
+    _, exact = made.gradients(labels, scores)
+    state = in_training(made.bind(gbmrank.RankingData.from_arrays(labels)))
+    _, hess = training_gradients(state, scores, made, 1)
+    np.testing.assert_allclose(hess, exact, rtol=1e-6)
