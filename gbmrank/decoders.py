@@ -1,12 +1,14 @@
 """Rankings from pair values: what a score per item cannot say.
 
 The functions take the matrix of one query and return its items, best first. ``orders`` decodes
-many queries at once, in compiled threads.
+many queries at once, in compiled threads. An order has to break ties, and does so by index:
+items that the values do not tell apart come in the order of the matrix.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from gbmrank.errors import DataError, LimitError, ParameterError
 from gbmrank.kernels import compiler, pool
@@ -47,7 +49,7 @@ def graph_order(values: ArrayLike, *, ties: str = "index") -> IntArray:
         ``values[i, j]`` is the weight of "i is preferred to j"; the diagonal is not read.
     ties : {"index", "degree"}, default="index"
         Which of the items that nothing precedes comes first: the smallest index, or the
-        largest net degree.
+        largest net degree and of equal ones the smallest index.
 
     Returns
     -------
@@ -72,8 +74,9 @@ def graph_order(values: ArrayLike, *, ties: str = "index") -> IntArray:
 def exact_disagreement(values: ArrayLike) -> IntArray:
     """Order items so that the weight of contradicted preferences is smallest.
 
-    Dynamic programming over sets, up to 20 items (seconds); of several best orders the one
-    that has the smallest index first. Parameters and result as for :func:`graph_order`.
+    Dynamic programming over sets, up to 20 items (seconds); above that use :func:`graph_order`.
+    Of several best orders the one that has the smallest index first, then second, and so on.
+    Parameters and result as for :func:`graph_order`.
 
     Examples
     --------
@@ -88,7 +91,8 @@ def exact_map(values: ArrayLike) -> IntArray:
 
     .. math:: \sum_{i \ge j} u_{ij} / \max(\mathrm{rank}_i, \mathrm{rank}_j)
 
-    Dynamic programming over sets, up to 20 items; above that use :func:`greedy_map`.
+    Dynamic programming over sets, up to 20 items; above that use :func:`greedy_map`. Of several
+    best orders the one that has the smallest index first, then second, and so on.
 
     Parameters
     ----------
@@ -106,7 +110,8 @@ def exact_map(values: ArrayLike) -> IntArray:
 def greedy_map(values: ArrayLike) -> IntArray:
     """Order items for average precision by the largest gain at each rank, then by moves.
 
-    A heuristic for any number of items: no single item can be moved to a better place.
+    A heuristic for any number of items: no single item can be moved to a better place. Of equal
+    gains the smallest index is taken, and an item moves only where that makes the sum larger.
     Parameters and result as for :func:`exact_map`.
     """
     return _one(values, "greedy", "map")
@@ -153,19 +158,23 @@ def orders(
     Returns
     -------
     array of shape (n_items in all queries,)
-        Items of each query from 0, best first.
+        Items of each query from 0, best first. Ties are broken by index, as each decoder says.
     """
     check_decoder(surrogate, decoder)
     sizes = np.asarray(sizes, np.int64)
-    if decoder == "auto":
-        return _automatic(values, sizes, surrogate)
+    check_exact(sizes, decoder)
+    flat = check_values(values, sizes)
+    out = np.empty(int(sizes.sum()), np.int64)
+    for chosen, concrete in shares(sizes, surrogate, decoder):
+        part = flat if chosen.all() else flat[np.repeat(chosen, sizes * sizes)]
+        out[np.repeat(chosen, sizes)] = _decode(part, sizes[chosen], surrogate, concrete)
+    return out
+
+
+def _decode(flat: FloatArray, sizes: IntArray, surrogate: str, decoder: str) -> IntArray:
+    """Return the items of each query from 0, best first."""
     longest = int(sizes.max(initial=0))
-    if decoder == "exact" and longest > MOST_EXACT:
-        raise LimitError(
-            f"decoder=exact goes through all sets of items, up to {MOST_EXACT} items; a query has "
-            f"{longest}: use decoder=auto"
-        )
-    pairs = _pair_values(values, sizes)
+    pairs = _pair_values(flat, sizes)
     out = np.empty(int(sizes.sum()), np.int64)
     task, cost = _task(surrogate, decoder, pairs, out)
     chunks = pool.cut_into_chunks(cost(sizes.astype(np.float64)) + 100.0)
@@ -184,27 +193,43 @@ def check_decoder(surrogate: str, decoder: str) -> None:
         )
 
 
-def _automatic(values: FloatArray, sizes: IntArray, surrogate: str) -> IntArray:
-    """Decode short queries exactly and the others fast."""
-    fast = "graph_degree" if surrogate == "disagreement" else "greedy"
-    short = sizes <= EXACT_AUTO
-    out = np.empty(int(sizes.sum()), np.int64)
-    for chosen, decoder in ((short, "exact"), (~short, fast)):
-        if chosen.any():
-            part = values[np.repeat(chosen, sizes * sizes)] if not chosen.all() else values
-            out[np.repeat(chosen, sizes)] = orders(part, sizes[chosen], surrogate, decoder)
-    return out
+def check_exact(sizes: IntArray, decoder: str, advice: str = "use decoder=auto") -> None:
+    """Raise LimitError when the exact decoder is asked to decode a long query."""
+    longest = int(sizes.max(initial=0))
+    if decoder == "exact" and longest > MOST_EXACT:
+        raise LimitError(
+            f"the exact decoder goes through all sets of items, up to {MOST_EXACT} items; a query "
+            f"has {longest}: {advice}"
+        )
 
 
-def _pair_values(values: FloatArray, sizes: IntArray) -> PairValues:
-    rows = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(sizes * sizes)]).astype(np.int64)
+def check_values(values: FloatArray, sizes: IntArray) -> FloatArray:
+    """Return pair values as one row of numbers; raise DataError unless all are there and finite."""
     flat = np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
-    if len(flat) != offsets[-1]:
-        raise DataError(f"queries of these sizes have {offsets[-1]} pair values, got {len(flat)}")
+    cells = int((sizes * sizes).sum())
+    if len(flat) != cells:
+        raise DataError(f"queries of these sizes have {cells} pair values, got {len(flat)}")
     if not np.isfinite(flat).all():
         at = int(np.flatnonzero(~np.isfinite(flat))[0])
         raise DataError(f"pair values must be finite, got {flat[at]} at index {at}")
+    return flat
+
+
+def shares(
+    sizes: IntArray, surrogate: str, decoder: str
+) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
+    """Yield queries with the decoder that serves them: "auto" is exact on short ones."""
+    fast = "graph_degree" if surrogate == "disagreement" else "greedy"
+    short = sizes <= EXACT_AUTO
+    whole = ((np.ones(len(sizes), np.bool_), decoder),)
+    for chosen, name in ((short, "exact"), (~short, fast)) if decoder == "auto" else whole:
+        if chosen.any():
+            yield chosen, name
+
+
+def _pair_values(flat: FloatArray, sizes: IntArray) -> PairValues:
+    rows = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes * sizes)]).astype(np.int64)
     return PairValues(rows, offsets, flat if flat.flags.writeable else flat.copy())
 
 
@@ -235,6 +260,8 @@ def _sort_diagonals(pairs: PairValues, span: Span, out: IntArray) -> None:
 
 def _one(values: ArrayLike, decoder: str, surrogate: str) -> IntArray:
     matrix = _matrix(values, symmetric=surrogate == "map")
+    other = "greedy_map" if surrogate == "map" else "graph_order"
+    check_exact(np.array([len(matrix)]), decoder, f"use gbmrank.decoders.{other}")
     return orders(matrix.reshape(-1), [len(matrix)], surrogate, decoder)
 
 

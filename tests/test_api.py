@@ -504,3 +504,19 @@ def test_folds_follow_their_seed_and_unsorted_rows():
 def test_wrong_folds_are_refused(options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         gbmrank.query_folds(**options)
+
+
+def test_a_list_of_metrics_knows_preferences_without_labels():
+    graphs = gbmrank.PreferenceGraphs.from_edges([0, 1], [1, 2], [3.0, 2.0], group=[3])
+    one = gbmrank.metric("pairwise_disagreement", preferences=graphs)
+    scores = np.array([2.0, 0.0, 1.0])
+    several = gbmrank.metrics_callback([one])
+    assert several.score(None, scores) == {str(one): one.score(None, scores)}
+    assert (
+        several.per_query(None, scores)[str(one)].tolist() == one.per_query(None, scores).tolist()
+    )
+
+
+def test_a_metric_of_no_rows_is_an_error():
+    with pytest.raises(gbmrank.DataError, match="ndcg of no rows is not defined"):
+        gbmrank.metric("ndcg").score([], [])

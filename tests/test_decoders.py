@@ -125,6 +125,9 @@ def test_of_equally_good_orders_the_first_is_taken():
     assert decoders.exact_disagreement(np.zeros((5, 5))).tolist() == [0, 1, 2, 3, 4]
     assert decoders.exact_map(np.zeros((5, 5))).tolist() == [0, 1, 2, 3, 4]
     assert decoders.diagonal(np.eye(4)).tolist() == [0, 1, 2, 3]
+    assert decoders.greedy_map(np.eye(4)).tolist() == [0, 1, 2, 3]
+    for ties in ("index", "degree"):
+        assert decoders.graph_order(np.zeros((3, 3)), ties=ties).tolist() == [0, 1, 2]
 
 
 def test_no_single_item_of_the_greedy_order_can_be_moved_to_advantage():
@@ -190,7 +193,26 @@ def test_a_thousand_queries_of_a_hundred_items_take_seconds():
         (lambda: decoders.graph_order([[0, np.nan], [0, 0]]), DataError, "nan at index 1"),
         (lambda: decoders.graph_order(np.zeros((2, 2)), ties="x"), ParameterError, "'x'"),
         (lambda: decoders.exact_map([[0, 1], [2, 0]]), DataError, "entry (0, 1) is 1"),
-        (lambda: decoders.exact_disagreement(np.zeros((21, 21))), LimitError, "has 21"),
+        (
+            lambda: decoders.exact_disagreement(np.zeros((21, 21))),
+            LimitError,
+            "up to 20 items; a query has 21: use gbmrank.decoders.graph_order",
+        ),
+        (
+            lambda: decoders.exact_map(np.zeros((21, 21))),
+            LimitError,
+            "a query has 21: use gbmrank.decoders.greedy_map",
+        ),
+        (
+            lambda: decoders.orders(np.zeros(21 * 21), [21], "map", "exact"),
+            LimitError,
+            "a query has 21: use decoder=auto",
+        ),
+        (
+            lambda: decoders.orders(np.zeros(5), [2, 13], "map"),
+            DataError,
+            "173 pair values, got 5",
+        ),
         (lambda: decoders.orders(np.zeros(4), [2], "map", "graph"), ParameterError, "'graph'"),
         (lambda: decoders.orders(np.zeros(5), [2], "map"), DataError, "4 pair values, got 5"),
     ],

@@ -117,6 +117,8 @@ class Metric(AbstractValue[AbstractMetric]):
         0.8155
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
+        if not data.groups.n_rows:
+            raise DataError(f"{self} of no rows is not defined; give at least one query")
         return bind_metric(self.measure, data).score(_ranked(data, scores))
 
     def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
@@ -150,8 +152,15 @@ class MetricList:
     def __name__(self) -> str:
         return str(self)
 
+    @property
+    def _with_preferences(self) -> bool:
+        """Whether a metric has preferences of its own, which others do not read."""
+        return any(getattr(one.measure, "preferences", None) is not None for one in self.metrics)
+
     def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
         """Return the mean over queries of each metric, by its text."""
+        if self._with_preferences:
+            return {str(one): one.score(labels, scores, **columns) for one in self.metrics}
         data = RankingData.from_arrays(labels, **columns)
         bound = [bind_metric(item.measure, data) for item in self.metrics]
         ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
@@ -161,6 +170,8 @@ class MetricList:
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> dict[str, FloatArray]:
         """Return the values of all queries for each metric, by its text."""
+        if self._with_preferences:
+            return {str(one): one.per_query(labels, scores, **columns) for one in self.metrics}
         data = RankingData.from_arrays(labels, **columns)
         bound = [bind_metric(item.measure, data) for item in self.metrics]
         ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))

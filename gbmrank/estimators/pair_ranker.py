@@ -11,7 +11,7 @@ from gbmrank.api import metric
 from gbmrank.backends.regressors import Regressor, Rows, train_regressor
 from gbmrank.backends.tables import read_table
 from gbmrank.data import Groups, RankingData
-from gbmrank.decoders import check_decoder, orders
+from gbmrank.decoders import check_decoder
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -20,6 +20,7 @@ from gbmrank.errors import (
     ParameterError,
 )
 from gbmrank.estimators.base import AbstractEstimator
+from gbmrank.estimators.look_alikes import cut_matrices, mean_places
 from gbmrank.estimators.pairs import (
     PairFeatures,
     check_features,
@@ -62,8 +63,9 @@ class PairRanker(AbstractEstimator):
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     decoder : str, default="auto"
-        For disagreement ``graph`` (Algorithm 1), ``graph_degree`` (the same, items that nothing
-        precedes by net degree) or ``exact``; for map ``diagonal``, ``exact`` or ``greedy``.
+        For disagreement ``graph`` (Algorithm 1; of items that nothing precedes first the one
+        whose sorted pair values are larger), ``graph_degree`` (the same, first the one of
+        largest net degree) or ``exact``; for map ``diagonal``, ``exact`` or ``greedy``.
         ``auto`` is exact up to 12 items, then ``graph_degree`` or ``greedy``.
     features : {"concatenation", "difference"} or callable, default="concatenation"
         ``(x_i, x_j, x_i - x_j)``, the difference alone, or a function of two arrays of shape
@@ -172,6 +174,8 @@ class PairRanker(AbstractEstimator):
     def rank(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
 
+        Rows with equal scores (see :meth:`predict`) keep their order.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
@@ -180,23 +184,36 @@ class PairRanker(AbstractEstimator):
             One query id per row, in any order.
         """
         x, groups = self._read_new(X, qid)
+        query = groups.spread(np.arange(groups.n_queries))
+        order = np.lexsort((self._places(x, groups), query))
         ranks = np.empty(groups.n_rows, np.int64)
-        for first, last, values in self._blocks(x, groups):
-            sizes = groups.sizes[first:last]
-            order = orders(values, sizes, self.surrogate, self.decoder)
-            begins = np.repeat(groups.offsets[first:last], sizes)
-            place = np.arange(groups.offsets[first], groups.offsets[last]) - begins
-            ranks[begins + order] = place + 1
+        ranks[order] = np.arange(1, groups.n_rows + 1) - groups.spread(groups.offsets[:-1])
         return np.asarray(groups.restore(ranks), np.int64)
 
     def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> FloatArray:  # noqa: N803
         """Return a score per row: the number of rows of its query that are ranked below it.
 
+        Rows have equal scores when the model cannot tell them apart: their pair values are
+        equal, towards each other and towards every third row or one that looks like it (with
+        ``decoder="diagonal"``, when their values on the diagonal are equal). Each counts half a
+        row for the other, so the score is the mean over all orders of equal rows, and metrics
+        take it that way. The order of the rows in X makes no difference: where a decoder could
+        put either of two different rows first, their pair values decide, not their place.
+
         Parameters are those of :meth:`rank`. Scores compare only within a query.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(600, 2))
+        >>> y, qid = np.round(x[:, 0]), np.repeat(np.arange(100), 6)
+        >>> model = PairRanker(n_estimators=30, learning_rate=0.3).fit(x, y, qid=qid)
+        >>> model.predict([[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [-2.0, 0.0]], qid=[0, 0, 0, 0])
+        array([1.5, 1.5, 3. , 0. ])
         """
-        _, groups = self._read_new(X, qid)
-        size = groups.restore(groups.spread(groups.sizes))
-        return np.asarray(size - self.rank(X, qid=qid), np.float64)
+        x, groups = self._read_new(X, qid)
+        below = groups.spread(groups.sizes) - 1.0 - self._places(x, groups)
+        return np.asarray(groups.restore(below), np.float64)
 
     def pair_values(
         self,
@@ -210,12 +227,9 @@ class PairRanker(AbstractEstimator):
         ``y_i y_j / P``, symmetric.
         """
         x, groups = self._read_new(X, qid)
-        matrices = []
+        matrices: list[FloatArray] = []
         for first, last, values in self._blocks(x, groups):
-            sizes = groups.sizes[first:last]
-            cells = np.concatenate([[0], np.cumsum(sizes * sizes)])
-            for n, begin, end in zip(sizes, cells[:-1], cells[1:], strict=True):
-                matrices.append(values[begin:end].reshape(n, n))
+            matrices.extend(cut_matrices(values, groups.sizes[first:last]))
         return matrices
 
     def score(
@@ -270,6 +284,15 @@ class PairRanker(AbstractEstimator):
             )
         return x, groups
 
+    def _places(self, x: Any, groups: Groups) -> FloatArray:
+        """Return the place of each row in its query, from 0, in query order."""
+        places = np.empty(groups.n_rows)
+        for first, last, values in self._blocks(x, groups):
+            rows = slice(groups.offsets[first], groups.offsets[last])
+            sizes = groups.sizes[first:last]
+            places[rows] = mean_places(values, sizes, self.surrogate, self.decoder)
+        return places
+
     def _blocks(self, x: Any, groups: Groups) -> Any:
         """Yield runs of queries with their pair values, (anti)symmetric, one after the other."""
         for first, last, left, right in ordered_pairs(groups, _PAIRS_AT_ONCE):
@@ -293,8 +316,8 @@ class PairRanker(AbstractEstimator):
     def _warn_if_constant(self, rows: Rows) -> None:
         if np.ptp(self.model_.predict(rows.features[:100_000])) == 0.0:
             warnings.warn(
-                "the pair model is constant, so every ranking keeps the order of the rows; look "
-                "at the size of leaves (min_data_in_leaf, min_child_weight) and at the features",
+                "the pair model is constant, so all rows of a query get the same score; look at "
+                "the size of leaves (min_data_in_leaf, min_child_weight) and at the features",
                 NoProgressWarning,
                 stacklevel=3,
             )
@@ -302,13 +325,8 @@ class PairRanker(AbstractEstimator):
 
 def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray:
     """Return the mean of every matrix and its (negative) transpose."""
-    out = np.empty_like(values)
-    begin = 0
-    for n in sizes.tolist():
-        u = values[begin : begin + n * n].reshape(n, n)
-        out[begin : begin + n * n] = (0.5 * (u + sign * u.T)).reshape(-1)
-        begin += n * n
-    return out
+    mirrored = [(0.5 * (u + sign * u.T)).reshape(-1) for u in cut_matrices(values, sizes)]
+    return np.concatenate(mirrored)
 
 
 def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], Groups]:  # noqa: N803

@@ -22,6 +22,7 @@ __all__ = [
     "pair_features",
     "precision_rows",
     "sample_pairs",
+    "with_itself",
 ]
 
 Matrix: TypeAlias = npt.NDArray[Any]

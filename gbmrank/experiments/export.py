@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ __all__ = ["write_per_query_csv"]
 
 _HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def write_per_query_csv(results: Results, path: str | Path) -> None:
     """Write one line per query, measure, system and seed.
 
     An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
-    an apostrophe in front; numbers stay as they are.
+    an apostrophe in front, and control characters are spelt out; numbers stay as they are.
 
     Parameters
     ----------
@@ -56,12 +58,15 @@ def _rows(results: Results) -> Iterator[list[Any]]:
 
 
 def _harmless(text: str) -> str:
-    """Return a cell that a spreadsheet does not take for a formula.
+    """Return a cell that a spreadsheet takes for no formula and a terminal for no command.
 
     Examples
     --------
     >>> _harmless("=1+1"), _harmless("-5"), _harmless("q1")
     ("'=1+1", '-5', 'q1')
+    >>> print(_harmless("\x1b[31mred"))
+    \\x1b[31mred
     """
+    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     formula = text.startswith(_FORMULAS) and to_number(text) is None
     return f"'{text}" if formula else text

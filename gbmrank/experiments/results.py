@@ -117,7 +117,7 @@ class Results:
     baseline : System
         What differences are taken to.
     verdicts : mapping of (objective, measure name) to mapping
-        Calibration: ``status``, ``sentence``, ``reference``; nothing for native objectives.
+        Calibration: ``status``, ``sentence``, ``reference``; ``unknown`` for native objectives.
     audit : mapping
         About the data: ``rows``, ``queries``, ``features``, ``label_counts``, ``singletons``,
         ``without_relevant``, ``all_labels_equal``, ``longest``, ``duplicate_rows``, ``notes``.

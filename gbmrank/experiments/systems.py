@@ -149,6 +149,8 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
     for given in objectives:
         one = ranking_objective(given)
         name = " ".join(given.split()) if isinstance(given, str) else str(one)
+        if isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
+            raise ConfigError(f"{name} stands for another objective by now; give yours a new name")
         if isinstance(one, Native):
             _check_native(one)
             name = str(one)

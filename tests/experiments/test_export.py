@@ -59,7 +59,7 @@ def test_numbers_stay_numbers(tmp_path):
 
 def test_odd_characters_are_kept_in_their_cell(tmp_path):
     plain = table_results([[0.5, np.nan]])
-    ids = np.array(['a,"b"\nc', "nul\x00half\udc80"])
+    ids = np.array(['a,"b"\nc', "nul\x00half\udc80\x1b[31mred"])
     found = rows(replace(plain, queries=replace(plain.queries, ids=ids)), tmp_path)
-    assert [row["query"] for row in found] == ['a,"b"\nc', "nul\x00half\\udc80"]
+    assert [row["query"] for row in found] == ['a,"b"\nc', "nul\\x00half\\udc80\\x1b[31mred"]
     assert [row["value"] for row in found] == ["0.5", ""]

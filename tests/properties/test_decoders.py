@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from gbmrank import decoders
 from gbmrank.errors import GbmrankError
+from gbmrank.estimators.look_alikes import mean_places
 from tests.properties.tally import tried
 
 WEIGHTS = st.sampled_from([0.0, 1.0, 2.0]) | st.floats(0.0, 9.0, width=32)
@@ -89,3 +90,23 @@ def test_any_array_is_decoded_or_refused(values):
             continue
         assert sorted(order.tolist()) == list(range(len(values)))
     tried("decoders")
+
+
+@pytest.mark.parametrize(("surrogate", "decoder"), EVERY)
+def test_places_do_not_depend_on_the_order_of_items(surrogate, decoder):
+    @given(matrices(symmetric=surrogate == "map"), st.data())
+    def check(few, data):
+        kind = np.array(data.draw(st.lists(st.integers(0, len(few) - 1), min_size=1, max_size=8)))
+        u = few[np.ix_(kind, kind)]
+        n = len(u)
+        places = mean_places(u.reshape(-1), [n], surrogate, decoder)
+        mixed = np.array(data.draw(st.permutations(range(n))))
+        moved = mean_places(u[np.ix_(mixed, mixed)].reshape(-1), [n], surrogate, decoder)
+        assert moved.tolist() == places[mixed].tolist()
+        for one in set(kind.tolist()):
+            assert len(set(places[kind == one].tolist())) == 1
+        taken, count = np.unique(places, return_counts=True)
+        assert taken.tolist() == (np.cumsum(count) - 0.5 * (count + 1.0)).tolist()
+        tried("decoders")
+
+    check()
