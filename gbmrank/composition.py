@@ -8,8 +8,9 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, TypeVar
 
 from gbmrank.contract import with_article
-from gbmrank.errors import ParameterError
+from gbmrank.errors import ParameterError, UnknownNameError
 from gbmrank.guards import is_ours, naming
+from gbmrank.metrics import AbstractMetric, Positional
 from gbmrank.registry import (
     GENERATORS,
     LOSSES,
@@ -26,6 +27,7 @@ from gbmrank.utilities import WITHOUT_UTILITY
 __all__ = ["build", "spec_of"]
 
 T = TypeVar("T")
+_NATIVE = "native:"
 _REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
     {
         "loss": LOSSES,
@@ -47,7 +49,8 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     registry : Registry
         Where names of this kind are looked up.
     value : str, Spec or an instance
-        An instance is returned as it is, or copied with other parameters.
+        An instance is returned as it is, or copied with other parameters; a metric stands
+        for its utility where a utility is wanted.
     **params : object
         Further parameters; a parameter that the text gives too is an error.
 
@@ -55,16 +58,18 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     ------
     ParameterError
         For a parameter that is unknown, given twice or of the wrong type.
+    UnknownNameError
+        For a name that is not registered, a booster's own objective included.
     """
     if isinstance(value, registry.base):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
         return _construct(registry, type(value), {**own, **params}) if params else value
+    if registry is UTILITIES and isinstance(value, AbstractMetric):
+        return build(registry, _utility_of(value), **params)
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
-        raise ParameterError(
-            f"{with_article(registry.kind)} is given as text such as {next(iter(registry))!r} or "
-            f"as an object, got {type(value).__name__}"
-        )
+        raise ParameterError(_not_a_part(registry, value))
+    _check_not_native(registry, spec.name)
     preset = registry.preset(spec.name)
     given = {**_parameters(spec), **({} if preset is None else _missing(preset, spec))}
     twice = sorted(_parameters(spec).keys() & params.keys())
@@ -73,6 +78,40 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     _check_has_utility(registry, spec.name)
     cls = registry.get(spec.name if preset is None else preset.name)
     return _construct(registry, cls, {**given, **params})
+
+
+def _not_a_part(registry: Registry[Any], value: object) -> str:
+    kind = with_article(registry.kind)
+    if registry is OUTERS:
+        return (
+            f"{kind} (g of a push) is given as text ({', '.join(registry)}) or as an object of "
+            f"one's own subclass of gbmrank.extend.AbstractOuter, got {type(value).__name__}"
+        )
+    return (
+        f"{kind} is given as text such as {next(iter(registry))!r} or as an object, "
+        f"got {type(value).__name__}"
+    )
+
+
+def _check_not_native(registry: Registry[Any], name: str) -> None:
+    """Refuse a booster's own objective, and say where its name can be used."""
+    if registry is OBJECTIVES and name.startswith(_NATIVE):
+        raise UnknownNameError(
+            f"{name} is an objective of a booster, and gbmrank has no formula of it; train it with "
+            "gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or give "
+            f"{name.removeprefix(_NATIVE)!r} to the booster itself"
+        )
+
+
+def _utility_of(metric: AbstractMetric) -> object:
+    """Return the utility of a metric: its own, or the one of the same name and options."""
+    if isinstance(metric, Positional):
+        return metric.utility
+    _check_has_utility(UTILITIES, metric.name)
+    shared = {field.name for field in fields(UTILITIES.get(metric.name))}
+    own = {field.name: getattr(metric, field.name) for field in fields(metric)}
+    given = {name: value for name, value in own.items() if name in shared}
+    return build(UTILITIES, metric.name, **given)
 
 
 def _check_has_utility(registry: Registry[Any], name: str) -> None:

@@ -14,7 +14,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data import Groups, RankingData
-from gbmrank.errors import ParameterError
+from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.ranking import (
     Gain,
     best_sums,
@@ -108,7 +108,7 @@ class DcgUtility(AbstractUtility):
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the gains."""
-        return gains(data.labels, self.gain)
+        return _gains(self.name, data.labels, self.gain)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Gain of the largest grade."""
@@ -142,7 +142,7 @@ class NdcgUtility(AbstractUtility):
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the normalised gains."""
-        gain = gains(data.labels, self.gain)
+        gain = _gains(self.name, data.labels, self.gain)
         ideal = ideal_dcg(gain, data.groups, self.k)
         with np.errstate(invalid="ignore", divide="ignore"):
             return gain / data.groups.spread(np.where(ideal > 0, ideal, np.nan))
@@ -265,10 +265,8 @@ class SpearmanUtility(AbstractUtility):
     formula: ClassVar[str] = "n - rank of y"
 
     def values(self, data: RankingData) -> FloatArray:
-        """Return n - rank; undefined for a single item."""
-        sizes = data.groups.spread(data.groups.sizes)
-        ranks = mid_ranks(data.labels, data.groups)
-        return np.where(sizes > 1, sizes - ranks, np.nan)
+        """Return n - rank; zero for a single item."""
+        return data.groups.spread(data.groups.sizes) - mid_ranks(data.labels, data.groups)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Number of other items, at least 1 so that a bound is positive."""
@@ -338,6 +336,20 @@ class NetDegreeUtility(AbstractUtility):
 def ideal_dcg(gain: FloatArray, groups: Groups, k: int | None) -> FloatArray:
     """Return the largest DCG@k of each query, shape (n_queries,)."""
     return best_sums(gain, discounts(int(groups.sizes.max(initial=0)), k), groups)
+
+
+def _gains(name: str, labels: FloatArray, gain: Gain) -> FloatArray:
+    """Return gains; a refusal gives advice that holds for a target and for a metric."""
+    if len(labels) and labels.min() < 0:
+        raise LabelRangeError(
+            f"gain={gain!r} needs labels that are not negative, got {labels.min():g}; shift them, "
+            "or use what only compares labels: the objective ranknet, the metric "
+            "pairwise_disagreement"
+        )
+    try:
+        return gains(labels, gain)
+    except LabelRangeError as error:
+        raise LabelRangeError(f"{error}; a target says it as {name}(gain=linear)") from None
 
 
 def _check_cut_off(name: str, k: int | None) -> None:

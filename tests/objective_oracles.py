@@ -161,8 +161,6 @@ def utility(target: Any, y: Any) -> list[float] | None:
     if name == "net_degree":
         return [sum(a - b for b in y) for a in y]
     if name == "spearman":
-        if n == 1:
-            return None
         better = [sum(b > a for b in y) for a in y]
         equal = [sum(b == a for b in y) for a in y]
         return [n - (up + (same + 1) / 2) for up, same in zip(better, equal, strict=True)]
@@ -187,8 +185,8 @@ def scale_of(template: Any, n: int) -> float:
     """Factor of a query (DESIGN 2.1, normalize)."""
     if template.name in ("bipartite", "push"):
         return float(n) if template.normalize == "items" else 1.0
-    others = max(n - 1, 1)
-    return {"none": 1.0, "items": 1 / others, "pairs": 2 / (n * others)}[template.normalize]
+    counts = {"none": 1, "items": n - 1, "pairs": n * (n - 1) / 2}
+    return 1 / max(counts[template.normalize], 1)
 
 
 def query_loss(template: Any, y: Any, s: Any) -> float:

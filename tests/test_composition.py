@@ -159,6 +159,31 @@ def test_annotations_that_are_not_classes_are_left_to_the_plugin():
         build(registry, "odd(size=big)")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["ndcg@10", "dcg", "dcg(gain=linear)", "precision@5", "recall", "wta", "auc", "spearman",
+     "eru(neutral=1)", "map(threshold=2)@5", "ndcg(gain=[0, 1, 5])"],
+)  # fmt: skip
+@pytest.mark.parametrize("template", ["pairwise", "pointwise", "bregman"])
+def test_a_metric_as_target_stands_for_its_utility(template, text):
+    made = gbmrank.objective(template, target=gbmrank.metric(text))
+    assert made == gbmrank.objective(template, target=text)
+    bare = gbmrank.objective(template, target=gbmrank.metric(text).measure)
+    assert bare == made
+
+
+def test_metrics_without_a_utility_are_no_targets():
+    for text in ("err@10", "mrr", "ptop", "pairwise_disagreement"):
+        with pytest.raises(ParameterError, match="metric without a utility"):
+            gbmrank.objective("pairwise", target=gbmrank.metric(text))
+    own = gbmrank.metric("positional(utility=dcg(gain=linear))")
+    assert gbmrank.objective("pairwise", target=own) == gbmrank.objective(
+        "pairwise(target=dcg(gain=linear))"
+    )
+    with pytest.raises(ParameterError, match=r"a loss is given as text .* got NDCG"):
+        gbmrank.objective("pairwise", loss=gbmrank.metric("ndcg"))
+
+
 def test_public_functions_take_text_parts_and_objects():
     made = gbmrank.objective("pairwise", loss="logistic", target="ndcg@10")
     assert made == gbmrank.objective("pairwise(loss=logistic, target=ndcg@10)")

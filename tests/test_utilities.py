@@ -62,6 +62,13 @@ def test_every_builtin_utility_is_covered():
     }
 
 
+def test_one_item_has_none_below_it():
+    """SPEC 2: spearman has no normaliser, so nothing is undefined; u = n - rank = 0."""
+    data = RankingData.from_arrays([3.0, 1, 2], group=[1, 2])
+    assert made("spearman").values(data).tolist() == [0, 0, 1]
+    assert np.isnan(gbmrank.metric("spearman").score([3.0], [0.0], group=[1]))
+
+
 def test_bounds_are_reached():
     """SPEC 2: one relevant item among n has u = 1 / (n - 1) for auc, n - 1 for spearman."""
     labels = np.array([1.0, 0, 0, 0])
@@ -83,8 +90,11 @@ def test_binary_labels_may_be_minus_one_and_one():
 def test_gains_refuse_labels_out_of_range():
     with pytest.raises(LabelRangeError, match=r"largest label is 32.*gain='linear'.*table"):
         made("ndcg").values(RankingData.from_arrays([32.0, 0]))
-    with pytest.raises(LabelRangeError, match="not negative, got -1"):
+    with pytest.raises(LabelRangeError, match=r"a target says it as dcg\(gain=linear\)"):
+        made("dcg").values(RankingData.from_arrays([32.0, 0]))
+    with pytest.raises(LabelRangeError, match=r"not negative, got -1; shift them.*ranknet") as low:
         made("dcg").values(RankingData.from_arrays([-1.0, 0]))
+    assert "identity" not in str(low.value)  # pairs refuse negative utilities too
     with pytest.raises(LabelRangeError, match=r"labels 0\.\.2"):
         made("dcg(gain=[0, 1, 5])").values(RankingData.from_arrays([3.0, 0]))
     table = made("dcg(gain=[0, 1, 5])")

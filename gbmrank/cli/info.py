@@ -18,7 +18,15 @@ from gbmrank.errors import GbmrankError, ParameterError, UnknownNameError
 from gbmrank.losses import AbstractLoss
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, Registry
+from gbmrank.registry import (
+    GENERATORS,
+    LOSSES,
+    METRICS,
+    OBJECTIVES,
+    OUTERS,
+    REGULARISERS,
+    Registry,
+)
 
 __all__ = ["add_arguments", "run"]
 
@@ -39,6 +47,9 @@ _METRICS = (
 )
 _KINDS: Mapping[str, Registry[Any]] = MappingProxyType(
     {"objective": OBJECTIVES, "loss": LOSSES, "metric": METRICS}
+)
+_PARTS: Mapping[str, Registry[Any]] = MappingProxyType(
+    {"outer": OUTERS, "regulariser": REGULARISERS, "generator": GENERATORS}
 )
 _MARGINS = np.linspace(-3.0, 3.0, 121)
 _TRAITS = (
@@ -111,13 +122,16 @@ def _facts(kind: str, part: Any) -> dict[str, Any]:
         "cost": getattr(part, "cost", None),
         "traits": {**traits, **_measured(part)},
         "parameters": {field.name: _parameter(part, field) for field in fields(part)},
+        "choices": _choices(part),
     }
 
 
 def _measured(part: Any) -> dict[str, Any]:
-    """What the theory measures of a loss: link, weight, slope at zero."""
+    """What is measured: the error of an engine; of a loss, its link, weight, slope at zero."""
     from gbmrank.theory.shapes import item_shape, pair_shape
 
+    if isinstance(part, AbstractObjective) and part.accuracy is not None:
+        return {"linear-time error": f"{part.accuracy:.1e} of the sum of absolute terms"}
     if not isinstance(part, AbstractLoss) or part.pair_form == "difference":
         return {}
     shape = item_shape(part)
@@ -139,6 +153,15 @@ def _parameter(part: Any, field: Any) -> str:
     default = field.default if field.default is not MISSING else None
     shown = _plain(value)
     return str(shown) if value == default else f"{shown} (default {_plain(default)})"
+
+
+def _choices(part: Any) -> dict[str, str]:
+    """What a parameter may be, for kinds that ``gbmrank list`` does not show."""
+    kinds = {field.name: str(field.metadata.get("kind")) for field in fields(part)}
+    found = {name: ", ".join(_PARTS[kind]) for name, kind in kinds.items() if kind in _PARTS}
+    if "g" in found:
+        found["g"] += ", or an object of one's own subclass of gbmrank.extend.AbstractOuter"
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -192,6 +215,7 @@ def _page(facts: dict[str, Any]) -> str:
     ]
     lines += ["", bold("PARAMETERS")] if facts["parameters"] else []
     lines += [f"  {key:<12} {clean(value)}" for key, value in facts["parameters"].items()]
+    lines += [f"  {key} may be {values}" for key, values in facts["choices"].items()]
     lines += ["", bold("TRAITS")]
     lines += [f"  {key:<22} {value}" for key, value in facts["traits"].items()]
     if facts["verdicts"]:

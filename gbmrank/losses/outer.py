@@ -12,10 +12,24 @@ __all__ = ["BUILTIN_OUTERS", "AbstractOuter", "Expm1", "Power"]
 
 @dataclass(frozen=True, slots=True)
 class AbstractOuter(ABC):
-    """An increasing function G of a loss that is not negative.
+    """An increasing function G of a loss that is not negative, for ``push(g=...)``.
 
-    ``function`` is a plain function ``(x, *params) -> (value, first, second)``; the
-    dataclass fields are its parameters.
+    ``function`` is a plain function ``(x, *params) -> (value, first, second)``, compiled
+    into the sums; the dataclass fields are its parameters. Pass an object of a subclass.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> from gbmrank.extend import AbstractOuter
+    >>> def cube(x, scale):
+    ...     return scale * x**3, 3.0 * scale * x**2, 6.0 * scale * x
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Cube(AbstractOuter):
+    ...     scale: float = 1.0
+    ...     name: ClassVar[str] = "cube"
+    ...     function = staticmethod(cube)
+    >>> gbmrank.objective("push", g=Cube(scale=2.0)).template.g
+    Cube(scale=2.0)
     """
 
     name: ClassVar[str]

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data import Groups, RankingData
-from gbmrank.errors import NumericError, ParameterError
+from gbmrank.errors import LabelRangeError, NumericError, ParameterError
 from gbmrank.kernels import pool
 from gbmrank.kernels.layout import GradHess, Span
+from gbmrank.ranking import gains
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "AbstractObjective",
     "HessianTrait",
     "check_choice",
+    "gain_weights",
     "query_scale",
     "row_scale",
     "run_queries",
@@ -42,7 +44,7 @@ class AbstractObjective(ABC):
     ----------
     normalize : {"none", "items", "pairs"}
         Factor of each query: 1, one over the number of other items, or one over the
-        number of pairs.
+        number of pairs; always 1 for a query of one item.
     hessian : {"auto", "exact", "majorise", "expected", "constant"}
         Which curvature is returned; ``hessian_trait`` says what it is.
     """
@@ -65,6 +67,11 @@ class AbstractObjective(ABC):
     @abstractmethod
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is: the exact diagonal, a bound of it, and so on."""
+
+    @property
+    def accuracy(self) -> float | None:
+        """Largest relative error of the linear-time engine, or None where it never serves."""
+        return None
 
     @abstractmethod
     def bind(self, data: RankingData) -> "AbstractBound":
@@ -136,12 +143,39 @@ def check_choice(owner: str, parameter: str, value: object, allowed: tuple[str, 
         )
 
 
+def gain_weights(owner: str, labels: FloatArray) -> FloatArray:
+    """Return ``2^y - 1`` of each label, for ``weights=gain_discount``.
+
+    Raises
+    ------
+    LabelRangeError
+        For labels below 0 or above 31; the advice is for an objective without ``gain=``.
+    """
+    try:
+        return gains(labels, "exp2")
+    except LabelRangeError:
+        negative = labels.min() < 0
+        found = (
+            f"smallest label is {labels.min():g}"
+            if negative
+            else (f"largest label is {labels.max():g}")
+        )
+        raise LabelRangeError(
+            f"{owner}: the {found}, and weights=gain_discount (2^y - 1) takes labels from 0 to 31; "
+            f"{'shift' if negative else 'rescale'} the labels, or use weights=none, which compares "
+            "them as they are"
+        ) from None
+
+
 def row_scale(data: RankingData, normalize: str) -> FloatArray:
     """Return the normalisation of each query, for objectives that weigh rows themselves."""
     sizes = data.groups.sizes.astype(np.float64)
-    others = np.maximum(sizes - 1.0, 1.0)
-    factor = {"none": np.ones_like(sizes), "items": 1.0 / others, "pairs": 2.0 / (others * sizes)}
-    return factor[normalize]
+    counts = {
+        "none": np.ones_like(sizes),
+        "items": sizes - 1.0,
+        "pairs": (sizes - 1.0) * sizes / 2.0,
+    }
+    return 1.0 / np.maximum(counts[normalize], 1.0)  # one item has no others and no pairs
 
 
 def query_scale(data: RankingData, normalize: str) -> FloatArray:

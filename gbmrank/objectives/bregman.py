@@ -19,7 +19,13 @@ from gbmrank.objectives.base import (
     run_queries,
     sum_queries,
 )
-from gbmrank.objectives.item_sums import ItemColumns, bind_items, check_range, read_eta
+from gbmrank.objectives.item_sums import (
+    ItemColumns,
+    bind_items,
+    check_range,
+    read_eta,
+    read_signs,
+)
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.objectives.pointwise import with_options
 from gbmrank.ranking import query_sums
@@ -109,6 +115,7 @@ class Bregman(AbstractObjective):
         eta = read_eta(self.name, self.eta, target, data) if self.loss.needs_eta else scale
         columns = ItemColumns(utilities, eta, scale)
         if self.loss.needs_eta:
+            columns = columns._replace(utilities=read_signs(utilities, target, self.eta))
             check_range(self.name, columns, target, data)
         elif self.loss.name != "squared":
             _check_not_negative(self, utilities, data)

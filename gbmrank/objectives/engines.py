@@ -15,7 +15,15 @@ from gbmrank.losses.base import ScalarFunction, with_curvature
 from gbmrank.objectives.base import HessianTrait, check_choice
 from gbmrank.types import IntArray
 
-__all__ = ["ENGINES", "Curvature", "PairEngine", "check_engine", "pair_curvature", "pair_engine"]
+__all__ = [
+    "ENGINES",
+    "Curvature",
+    "PairEngine",
+    "check_engine",
+    "linear_accuracy",
+    "pair_curvature",
+    "pair_engine",
+]
 
 ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
@@ -114,9 +122,7 @@ def pair_engine(
     """
     kind = _KINDS[template]
     fast = loss.closed_form == "logistic"
-    linear_from = {"auto": 400 if fast else 250, "linear": 2}.get(engine, _NEVER)
-    if engine == "auto" and kind != "push" and _has_closed_form(loss, curvature):
-        linear_from = _NEVER
+    linear_from = _linear_from(kind, loss, curvature, engine)
     closed_from = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
     longest = int(sizes.max(initial=0))
     report = _linear_report(loss, curvature) if longest >= linear_from else None
@@ -139,6 +145,26 @@ def pair_engine(
         _check_affordable(loss, longest)
     exact_up_to = 0 if engine == "linear" else 4096 if fast else 1024
     return PairEngine(kernels, engines, linear, report, exact_up_to)
+
+
+def _linear_from(kind: str, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
+    """Items from which a query is left to the linear-time engine, where the loss allows it."""
+    if engine == "auto" and kind != "push" and _has_closed_form(loss, curvature):
+        return _NEVER
+    short = 400 if loss.closed_form == "logistic" else 250
+    return {"auto": short, "linear": 2}.get(engine, _NEVER)
+
+
+def linear_accuracy(template: str, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
+    """Return the largest relative error of the linear-time engine, or None if it never serves.
+
+    The parameters are those of :func:`pair_engine` and :func:`pair_curvature`.
+    """
+    curvature = pair_curvature(template, loss, hessian)
+    if _linear_from(_KINDS[template], loss, curvature, engine) == _NEVER:
+        return None
+    report = _linear_report(loss, curvature)
+    return None if report.plan is None else report.error
 
 
 def _check_affordable(loss: AbstractLoss, longest: int) -> None:

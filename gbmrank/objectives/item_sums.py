@@ -1,5 +1,6 @@
 """Bound state of the objectives that sum over items, and the range their utilities need."""
 
+from dataclasses import fields
 from typing import NamedTuple, final
 
 import numpy as np
@@ -11,9 +12,9 @@ from gbmrank.kernels.layout import GradHess, ItemTerms
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.objectives.base import AbstractBound, run_queries, sum_queries
 from gbmrank.types import FloatArray
-from gbmrank.utilities import AbstractUtility
+from gbmrank.utilities import AbstractUtility, IdentityUtility
 
-__all__ = ["BoundItems", "ItemColumns", "bind_items", "check_range", "read_eta"]
+__all__ = ["BoundItems", "ItemColumns", "bind_items", "check_range", "read_eta", "read_signs"]
 
 
 class ItemColumns(NamedTuple):
@@ -92,6 +93,15 @@ def read_eta(
     return bounds
 
 
+def read_signs(utilities: FloatArray, target: AbstractUtility, eta: float | None) -> FloatArray:
+    """Return labels -1 and +1 as 0 and 1, where a label is a probability: identity, eta=1.
+
+    Labels 0 and 1, and anything between, are returned as they are.
+    """
+    signs = eta == 1.0 and isinstance(target, IdentityUtility) and np.all(np.abs(utilities) == 1.0)
+    return (utilities + 1.0) / 2.0 if signs else utilities
+
+
 def check_range(
     owner: str, columns: ItemColumns, target: AbstractUtility, data: RankingData
 ) -> None:
@@ -104,5 +114,17 @@ def check_range(
         raise LabelRangeError(
             f"{owner}: the utility {utilities[row]:g} of target={target.name} in query "
             f"{data.groups.query_of(row)!r} lies outside 0..eta={bound[row]:g}, where the loss is "
-            "bounded; raise eta (or max_grade), or rescale the labels"
+            f"bounded; {_range_advice(target, utilities[row] < 0, bound[row])}"
         )
+
+
+def _range_advice(target: AbstractUtility, negative: bool, bound: float) -> str:
+    if isinstance(target, IdentityUtility):
+        binary = "give labels 0/1 or -1/+1, or " if bound == 1.0 else ""
+        moved = "shift the labels" if negative else "raise eta"
+        return f"{binary}say with threshold= which labels are relevant, or {moved}"
+    if negative:
+        return "shift the labels, or use loss=squared"
+    graded = "max_grade" in {field.name for field in fields(target)}
+    raised = "eta (or max_grade)" if graded else "eta"
+    return f"raise {raised}, or rescale the labels"

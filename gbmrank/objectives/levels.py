@@ -15,13 +15,19 @@ from gbmrank.objectives.base import (
     AbstractObjective,
     HessianTrait,
     check_choice,
+    gain_weights,
     query_scale,
 )
-from gbmrank.objectives.engines import check_engine, pair_curvature, pair_engine
+from gbmrank.objectives.engines import (
+    check_engine,
+    linear_accuracy,
+    pair_curvature,
+    pair_engine,
+)
 from gbmrank.objectives.graph_sums import BoundEdges, edge_queries
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
 from gbmrank.preferences import PreferenceGraphs, preferences_for
-from gbmrank.ranking import binarise, gains, query_sums, rows_by_value
+from gbmrank.ranking import binarise, query_sums, rows_by_value
 from gbmrank.types import FloatArray
 
 __all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]
@@ -92,6 +98,13 @@ class Comparison(AbstractObjective):
         """What the returned Hessian is."""
         return pair_curvature(self.name, self.loss, self.hessian).trait
 
+    @property
+    def accuracy(self) -> float | None:
+        """Largest relative error of the linear-time engine; edges are visited one by one."""
+        if self.preferences is not None or self.margin != 0.0:
+            return None
+        return linear_accuracy("level_pairs", self.loss, self.hessian, self.engine)
+
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by label, or list its edges."""
         scale = query_scale(data, self.normalize)
@@ -156,6 +169,11 @@ class Bipartite(AbstractObjective):
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is."""
         return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    @property
+    def accuracy(self) -> float | None:
+        """Largest relative error of the linear-time engine."""
+        return linear_accuracy("level_pairs", self.loss, self.hessian, self.engine)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by relevance."""
@@ -233,4 +251,4 @@ def _gain_discount(labels: FloatArray, data: RankingData) -> FloatArray:
     new_level[offsets[:-1]] = True
     better = np.maximum.accumulate(np.where(new_level, np.arange(len(labels)), 0))
     rank = 1.0 + position[better]
-    return gains(labels, "exp2") / np.log2(1.0 + rank)
+    return gain_weights("comparison", labels) / np.log2(1.0 + rank)

@@ -15,12 +15,13 @@ from gbmrank.objectives.base import (
     AbstractObjective,
     HessianTrait,
     check_choice,
+    gain_weights,
     query_scale,
     run_queries,
     sum_queries,
 )
 from gbmrank.objectives.pair_sums import constant_hessian
-from gbmrank.ranking import discounts, gains
+from gbmrank.ranking import discounts
 from gbmrank.types import FloatArray
 
 __all__ = ["ListMLE"]
@@ -82,7 +83,7 @@ class ListMLE(AbstractObjective):
         beta = np.ones(len(order))
         if self.weights == "gain_discount":
             discount = discounts(int(sizes.max(initial=0)))
-            beta = gains(data.labels, "exp2")[order] * discount[position]
+            beta = gain_weights(self.name, data.labels)[order] * discount[position]
         beta[offsets[1:] - 1] = 0.0
         scale = query_scale(data, self.normalize)
         queries = ItemQueries(offsets, order, beta, sizes, scale)

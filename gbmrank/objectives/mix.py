@@ -67,6 +67,11 @@ class Mix(AbstractObjective):
         """The weakest trait among the parts."""
         return max((part.hessian_trait for part in self.parts), key=_TRAITS.index)
 
+    @property
+    def accuracy(self) -> float | None:
+        """The largest relative error among the parts that use the linear-time engine."""
+        return max((a for part in self.parts if (a := part.accuracy) is not None), default=None)
+
     def bind(self, data: RankingData) -> AbstractBound:
         """Bind every part."""
         return _BoundMix(data, tuple(part.bind(data) for part in self.parts), self._factors())

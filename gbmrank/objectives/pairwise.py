@@ -16,8 +16,14 @@ from gbmrank.objectives.base import (
     check_choice,
     query_scale,
 )
-from gbmrank.objectives.engines import check_engine, pair_curvature, pair_engine
+from gbmrank.objectives.engines import (
+    check_engine,
+    linear_accuracy,
+    pair_curvature,
+    pair_engine,
+)
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
+from gbmrank.objectives.pointwise import with_options
 from gbmrank.ranking import query_sums, rows_by_value
 from gbmrank.types import FloatArray
 from gbmrank.utilities import AbstractUtility, NdcgUtility
@@ -47,6 +53,11 @@ class Pairwise(AbstractObjective):
         Penalty of a margin.
     target : utility, default=ndcg
         What an item is worth: the utility of the metric to optimise.
+    threshold : float or None, default=None
+        Labels of at least this are relevant, for binary targets on graded labels; it is
+        handed to the target, ``target=map(threshold=1)``.
+    engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
+        How pairs are summed.
 
     References
     ----------
@@ -60,6 +71,7 @@ class Pairwise(AbstractObjective):
     )
     normalize: str = "items"
     engine: str = "auto"
+    threshold: float | None = None
 
     name: ClassVar[str] = "pairwise"
     formula: ClassVar[str] = "sum_i u_i sum_j phi(s_i - s_j)"
@@ -69,6 +81,9 @@ class Pairwise(AbstractObjective):
 
     def __post_init__(self) -> None:
         super(Pairwise, self).__post_init__()
+        target = with_options(self.target, None, self.threshold)
+        object.__setattr__(self, "target", target)  # one text, however it was written
+        object.__setattr__(self, "threshold", None)
         if self.loss.pair_form == "none":
             raise ParameterError(
                 f"pairwise: the loss {self.loss.name} is for items, not for pairs; use it in "
@@ -87,6 +102,13 @@ class Pairwise(AbstractObjective):
             traits: dict[str, HessianTrait] = {"majorise": "bound", "constant": "constant"}
             return traits.get(self.hessian, "exact")
         return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    @property
+    def accuracy(self) -> float | None:
+        """Largest relative error of the linear-time engine."""
+        if self.loss.pair_form == "difference":
+            return None
+        return linear_accuracy("all_pairs", self.loss, self.hessian, self.engine)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by utility."""

@@ -11,12 +11,23 @@ from gbmrank.errors import ParameterError
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait, row_scale
-from gbmrank.objectives.item_sums import ItemColumns, bind_items, check_range, read_eta
+from gbmrank.objectives.item_sums import (
+    ItemColumns,
+    bind_items,
+    check_range,
+    read_eta,
+    read_signs,
+)
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.types import FloatArray
-from gbmrank.utilities import AbstractUtility, NdcgUtility
+from gbmrank.utilities import AbstractUtility, IdentityUtility, NdcgUtility, PrecisionUtility
 
 __all__ = ["Pointwise", "with_options"]
+
+_TAKES = {
+    "max_grade": "dcg or eru",
+    "threshold": "precision, recall, wta, auc, map or identity",
+}
 
 
 @final
@@ -38,11 +49,13 @@ class Pointwise(AbstractObjective):
     target : utility, default=ndcg
         What an item is worth.
     eta : float or None, default=None
-        Upper bound of the utility; the target's own bound when not given.
+        Upper bound of the utility; the target's own bound when not given. With
+        ``target=identity`` and ``eta=1`` labels that are all -1 or +1 are read as 0 and 1.
     max_grade : float or None, default=None
         Largest label that can occur, for targets whose bound depends on it (they take 4).
     threshold : float or None, default=None
-        Labels of at least this are relevant, for binary targets on graded labels.
+        Labels of at least this are relevant, for binary targets (and ``identity``) on
+        graded labels.
 
     References
     ----------
@@ -110,6 +123,7 @@ class Pointwise(AbstractObjective):
         eta = scale if squared else read_eta(self.name, self.eta, target, data)
         columns = ItemColumns(utilities, eta, scale)
         if not squared:
+            columns = columns._replace(utilities=read_signs(utilities, target, self.eta))
             check_range(self.name, columns, target, data)
         constant = constant_hessian(self.hessian, data)
         return bind_items(data, columns, self._resolved()[0], self.loss.params, constant)
@@ -122,13 +136,22 @@ class Pointwise(AbstractObjective):
 def with_options(
     target: AbstractUtility, max_grade: float | None, threshold: float | None
 ) -> AbstractUtility:
-    """Hand the template's options to a target that knows them."""
+    """Hand the template's options to a target that knows them.
+
+    A label that a threshold makes 0 or 1 is its own utility: ``identity`` with a threshold
+    is ``precision``.
+    """
+    if threshold is not None and isinstance(target, IdentityUtility):
+        target = PrecisionUtility()
     known = {field.name for field in dataclasses.fields(target)}
     options = {"max_grade": max_grade, "threshold": threshold}
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in known:
-            raise ParameterError(f"target={target.name} takes no {name}")
+            raise ParameterError(
+                f"target={target.name} takes no {name}; leave it out, or use a target that has "
+                f"it: {_TAKES[name]}"
+            )
     return dataclasses.replace(target, **given)
 
 

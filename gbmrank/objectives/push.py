@@ -21,7 +21,13 @@ from gbmrank.objectives.base import (
     run_queries,
     sum_queries,
 )
-from gbmrank.objectives.engines import PairEngine, check_engine, pair_curvature, pair_engine
+from gbmrank.objectives.engines import (
+    PairEngine,
+    check_engine,
+    linear_accuracy,
+    pair_curvature,
+    pair_engine,
+)
 from gbmrank.objectives.levels import binary_counts, check_pair_loss
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.ranking import rows_by_value
@@ -30,6 +36,7 @@ from gbmrank.types import FloatArray
 __all__ = ["Push"]
 
 _ENGINES = ("auto", "pairs", "closed", "linear")
+_P = 4.0
 
 
 @final
@@ -52,7 +59,8 @@ class Push(AbstractObjective):
     p : float, default=4
         Power of the p-norm push.
     g : outer function or None, default=None
-        Another increasing price than ``power(p)``.
+        Another increasing price: ``expm1``, or an object of one's own subclass of
+        ``gbmrank.extend.AbstractOuter``; ``power(p=3)`` is the same as ``p=3``.
     form : {"raw", "log"}, default="raw"
         The logarithm of each query's loss, for the exponential loss: the same minimiser
         for one query, and no overflow.
@@ -71,7 +79,7 @@ class Push(AbstractObjective):
     """
 
     loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
-    p: float = field(default=4.0, metadata={"shown": True})
+    p: float = field(default=_P, metadata={"shown": True})
     g: AbstractOuter | None = field(default=None, metadata={"kind": "outer"})
     form: str = "raw"
     threshold: float | None = None
@@ -86,6 +94,7 @@ class Push(AbstractObjective):
 
     def __post_init__(self) -> None:
         super(Push, self).__post_init__()
+        self._settle_power()
         check_choice(self.name, "engine", self.engine, _ENGINES)
         check_choice(self.name, "form", self.form, ("raw", "log"))
         check_pair_loss(self.name, self.loss, self.hessian)
@@ -105,10 +114,35 @@ class Push(AbstractObjective):
         if self.hessian == "majorise":
             raise ParameterError("push: no bound of the Hessian is known; use hessian=auto")
 
+    def _settle_power(self) -> None:
+        """Read ``g=power(p)`` as ``p``; refuse another p beside a g, which would be ignored."""
+        if self.g is None:
+            return
+        if self.p != _P and self.p != getattr(self.g, "p", None):
+            raise ParameterError(
+                f"push: p={self.p:g} and g={self.g} are both given, and p is the power where "
+                "there is no g; leave out one of them"
+            )
+        if isinstance(self.g, Power):
+            object.__setattr__(self, "p", self.g.p)
+            object.__setattr__(self, "g", None)
+
     @property
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is."""
         return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    @property
+    def accuracy(self) -> float | None:
+        """Largest relative error of the linear-time engine."""
+        if self._is_closed():
+            return None
+        return linear_accuracy("push", self.loss, self.hessian, self.engine)
+
+    def _is_closed(self) -> bool:
+        """Whether sums over items give everything: the exponential loss with a power."""
+        summed = self.loss == Exponential() and self.g is None
+        return summed and self.hessian_trait != "expected" and self.engine in ("auto", "closed")
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Put the relevant items of each query first."""
@@ -120,8 +154,7 @@ class Push(AbstractObjective):
         queries = PushQueries(data.groups.offsets, order, positives.astype(np.int64), scale)
         constant = constant_hessian(self.hessian, data)
         curvature = pair_curvature(self.name, self.loss, self.hessian)
-        closed = self.loss == Exponential() and self.g is None and curvature.trait != "expected"
-        if closed and self.engine in ("auto", "closed"):
+        if self._is_closed():
             kernels = compiler.load("exponential_push")
             return _BoundPush(data.groups, queries, (kernels, self.p, self.form == "log"), constant)
         outer = self.g if self.g is not None else Power(self.p)

@@ -1,5 +1,6 @@
 """Every engine against sums over all pairs in long doubles."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import gbmrank
 from gbmrank import RankingData
+from gbmrank.cli import main
 from tests import objective_oracles as oracle
 from tests.objectives.test_values import pair_factors
 
@@ -239,3 +241,61 @@ def test_a_push_with_a_vanishing_loss_stays_finite():
     for p in (1, 1.5, 4):
         grad, hess = gbmrank.objective(f"push(loss=logistic, p={p})").gradients(labels, scores)
         assert np.isfinite([*grad, *hess]).all()
+
+
+@pytest.mark.parametrize("template", ["pairwise", "comparison", "bipartite"])
+@pytest.mark.parametrize("loss", ["logistic", "brier_sigmoid"])
+def test_the_reported_accuracy_holds(template, loss, rng):
+    """Relative to the sum of absolute terms, against long doubles."""
+    target = ", target=identity" if template == "pairwise" else ""
+    spec = f"{template}(loss={loss}{target}, engine=linear)"
+    accuracy = gbmrank.objective(spec, hessian="exact").accuracy
+    assert accuracy is not None
+    assert 0.0 < accuracy <= 1e-10
+    for spread in (1.0, 3.0, 10.0):
+        check(spec, labels_of(700, 2, rng), spread * rng.normal(size=700), accuracy)
+
+
+def test_the_reported_accuracy_holds_in_a_push(rng):
+    made, exact = (gbmrank.objective("push", engine=engine) for engine in ("linear", "pairs"))
+    accuracy, labels, scores = made.accuracy, labels_of(700, 2, rng), 3.0 * rng.normal(size=700)
+    assert accuracy == gbmrank.objective("push").accuracy
+    assert accuracy is not None
+    assert exact.accuracy is None
+    pairs = (made.gradients(labels, scores), exact.gradients(labels, scores))
+    for found, whole in zip(*pairs, strict=True):
+        assert np.abs(found - whole).max() <= accuracy * np.abs(whole).max()
+    assert made.loss(labels, scores) == pytest.approx(exact.loss(labels, scores), rel=accuracy)
+
+
+def test_accuracy_is_reported_where_the_engine_serves():
+    for spec in ("softmax", "listmle", "linear", "pointwise", "ranksvm", "ranksvm_squared",
+                 "rankboost", "pnorm_push", "pairwise(loss=squared)", "comparison(margin=1)",
+                 "pairwise(loss=exponential)", "pairwise(engine=pairs)"):  # fmt: skip
+        assert gbmrank.objective(spec).accuracy is None
+    served = ("ranknet", "pairwise(loss=exponential, engine=linear)", "push(g=expm1)",
+              "push(loss=exponential, engine=linear)", "pairwise(loss=asymmetric_a)")  # fmt: skip
+    assert all((gbmrank.objective(spec).accuracy or 1.0) <= 1e-10 for spec in served)
+    mixed = gbmrank.objective("mix(ranknet, softmax, pairwise(loss=asymmetric_a))")
+    assert mixed.accuracy == gbmrank.objective("ranknet").accuracy
+    graphs = gbmrank.PreferenceGraphs.from_edges([0, 1], [1, 2], group=[3])
+    assert gbmrank.objective("ranknet", preferences=graphs).accuracy is None
+
+
+def test_the_accuracy_is_that_of_the_bound_engine(rng):
+    data = RankingData.from_arrays(labels_of(500, 2, rng))
+    made: Any = gbmrank.objective("comparison")
+    assert made.bind(data).pair_sum.engine.report.error == made.accuracy
+
+
+def test_info_shows_the_accuracy_and_the_prices_of_a_push(capsys):
+    assert main(["info", "push"]) == 0
+    shown = capsys.readouterr().out
+    accuracy = gbmrank.objective("push").accuracy
+    assert f"{accuracy:.1e} of the sum of absolute terms" in shown
+    assert "g may be expm1, power, or an object" in shown
+    assert "gbmrank.extend.AbstractOuter" in shown
+    assert main(["info", "ranksvm"]) == 0
+    assert "absolute terms" not in capsys.readouterr().out
+    assert main(["info", "linear", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["choices"] == {"regulariser": "cosh, power, square"}

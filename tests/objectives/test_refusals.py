@@ -77,6 +77,30 @@ def test_powers_of_a_push():
     gbmrank.objective("push", p=0.5, loss="exponential")
     assert "form=log is for the exponential loss" in refusal("push", form="log", loss="logistic")
     assert "form must be one of raw, log" in refusal("push", form="ratio")
+    assert "p must be at least 1" in refusal("push", g="power(p=0.5)")
+
+
+def test_prices_of_a_push():
+    def cube(x):
+        return x**3, 3 * x**2, 6 * x
+
+    for given in (cube, 3):
+        text = refusal("push", g=given)
+        assert "text (expm1, power)" in text
+        assert "subclass of gbmrank.extend.AbstractOuter" in text
+        assert f"got {type(given).__name__}" in text
+    with pytest.raises(UnknownNameError, match="known: expm1, power"):
+        gbmrank.objective("push", g="cube")
+
+
+def test_a_power_is_given_once():
+    for g in ("power(p=3)", "expm1"):
+        assert "p=2 and g=" in (text := refusal("push", p=2, g=g))
+        assert "leave out one of them" in text
+    assert gbmrank.objective("push", g="power(p=3)") == gbmrank.objective("push(p=3)")
+    assert gbmrank.objective("push", p=3, g="power(p=3)") == gbmrank.objective("push(p=3)")
+    made = gbmrank.objective("push(g=expm1)")
+    assert gbmrank.objective(str(made)) == made
 
 
 @pytest.mark.parametrize(
@@ -144,8 +168,49 @@ def test_negative_utilities_are_refused_where_they_are_weights():
                  "bregman(loss=poisson, target=net_degree)"):  # fmt: skip
         with pytest.raises(LabelRangeError, match=r"negative.*loss=squared"):
             gbmrank.objective(spec).gradients([-1, 0, 1], SCORES)
-    with pytest.raises(LabelRangeError, match="outside 0"):
-        gbmrank.objective("asymmetric_a").gradients([-1, 1, 1], SCORES)
+    with pytest.raises(LabelRangeError, match=r"outside 0.*labels 0/1 or -1/\+1.*threshold="):
+        gbmrank.objective("asymmetric_a").gradients([-1, 0, 1], SCORES)
+
+
+def test_negative_utilities_are_not_mended_by_a_larger_bound():
+    made = gbmrank.objective("pointwise(target=net_degree, eta=9)")
+    with pytest.raises(LabelRangeError, match=r"outside 0\.\.eta=9.*use loss=squared") as refused:
+        made.gradients([2, 0, 1], SCORES)
+    assert "raise eta" not in str(refused.value)
+    gbmrank.objective("pointwise(target=net_degree, loss=squared)").gradients([2, 0, 1], SCORES)
+
+
+def test_max_grade_is_advised_where_the_target_has_one():
+    for spec, has in (("pointwise(target=dcg, eta=2)", True), ("pointwise(eta=0.1)", False)):
+        with pytest.raises(LabelRangeError, match="raise eta") as refused:
+            gbmrank.objective(spec).gradients([2, 0, 1], SCORES)
+        assert ("max_grade" in str(refused.value)) is has
+
+
+BINARY_PRESETS = ("p_classification", "asymmetric_a", "asymmetric_b")
+
+
+@pytest.mark.parametrize(
+    "spec", [*BINARY_PRESETS, "bregman(loss=binary_entropy, target=identity, eta=1)"]
+)
+def test_probabilities_may_be_signs_or_have_a_threshold(spec):
+    """DESIGN 2.1: binary objectives take 0/1 or -1/+1, and graded labels with a threshold."""
+    made, scores = gbmrank.objective(spec), np.array([0.3, -0.2, 1.0])
+    grad, hess = made.gradients([1, 0, 0], scores)
+    for same in (
+        made.gradients([1, -1, -1], scores),
+        gbmrank.objective(spec, threshold=2).gradients([2, 0, 1], scores),
+    ):
+        assert same[0].tolist() == grad.tolist()
+        assert same[1].tolist() == hess.tolist()
+    assert made.loss([1, -1, -1], scores) == made.loss([1, 0, 0], scores)
+    half = made.gradients([1, 0.5, 0], scores)[0]  # probabilities stay what they are
+    assert grad[1] != half[1] != made.gradients([1, 1, 0], scores)[0][1]
+    with pytest.raises(LabelRangeError, match=r"query 0.*labels 0/1 or -1/\+1.*threshold="):
+        made.gradients([2, 0, 1], scores)
+    other = gbmrank.objective(made, eta=2)
+    with pytest.raises(LabelRangeError, match=r"-1 of .*outside 0\.\.eta=2.*threshold="):
+        other.gradients([1, -1, -1], scores)
 
 
 @pytest.mark.parametrize(
@@ -157,21 +222,49 @@ def test_binary_labels_and_the_threshold(spec):
     assert made.gradients([1, -1, -1], scores)[0].tolist() == zeros.tolist()
     with pytest.raises(DataError, match=r"0/1 or -1/\+1.*query 0.*threshold=1"):
         made.gradients([2, 0, 1], scores)
-    threshold = {"target": "map(threshold=2)"} if "pairwise" in spec else {"threshold": 2.0}
-    if spec == "pairwise(target=map)":
-        spec = "pairwise"
-    assert (
-        gbmrank.objective(spec, **threshold).gradients([2, 0, 1], scores)[0].tolist()
-        == zeros.tolist()
-    )
+    advised = gbmrank.objective(spec, threshold=2.0)
+    assert advised.gradients([2, 0, 1], scores)[0].tolist() == zeros.tolist()
+
+
+def test_a_threshold_of_pairwise_is_its_targets():
+    for target in ("precision", "recall", "wta", "auc", "map"):
+        made = gbmrank.objective("pairwise", target=target, threshold=2)
+        assert made == gbmrank.objective("pairwise", target=f"{target}(threshold=2)")
+        assert gbmrank.objective(str(made)) == made
+        assert template_of(f"pairwise(target={target}, threshold=3)").target.threshold == 3
+    assert "use a target that has it: precision" in refusal("pairwise(target=ndcg, threshold=1)")
 
 
 def test_labels_above_31_are_refused_for_gains_only():
     for spec in ("pairwise", "w_ranknet", "w_listmle", "cossock_zhang"):
         with pytest.raises(LabelRangeError, match="largest label is 40"):
             gbmrank.objective(spec).gradients([40, 0, 1], SCORES)
+    grad = gbmrank.objective("pairwise(target=ndcg(gain=linear))").gradients([40, 0, 1], SCORES)[0]
+    assert grad.any()
     for spec in ("ranknet", "listmle", "linear", "pairwise(loss=squared, target=spearman)"):
         assert gbmrank.objective(spec).gradients([40, -3.5, 1], SCORES)[0].any()
+
+
+@pytest.mark.parametrize("spec", ["w_ranknet", "w_listmle"])
+@pytest.mark.parametrize(("label", "words"), [(40, "largest label is 40"), (-1, "label is -1")])
+def test_gain_weights_advise_what_they_take(spec, label, words):
+    with pytest.raises(LabelRangeError, match=f"{words}.*use weights=none") as refused:
+        gbmrank.objective(spec).gradients([label, 0, 1], SCORES)
+    assert "gain=" not in str(refused.value)  # they have no such parameter
+    assert "target" not in str(refused.value)
+    assert gbmrank.objective(spec, weights="none").gradients([label, 0, 1], SCORES)[0].any()
+
+
+@pytest.mark.parametrize("name", ["native:lambdarank", "native:rank:ndcg"])
+def test_names_of_the_boosters_own_objectives_are_sent_there(name):
+    for spec in (name, f"mix(ranknet, {name})"):
+        with pytest.raises(
+            UnknownNameError, match=f"{name} is an objective of a booster"
+        ) as refused:
+            gbmrank.objective(spec)
+        for place in ("GBMRanker(objective=", "compare(objectives=", "to the booster itself"):
+            assert place in str(refused.value)
+        assert "did you mean" not in str(refused.value)
 
 
 def test_only_pointwise_scores_are_probabilities():

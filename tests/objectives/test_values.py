@@ -2,13 +2,14 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import gbmrank
 from gbmrank import ParameterError, RankingData
+from gbmrank.extend import AbstractOuter
 from tests import objective_oracles as oracle
 from tests.objectives.cases import (
     SIZES,
@@ -281,3 +282,32 @@ def test_listmle_draws_equal_labels_from_the_seed_and_the_size_alone():
     data = RankingData.from_arrays(np.tile(labels, 2), group=[5, 5])
     twice = gbmrank.objective("listmle").bind(data).losses(np.tile(scores, 2))
     assert twice[0] == twice[1] == gbmrank.objective("listmle").loss(labels, scores)
+
+
+def _cube(x: float, scale: float) -> tuple[float, float, float]:
+    return scale * x**3, 3.0 * scale * x**2, 6.0 * scale * x
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cube(AbstractOuter):
+    scale: float = 1.0
+    name: ClassVar[str] = "cube"
+    function = staticmethod(_cube)
+
+
+def test_a_push_with_a_price_of_ones_own():
+    labels, scores = (labels_for("ranknet") >= 2).astype(float), scores_for()
+    made = gbmrank.objective("push", g=Cube(scale=2.0))
+    ready = made.bind(RankingData.from_arrays(labels, group=SIZES))
+    cubed = gbmrank.objective("push", p=3)
+    grad, hess = ready.gradients(scores)
+    slope = differences(ready.losses, scores, STEP)
+    assert grad.any()
+    assert np.all(np.abs(grad - slope) <= 1e-9 * (np.abs(grad) + 1.0))
+    bend = differences(lambda s: ready.gradients(s)[0], scores, STEP)
+    assert np.all(np.abs(hess - bend) <= 1e-8 * (np.abs(bend) + 1.0))
+    twice = 2.0 * cubed.gradients(labels, scores, group=SIZES)[0]
+    np.testing.assert_allclose(grad, twice, rtol=1e-12, atol=1e-15)
+    assert made.loss(labels, scores, group=SIZES) == pytest.approx(
+        2.0 * cubed.loss(labels, scores, group=SIZES), rel=1e-12
+    )
