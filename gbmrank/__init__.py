@@ -68,6 +68,7 @@ __version__ = "0.1.0"
 
 _LATER = {
     "theory": "gbmrank.theory",
+    "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",
     "DaskGBMRanker": "gbmrank.dask",
     "Comparison": "gbmrank.experiments.comparison",

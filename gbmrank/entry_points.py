@@ -6,15 +6,17 @@ nothing. The module an entry point names may say for which version of the plugin
 it was written, ``gbmrank_api = 1``; without it version 1 is meant.
 """
 
+import difflib
 import importlib.metadata
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, final
 
-from gbmrank.errors import PluginContractError, PluginError
+from gbmrank.errors import GbmrankWarning, PluginContractError, PluginError
 
 __all__ = [
     "API_VERSION",
@@ -29,6 +31,8 @@ __all__ = [
 T = TypeVar("T")
 API_VERSION: Final = 1
 """Version of the contract between gbmrank and plugins, described in docs/plugins.md."""
+_GROUPS: Final = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.utilities")
+_warned: set[str] = set()
 
 
 @final
@@ -152,7 +156,10 @@ def project(distribution: str) -> str:
 
 
 def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
-    """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions)."""
+    """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions).
+
+    A name in it that no installed distribution has gets a warning, once.
+    """
 
     def read() -> Iterable[importlib.metadata.EntryPoint]:
         allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
@@ -161,14 +168,41 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
         points = importlib.metadata.entry_points(group=group)
         if not allowed:
             return points
-        names = {project(name.strip()) for name in allowed.split(",")}
-        return [
+        names = {project(name.strip()): name.strip() for name in allowed.split(",")}
+        chosen = [
             point
             for point in points
             if point.dist is not None and project(point.dist.name) in names
         ]
+        there = {project(point.dist.name) for point in chosen if point.dist is not None}
+        for key in names.keys() - there - {""}:
+            _warn_unless_installed(names[key])
+        return chosen
 
     return read
+
+
+def _warn_unless_installed(name: str) -> None:
+    """Say once that ``GBMRANK_PLUGINS`` names a distribution that is not there."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    try:
+        importlib.metadata.distribution(name)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        known = sorted({point.dist.name for point in _all_points() if point.dist is not None})
+        near = difflib.get_close_matches(project(name), known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"with plugins: {', '.join(known) or '-'}"
+        warnings.warn(
+            f"GBMRANK_PLUGINS allows {name!r}, and no distribution of that name is installed; "
+            f"{hint} (0 for no plugins; unset it for all)",
+            GbmrankWarning,
+            stacklevel=2,
+        )
+
+
+def _all_points() -> Iterable[importlib.metadata.EntryPoint]:
+    return (point for group in _GROUPS for point in importlib.metadata.entry_points(group=group))
 
 
 def _check_api(point: importlib.metadata.EntryPoint, origin: Origin) -> None:

@@ -162,16 +162,38 @@ class Registry(Generic[T]):
 
         Registering the same class again is harmless, and so is a class that was defined
         again, as when a notebook cell is run twice; another class under a name that is taken
-        raises.
+        raises, and so does the name of an installed plugin, since a saved model would load as
+        the plugin's. What a plugin registers under its own name is left to its entry point.
         """
         made = self._as_class(cls)
         check_class(self.kind, self.base, made, "this process")
+        offered = [
+            entry
+            for name in (class_name(made), *getattr(made, "aliases", ()))
+            for entry in self._found().get(_lowered(name), ())
+        ]
+        if any(_is_from(entry, made) for entry in offered):
+            return cls
+        self._check_unoffered(offered, made)
         self._add(made, _THIS_PROCESS)
         return cls
 
     def refresh(self) -> None:
         """Forget which plugins were found; they are looked up again on first need."""
         self._plugins = None
+
+    def _check_unoffered(self, offered: list[Entry[T]], cls: type) -> None:
+        """Raise RegistrationError for a name that plugins offer; built-ins come first."""
+        name = self._canonical(class_name(cls))
+        own = self._own.get(name)
+        if not offered or name in self._presets or (own and own.origin != _THIS_PROCESS):
+            return
+        origin = offered[0].origin
+        raise RegistrationError(
+            f"the {self.kind} name {offered[0].name!r} is taken by the plugin {origin}; choose "
+            f"another, or leave the plugin out: uninstall it, or set GBMRANK_PLUGINS to a list "
+            f"without {origin.distribution} (0 for no plugins) before Python starts"
+        )
 
     def _add(self, cls: type[T], origin: Origin) -> None:
         names = (class_name(cls), *getattr(cls, "aliases", ()))
@@ -238,6 +260,13 @@ def _same_class(taken: Entry[Any], cls: type) -> bool:
     known = taken.load()
     again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
     return known is cls or (again and taken.origin == _THIS_PROCESS)
+
+
+def _is_from(entry: Entry[Any], cls: type) -> bool:
+    """Whether a class belongs to the package that an entry point names; imports nothing."""
+    point = entry.load.point if isinstance(entry.load, Loader) else None
+    package = str(getattr(point, "module", "")).partition(".")[0]
+    return bool(package) and cls.__module__.partition(".")[0] == package
 
 
 @functools.cache

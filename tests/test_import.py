@@ -35,8 +35,16 @@ def test_everything_public_is_there_and_nothing_else():
         ).split()
     )
     public = {name for name in names if not name.startswith("_")} - modules
-    later = {"DaskGBMRanker", "dask", "theory"}  # which a star import does not bring
+    later = {"DaskGBMRanker", "dask", "testing", "theory"}  # which a star import does not bring
     assert public - later == set(gbmrank.__all__)
+
+
+def test_the_kit_is_found_and_not_imported_before():
+    told = run_python(
+        "import sys, gbmrank; before = 'gbmrank.testing' in sys.modules; "
+        "print(before, gbmrank.testing.check_loss.__name__, 'testing' in dir(gbmrank))"
+    )
+    assert told == "False check_loss True"
 
 
 def test_importing_takes_little_time():

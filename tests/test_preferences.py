@@ -298,3 +298,8 @@ def test_no_rows_and_no_edges_are_fine():
     empty = PreferenceGraphs.from_labels([])
     assert empty.net_degree().tolist() == []
     assert empty.n_edges == 0
+
+
+def test_ragged_ranks_are_refused():
+    with pytest.raises(DataError, match="one row per item and one column per judge"):
+        PreferenceGraphs.from_rankings([[1, 2], [2]])

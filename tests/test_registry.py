@@ -7,8 +7,15 @@ from typing import Any, ClassVar
 import pytest
 
 import gbmrank
+from gbmrank import entry_points
 from gbmrank.entry_points import installed as read_installed
-from gbmrank.errors import PluginContractError, PluginError, RegistrationError, UnknownNameError
+from gbmrank.errors import (
+    GbmrankWarning,
+    PluginContractError,
+    PluginError,
+    RegistrationError,
+    UnknownNameError,
+)
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import AbstractMarginLoss
 from gbmrank.registry import LOSSES, Registry
@@ -266,11 +273,11 @@ def installed(monkeypatch):
         FakePoint("two", lambda: make_loss("two"), "gbmrank_beta"),
     ]
 
-    def entry_points(group):
+    def found(group):
         assert group == "gbmrank.losses"
         return points
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", found)
     return lambda: [point.name for point in read_installed("gbmrank.losses")()]
 
 
@@ -281,8 +288,8 @@ def installed(monkeypatch):
         ("", ["one", "two"]),
         ("0", []),
         ("gbmrank-alpha", ["one"]),
-        (" gbmrank-beta , other", ["two"]),
-        ("other", []),
+        (" gbmrank-beta ,", ["two"]),
+        ("numpy", []),
     ],
 )
 def test_an_environment_variable_limits_plugins(monkeypatch, installed, value, expected):
@@ -290,6 +297,60 @@ def test_an_environment_variable_limits_plugins(monkeypatch, installed, value, e
     if value is not None:
         monkeypatch.setenv("GBMRANK_PLUGINS", value)
     assert installed() == expected
+
+
+def test_a_name_that_is_not_installed_is_warned_about_once(monkeypatch, installed):
+    monkeypatch.setattr(entry_points, "_warned", set())
+    monkeypatch.setattr(entry_points, "_GROUPS", ("gbmrank.losses",))
+    monkeypatch.setenv("GBMRANK_PLUGINS", "gbmrank-alhpa, gbmrank_beta")
+    words = r"allows 'gbmrank-alhpa', and no distribution .* did you mean 'gbmrank-alpha'\?"
+    with pytest.warns(GbmrankWarning, match=words):
+        assert installed() == ["two"]
+    assert installed() == ["two"]  # a second warning would be an error here
+    monkeypatch.setenv("GBMRANK_PLUGINS", "1")
+    with pytest.warns(GbmrankWarning, match=r"allows '1', .*plugins: gbmrank-alpha, gbmrank_beta"):
+        assert installed() == []
+
+
+def test_the_name_of_an_installed_plugin_cannot_be_taken():
+    point = FakePoint("steep", lambda: make_loss("steep"))
+    registry = registry_with(point)
+    with pytest.raises(RegistrationError) as caught:
+        registry.register(make_loss("steep"))
+    message = str(caught.value)
+    assert "the loss name 'steep' is taken by the plugin demo-plugin 1.2; choose another" in message
+    assert "GBMRANK_PLUGINS to a list without demo-plugin" in message
+    assert point.loads == 0
+    for _ in range(2):  # one's own names stay free, as when a cell is run again
+        registry.register(make_loss("mine"))
+    assert registry.get("demo-plugin:steep").__name__ == "Steep"
+
+
+def test_an_alias_cannot_hide_an_installed_plugin():
+    class WithAlias(Logistic):  # type: ignore[misc]
+        name: ClassVar[str] = "mine"
+        aliases: ClassVar[tuple[str, ...]] = ("steep",)
+
+    registry = registry_with(FakePoint("steep", lambda: make_loss("steep")))
+    with pytest.raises(RegistrationError, match="'steep' is taken by the plugin demo-plugin"):
+        registry.register(WithAlias)
+
+
+def test_a_builtin_that_a_plugin_offers_too_is_said_to_be_built_in():
+    registry = registry_with(FakePoint("logistic", lambda: make_loss("logistic")))
+    with pytest.raises(RegistrationError, match="'logistic' is taken by gbmrank"):
+        registry.register(make_loss("logistic"))
+
+
+def test_a_plugin_may_register_what_its_entry_point_names():
+    loss = make_loss("steep")
+    point = FakePoint("steep", lambda: loss)
+    point.module = __name__  # type: ignore[attr-defined]
+    registry = registry_with(point)
+    assert registry.register(loss) is loss
+    assert point.loads == 0
+    assert registry.get("steep") is loss
+    assert str(registry.origin_of(loss)) == "demo-plugin 1.2"
 
 
 def test_real_entry_points_are_found(tmp_path, monkeypatch):

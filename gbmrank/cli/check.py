@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metric", action="append", help=f"may be repeated; {', '.join(_METRICS)} if left out"
     )
-    parser.add_argument("--items", default="3,4", help="numbers of items (default: 3,4)")
+    parser.add_argument(
+        "--items", help="numbers of items (3,4, or just above a cut-off that needs more)"
+    )
     parser.add_argument("--grades", help="labels to try, such as 0,1,2; found out if left out")
     parser.add_argument("--budget", type=int, default=400, help="distributions to try (400)")
     parser.add_argument("--seed", type=int, default=0, help="of the search (0)")
@@ -75,26 +77,29 @@ def _run_kit(given: argparse.Namespace) -> int:
 
 
 def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
-    from gbmrank.theory.falsifier import falsify, falsify_on_graphs
+    from gbmrank.theory.falsifier import search, search_on_graphs
     from gbmrank.theory.parts import as_metric, as_objective, text_of
     from gbmrank.theory.verdicts import calibration
 
     objective, measure = as_objective(given.name), as_metric(metric)
     verdict = calibration(objective, measure, graphs=given.graphs)
     if given.graphs:
-        example = falsify_on_graphs(objective, measure, budget=given.budget, seed=given.seed)
+        result = search_on_graphs(objective, measure, budget=given.budget, seed=given.seed)
     else:
-        items = tuple(int(part) for part in _numbers("--items", given.items))
+        items = tuple(int(part) for part in _numbers("--items", given.items)) or None
         grades = _numbers("--grades", given.grades) or None
-        example = falsify(
+        result = search(
             objective, measure, items=items, grades=grades, budget=given.budget, seed=given.seed
         )
     return {
         "objective": text_of(objective),
         "metric": text_of(measure),
         "verdict": {**verdict.as_dict(), "counterexample": None},
-        "found": None if example is None else example.as_dict(),
-        "text": f"none found in {given.budget} distributions" if example is None else str(example),
+        "found": None if result.example is None else result.example.as_dict(),
+        "tried": result.tried,
+        "failed": result.failed,
+        "unattained": result.unattained,
+        "text": str(result),
     }
 
 

@@ -4,15 +4,23 @@ import argparse
 import json
 import keyword
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from gbmrank.cli.scaffold import KINDS, files_of
 from gbmrank.cli.screen import clean
+from gbmrank.entry_points import project
 from gbmrank.errors import ParameterError
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, Registry
 
 __all__ = ["add_arguments", "run"]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_REGISTRIES: Mapping[str, Registry[Any]] = MappingProxyType(
+    {each.kind: each for each in (LOSSES, OBJECTIVES, METRICS)}
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +37,7 @@ def run(given: argparse.Namespace) -> int:
     from gbmrank import __version__
 
     _check_name(given.name)
+    _check_free(given.name, given.kind)
     target = Path(given.folder) / given.name
     if target.exists():
         raise ParameterError(f"{target} is there already; choose another name or --folder")
@@ -51,9 +60,29 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _check_name(name: str) -> None:
-    own = name.replace("-", "_").removeprefix("gbmrank_")
+    own = _registered_name(name)
     if not _NAME.fullmatch(name) or keyword.iskeyword(own) or not own[:1].isalpha():
         raise ParameterError(
             f"a plugin is named in lower-case letters, digits and '-', such as gbmrank-tempered; "
             f"got {name!r}"
         )
+
+
+def _check_free(name: str, kind: str) -> None:
+    """Refuse a name that gbmrank or another distribution has: neither is ever overridden."""
+    own, registry = _registered_name(name), _REGISTRIES[kind]
+    if own not in registry:
+        return
+    owners = [entry.origin for entry in registry.entries.get(own, ())]
+    others = [one for one in owners if project(one.distribution) != project(name)]
+    if owners and not others:
+        return  # the same plugin, written anew
+    owner = others[0] if others else "gbmrank"
+    raise ParameterError(
+        f"the {kind} {own!r} exists already, in {owner}, and a plugin never takes its place; "
+        f"choose another name, such as gbmrank-my-{own.replace('_', '-')}"
+    )
+
+
+def _registered_name(name: str) -> str:
+    return name.replace("-", "_").removeprefix("gbmrank_")

@@ -30,16 +30,22 @@ def measures(metrics: MetricList, regret_k: int | None) -> tuple[Measure, ...]:
 def verdicts(
     objectives: Mapping[str, Objective | Native], metrics: MetricList, regret_k: int | None
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return what theory says of each objective and measure; regret is that of DCG."""
+    """Return what theory says of each objective and measure; regret is that of DCG.
+
+    A booster's own objective has a verdict too: nothing is known of it.
+    """
     judged: dict[str, Any] = {str(one): one for one in metrics}
     if regret_k is not None:
         judged[regret_name(regret_k)] = f"dcg@{regret_k}"
     return {
-        (name, measure): _stated(calibration(one, metric))
+        (name, measure): _stated(calibration(_read(one), metric))
         for name, one in objectives.items()
-        if isinstance(one, Objective)
         for measure, metric in judged.items()
     }
+
+
+def _read(one: Objective | Native) -> Objective | str:
+    return one if isinstance(one, Objective) else str(one)
 
 
 def _stated(verdict: Verdict) -> dict[str, Any]:

@@ -58,14 +58,14 @@ def _rows(results: Results) -> Iterator[list[Any]]:
 
 
 def _harmless(text: str) -> str:
-    """Return a cell that a spreadsheet takes for no formula and a terminal for no command.
+    r"""Return a cell that a spreadsheet takes for no formula and a terminal for no command.
 
     Examples
     --------
     >>> _harmless("=1+1"), _harmless("-5"), _harmless("q1")
     ("'=1+1", '-5', 'q1')
     >>> print(_harmless("\x1b[31mred"))
-    \\x1b[31mred
+    \x1b[31mred
     """
     text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     formula = text.startswith(_FORMULAS) and to_number(text) is None

@@ -149,13 +149,13 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
     for given in objectives:
         one = ranking_objective(given)
         name = " ".join(given.split()) if isinstance(given, str) else str(one)
-        if isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
-            raise ConfigError(f"{name} stands for another objective by now; give yours a new name")
         if isinstance(one, Native):
             _check_native(one)
             name = str(one)
         elif getattr(one.template, "preferences", None) is not None:
             raise ConfigError(f"{name} holds preferences of its own rows; folds need labels")
+        elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
+            raise ConfigError(f"{name} stands for another objective by now; give yours a new name")
         if name in named or one in first:
             other = "" if first.get(one, name) == name else f", as {first[one]!r} too"
             raise ConfigError(f"the objective {name!r} is asked for twice{other}")

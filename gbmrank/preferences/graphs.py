@@ -140,7 +140,7 @@ class PreferenceGraphs:
                [1., 0., 1.],
                [0., 0., 0.]])
         """
-        table = np.asarray(ranks, dtype=np.float64)
+        table = _rank_table(ranks)
         table = table[:, None] if table.ndim == 1 else table
         groups = Groups.read(len(table), group, qid)
         by_difference = _choice("weights", weights, ("unit", "distance")) == "distance"
@@ -378,6 +378,16 @@ def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
         "edges do not tell how many rows there are: give group= (rows per query) or qid= (one id "
         "per row), and not both"
     )
+
+
+def _rank_table(ranks: ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(ranks, dtype=np.float64)
+    except ValueError as error:
+        raise DataError(
+            "ranks must be numbers, one row per item and one column per judge (NaN where a judge "
+            f"did not rank a row): {error}"
+        ) from error
 
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:

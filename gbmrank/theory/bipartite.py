@@ -38,7 +38,8 @@ class FiniteBipartite:
     Parameters
     ----------
     mass : array-like of shape (n,)
-        Probabilities of the instances; divided by their sum.
+        Relative weights of the instances, above 0: counts or any scale will do, as they are
+        divided by their sum.
     eta : array-like of shape (n,)
         Probability of being relevant, strictly between 0 and 1.
 
@@ -87,7 +88,8 @@ class FiniteBipartite:
             terms = self.eta[:, None] * useful + (1.0 - self.eta[:, None]) * useless
             return float(self.mass @ terms[:, 0]), self.mass * terms[:, 1]
 
-        return minimise(risk, len(self.mass), Nature(shift_invariant=False))
+        nature = Nature(shift_invariant=False, convex=chosen.convex)
+        return minimise(risk, len(self.mass), nature)
 
     def bipartite_risk(self, loss: Any) -> Risk:
         """Return ``scores -> (sum_xx' P_x Q_x' kappa(s_x - s_x'), gradient)``."""
@@ -97,7 +99,8 @@ class FiniteBipartite:
 
     def bipartite_scorer(self, loss: Any) -> Minimum:
         """Minimise the bipartite risk over differences of scores."""
-        return minimise(self.bipartite_risk(loss), len(self.mass), Nature(shift_invariant=True))
+        nature = Nature(shift_invariant=True, convex=_loss(loss).convex)
+        return minimise(self.bipartite_risk(loss), len(self.mass), nature)
 
     def pair_scorer(self, loss: Any) -> FloatArray:
         """Return the best score of every pair, shape (n, n), when any pair score is allowed.
@@ -126,7 +129,8 @@ class FiniteBipartite:
     def push_scorer(self, loss: Any = "exponential", p: float = 4.0) -> Minimum:
         """Minimise the p-norm push risk."""
         risk = self.push_risk(loss, Power(p))
-        return minimise(risk, len(self.mass), Nature(shift_invariant=True))
+        nature = Nature(shift_invariant=True, convex=_loss(loss).convex)
+        return minimise(risk, len(self.mass), nature)
 
     def fixed_point(self, loss: Any, scores: FloatArray) -> FloatArray:
         """Return the probabilities that scores stand for in the bipartite risk of a loss.

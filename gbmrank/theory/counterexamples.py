@@ -9,17 +9,18 @@ from typing import Any, cast, final
 
 import numpy as np
 
+from gbmrank.data import RankingData
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.theory.distributions import Distribution, nature_of
-from gbmrank.theory.minimise import minimise_in_order
+from gbmrank.theory.minimise import Minimum, minimise_in_tiers
 from gbmrank.theory.parts import as_metric, as_objective, cut_off, loss_text, text_of
+from gbmrank.theory.tiers import best_tiers
 from gbmrank.theory.views import order_value, view
 
 __all__ = ["Counterexample", "known_for", "shown", "stored_counterexamples"]
 
 _FILE = Path(__file__).with_name("counterexamples.json")
-_MOST_ORDERS = 24
 
 
 @final
@@ -96,7 +97,12 @@ class Counterexample:
 
 
 def shown(
-    distribution: Distribution, objective: Any, metric: Any, *, margin: float = 1e-6
+    distribution: Distribution,
+    objective: Any,
+    metric: Any,
+    *,
+    margin: float = 1e-6,
+    found: Minimum | None = None,
 ) -> Counterexample | None:
     """Return a counterexample when a distribution is one, with everything computed afresh.
 
@@ -112,18 +118,20 @@ def shown(
         What is put to the test.
     margin : float, default=1e-6
         Least loss of performance, relative to the size of the best value.
+    found : Minimum, optional
+        The minimiser, where it is known already.
     """
     template, measure = as_objective(objective), as_metric(metric)
-    found = distribution.minimiser(template)
+    found = distribution.minimiser(template) if found is None else found
     if not found.attained:
         return None
     scores = _without_noise(found.scores)
-    best = distribution.best(measure)
+    best = best_tiers(distribution, measure)
     regret = abs(best.value - distribution.value(measure, scores))
-    if regret < margin * max(abs(best.value), 1e-3) or len(best.orders) > _MOST_ORDERS:
+    if regret < margin * max(abs(best.value), 1e-3) or best.tiers is None:
         return None
     nature, risk = nature_of(template), distribution.risk(template)
-    floor = min(minimise_in_order(risk, order, found.scores, nature) for order in best.orders)
+    floor = min(minimise_in_tiers(risk, tiers, found.scores, nature) for tiers in best.tiers)
     gap = floor - found.value
     if nature.smooth and gap < 1e-8 * (1e-3 + abs(found.value)):
         return None
@@ -135,7 +143,7 @@ def shown(
         tuple(float(f"{s:.7g}") for s in scores),
         regret,
         max(gap, 0.0),
-        best.orders[0],
+        best.order,
     )
 
 
@@ -201,7 +209,7 @@ def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample
     n = len(example.labels[0])
     labels = np.asarray(example.labels, dtype=np.float64)
     alike = (measure, _uncut(measure, n), _unthresholded(_uncut(measure, n), labels))
-    if example.metric in map(text_of, alike):
+    if example.metric in map(text_of, alike) or _same_values(example, measure):
         return replace(example, metric=wanted)
     seen = view(measure)
     if seen is None or labels.ndim != 2 or example.gap == 0.0:
@@ -219,6 +227,27 @@ def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample
         return None
     order = tuple(int(i) for i in np.argsort(-utilities, kind="stable"))
     return replace(example, metric=wanted, regret=regret, best_order=order)
+
+
+def _same_values(example: Counterexample, measure: AbstractMetric) -> bool:
+    """Whether a metric is, on the labels of an example, the one it was found for.
+
+    Precision at rank 1 is the label of the winner, for instance.
+    """
+    stored = as_metric(example.metric)
+    seen, known, n = view(measure), view(stored), len(example.labels[0])
+    if seen is None or known is None or example.on_graphs or measure.ties != stored.ties:
+        return False
+    data = RankingData.from_arrays(np.ravel(example.labels), group=[n] * len(example.labels))
+    try:
+        pairs = (
+            (seen.discounts(n), known.discounts(n)),
+            (seen.utilities(data), known.utilities(data)),
+            (seen.sign, known.sign),
+        )
+    except ValueError:  # labels that this metric does not take
+        return False
+    return all(np.array_equal(mine, its) for mine, its in pairs)
 
 
 def _has_ties(scores: tuple[float, ...]) -> bool:

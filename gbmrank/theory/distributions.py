@@ -54,7 +54,8 @@ class Distribution:
     labels : array-like of shape (m, n) or (m, n, n)
         Label vectors, or preference graphs (``A[i, j]``: weight of i before j).
     probabilities : array-like of shape (m,)
-        Not negative; divided by their sum.
+        Relative weights, not negative: counts or any scale will do, as they are divided by
+        their sum.
 
     Examples
     --------
@@ -69,8 +70,8 @@ class Distribution:
     probabilities: FloatArray
 
     def __init__(self, labels: ArrayLike, probabilities: ArrayLike) -> None:
-        table = np.array(labels, dtype=np.float64)
-        weight = np.array(probabilities, dtype=np.float64)
+        table = _array(labels, "label vectors")
+        weight = _array(probabilities, "probabilities")
         square = table.ndim == 3 and table.shape[1] == table.shape[2]
         if not (table.ndim == 2 or square) or len(table) != len(weight) or weight.ndim != 1:
             raise DataError(
@@ -217,6 +218,20 @@ class Distribution:
         scores = self.expected_utilities(measure)
         order = tuple(int(i) for i in np.argsort(-scores, kind="stable"))
         return Best(self.value(measure, scores), (order,), scores)
+
+
+def _array(values: Any, what: str) -> FloatArray:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        lengths = {len(row) for row in values if hasattr(row, "__len__")}
+        if len(lengths) < 2:
+            raise DataError(f"{what} are numbers: {error}") from error
+        listed = ", ".join(map(str, sorted(lengths)))
+        raise DataError(
+            f"{what} of one distribution have one and the same length, got lengths {listed}; fill "
+            "up the shorter ones or make a distribution of each length"
+        ) from error
 
 
 def nature_of(objective: AbstractObjective) -> Nature:

@@ -7,18 +7,25 @@ from typing import final
 
 import numpy as np
 
-from gbmrank.errors import LimitError
+from gbmrank.errors import LimitError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = ["Minimum", "Nature", "Risk", "minimise", "minimise_in_order"]
+__all__ = ["MOST_ON_LATTICE", "Minimum", "Nature", "Risk", "Tiers", "minimise", "minimise_in_tiers"]
 
 Risk = Callable[[FloatArray], tuple[float, FloatArray]]
 """``scores -> (value, gradient)``."""
 
+Tiers = tuple[tuple[int, ...], ...]
+"""Items of one tier are in any order, and above those of the next; a full order has one each."""
+
 _FAR = 30.0  # scores that spread further are running off
 _STEPS = 120
 _MORE_STARTS = 6
-_MOST_ON_LATTICE = 5
+_HOPS = 4
+_FLAT = 1e-6  # slope that counts as none, relative to the risk
+
+MOST_ON_LATTICE = 5
+"""Most items of a risk with kinks."""
 
 
 @final
@@ -56,7 +63,7 @@ class Nature:
     smooth : bool, default=True
         Whether it is differentiable; if not, it is a hinge risk with corners at whole scores.
     convex : bool, default=True
-        If not, several starting points are tried.
+        If not, several starting points are tried, and moving single scores to another valley.
     """
 
     shift_invariant: bool
@@ -73,8 +80,9 @@ class Nature:
 def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     """Minimise a risk of n scores by damped Newton steps.
 
-    The Hessian is taken from differences of gradients. A hinge risk is evaluated on a
-    lattice of whole scores instead, where it has its corners.
+    The Hessian is taken from differences of gradients; where it is not positive definite its
+    diagonal is raised until it is. A hinge risk is evaluated on a lattice of whole scores
+    instead, where it has its corners.
 
     Parameters
     ----------
@@ -84,11 +92,67 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
         Number of scores.
     nature : Nature
         What is known about it.
+
+    Raises
+    ------
+    NumericError
+        When the steps end where the risk is neither flat nor falling towards infinity.
+    LimitError
+        For a risk with kinks of more than 5 items.
+
+    Examples
+    --------
+    >>> def well(s):  # two valleys, and no curvature to follow at the start
+    ...     return float(np.sum((s**2 - 1) ** 2)), 4 * s * (s**2 - 1)
+    >>> found = minimise(well, 1, Nature(shift_invariant=False, convex=False))
+    >>> round(abs(float(found.scores[0])), 6), found.attained
+    (1.0, True)
     """
     if not nature.smooth:
         return _on_lattice(risk, n, None)
     found = [_descended(risk, start, nature.shift_invariant) for start in nature.starts(n)]
-    return min(found, key=lambda each: each.value)
+    best = min(found, key=lambda each: each.value)
+    if not nature.convex:
+        best = _hopped(risk, best, nature.shift_invariant)
+    if _stalled(best):
+        raise NumericError(
+            f"the risk of {n} scores was not minimised: after up to {_STEPS} steps from each of "
+            f"{len(found)} starts its slope is still {best.slope:.3g} at {best.scores.round(3)}, "
+            "and the scores do not run off; is the gradient that of the loss?"
+        )
+    return best
+
+
+def _stalled(found: Minimum) -> bool:
+    flat = found.slope <= _FLAT * (1.0 + abs(found.value))
+    return not (found.attained or flat or _spread(found.scores) > _FAR)
+
+
+def _hopped(risk: Risk, best: Minimum, shift_invariant: bool) -> Minimum:
+    """Move single scores to where the risk is lower, and descend from there."""
+    for _ in range(_HOPS):
+        lower = _lower_start(risk, best)
+        if lower is None:
+            break
+        moved = _descended(risk, lower, shift_invariant)
+        if not moved.value < best.value:
+            break
+        best = moved
+    return best
+
+
+def _lower_start(risk: Risk, best: Minimum) -> FloatArray | None:
+    scores = best.scores.copy()
+    least = best.value - 1e-10 * (1.0 + abs(best.value))
+    found = False
+    for i in range(len(scores)):
+        for place in np.arange(-8.0, 8.5, 1.0):
+            tried = scores.copy()
+            tried[i] = place
+            value = risk(tried)[0]
+            if value < least:
+                scores, least, found = tried, value, True
+    return scores if found else None
 
 
 def _descended(risk: Risk, scores: FloatArray, shift_invariant: bool) -> Minimum:
@@ -103,53 +167,69 @@ def _descended(risk: Risk, scores: FloatArray, shift_invariant: bool) -> Minimum
         scores, (value, grad) = scores + step, moved
         if shift_invariant:
             scores = scores - scores.mean()
-    flat = float(np.abs(grad).max()) <= 1e-6 * (1.0 + abs(value))
+    flat = float(np.abs(grad).max()) <= _FLAT * (1.0 + abs(value))
     attained = _spread(scores) <= _FAR and flat and not _running_off(risk, scores, grad)
     return Minimum(scores, value, attained, float(np.abs(grad).max()))
 
 
-def minimise_in_order(
-    risk: Risk, order: tuple[int, ...], start: FloatArray, nature: Nature
-) -> float:
-    """Return the infimum of a risk over scores that do not contradict an order.
+def minimise_in_tiers(risk: Risk, tiers: Tiers, start: FloatArray, nature: Nature) -> float:
+    """Return the infimum of a risk over scores that do not contradict an order of tiers.
 
     Parameters
     ----------
     risk : callable
         ``scores -> (value, gradient)``.
-    order : tuple of int
-        Items, best first; neighbours may tie.
+    tiers : tuple of tuple of int
+        Items, the best tier first; only the first and the last may have several items.
+        Neighbours may tie.
     start : array of shape (n,)
         Scores to begin at; they are put into the order first.
     nature : Nature
         What is known about the risk.
     """
     if not nature.smooth:
-        return _on_lattice(risk, len(order), order).value
-    starts = [start, *nature.starts(len(order))[1:]]
-    return min(_descended_in_order(risk, order, each) for each in starts)
+        return _on_lattice(risk, len(start), tiers).value
+    starts = [start, *nature.starts(len(start))[1:]]
+    return min(_descended_in_tiers(risk, tiers, each) for each in starts)
 
 
-def _descended_in_order(risk: Risk, order: tuple[int, ...], start: FloatArray) -> float:
-    n = len(order)
+def _descended_in_tiers(risk: Risk, tiers: Tiers, start: FloatArray) -> float:
     from scipy.optimize import minimize
 
-    best_first = np.asarray(order)
-    falls = np.concatenate([[start[best_first].mean()], -np.diff(start[best_first])])
-    falls[1:] = np.maximum(falls[1:], 0.0)
+    cone, inside = _cone(tiers, start)
 
-    def of_falls(x: FloatArray) -> tuple[float, FloatArray]:
-        scores = np.empty(n)
-        scores[best_first] = x[0] - np.concatenate([[0.0], np.cumsum(x[1:])])
-        value, grad = risk(scores)
-        ordered = grad[best_first]
-        tail = np.cumsum(ordered[::-1])[::-1]
-        return value, np.concatenate([[tail[0]], -tail[1:]])
+    def of_parts(x: FloatArray) -> tuple[float, FloatArray]:
+        value, grad = risk(cone @ x)
+        return value, grad @ cone
 
-    bounds = [(-_FAR, _FAR)] + [(0.0, 2.0 * _FAR)] * (n - 1)
+    bounds = [(-_FAR, _FAR)] + [(0.0, 2.0 * _FAR)] * (len(inside) - 1)
     options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-11}
-    found = minimize(of_falls, falls, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = minimize(of_parts, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return float(found.fun)
+
+
+def _cone(tiers: Tiers, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return M and x with scores M x in the order: a level, then steps that are not negative."""
+    first, *later = tiers
+    level = float(start[list(first)].min())
+    columns, x = [np.ones(len(start))], [level]
+    if len(first) > 1:
+        for i in first:
+            columns.append(_mark(len(start), (i,), 1.0))
+            x.append(float(start[i]) - level)
+    for place, tier in enumerate(later):
+        for i in tier:
+            below = tier if len(tier) > 1 else tuple(j for part in later[place:] for j in part)
+            columns.append(_mark(len(start), (i,) if len(tier) > 1 else below, -1.0))
+            x.append(max(level - float(start[i]), 0.0))
+        level -= x[-1]
+    return np.stack(columns, axis=1), np.array(x)
+
+
+def _mark(n: int, items: tuple[int, ...], value: float) -> FloatArray:
+    column = np.zeros(n)
+    column[list(items)] = value
+    return column
 
 
 def _step(
@@ -159,16 +239,27 @@ def _step(
     hessian = _hessian(risk, scores)
     scale = max(float(np.abs(hessian).max()), 1e-12)
     for _ in range(60):
-        damped = hessian + damping * scale * np.eye(len(scores))
-        step: FloatArray = -np.linalg.solve(damped, grad).astype(np.float64)
-        longest = float(np.abs(step).max())
-        step = step if longest <= 5.0 else step * (5.0 / longest)
-        moved, fall = risk(scores + step), float(grad @ step)
-        tiny = 1e-15 * (1.0 + abs(value))
-        if fall <= 0 and moved[0] <= value + 1e-4 * fall + tiny and np.isfinite(moved[0]):
-            return step, max(damping * 0.2, 1e-11), moved
+        step = _newton(hessian + damping * scale * np.eye(len(scores)), grad)
+        if step is not None:
+            moved, fall = risk(scores + step), float(grad @ step)
+            tiny = 1e-15 * (1.0 + abs(value))
+            if fall <= 0 and moved[0] <= value + 1e-4 * fall + tiny and np.isfinite(moved[0]):
+                return step, max(damping * 0.2, 1e-11), moved
         damping = max(damping * 10.0, 1e-8)
     return np.zeros_like(scores), damping, None
+
+
+def _newton(hessian: FloatArray, grad: FloatArray) -> FloatArray | None:
+    """Return the step of a positive definite Hessian, cut to length 5; None for another one."""
+    try:
+        root = np.linalg.cholesky(hessian)
+        step: FloatArray = -np.linalg.solve(root.T, np.linalg.solve(root, grad)).astype(np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    longest = float(np.abs(step).max())
+    if not np.isfinite(longest):
+        return None
+    return step if longest <= 5.0 else step * (5.0 / longest)
 
 
 def _running_off(risk: Risk, scores: FloatArray, grad: FloatArray) -> bool:
@@ -202,17 +293,24 @@ def _spread(scores: FloatArray) -> float:
     return float(max(np.ptp(scores), np.abs(scores).max()))
 
 
-def _on_lattice(risk: Risk, n: int, order: tuple[int, ...] | None) -> Minimum:
+def _on_lattice(risk: Risk, n: int, tiers: Tiers | None) -> Minimum:
     """Best whole scores; corners of hinge risks are whole, with or without an order."""
-    if n > _MOST_ON_LATTICE:
-        raise LimitError(f"hinge risks are minimised for up to {_MOST_ON_LATTICE} items, got {n}")
+    if n > MOST_ON_LATTICE:
+        raise LimitError(f"hinge risks are minimised for up to {MOST_ON_LATTICE} items, got {n}")
     best: tuple[float, FloatArray] | None = None
     for steps in itertools.product(range(-n, n + 1), repeat=n - 1):
         scores = np.array([0.0, *steps])
-        if order is not None and np.any(np.diff(scores[list(order)]) > 0):
+        if tiers is not None and not _in_order(scores, tiers):
             continue
         value = risk(scores)[0]
         if best is None or value < best[0] - 1e-12 * (1.0 + abs(value)):
             best = value, scores
     assert best is not None  # noqa: S101  (all scores equal fit every order)
     return Minimum(best[1] - best[1].mean(), best[0], True, 0.0)
+
+
+def _in_order(scores: FloatArray, tiers: Tiers) -> bool:
+    return all(
+        scores[list(above)].min() >= scores[list(below)].max()
+        for above, below in itertools.pairwise(tiers)
+    )

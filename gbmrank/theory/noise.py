@@ -135,22 +135,43 @@ def is_low_noise(A: ArrayLike) -> Answer:  # noqa: N803
     return _YES
 
 
-def degree_condition(A: ArrayLike) -> Answer:  # noqa: N803
-    r"""Say whether sorting by net degree is right; the witness is a pair (i, k).
+def degree_condition(A: ArrayLike, f: ArrayLike | None = None) -> Answer:  # noqa: N803
+    r"""Say whether sorting by f is right for pairwise disagreement; the witness is a pair (i, k).
 
     .. math:: A_{ik} > A_{ki} \Rightarrow f_i > f_k
 
-    The linear loss is consistent exactly where this holds (Duchi et al. 2010, Thm. 13);
-    Ramaswamy et al. 2013 call it P_f.
+    With net degrees, the linear loss is consistent exactly where this holds (Duchi et al.
+    2010, Thm. 13). With the expectation of any other f(y), a squared loss fitted to f(y) is
+    right where it holds: the distributions P_f of Ramaswamy et al. 2013, Thm. 6.
+
+    Parameters
+    ----------
+    A : array-like of shape (n_items, n_items)
+        The expected graph.
+    f : array-like of shape (n_items,), optional
+        What is sorted, in expectation; net degrees by default.
+
+    Examples
+    --------
+    >>> chain = [[0, 1, 0], [0, 0, 6], [0, 0, 0]]
+    >>> degree_condition(chain).reason
+    '0 is preferred to 1, with a net degree of 1 against 5'
+    >>> bool(degree_condition(chain, f=[2, 1, 0]))
+    True
     """
     weights = _graph(A)
-    degree, size = net_degree(weights), len(weights) * _largest(weights)
-    behind = degree[:, None] <= degree[None, :] + _TOLERANCE * size
+    if f is None:
+        words, sorted_by = "a net degree", net_degree(weights)
+        size = len(weights) * _largest(weights)
+    else:
+        words, sorted_by = "an f", _per_item(f, len(weights))
+        size = _largest(sorted_by)
+    behind = sorted_by[:, None] <= sorted_by[None, :] + _TOLERANCE * size
     wrong = np.argwhere((difference_graph(weights) > 0) & behind)
     if not len(wrong):
         return _YES
     i, k = wrong[0].tolist()
-    reason = f"{i} is preferred to {k}, with a net degree of {degree[i]:g} against {degree[k]:g}"
+    reason = f"{i} is preferred to {k}, with {words} of {sorted_by[i]:g} against {sorted_by[k]:g}"
     return Answer(False, (i, k), reason)
 
 
@@ -293,6 +314,16 @@ def _graph(A: ArrayLike) -> FloatArray:  # noqa: N803
             "negative, and zero on the diagonal"
         )
     return weights
+
+
+def _per_item(f: ArrayLike, n: int) -> FloatArray:
+    values = np.array(f, dtype=np.float64)
+    if values.shape != (n,) or not np.all(np.isfinite(values)):
+        raise DataError(
+            f"f has one finite number per item of the graph ({n}); got an array of shape "
+            f"{values.shape}: {values}"
+        )
+    return values
 
 
 def _largest(weights: FloatArray) -> float:

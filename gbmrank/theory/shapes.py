@@ -9,12 +9,14 @@ its link ``sigmoid(a d)``, so that all pairs agree on one minimiser?
 import functools
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
+from gbmrank.composition import build
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.base import ScalarFunction
+from gbmrank.registry import LOSSES
 from gbmrank.types import FloatArray
 
 __all__ = ["ItemShape", "PairShape", "decomposable_rate", "item_shape", "pair_shape"]
@@ -77,25 +79,31 @@ class PairShape:
     bounded_curvature: bool
 
 
-def item_shape(loss: AbstractLoss) -> ItemShape:
+def item_shape(loss: Any) -> ItemShape:
     """Measure a loss as a sum over items.
 
     Parameters
     ----------
-    loss : AbstractLoss
+    loss : AbstractLoss or str
         A loss with two partial losses.
 
     Examples
     --------
     >>> from gbmrank.losses import Logistic
-    >>> item_shape(Logistic()).least_weight, item_shape(Logistic()).rate
+    >>> item_shape(Logistic()).least_weight, item_shape("logistic").rate
     (4.0, 1.0)
     """
-    return _item_shape(*loss.partials, loss.params, loss.majorant is not None)
+    chosen = _loss(loss)
+    return _item_shape(*chosen.partials, chosen.params, chosen.majorant is not None)
 
 
-def pair_shape(loss: AbstractLoss) -> PairShape:
+def pair_shape(loss: Any) -> PairShape:
     """Measure a loss as a sum over pairs.
+
+    Parameters
+    ----------
+    loss : AbstractLoss or str
+        A loss with a margin form.
 
     Examples
     --------
@@ -104,14 +112,22 @@ def pair_shape(loss: AbstractLoss) -> PairShape:
     >>> shape.convex, shape.decreasing, shape.slope, shape.rate
     (True, True, -1.0, 2.0)
     """
-    return _pair_shape(loss.kappa, loss.params)
+    chosen = _loss(loss)
+    return _pair_shape(chosen.kappa, chosen.params)
 
 
-def decomposable_rate(loss: AbstractLoss, tolerance: float = _RATE_TOLERANCE) -> float | None:
+def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | None:
     """Return a when the link of a loss is ``sigmoid(a v)`` with a > 0, else None.
 
     Exactly these losses have a bipartite risk whose best pair score is a difference of
     scores whatever the distribution.
+
+    Parameters
+    ----------
+    loss : AbstractLoss or str
+        A loss with two partial losses.
+    tolerance : float, default=1e-6
+        Largest relative difference of a along the link.
 
     References
     ----------
@@ -119,14 +135,19 @@ def decomposable_rate(loss: AbstractLoss, tolerance: float = _RATE_TOLERANCE) ->
 
     Examples
     --------
-    >>> from gbmrank.losses import PClassification, SquaredMargin
-    >>> decomposable_rate(PClassification(p=4)), decomposable_rate(SquaredMargin())
+    >>> from gbmrank.losses import PClassification
+    >>> decomposable_rate(PClassification(p=4)), decomposable_rate("squared_margin")
     (5.0, None)
     """
-    positive, negative = loss.partials
-    a, _ = _slopes(positive, loss.params, _GRID)
-    b, _ = _slopes(negative, loss.params, _GRID)
+    chosen = _loss(loss)
+    positive, negative = chosen.partials
+    a, _ = _slopes(positive, chosen.params, _GRID)
+    b, _ = _slopes(negative, chosen.params, _GRID)
     return _rate(a, b, tolerance)
+
+
+def _loss(loss: Any) -> AbstractLoss:
+    return loss if isinstance(loss, AbstractLoss) else build(LOSSES, loss)
 
 
 @functools.lru_cache(maxsize=512)

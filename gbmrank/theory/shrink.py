@@ -28,7 +28,7 @@ def shrunk(
     def judge(distribution: Distribution) -> Counterexample | None:
         try:
             return shown(distribution, template, measure, margin=margin)
-        except (GbmrankError, np.linalg.LinAlgError):
+        except GbmrankError:
             return None
 
     current = example

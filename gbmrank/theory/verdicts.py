@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.errors import CalibrationWarning, GbmrankError
-from gbmrank.metrics import ERR, MAP, AbstractMetric, PairwiseDisagreement
+from gbmrank.metrics import AUC, ERR, MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.linear import Linear
@@ -25,17 +25,19 @@ from gbmrank.theory.counterexamples import known_for
 from gbmrank.theory.match import DOMAINS, Alike, label_vectors, sorts_alike
 from gbmrank.theory.order import Preserved, preserved_order
 from gbmrank.theory.parts import as_metric, as_objective, cut_off, text_of
+from gbmrank.theory.remedies import remedy
 from gbmrank.theory.shapes import pair_shape
 from gbmrank.theory.verdict import Verdict
 from gbmrank.theory.views import View, view
 from gbmrank.theory.witness import kink_witness, order_witness
-from gbmrank.utilities import RecallUtility
+from gbmrank.utilities import IdentityUtility, RecallUtility
 
 __all__ = ["calibration", "warn_if_not_calibrated"]
 
 _C = "Calauzenes et al. 2013"
 _COUNTEREXAMPLE = "counterexample, verified numerically"
 _FAIR_TIES = ("mean", "index")
+_NATIVE = "native:"
 
 
 def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> Verdict:
@@ -44,7 +46,7 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
     Parameters
     ----------
     objective : Objective, template or str
-        What is minimised.
+        What is minimised; ``unknown`` is the answer for a booster's own, ``native:NAME``.
     metric : Metric, measure or str
         What should be best.
     graphs : bool or None, default=None
@@ -66,10 +68,23 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
     >>> calibration("pairwise(loss=logistic, target=ndcg@10)", "err@10").status
     'not calibrated'
     """
+    if _is_native(objective):
+        as_metric(metric)
+        return _unknown(
+            f"{objective} is the booster's own objective: it follows the gradient of no published "
+            "loss, or samples pairs, so no theorem applies"
+        )
     template, measure = as_objective(objective), as_metric(metric)
     if graphs is None:
         graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
     return _on_graphs(template, measure) if graphs else _calibration(template, measure)
+
+
+def _is_native(objective: Any) -> bool:
+    """Whether a text, or what prints as one, names an objective of a booster."""
+    if isinstance(objective, AbstractObjective) or hasattr(objective, "template"):
+        return False
+    return str(objective).strip().startswith(_NATIVE)
 
 
 def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) -> Verdict:
@@ -92,8 +107,10 @@ def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) 
         What :func:`calibration` says.
     """
     verdict = calibration(objective, metric)
+    if verdict.status != "not calibrated":
+        return verdict
     pair = text_of(as_objective(objective)), text_of(as_metric(metric))
-    if verdict.status == "not calibrated" and pair not in _warned:
+    if pair not in _warned:
         _warned.add(pair)
         right = _right_for(metric)
         known = f"{right} is; " if right is not None else ""
@@ -149,6 +166,8 @@ def _positional(
             f"{condition}"
         )
         return Verdict("conditional", condition, preserved.constant, preserved.reference, sentence)
+    if isinstance(measure, AUC) and _sorts_relevance(preserved, measure):
+        return _by_relevance(measure, preserved)
     if alike.domain is None:
         return _unknown("the objective and the metric do not take the same labels")
     example = known_for(template, measure) or order_witness(
@@ -157,11 +176,30 @@ def _positional(
     if example is None:
         return _unknown("it sorts another utility, and no distribution was found where that costs")
     sentence = (
-        f"its minimisers sort another expected utility than {measure.name} asks for; set the "
-        f"target to that of {measure.name}"
+        f"its minimisers sort another expected utility than {measure.name} asks for; "
+        f"{remedy(template, measure)}"
     )
     reference = f"{_C}, Thm 3.2 (converse); {_COUNTEREXAMPLE}"
     return Verdict("not calibrated", None, None, reference, sentence, example)
+
+
+def _sorts_relevance(preserved: Preserved, measure: AUC) -> bool:
+    """Whether 0/1 labels themselves are sorted, so that scores rise with P(y = 1)."""
+    if measure.threshold is not None and not 0 < measure.threshold <= 1:
+        return False
+    alike = sorts_alike(preserved.utilities, IdentityUtility().values)
+    return alike.on_binary or (alike.alike and alike.domain is not None)
+
+
+def _by_relevance(measure: AbstractMetric, preserved: Preserved) -> Verdict:
+    """Scores that increase with the probability of relevance are best for AUC."""
+    condition, menon = IndependentLabels(), "; Menon and Williamson 2014"
+    sentence = (
+        "its minimisers are sorted like the probability of relevance, which is best for "
+        f"{measure.name} when {condition}"
+    )
+    reference = f"{preserved.reference.removesuffix(menon)}{menon}, Prop. 6 and Cor. 7"
+    return Verdict("conditional", condition, None, reference, sentence)
 
 
 def _narrower(alike: Alike) -> AbstractCondition | None:

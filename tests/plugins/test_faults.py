@@ -1,5 +1,6 @@
 """Fault probe: whatever a plugin does, the rest works and the message names the distribution."""
 
+import sys
 from typing import Any
 
 import lightgbm
@@ -11,7 +12,7 @@ import gbmrank
 from gbmrank.cli import main
 from gbmrank.errors import PluginContractError, PluginError, RegistrationError
 from gbmrank.losses import Logistic
-from gbmrank.registry import LOSSES
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES
 from gbmrank.testing import run_checks
 from tests.plugins.fakes import shelf  # noqa: F401  (a fixture)
 
@@ -272,6 +273,70 @@ def test_a_clash_with_another_plugin(good, capsys):
     told = capsys.readouterr().out
     assert "say good-plugin:fine" in told
     assert f"say {DIST}:fine" in told
+
+
+@pytest.mark.parametrize(
+    ("register", "group"),
+    [
+        (gbmrank.register_loss, "losses"),
+        (gbmrank.register_objective, "objectives"),
+        (gbmrank.register_metric, "metrics"),
+        (gbmrank.register_utility, "utilities"),
+    ],
+)
+def test_a_notebook_cannot_take_the_name_of_a_plugin(good, register, group):
+    module = good.add(DIST, "raise RuntimeError('imported')", **{group: {"shadowed": "odd"}})
+    known = {"objectives": OBJECTIVES.get("comparison"), "metrics": METRICS.get("ndcg")}
+    bases: dict[str, Any] = {**known, "utilities": UTILITIES.get("identity")}
+
+    def shadowed(z):
+        return -z, -1.0, 0.0
+
+    mine: Any = (
+        shadowed
+        if group == "losses"
+        else type("Shadowed", (bases[group],), {"name": "shadowed", "aliases": ()})
+    )
+    with pytest.raises(RegistrationError, match=r"taken by the plugin odd-plugin 1.5; choose"):
+        register(mine)
+    assert module not in sys.modules
+
+
+def test_a_plugin_that_registers_itself_too_is_still_the_plugin(good):
+    source = "import gbmrank\n\n@gbmrank.register_loss\n" + GOOD.replace("fine", "registers_itself")
+    good.add(DIST, source, losses={"registers_itself": "registers_itself"})
+    made: Any = gbmrank.objective("comparison", loss="registers_itself(c=2)").template
+    assert str(LOSSES.origin_of(type(made.loss))) == f"{DIST} 1.5"
+    (entry,) = LOSSES.entries["registers_itself"]
+    assert entry.origin.distribution == DIST
+
+
+WRITES_LABELS = """
+from dataclasses import dataclass
+from typing import ClassVar
+from gbmrank.extend import AbstractObjective, bind_queries
+
+def one_query(labels, scores, grad, hess):
+    {change}
+    grad += scores - labels
+    hess += 1.0
+    return 0.5 * ((scores - labels) ** 2).sum()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Odd(AbstractObjective):
+    name: ClassVar[str] = "odd"
+    hessian_trait: ClassVar[str] = "exact"
+    def bind(self, data):
+        return bind_queries(self, data, one_query)
+"""
+
+
+@pytest.mark.parametrize("change", ["labels[0] = 1.0", "labels -= labels.mean()"])
+def test_a_query_function_that_changes_its_labels_is_told_that_they_are_read_only(good, change):
+    good.add(DIST, WRITES_LABELS.format(change=change), objectives={"odd": "Odd"})
+    with pytest.raises(PluginContractError, match=r"cannot be compiled") as caught:
+        gbmrank.objective("odd").gradients([1, 0], [0.0, 0.3])
+    assert "labels and scores are read-only: take a copy" in str(caught.value)
 
 
 def test_plugins_can_be_switched_off(good, monkeypatch, capsys):

@@ -51,6 +51,30 @@ def _install(path, folder, name, group, points):
     forget_plugins()
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("logistic", "loss", "the loss 'logistic' exists already, in gbmrank"),
+        ("gbmrank-logistic", "loss", "choose another name, such as gbmrank-my-logistic"),
+        ("ranknet", "objective", "the objective 'ranknet' exists already, in gbmrank"),
+        ("gbmrank-focal", "loss", "the loss 'focal' exists already, in robust-things 1.5"),
+    ],
+)
+def test_a_name_that_exists_is_refused(shelf, tmp_path, capsys, name, kind, words):  # noqa: F811
+    module = shelf.add("robust-things", "raise RuntimeError", losses={"focal": "focal"})
+    folder = tmp_path / "new"
+    assert main(["plugin", "new", name, "--kind", kind, "--folder", str(folder)]) == 2
+    assert words in capsys.readouterr().err
+    assert not folder.exists()
+    assert module not in sys.modules
+
+
+def test_an_installed_plugin_can_be_written_anew(shelf, tmp_path):  # noqa: F811
+    shelf.add("gbmrank-mine-again", "raise RuntimeError", losses={"mine_again": "mine_again"})
+    folder = str(tmp_path / "new")
+    assert main(["plugin", "new", "gbmrank-mine-again", "--folder", folder]) == 0
+
+
 @pytest.mark.parametrize("name", ["Big", "a_b", "1x", "a--b", "../up", "gbmrank-for", "gbmrank-"])
 def test_names_are_checked(tmp_path, capsys, name):
     assert main(["plugin", "new", name, "--folder", str(tmp_path)]) == 2

@@ -165,6 +165,8 @@ class _Squares(AbstractBound):
             scores += 1.0
         if self.how == "random":
             out.grad[:] += 1e-6 * np.random.default_rng().normal(size=len(scores))
+        if self.how == "noise":
+            out.grad[:] = np.random.default_rng().normal(size=len(scores))
         if self.how == "float32":
             out.grad[:] = out.grad * (1.1 if out.grad.dtype == np.float32 else 1.0)
 
@@ -239,6 +241,12 @@ def test_the_right_one_passes_all_but_what_needs_a_registration():
 )
 def test_wrong_objectives(how, check):
     assert check in failed(Squares(how=how))
+
+
+def test_a_random_gradient_is_told_apart_from_a_wrong_hessian():
+    results = {one.check: one for one in run_checks(Squares(how="noise")).results}
+    assert results["hessian"].outcome == "failed"
+    assert "the gradient has no derivative at most scores" in results["hessian"].message
 
 
 def test_a_wrong_trait_is_caught():

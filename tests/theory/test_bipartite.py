@@ -207,3 +207,12 @@ def test_a_weight_makes_a_usable_objective():
 def test_what_is_no_weight_is_refused(weight, rate, words):
     with pytest.raises(gbmrank.ParameterError, match=words):
         theory.loss_from_weight(weight, rate=rate)
+
+
+def test_losses_can_be_given_by_name():
+    assert theory.decomposable_rate("squared_margin") is None
+    assert theory.decomposable_rate("p_classification(p=4)") == 5.0
+    assert theory.item_shape("logistic") == theory.item_shape(Logistic())
+    assert theory.pair_shape("exponential").rate == 2.0
+    with pytest.raises(gbmrank.UnknownNameError, match="no loss is called 'nothing'"):
+        theory.decomposable_rate("nothing")

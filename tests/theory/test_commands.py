@@ -121,5 +121,15 @@ def test_check_finds_and_says_so(capsys):
 def test_check_finds_nothing_where_nothing_is(capsys):
     started = time.perf_counter()
     arguments = ["check", "pairwise(target=ndcg)", "--metric", "ndcg", "--budget", "20"]
-    assert "none found in 20 distributions" in _out(capsys, *arguments)
+    out = _out(capsys, *arguments)
+    assert "search: none found in 20 distributions; 3 have no minimum, as scores run off" in out
     assert time.perf_counter() - started < 60
+
+
+def test_check_searches_beyond_the_cut_off(capsys):
+    out = _out(capsys, "check", "ranknet", "--metric", "precision@5")
+    assert "misorders for precision@5" in out
+    found = json.loads(_out(capsys, "check", "ranknet", "--metric", "precision@40", "--json"))
+    row = found["checks"][0]
+    assert row["tried"] == row["failed"] == 0
+    assert row["text"].startswith("the search says nothing: every order of up to 12 items")

@@ -172,7 +172,13 @@ def test_inner_risk_is_the_mean_loss():
 
 @pytest.mark.parametrize(
     ("labels", "p", "words"),
-    [([[1, 0]], [0.5, 0.5], "m probabilities"), ([[1, 0]], [-1.0], "not negative")],
+    [
+        ([[1, 0]], [0.5, 0.5], "m probabilities"),
+        ([[1, 0]], [-1.0], "not negative"),
+        ([[1, 0], [0]], [0.5, 0.5], "got lengths 1, 2; fill up the shorter ones"),
+        ([["a", "b"]], [1.0], "label vectors are numbers"),
+        ([[1, 0], [0, 1]], [[0.5], [0.2, 0.3]], "probabilities of one distribution"),
+    ],
 )
 def test_what_is_no_distribution_is_refused(labels, p, words):
     with pytest.raises(gbmrank.DataError, match=words):
@@ -192,3 +198,10 @@ def test_normalised_disagreement_weighs_every_graph_alike():
     # Totals 4 and 1.2: the order 0, 2, 1 contradicts 1->2 in the second graph, and 2->0.
     value = GRAPHS.value("pairwise_disagreement", [3.0, 1.0, 2.0])
     assert value == pytest.approx(0.5 * (0.2 + 1.0) / 1.2)
+
+
+def test_probabilities_are_relative():
+    labels = [[1, 0], [0, 1]]
+    np.testing.assert_array_equal(Distribution(labels, [6, 2]).probabilities, [0.75, 0.25])
+    population = gbmrank.theory.FiniteBipartite([6, 2], [0.5, 0.6])
+    np.testing.assert_array_equal(population.mass, [0.75, 0.25])

@@ -1,10 +1,14 @@
 """The falsifier finds the known negatives by itself."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import gbmrank
 from gbmrank import theory
+from gbmrank.losses.functional import loss_class
+from gbmrank.theory.candidates import adversarial
 
 
 @pytest.mark.parametrize("metric", ["err", "map"])
@@ -64,16 +68,16 @@ def test_nothing_is_found_where_a_theorem_forbids_it(objective, metric):
 
 def test_the_search_alone_finds_one_too():
     """Without the distributions of the papers, from random ones."""
+    from gbmrank.theory.candidates import climbed, random_one, worth_of_a_swap
     from gbmrank.theory.counterexamples import shown
-    from gbmrank.theory.falsifier import _climb, _random, _worth_of_a_swap
     from gbmrank.theory.parts import as_metric, as_objective
 
     template, measure = as_objective("ranknet"), as_metric("dcg")
     rng = np.random.default_rng(0)
     for _ in range(60):
-        start = _random(rng, 3, (0.0, 1.0, 2.0))
-        (moved,) = _climb(rng, start, template, measure)
-        assert _worth_of_a_swap(moved, template, measure) >= _worth_of_a_swap(
+        start = random_one(rng, 3, (0.0, 1.0, 2.0))
+        (moved,) = climbed(rng, start, template, measure)
+        assert worth_of_a_swap(moved, template, measure) >= worth_of_a_swap(
             start, template, measure
         )
         if shown(moved, template, measure, margin=1e-3) is not None:
@@ -86,3 +90,71 @@ def test_grades_that_both_take():
     assert np.isin(example.labels, (0.0, 1.0)).all()
     with pytest.raises(gbmrank.DataError, match="no common labels"):
         theory.falsify("pointwise(loss=logistic, target=identity, eta=0.1)", "auc")
+
+
+@pytest.mark.parametrize("metric", ["err", "map"])
+def test_a_loss_that_is_not_convex_is_falsified_too(metric):
+    found = theory.search("pointwise(loss=brier_sigmoid, target=dcg)", metric)
+    assert found.example is not None
+    assert found.example.gap > 0
+    assert found.failed == 0
+
+
+def _wrong_slope(z):
+    """A parabola with the slope of another one, which leads uphill from everywhere."""
+    return (z - 1.0) ** 2, 3.0 - 2.0 * z, 2.0
+
+
+def test_distributions_that_could_not_be_minimised_are_counted():
+    objective = gbmrank.objective("comparison", loss=loss_class(_wrong_slope)())
+    found = theory.search(objective, "dcg", budget=5)
+    assert found.example is None
+    assert found.failed == found.tried == 5
+    assert str(found) == "none found in 5 distributions; 5 could not be minimised"
+
+
+def test_distributions_without_a_minimum_are_counted():
+    found = theory.search("pairwise(target=ndcg)", "ndcg", items=4, budget=14, seed=9)
+    assert found.example is None
+    expected = [not one.minimiser("pairwise(target=ndcg)").attained for one in _adversarial()]
+    assert found.unattained == sum(expected) > 0
+    assert str(found).endswith(f"; {found.unattained} have no minimum, as scores run off")
+
+
+def _adversarial():
+    return itertools.islice(adversarial(4, (0.0, 1.0, 2.0)), 14)
+
+
+@pytest.mark.parametrize(("metric", "items"), [("precision@5", 6), ("precision@10", 11)])
+def test_the_search_goes_beyond_a_cut_off(metric, items):
+    example = theory.falsify("ranknet", metric)
+    assert len(example.labels[0]) >= items
+    distribution = example.distribution
+    lost = distribution.regret(metric, example.scores)
+    assert lost == pytest.approx(example.regret, rel=1e-6)
+    utilities = np.array(example.probabilities) @ np.array(example.labels)
+    k = gbmrank.metric(metric).measure.k
+    best = np.sort(utilities)[::-1][:k].sum() / k
+    assert distribution.best(metric).value == pytest.approx(best, rel=1e-9)
+    assert set(example.best_order[:k]) == set(np.argsort(-utilities, kind="stable")[:k].tolist())
+
+
+@pytest.mark.parametrize(
+    ("objective", "metric", "items", "words"),
+    [
+        ("ranknet", "precision@5", (3, 4), "every order of 3 or 4 items has the same precision@5"),
+        ("ranknet", "precision@40", None, "up to 12 items has the same precision@40"),
+        ("ranksvm", "precision@5", None, "not searched for a loss with kinks"),
+        ("ranknet", "precision", None, "every order has the same precision"),
+    ],
+)
+def test_a_search_that_says_nothing_says_so(objective, metric, items, words):
+    found = theory.search(objective, metric, items=items)
+    assert found.tried == 0
+    assert str(found).startswith("the search says nothing: ")
+    assert words in str(found)
+
+
+def test_items_that_are_no_query_are_refused():
+    with pytest.raises(gbmrank.ParameterError, match="at least 2 items"):
+        theory.falsify("ranknet", "dcg", items=1)

@@ -180,3 +180,21 @@ def test_bad_graphs_are_refused():
         theory.is_acyclic([[0, 1]])
     with pytest.raises(DataError, match="no query has a preference"):
         theory.noise_report(PreferenceGraphs.from_edges([], [], group=[2]))
+
+
+def test_any_f_can_be_put_to_the_test():
+    """SPEC 6.6 on the graph of 4.4 that net degrees misorder: 0 over 1 by 1, 1 over 2 by 6."""
+    chain = np.array([[0, 1.0, 0], [0, 0, 6.0], [0, 0, 0]])
+    by_degree = theory.degree_condition(chain)
+    assert by_degree.witness == (0, 1)
+    assert theory.degree_condition(chain, f=theory.net_degree(chain)).witness == (0, 1)
+    assert theory.degree_condition(chain, f=[3, 2, 1])
+    wrong = theory.degree_condition(chain, f=[3.0, 1.0, 1.0])
+    assert wrong.witness == (1, 2)
+    assert wrong.reason == "1 is preferred to 2, with an f of 1 against 1"
+
+
+@pytest.mark.parametrize("f", [[1.0, 2.0], [[1.0, 2.0, 3.0]], [1.0, np.nan, 2.0]])
+def test_f_has_one_number_per_item(f):
+    with pytest.raises(DataError, match=r"one finite number per item of the graph \(3\)"):
+        theory.degree_condition(np.zeros((3, 3)), f=f)

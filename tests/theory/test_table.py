@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gbmrank import theory
+from gbmrank.theory.candidates import adversarial, settings_for
 from gbmrank.theory.counterexamples import stored_counterexamples
-from gbmrank.theory.falsifier import adversarial, settings_for
 from gbmrank.theory.parts import as_metric, as_objective, text_of
 from gbmrank.theory.table import TABLE_METRICS, table_objectives
 

@@ -1,16 +1,21 @@
 """Verdicts: derived from what templates, losses, utilities and measures do."""
 
 import warnings
-from dataclasses import dataclass
-from typing import ClassVar, final
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, final
 
 import numpy as np
 import pytest
 
 import gbmrank
 from gbmrank import theory
+from gbmrank.backends.native import Native
+from gbmrank.composition import build
 from gbmrank.losses.functional import loss_class
 from gbmrank.metrics import Positional
+from gbmrank.registry import UTILITIES
+from gbmrank.theory.parts import as_objective
+from gbmrank.theory.table import TABLE_METRICS, table_objectives
 from gbmrank.theory.verdicts import _warned
 from gbmrank.utilities import AbstractUtility, PrecisionUtility
 
@@ -291,3 +296,99 @@ def test_names_lead_to_objects():
         _ = theory.nothing
     with pytest.raises(gbmrank.ParameterError, match="one metric at a time"):
         theory.calibration("ranknet", [gbmrank.metric("dcg")])
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "bipartite(loss=logistic)",
+        "bipartite(loss=p_classification)",
+        "bipartite(loss=asymmetric_a)",
+        "pointwise(loss=logistic, target=identity, eta=1)",
+        "pointwise(loss=asymmetric_a, target=precision)",
+        "pointwise(loss=squared, target=identity)",
+        "pointwise(loss=brier_sigmoid, target=precision)",
+        "pairwise(loss=exponential, target=precision)",
+        "bregman(loss=binary_entropy, target=precision)",
+        "linear",
+    ],
+)
+def test_sorting_the_probability_of_relevance_is_right_for_auc_of_independent_labels(objective):
+    verdict = theory.calibration(objective, "auc")
+    assert verdict.status == "conditional"
+    assert verdict.condition == theory.IndependentLabels()
+    assert "Menon and Williamson 2014" in verdict.reference
+    vectors = np.array(np.meshgrid(*[[0.0, 1.0]] * 4)).reshape(4, -1).T
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        eta = rng.uniform(0.05, 0.95, 4)
+        distribution = theory.Distribution(
+            vectors, np.prod(np.where(vectors == 1, eta, 1 - eta), axis=1)
+        )
+        assert verdict.condition.holds(distribution)
+        scores = distribution.minimiser(objective).scores
+        assert np.argsort(scores).tolist() == np.argsort(eta).tolist()
+        assert distribution.regret("auc", scores) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("objective", "metric"),
+    [
+        ("pointwise(loss=logistic, target=recall)", "auc"),  # sorts E[y/P], not E[y]
+        ("pointwise(loss=logistic, target=precision)", "recall@2"),  # no theorem in SPEC 5.2
+        ("pointwise(loss=squared, target=identity)", "auc(threshold=2)"),
+        ("ranknet", "auc"),
+        ("bipartite(loss=squared_margin)", "auc"),
+    ],
+)
+def test_independence_is_no_excuse_elsewhere(objective, metric):
+    assert _status(objective, metric) != "conditional"
+    assert _status(objective, metric) != "calibrated"
+
+
+@pytest.mark.parametrize("objective", table_objectives())
+def test_precision_at_the_first_rank_is_winner_takes_all(objective):
+    first, winner = (theory.calibration(objective, metric) for metric in ("precision@1", "wta"))
+    assert first.status == winner.status
+    if first.counterexample is not None:
+        example = first.counterexample
+        assert example.metric == "precision@1"
+        lost = example.distribution.regret("precision@1", example.scores)
+        assert lost == pytest.approx(example.regret, rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["duchi_linear", "linear(regulariser=cosh)"])
+def test_advice_is_about_what_the_objective_has(objective):
+    verdict = theory.calibration(objective, "pairwise_disagreement")
+    assert verdict.status == "not calibrated"
+    assert "target" not in verdict.sentence
+    right = "pairwise_disagreement(normalize=false)"
+    assert verdict.sentence.endswith(f"it is right for {right}")
+    assert _status(objective, right) == "calibrated"
+    other = theory.calibration(objective, "ndcg").sentence
+    assert "linear takes no target; gbmrank advise ndcg" in other
+
+
+@pytest.mark.parametrize("objective", table_objectives())
+def test_targets_that_are_advised_help(objective):
+    for metric in TABLE_METRICS:
+        sentence = theory.calibration(objective, metric).sentence
+        if "; set target=" not in sentence:
+            continue
+        target = sentence.split("; set target=")[1]
+        template: Any = as_objective(objective)
+        aimed = replace(template, target=build(UTILITIES, target))
+        assert _status(aimed, metric) == "calibrated"
+
+
+@pytest.mark.parametrize(
+    "objective", ["native:rank:pairwise", "native:lambdarank", Native("rank:ndcg")]
+)
+def test_objectives_of_boosters_have_no_theorem(objective):
+    verdict = theory.calibration(objective, "dcg")
+    assert verdict.status == "unknown"
+    assert "booster's own objective" in verdict.sentence
+    assert str(objective) in verdict.sentence
+    assert theory.warn_if_not_calibrated(objective, "dcg") == verdict
+    with pytest.raises(gbmrank.UnknownNameError, match="no metric is called"):
+        theory.calibration(objective, "nothing")
