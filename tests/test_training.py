@@ -381,7 +381,7 @@ def test_bad_plans_are_refused(changed, error, message):
 
 
 class _BreakingBound(AbstractBound):
-    """RankNet whose gradient is not a number in row 17 from the fourth call on."""
+    """RankNet whose gradient is not a number in row 17 from the fourth round on."""
 
     def __init__(self, data: RankingData) -> None:
         super().__init__(data.groups)
@@ -390,7 +390,7 @@ class _BreakingBound(AbstractBound):
     def fill(self, scores, out, *, single):
         self.calls += 1
         self.inner.fill(scores, out, single=single)
-        if self.calls > 3:
+        if self.calls > 4:  # the first finds out what curvature is usual
             out.grad[17] = np.nan
 
     def losses(self, scores):
