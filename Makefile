@@ -69,7 +69,7 @@ coverage: $(VENV)/.plugins
 	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) --dist loadgroup
 	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -p tests.plain_kernels -k "not long" $(PLAIN)
 	$(COVERAGE) combine --rcfile=.ci/coveragerc
-	$(COVERAGE) report --rcfile=.ci/coveragerc --fail-under=95
+	$(COVERAGE) report --ignore-errors --rcfile=.ci/coveragerc --fail-under=95
 
 # The tests with the oldest versions that pyproject.toml allows.
 OLDEST_VENV ?= build/oldest
