@@ -23,7 +23,8 @@ def query_folds(
     """Cut rows into folds without cutting a query.
 
     ``lightgbm.cv`` with a callable objective cuts queries by default, without a word; pass
-    ``folds=gbmrank.query_folds(dataset)``.
+    ``folds=gbmrank.query_folds(dataset)``. ``xgboost.cv`` keeps queries whole by itself, and
+    refuses folds for data with groups.
 
     Parameters
     ----------
