@@ -65,10 +65,7 @@ def _parts(objective: Any, preds: Any, data: Any) -> dict[str, Callable[[], obje
     if backend is None:
         raise TypeError(f"not a data set of a booster: {type(data).__name__}")
     columns = backend.columns(data)
-    state, _ = base.bound_to(
-        columns, objective, lambda rows: base.in_training(objective.bind(rows))
-    )
-    bound, usual = state
+    (bound, usual), _ = base.training_state(columns, objective)
     scores = base.read_scores(preds, bound.groups)
     grad, hess = bound.gradients(scores, np.float32, single=True)
     finish = compiler.load("callback").finish

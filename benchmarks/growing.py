@@ -20,7 +20,7 @@ import gbmrank
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
 from gbmrank.api.doors import backend_of
-from gbmrank.backends.base import bound_to, in_training
+from gbmrank.backends.base import training_state
 
 __all__ = ["OURS", "PER_QUERY", "Rows", "make_rows", "run"]
 
@@ -145,7 +145,7 @@ def _state_row(booster: str, n_rows: int, data: Any) -> list[object]:
     objective(scores, data)
     later = tracemalloc.get_traced_memory()[1] - before - kept
     tracemalloc.stop()
-    state, _ = bound_to(columns, objective, lambda rows: in_training(objective.bind(rows)))
+    state, _ = training_state(columns, objective)
     held = _held(state, set())
     process = _process_growth(lambda: objective(scores, data))
     return [

@@ -23,7 +23,6 @@ __all__ = ["BACKEND", "with_catboost"]
 
 BACKEND = "catboost"
 LOSSES = ("YetiRank", "PairLogit")
-FOLDS, SHARE, PATIENCE, SEED = 5, 0.2, 30, 0  # those of `gbmrank.compare`
 
 
 def with_catboost(data: RankingSet, results: Results, rounds: int, threads: int) -> Results:
@@ -36,7 +35,7 @@ def with_catboost(data: RankingSet, results: Results, rounds: int, threads: int)
     runs = tuple(
         _run(source, results, system, fold, {"iterations": rounds, "thread_count": threads})
         for system in systems
-        for fold in range(FOLDS)
+        for fold in range(results.settings["folds"])
     )
     return replace(results, systems=(*results.systems, *systems), runs=(*results.runs, *runs))
 
@@ -47,16 +46,24 @@ def _run(
     """Train on one fold and judge; the same queries as every other system."""
     from catboost import CatBoost
 
-    split = cut(source.n_queries, source.parts, folds=FOLDS, share=SHARE, at=(SEED, fold))
+    asked = results.settings
+    seed = asked["seeds"][0]
+    split = cut(
+        source.n_queries,
+        source.parts,
+        folds=asked["folds"],
+        share=asked["valid_share"],
+        at=(seed, fold),
+    )
     learned, watched, test = (part_of(source, queries) for queries in split)
     model = CatBoost(
         {
             "loss_function": system.objective.removeprefix("native:"),
             "eval_metric": "NDCG:top=10;type=Exp",
-            "learning_rate": 0.05,
-            "early_stopping_rounds": PATIENCE,
+            "learning_rate": asked["params"]["learning_rate"],
+            "early_stopping_rounds": asked["early_stopping"],
             "use_best_model": True,
-            "random_seed": SEED,
+            "random_seed": seed,
             "allow_writing_files": False,
             "verbose": False,
             **params,
@@ -73,7 +80,7 @@ def _run(
     }
     return Run(
         system=system,
-        seed=SEED,
+        seed=seed,
         fold=fold,
         queries=np.searchsorted(judged(source.n_queries, source.parts), split.test),
         values=values,

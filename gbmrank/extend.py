@@ -5,20 +5,17 @@ A plugin that imports from here (and from :mod:`gbmrank.numerics`, :mod:`gbmrank
 Importing this module compiles nothing. See docs/plugins.md.
 """
 
-import functools
-from collections.abc import Callable
-
 from gbmrank.data import Groups, RankingData
 from gbmrank.entry_points import API_VERSION
-from gbmrank.errors import PluginContractError
 from gbmrank.kernels.layout import GradHess
 from gbmrank.losses import AbstractCompositeLoss, AbstractLoss, AbstractMarginLoss, Logistic
 from gbmrank.losses.outer import AbstractOuter
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 from gbmrank.metrics.positional import AbstractPositional, cut
-from gbmrank.objectives import AbstractBound, AbstractObjective, query_sums
+from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.objectives.base import HessianTrait, query_scale
 from gbmrank.objectives.engines import pair_curvature
+from gbmrank.objectives.query_sums import bind_queries
 from gbmrank.ranking import binarise, discounts, gains
 from gbmrank.types import FloatArray
 from gbmrank.utilities import AbstractUtility
@@ -50,21 +47,3 @@ __all__ = [
     "pair_curvature",
     "query_scale",
 ]
-
-
-@functools.wraps(query_sums.bind_queries)
-def bind_queries(  # noqa: D103  (that of what it wraps)
-    objective: AbstractObjective,
-    data: RankingData,
-    query: Callable[..., float],
-    params: tuple[float, ...] = (),
-    labels: FloatArray | None = None,
-) -> AbstractBound:
-    # The compiler's own words for a change of the labels tell nobody what is wrong.
-    try:
-        return query_sums.bind_queries(objective, data, query, params, labels)
-    except PluginContractError as error:
-        raise PluginContractError(
-            f"{error}\na function of a query may change grad and hess alone; labels and scores "
-            "are read-only: take a copy, such as labels.copy()"
-        ) from error

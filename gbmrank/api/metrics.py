@@ -152,14 +152,9 @@ class MetricList:
     def __name__(self) -> str:
         return str(self)
 
-    @property
-    def _with_preferences(self) -> bool:
-        """Whether a metric has preferences of its own, which others do not read."""
-        return any(getattr(one.measure, "preferences", None) is not None for one in self.metrics)
-
     def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
         """Return the mean over queries of each metric, by its text."""
-        if self._with_preferences:
+        if _any_preferences(self.metrics):
             return {str(one): one.score(labels, scores, **columns) for one in self.metrics}
         data = RankingData.from_arrays(labels, **columns)
         bound = [bind_metric(item.measure, data) for item in self.metrics]
@@ -170,7 +165,7 @@ class MetricList:
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> dict[str, FloatArray]:
         """Return the values of all queries for each metric, by its text."""
-        if self._with_preferences:
+        if _any_preferences(self.metrics):
             return {str(one): one.per_query(labels, scores, **columns) for one in self.metrics}
         data = RankingData.from_arrays(labels, **columns)
         bound = [bind_metric(item.measure, data) for item in self.metrics]
@@ -309,13 +304,18 @@ def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[f
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
         return [bind_metric(item.measure, data) for item in metrics], data.groups
 
-    if any(getattr(item.measure, "preferences", None) is not None for item in metrics):
+    if _any_preferences(metrics):
         columns = labelled(columns, preds)
     if not len(columns.labels):
         check_no_scores(preds)
     (bound, groups), _ = bound_to(columns, metrics, bind)
     ranked = Ranked(read_scores(preds, groups), groups).prepare(*(one.depth for one in bound))
     return [_defined(m, one.score(ranked)) for m, one in zip(metrics, bound, strict=True)]
+
+
+def _any_preferences(metrics: tuple[Metric, ...]) -> bool:
+    """Whether a metric has preferences of its own, which others do not read."""
+    return any(getattr(one.measure, "preferences", None) is not None for one in metrics)
 
 
 def _defined(item: Metric, value: float) -> float:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gbmrank.api.doors import array_columns, backend_of, check_no_scores, labelled
 from gbmrank.api.metrics import Metric
 from gbmrank.api.value import AbstractValue
-from gbmrank.backends.base import bound_to, in_training, read_scores, training_gradients
+from gbmrank.backends.base import answer_booster
 from gbmrank.composition import build
 from gbmrank.data import RankingData, as_floats
 from gbmrank.guards import bind_objective
@@ -179,8 +179,7 @@ class Objective(AbstractValue[AbstractObjective]):
         if not len(columns.labels):
             check_no_scores(preds)
             return np.empty(0, np.float32), np.empty(0, np.float32)
-        state, call = bound_to(columns, self, lambda data: in_training(self.bind(data)))
-        return training_gradients(state, read_scores(preds, state.bound.groups), self, call)
+        return answer_booster(self, columns, preds)
 
 
 def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any) -> Objective:

@@ -22,10 +22,12 @@ __all__ = [
     "Columns",
     "InTraining",
     "Setting",
+    "answer_booster",
     "bound_to",
     "in_training",
     "read_scores",
     "training_gradients",
+    "training_state",
 ]
 
 FLOOR_RELATIVE = 1e-3
@@ -231,6 +233,19 @@ def in_training(bound: AbstractBound) -> InTraining:
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found in training
         mean = np.add.reduceat(hess, groups.offsets[:-1], dtype=np.float64) / groups.sizes
     return InTraining(bound, np.where(mean > 0.0, mean, np.inf))
+
+
+def training_state(columns: Columns, objective: Any) -> tuple[InTraining, int]:
+    """Return an objective on a data set, made once, and how many times it was asked for."""
+    return bound_to(columns, objective, lambda data: in_training(objective.bind(data)))
+
+
+def answer_booster(
+    objective: Any, columns: Columns, preds: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return what a booster asks an objective for after every round."""
+    state, call = training_state(columns, objective)
+    return training_gradients(state, read_scores(preds, state.bound.groups), objective, call)
 
 
 def training_gradients(

@@ -16,7 +16,7 @@ import xgboost.dask as dxgb
 from xgboost import collective
 
 from gbmrank.api import MetricList
-from gbmrank.backends.base import Columns, bound_to, in_training, read_scores, training_gradients
+from gbmrank.backends.base import Columns, answer_booster, bound_to, read_scores
 from gbmrank.backends.trainer import Monitor
 from gbmrank.backends.xgboost import XGBOOST
 from gbmrank.backends.xgboost_trainer import XGBoostFitted
@@ -49,8 +49,7 @@ class _Objective:
             return np.empty(0, np.float32), np.empty(0, np.float32)
         limit_threads()
         objective = self.parcel.open()["objective"]
-        state, call = bound_to(columns, objective, lambda data: in_training(objective.bind(data)))
-        return training_gradients(state, read_scores(preds, state.bound.groups), objective, call)
+        return answer_booster(objective, columns, preds)
 
 
 @final

@@ -213,8 +213,7 @@ class AUC(AbstractPositional):
 
     def offsets(self, data: RankingData) -> FloatArray:
         """Return ``-(P - 1) / (2 N)``, the pairs of two relevant items."""
-        positives = query_sums(binarise(data.labels, self.threshold, data.groups), data.groups)
-        others = data.groups.sizes - positives
+        positives, others = self._counts(data)
         return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)
 
     def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
@@ -224,9 +223,13 @@ class AUC(AbstractPositional):
         the same value as the utilities and offsets.
         """
         utilities, offsets = self.utilities(data), self.offsets(data)
-        positives = query_sums(binarise(data.labels, self.threshold, data.groups), data.groups)
-        others = data.groups.sizes - positives
+        positives, others = self._counts(data)
         few = (others > 0) & (others < positives)
         pairs = np.where(few, positives * others, np.inf)
         instead = 1.0 + (others - 1.0) / np.where(few, 2.0 * positives, np.inf)
         return utilities - 1.0 / data.groups.spread(pairs), np.where(few, instead, offsets)
+
+    def _counts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return the relevant items of each query, and the others."""
+        positives = query_sums(binarise(data.labels, self.threshold, data.groups), data.groups)
+        return positives, data.groups.sizes - positives

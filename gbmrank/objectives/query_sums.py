@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.data import RankingData
+from gbmrank.errors import PluginContractError
 from gbmrank.kernels import compiler, pool
 from gbmrank.kernels.layout import GradHess
 from gbmrank.objectives.base import (
@@ -72,7 +73,7 @@ class BoundQueries(AbstractBound):
         params: tuple[float, ...],
     ) -> None:
         super().__init__(data.groups)
-        self.kernels = compiler.load("query_sums", query=query)
+        self.kernels = _compiled(query)
         scale = query_scale(data, objective.normalize)
         self.queries = self.kernels.LabelQueries(data.groups.offsets, data.labels, scale)
         self.params = tuple(float(value) for value in params)
@@ -102,6 +103,17 @@ class BoundQueries(AbstractBound):
             self.chunks,
             self.groups,
         )
+
+
+def _compiled(query: QueryFunction) -> Any:
+    try:
+        return compiler.load("query_sums", query=query)
+    except PluginContractError as error:
+        # The compiler's own words for a change of the labels tell nobody what is wrong.
+        raise PluginContractError(
+            f"{error}\na function of a query may change grad and hess alone; labels and scores "
+            "are read-only: take a copy, such as labels.copy()"
+        ) from error
 
 
 @functools.cache
