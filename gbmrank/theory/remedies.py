@@ -13,6 +13,8 @@ from gbmrank.utilities import AbstractUtility
 
 __all__ = ["remedy"]
 
+_OF_TARGETS = ("threshold", "max_grade")
+
 
 def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
     """Return what helps, for an objective that sorts another utility than a metric asks for.
@@ -37,7 +39,7 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
     target = target_for(measure)
     changed = _aimed(template, target)
     if changed is not None and _right(changed, measure):
-        return f"set target={text_of(target)}"
+        return f"set target={text_of(target)}{_without(template)}"
     if isinstance(measure, PairwiseDisagreement) and measure.normalize:
         raw = replace(measure, normalize=False)
         if _right(template, raw):
@@ -49,14 +51,27 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
 
 
 def _aimed(template: Any, target: AbstractUtility) -> Any | None:
-    """Return an objective with another target, in all its parts; None where it takes none."""
+    """Return an objective with another target, in all its parts; None where it takes none.
+
+    Options that were for the old target go with it: the new one has its own.
+    """
     known = {field.name for field in fields(template)}
     if "target" in known:
-        return replace(template, target=target)
+        return replace(template, target=target, **dict.fromkeys(_options(template)))
     if "parts" not in known:
         return None
     parts = [_aimed(part, target) for part in template.parts]
     return None if None in parts else replace(template, parts=tuple(parts))
+
+
+def _options(template: Any) -> list[str]:
+    """Return the options of the target that a template was given."""
+    return [name for name in _OF_TARGETS if getattr(template, name, None) is not None]
+
+
+def _without(template: Any) -> str:
+    given = _options(template)
+    return f" and leave out {' and '.join(given)}" if given else ""
 
 
 def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:

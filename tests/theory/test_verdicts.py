@@ -392,3 +392,31 @@ def test_objectives_of_boosters_have_no_theorem(objective):
     assert theory.warn_if_not_calibrated(objective, "dcg") == verdict
     with pytest.raises(gbmrank.UnknownNameError, match="no metric is called"):
         theory.calibration(objective, "nothing")
+
+
+STATUSES = ("calibrated", "conditional", "not calibrated", "unknown")
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "map_diagonal(threshold=1)",
+        "pointwise(loss=squared, target=map, threshold=2)",
+        "pairwise(target=map, threshold=1)",
+        "bregman(loss=squared, target=precision, threshold=1)",
+        "asymmetric_a(threshold=2)",
+        "p_classification(threshold=2)",
+        "pnorm_push(threshold=1)",
+        "bipartite(threshold=1)",
+        "mix(map_diagonal, ranknet)",
+    ],
+)
+def test_options_of_a_target_are_no_hindrance(objective):
+    for metric in TABLE_METRICS:
+        assert theory.calibration(objective, metric).status in STATUSES
+
+
+def test_options_of_a_target_go_with_it():
+    verdict = theory.calibration("map_diagonal(threshold=1)", "ndcg@10")
+    assert verdict.sentence.endswith("set target=ndcg@10 and leave out threshold")
+    gbmrank.objective("map_diagonal", target="ndcg@10")  # what is advised is accepted
