@@ -28,6 +28,7 @@ _FIRST_CALL = """
 import time
 import numpy as np
 labels, scores = np.array([1.0, 0.0, 2.0]), np.zeros(3)
+many, zeros = np.arange(5000) % 3.0, np.zeros(5000)
 start = time.perf_counter()
 import gbmrank
 {call}
@@ -40,6 +41,14 @@ _CALLS = {
         "gbmrank.objective('pairwise', loss='plugin_hinge').gradients(labels, scores)"
     ),
     "pairwise as a booster calls it": "gbmrank.objective('pairwise')(labels, scores)",
+    "ranknet": "gbmrank.objective('ranknet')(labels, scores)",
+    "ranksvm": "gbmrank.objective('ranksvm')(labels, scores)",
+    "push": "gbmrank.objective('push', threshold=1)(labels, scores)",
+    "pointwise": "gbmrank.objective('pointwise')(labels, scores)",
+    "softmax": "gbmrank.objective('softmax')(labels, scores)",
+    "pairwise, one query of 5,000": "gbmrank.objective('pairwise')(many, zeros)",
+    "ranknet, one query of 5,000": "gbmrank.objective('ranknet')(many, zeros)",
+    "push, one query of 5,000": "gbmrank.objective('push', threshold=1)(many, zeros)",
     "score() of ndcg@10": "gbmrank.metric('ndcg@10').score(labels, scores)",
 }
 

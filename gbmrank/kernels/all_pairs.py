@@ -1,9 +1,9 @@
 r"""Order-preserving sums :math:`\sum_i v_i \sum_{j \ne i} \varphi(s_i - s_j)` per query.
 
-A template with four slots: ``phi(z, *params) -> (value, first, second)``, and three other
-ways to sum a query, each of which may decline: ``closed_pairs`` (a closed form),
-``linear_pairs`` (the linear-time engine) and ``dense_pairs`` (every pair, faster than by
-calling ``phi``).
+A template with three slots: ``phi(z, *params) -> (value, first, second)``, and two other
+ways to sum a query, each of which may decline: ``closed_pairs`` (a closed form) and
+``dense_pairs`` (every pair, faster than by calling ``phi``). Long queries that
+:mod:`gbmrank.kernels.long_pairs` has served are passed over.
 """
 
 from typing import TYPE_CHECKING
@@ -12,11 +12,11 @@ import numpy as np
 
 from gbmrank.kernels.jit import entry, inner
 from gbmrank.kernels.layout import Engines, GradHess, ItemQueries, Span
-from gbmrank.kernels.linear_layout import Side
-from gbmrank.types import FloatArray
+from gbmrank.kernels.rows import read_scores, write_scaled
+from gbmrank.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from gbmrank.kernels.slots import closed_pairs, dense_pairs, linear_pairs, phi
+    from gbmrank.kernels.slots import closed_pairs, dense_pairs, phi
 
 __all__ = ["gradients", "values"]
 
@@ -72,25 +72,6 @@ def _value_of_pairs(s: FloatArray, v: FloatArray, useful: int, params: tuple[flo
     return total
 
 
-@inner
-def _shortcut(
-    s: FloatArray,
-    v: FloatArray,
-    params: tuple[float, ...],
-    engines: Engines,
-    out: tuple[FloatArray, FloatArray],
-) -> float:
-    """Sum a query without visiting pairs; NaN when no such way applies."""
-    value = np.nan
-    if len(s) >= engines.closed_from:
-        value = closed_pairs(s, v, params, engines.bend, out)
-    if np.isnan(value) and len(s) >= engines.linear_from:
-        width = np.max(s) - np.min(s)
-        if len(s) >= engines.linear_range * width:
-            value = linear_pairs(Side(s, v, out[0], out[1]), engines.plan, params)
-    return value
-
-
 @entry
 def gradients(
     queries: ItemQueries,
@@ -98,34 +79,35 @@ def gradients(
     scores: FloatArray,
     params: tuple[float, ...],
     engines: Engines,
+    served: BoolArray,
     out: GradHess,
 ) -> None:
-    """Write scaled gradient and Hessian diagonal of every query of a span."""
+    """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
     room = span.longest + _LANES
     s_buffer, v_buffer = np.zeros(room), np.zeros(room)
     g_buffer, h_buffer = np.empty(room), np.empty(room)
     for q in range(span.first, span.last):
+        if served[q]:
+            continue
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         n = end - begin
         rows = queries.order[begin:end]
         v = queries.utilities[begin:end]
         s, g, h = s_buffer[:n], g_buffer[:n], h_buffer[:n]
-        for i in range(n):
-            s[i] = scores[rows[i]]
-        useful = queries.useful[q]
+        read_scores(scores, rows, s)
+        useful, value = queries.useful[q], np.nan
         if useful == 0 or queries.scale[q] == 0.0:
             g[:] = 0.0
             h[:] = 0.0
-        elif np.isnan(_shortcut(s, v, params, engines, (g, h))) and not dense_pairs(
-            s, v, useful, params, engines.single, (g, h)
-        ):
-            v_buffer[:n] = v
+            value = 0.0
+        elif n >= engines.closed_from:
+            value = closed_pairs(s, v, params, engines.bend, (g, h))
+        if np.isnan(value) and not dense_pairs(s, v, useful, params, (g, h)):
+            for i in range(n):  # v_buffer[:n] = v would compile the error of unequal shapes
+                v_buffer[i] = v[i]
             wide = g_buffer[: n + _LANES], h_buffer[: n + _LANES]
             _every_pair(s_buffer, v_buffer, useful, params, wide)
-        scale = queries.scale[q]
-        for i in range(n):
-            out.grad[rows[i]] = scale * g[i]
-            out.hess[rows[i]] = scale * h[i]
+        write_scaled(g, h, queries.scale[q], rows, out)
 
 
 @entry
@@ -135,21 +117,25 @@ def values(
     scores: FloatArray,
     params: tuple[float, ...],
     engines: Engines,
+    served: BoolArray,
     out: FloatArray,
 ) -> None:
-    """Write the scaled loss of every query of a span, shape (n_queries,)."""
+    """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
     for q in range(span.first, span.last):
+        if served[q]:
+            continue
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         v = queries.utilities[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        for i in range(len(s)):
-            s[i] = scores[queries.order[begin + i]]
-        value = 0.0
-        if queries.useful[q] > 0 and queries.scale[q] != 0.0:
-            value = _shortcut(s, v, params, engines, (g, h))
-            if np.isnan(value):
-                value = _value_of_pairs(s, v, queries.useful[q], params)
+        read_scores(scores, queries.order[begin:end], s)
+        value = np.nan
+        if queries.useful[q] == 0 or queries.scale[q] == 0.0:
+            value = 0.0
+        elif len(s) >= engines.closed_from:
+            value = closed_pairs(s, v, params, engines.bend, (g, h))
+        if np.isnan(value):
+            value = _value_of_pairs(s, v, queries.useful[q], params)
         out[q] = queries.scale[q] * value

@@ -10,9 +10,6 @@ __all__ = [
     "no_closed_levels",
     "no_closed_pairs",
     "no_dense",
-    "no_linear_cross",
-    "no_linear_fields",
-    "no_linear_pairs",
 ]
 
 
@@ -29,26 +26,6 @@ def no_closed_levels(s: Any, w: Any, level: Any, params: Any, bend: float, out: 
 
 
 @inner
-def no_linear_pairs(side: Any, plan: Any, params: Any) -> float:
-    """No linear-time sums over all pairs."""
-    return np.nan
-
-
-@inner
-def no_linear_cross(better: Any, worse: Any, plan: Any, params: Any) -> float:
-    """No linear-time sums over two sets."""
-    return np.nan
-
-
-@inner
-def no_dense(s: Any, v: Any, shape: Any, params: Any, single: bool, out: Any) -> bool:
+def no_dense(s: Any, v: Any, shape: Any, params: Any, out: Any) -> bool:
     """No faster way to visit every pair."""
-    return False
-
-
-@inner
-def no_linear_fields(
-    targets: Any, sources: Any, sign: int, plan: Any, params: Any, out: Any
-) -> bool:
-    """No linear-time sums over one set."""
     return False

@@ -1,8 +1,9 @@
 """Compiler settings shared by every kernel.
 
 ``entry`` marks what Python calls: compiled code is kept on disk, the interpreter lock is
-released. ``inner`` marks what only other kernels call. Both may reorder sums and fuse
-multiply-adds, and never assume that values are finite.
+released. ``inner`` marks what only other kernels call: Python has no way in, and its
+``py_func`` is what a test can call. Both may reorder sums and fuse multiply-adds, and never
+assume that values are finite.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["INLINED", "entry", "exact_inner", "inner", "separate"]
+__all__ = ["INLINED", "entry", "exact_inner", "inner", "merged", "separate"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,7 +20,9 @@ _LOOSE: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
-INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_LOOSE}
+# Nothing but kernels calls these: what unpacks Python objects would only be compiled in vain.
+_NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
@@ -37,11 +40,22 @@ def inner(function: F) -> F:
 
 def separate(function: F) -> F:
     """Compile a function that only kernels call and that is too large to be copied inline."""
-    compiled: F = numba.njit(nogil=True, **_LOOSE)(function)
+    compiled: F = numba.njit(nogil=True, **_NO_WRAPPERS, **_LOOSE)(function)
     return compiled
 
 
 def exact_inner(function: F) -> F:
     """Compile a function whose rounding steps must stay in the order they are written."""
-    compiled: F = numba.njit(nogil=True, forceinline=True, **_STRICT)(function)
+    options = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_STRICT}
+    compiled: F = numba.njit(**options)(function)
+    return compiled
+
+
+def merged(function: F) -> F:
+    """Compile like :func:`entry`, and as a part of each kernel that calls it.
+
+    A kernel that others call is optimised again in each of them, which takes longer than to
+    compile it in its place; for large functions with one or two callers.
+    """
+    compiled: F = numba.njit(nogil=True, cache=True, inline="always", **_LOOSE)(function)
     return compiled

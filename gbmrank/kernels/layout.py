@@ -94,10 +94,9 @@ class Engines(NamedTuple):
     A query of at least ``closed_from`` items tries the closed form; one of at least
     ``linear_from`` items, and of ``linear_range`` times its range of scores, tries the
     linear-time engine by its ``plan``; else every pair is visited. ``bend`` replaces the
-    second derivative in closed forms unless it is NaN; ``single`` allows float32 lanes.
+    second derivative in closed forms unless it is NaN.
     """
 
-    single: bool
     closed_from: int
     linear_from: int
     linear_range: float

@@ -1,8 +1,8 @@
 r"""Sums :math:`\sum_{y_i > y_j} w_i \varphi(s_i - s_j)` over pairs of different level.
 
-A template with four slots: ``phi(z, *params) -> (value, first, second)``, and three other
-ways to sum a query, each of which may decline: ``closed_levels``, ``linear_cross`` (the
-linear-time engine, once per level) and ``dense_levels``.
+A template with three slots: ``phi(z, *params) -> (value, first, second)``, and two other
+ways to sum a query, each of which may decline: ``closed_levels`` and ``dense_levels``. Long
+queries that :mod:`gbmrank.kernels.long_levels` has served are passed over.
 """
 
 from typing import TYPE_CHECKING
@@ -11,29 +11,13 @@ import numpy as np
 
 from gbmrank.kernels.jit import entry, inner
 from gbmrank.kernels.layout import Engines, GradHess, Level, LevelQueries, Span
-from gbmrank.kernels.linear_layout import Side
-from gbmrank.kernels.linear_plan import LinearPlan
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.kernels.rows import read_levels, read_scores, write_scaled
+from gbmrank.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from gbmrank.kernels.slots import closed_levels, dense_levels, linear_cross, phi
+    from gbmrank.kernels.slots import closed_levels, dense_levels, phi
 
 __all__ = ["gradients", "values"]
-
-
-@inner
-def _read_levels(labels: FloatArray, begin: IntArray, end: IntArray) -> Level:
-    """Find where each item's level begins and ends among labels sorted best first."""
-    count = 0
-    first = 0
-    for i in range(len(labels)):
-        if i + 1 == len(labels) or labels[i + 1] != labels[i]:
-            for k in range(first, i + 1):
-                begin[k] = first
-                end[k] = i + 1
-            first = i + 1
-            count += 1
-    return Level(begin[: len(labels)], end[: len(labels)], count)
 
 
 @inner
@@ -75,50 +59,6 @@ def _value_of_pairs(s: FloatArray, w: FloatArray, level: Level, params: tuple[fl
     return total
 
 
-@inner
-def _linear_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    plan: LinearPlan,
-    out: tuple[FloatArray, FloatArray],
-) -> float:
-    """Each level against all lower ones in linear time; NaN when it declines."""
-    g, h = out
-    g[:] = 0.0
-    h[:] = 0.0
-    ones = np.ones(len(s))
-    value = 0.0
-    first = 0
-    while level.end[first] < len(s):
-        last = level.end[first]
-        better = Side(s[first:last], w[first:last], g[first:last], h[first:last])
-        value += linear_cross(better, Side(s[last:], ones[last:], g[last:], h[last:]), plan, params)
-        first = last
-    return value
-
-
-@inner
-def _shortcut(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    engines: Engines,
-    out: tuple[FloatArray, FloatArray],
-) -> float:
-    """Sum a query without visiting pairs; NaN when no such way applies."""
-    value = np.nan
-    if len(s) >= engines.closed_from:
-        value = closed_levels(s, w, level, params, engines.bend, out)
-    if np.isnan(value) and len(s) >= engines.linear_from * level.levels:
-        width = np.max(s) - np.min(s)
-        if len(s) >= engines.linear_range * width * level.levels:
-            value = _linear_levels(s, w, level, params, engines.plan, out)
-    return value
-
-
 @entry
 def gradients(
     queries: LevelQueries,
@@ -126,33 +66,34 @@ def gradients(
     scores: FloatArray,
     params: tuple[float, ...],
     engines: Engines,
+    served: BoolArray,
     out: GradHess,
 ) -> None:
-    """Write scaled gradient and Hessian diagonal of every query of a span."""
+    """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
     begins = np.empty(span.longest, np.int64)
     ends = np.empty(span.longest, np.int64)
     for q in range(span.first, span.last):
+        if served[q]:
+            continue
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         rows = queries.order[begin:end]
         w = queries.weights[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        for i in range(len(s)):
-            s[i] = scores[rows[i]]
-        level = _read_levels(queries.levels[begin:end], begins, ends)
-        scale = queries.scale[q]
+        read_scores(scores, rows, s)
+        level = read_levels(queries.levels[begin:end], begins, ends)
+        scale, value = queries.scale[q], np.nan
         if level.levels < 2 or scale == 0.0:
             g[:] = 0.0
             h[:] = 0.0
-        elif np.isnan(_shortcut(s, w, level, params, engines, (g, h))) and not dense_levels(
-            s, w, level, params, engines.single, (g, h)
-        ):
+            value = 0.0
+        elif len(s) >= engines.closed_from:
+            value = closed_levels(s, w, level, params, engines.bend, (g, h))
+        if np.isnan(value) and not dense_levels(s, w, level, params, (g, h)):
             _every_pair(s, w, level, params, (g, h))
-        for i in range(len(s)):
-            out.grad[rows[i]] = scale * g[i]
-            out.hess[rows[i]] = scale * h[i]
+        write_scaled(g, h, scale, rows, out)
 
 
 @entry
@@ -162,24 +103,28 @@ def values(
     scores: FloatArray,
     params: tuple[float, ...],
     engines: Engines,
+    served: BoolArray,
     out: FloatArray,
 ) -> None:
-    """Write the scaled loss of every query of a span, shape (n_queries,)."""
+    """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
     begins = np.empty(span.longest, np.int64)
     ends = np.empty(span.longest, np.int64)
     for q in range(span.first, span.last):
+        if served[q]:
+            continue
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         w = queries.weights[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        for i in range(len(s)):
-            s[i] = scores[queries.order[begin + i]]
-        level = _read_levels(queries.levels[begin:end], begins, ends)
-        value = 0.0
-        if level.levels > 1 and queries.scale[q] != 0.0:
-            value = _shortcut(s, w, level, params, engines, (g, h))
-            if np.isnan(value):
-                value = _value_of_pairs(s, w, level, params)
+        read_scores(scores, queries.order[begin:end], s)
+        level = read_levels(queries.levels[begin:end], begins, ends)
+        value = np.nan
+        if level.levels < 2 or queries.scale[q] == 0.0:
+            value = 0.0
+        elif len(s) >= engines.closed_from:
+            value = closed_levels(s, w, level, params, engines.bend, (g, h))
+        if np.isnan(value):
+            value = _value_of_pairs(s, w, level, params)
         out[q] = queries.scale[q] * value

@@ -7,7 +7,7 @@ cells far apart act on each other through the straight tails of the loss.
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from gbmrank.kernels.jit import entry, separate
+from gbmrank.kernels.jit import merged, separate
 from gbmrank.kernels.linear_layout import Cells
 from gbmrank.kernels.linear_plan import NODES, ORDER, LinearPlan, Tail
 from gbmrank.kernels.linear_vectors import add_product
@@ -19,6 +19,7 @@ __all__ = [
     "TO_POWERS",
     "TO_POWERS_MIRRORED",
     "add_tails",
+    "all_slots",
     "match_cells",
     "to_node_weights",
     "to_powers",
@@ -47,19 +48,31 @@ TO_POWERS: FloatArray = np.ascontiguousarray((_power_basis().T @ TO_NODES).T)
 TO_POWERS_MIRRORED: FloatArray = TO_POWERS * _SIGNS
 
 
-@entry
+@separate
+def all_slots(weights: FloatArray) -> IntArray:
+    """Every slot."""
+    slots = np.empty(len(weights), np.int64)
+    for slot in range(len(weights)):
+        slots[slot] = slot
+    return slots
+
+
+@separate
 def used_slots(weights: FloatArray) -> IntArray:
     """Slots with a weight that is not zero."""
     slots = np.empty(len(weights), np.int64)
     count = 0
     for slot in range(len(weights)):
-        if weights[slot].any():
+        used = False
+        for k in range(ORDER):
+            used |= weights[slot, k] != 0.0
+        if used:
             slots[count] = slot
             count += 1
     return slots[:count]
 
 
-@entry
+@separate
 def match_cells(
     cells: Cells, targets: IntArray, sources: IntArray, gap: int, pairs: IntArray
 ) -> int:
@@ -96,7 +109,7 @@ def match_cells(
     return count
 
 
-@entry
+@separate
 def to_node_weights(moments: FloatArray, matrix: FloatArray) -> FloatArray:
     """Weights at the nodes that act on smooth functions as the items do.
 
@@ -111,13 +124,13 @@ def to_node_weights(moments: FloatArray, matrix: FloatArray) -> FloatArray:
     -------
     array of shape (n_slots, ORDER)
     """
-    out = np.zeros_like(moments)
+    out = np.zeros((len(moments), ORDER))
     for slot in range(len(moments)):
         add_product(matrix, 0, (moments, slot * ORDER), (out, slot * ORDER))
     return out
 
 
-@entry
+@separate
 def to_powers(seen: FloatArray, kind: int, matrix: FloatArray, powers: FloatArray) -> None:
     """Coefficients by rising power of the polynomials through values at the nodes.
 
@@ -173,7 +186,7 @@ def _add_tail(
                 seen[slot, 3, k] += tail.slope * tail.slope * total
 
 
-@entry
+@merged
 def add_tails(cells: Cells, plan: LinearPlan, both: bool) -> None:
     """Add the contributions of cells outside the plan's bands.
 

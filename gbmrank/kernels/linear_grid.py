@@ -13,7 +13,7 @@ cells than items, only the occupied ones are stored, found through a hash table.
 
 import numpy as np
 
-from gbmrank.kernels.jit import entry, exact_inner, inner, separate
+from gbmrank.kernels.jit import entry, exact_inner, inner, merged, separate
 from gbmrank.kernels.linear_layout import Grid, Side
 from gbmrank.kernels.linear_plan import ORDER, LinearPlan
 from gbmrank.kernels.linear_vectors import add_chebyshev, evaluate_four
@@ -61,7 +61,7 @@ def _bounds(scores: FloatArray) -> tuple[float, float]:
     return (low, high) if finite == len(scores) else (np.nan, np.nan)
 
 
-@entry
+@merged
 def build_grid(scores: FloatArray, more: FloatArray, plan: LinearPlan) -> Grid:
     """Lay cells over the scores of one query.
 
@@ -91,7 +91,10 @@ def build_grid(scores: FloatArray, more: FloatArray, plan: LinearPlan) -> Grid:
     count = int(np.floor(high * per_width) - first) + 1
     items = len(scores) + len(more)
     if count <= items // 4 + 256:
-        return Grid(plan.width, per_width, first, np.arange(count), nothing, nothing)
+        every = np.empty(count, np.int64)
+        for cell in range(count):
+            every[cell] = cell
+        return Grid(plan.width, per_width, first, every, nothing, nothing)
     keys = _occupied_cells(scores, more, per_width, first)
     cells = _sorted_cells(keys)
     slots = np.empty_like(keys)
@@ -198,7 +201,7 @@ def add_moments(grid: Grid, scores: FloatArray, weights: FloatArray, moments: Fl
             add_chebyshev(moments, slots[i] * ORDER, weights[start + i], places[i])
 
 
-@entry
+@merged
 def add_pair_moments(
     grid: Grid, scores: FloatArray, weights: FloatArray, moments: FloatArray
 ) -> None:
@@ -224,7 +227,7 @@ def add_pair_moments(
             add_chebyshev(moments, second + offset, weights[start + i], places[i])
 
 
-@entry
+@merged
 def read_pairs(grid: Grid, side: Side, powers: FloatArray) -> None:
     """Write gradient and Hessian of items that are both better and worse ones.
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gbmrank.kernels import compiler
-from gbmrank.kernels.jit import entry, separate
+from gbmrank.kernels.jit import entry, merged, separate
 from gbmrank.kernels.linear_layout import Cells, Grid, Side
 from gbmrank.kernels.linear_plan import NODES, ORDER, LinearPlan
 from gbmrank.kernels.linear_vectors import add_product
@@ -52,6 +52,7 @@ TO_NODES_MIRRORED = _cell_kernels.TO_NODES_MIRRORED
 TO_POWERS = _cell_kernels.TO_POWERS
 TO_POWERS_MIRRORED = _cell_kernels.TO_POWERS_MIRRORED
 add_tails = _cell_kernels.add_tails
+all_slots = _cell_kernels.all_slots
 match_cells = _cell_kernels.match_cells
 to_node_weights = _cell_kernels.to_node_weights
 to_powers = _cell_kernels.to_powers
@@ -76,12 +77,12 @@ def _fill_tables(
         tables[3, k] = first * first
 
 
-@separate
+@merged
 def _interact(
     cells: Cells, plan: LinearPlan, params: tuple[float, ...], kinds: int, both: bool
 ) -> None:
     """Let all cells within the plan's bands act on each other."""
-    targets = used_slots(cells.better_mirrored) if both else np.arange(len(cells.cells))
+    targets = used_slots(cells.better_mirrored) if both else all_slots(cells.worse)
     sources = used_slots(cells.worse)
     if len(targets) == 0 or len(sources) == 0:
         return
@@ -94,7 +95,8 @@ def _interact(
         count = match_cells(cells, targets, sources, gap, pairs)
         if count > 0:
             _fill_tables(gap * cells.width, cells.width, params, tables)
-        for target, source in pairs[:count]:
+        for k in range(count):
+            target, source = pairs[k, 0], pairs[k, 1]
             for kind in range(kinds):
                 worse = (cells.worse, source * ORDER)
                 seen = (cells.seen, (4 * target + kind) * ORDER)
@@ -105,7 +107,7 @@ def _interact(
                     add_product(tables, kind * _SQUARE, better, back)
 
 
-@entry
+@merged
 def solve_pairs(
     grid: Grid,
     moments: FloatArray,
@@ -137,6 +139,9 @@ def solve_pairs(
         Polynomials of slope and curvature as seen by better, then by worse items.
     """
     count = len(grid.cells)
+    lonely = np.empty(count, np.bool_)
+    for slot in range(count):
+        lonely[slot] = same_items and moments[0, slot, 0] == 1.0
     cells = Cells(
         grid.cells,
         grid.width,
@@ -144,7 +149,7 @@ def solve_pairs(
         to_node_weights(moments[1], TO_NODES_MIRRORED),
         np.zeros((count, 4, ORDER)),
         np.zeros((count, 4, ORDER)),
-        (moments[0, :, 0] == 1.0) & same_items,
+        lonely,
     )
     _interact(cells, plan, params, 3, True)
     add_tails(cells, plan, True)
@@ -163,9 +168,9 @@ def solve_pairs(
     return value, powers
 
 
-@entry
+@merged
 def solve_fields(
-    grid: Grid, moments: FloatArray, plan: LinearPlan, params: tuple[float, ...], sign: int
+    grid: Grid, moments: FloatArray, plan: LinearPlan, params: tuple[float, ...], sign: float
 ) -> FloatArray:
     """Turn moments of sources into the fields that :func:`read_fields` evaluates.
 
@@ -179,8 +184,8 @@ def solve_fields(
         How the loss is treated.
     params : tuple of float
         Parameters of the loss.
-    sign : int
-        1 for differences target minus source, -1 for source minus target.
+    sign : float
+        1.0 for differences target minus source, -1.0 for source minus target.
 
     Returns
     -------
@@ -215,7 +220,7 @@ def solve_fields(
     return powers
 
 
-@entry
+@merged
 def all_pairs(side: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
     r"""Sum of the loss over all ordered pairs of items, with derivatives.
 
@@ -249,7 +254,7 @@ def all_pairs(side: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
     return value
 
 
-@entry
+@merged
 def cross_pairs(better: Side, worse: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
     r"""Sum of the loss over all pairs of a better and a worse item, with derivatives.
 
@@ -288,7 +293,7 @@ def cross_pairs(better: Side, worse: Side, plan: LinearPlan, params: tuple[float
 def cross_fields(
     targets: FloatArray,
     sources: tuple[FloatArray, FloatArray],
-    sign: int,
+    sign: float,
     plan: LinearPlan,
     params: tuple[float, ...],
     out: FloatArray,
@@ -301,8 +306,8 @@ def cross_fields(
         Scores.
     sources : two arrays of shape (m,)
         Scores and weights.
-    sign : int
-        1 for differences target minus source, -1 for source minus target.
+    sign : float
+        1.0 for differences target minus source, -1.0 for source minus target.
     plan : LinearPlan
         How the loss is treated.
     params : tuple of float

@@ -3,7 +3,8 @@ r"""Logistic sums over the pairs of a query without an exponential per pair.
 With :math:`E_i = e^{\sigma (s_i - c)}` for a common c, the pair probability is
 :math:`E_j / (E_i + E_j)`: one division per pair. Choosing c as the middle of the scores
 keeps every E finite while the range of ``sigma * score`` stays below 1400 (float64) or
-170 (float32); products are formed as ``(E_i r)(E_j r)``, never with ``r * r``.
+170 (float32); products are formed as ``(E_i r)(E_j r)``, never with ``r * r``. The two
+precisions are functions of their own, so that a kernel is compiled for the one it needs.
 """
 
 from typing import Any
@@ -17,9 +18,9 @@ from gbmrank.kernels.score_range import middle_and_range
 from gbmrank.kernels.vector_math import exp
 from gbmrank.types import FloatArray
 
-__all__ = ["dense_levels", "dense_pairs"]
+__all__ = ["dense_levels", "dense_pairs", "single_levels", "single_pairs"]
 
-_SINGLE_RANGE = 80.0
+_SINGLE_RANGE = 160.0
 _DOUBLE_RANGE = 700.0
 
 
@@ -70,9 +71,22 @@ def _below(
 
 
 @inner
-def _exponentials(s: FloatArray, sigma: float, middle: float, e: npt.NDArray[Any]) -> None:
+def _prepare(
+    s: FloatArray,
+    w: FloatArray,
+    sigma: float,
+    limit: float,
+    e: npt.NDArray[Any],
+    narrow: npt.NDArray[Any],
+) -> bool:
+    """Write exponentials and weights as the lanes want them; False when the range is too wide."""
+    middle, width = middle_and_range(s)
+    if not sigma * width < limit:
+        return False
     for i in range(len(s)):
         e[i] = exp(sigma * (s[i] - middle))
+        narrow[i] = w[i]
+    return True
 
 
 @inner
@@ -90,7 +104,6 @@ def dense_pairs(
     v: FloatArray,
     useful: int,
     params: tuple[float],
-    single: bool,
     out: tuple[FloatArray, FloatArray],
 ) -> bool:
     """Write the gradient and curvature of one query; False when the range is too wide.
@@ -103,26 +116,33 @@ def dense_pairs(
         Number of items with a positive utility.
     params : tuple of float
         The factor sigma.
-    single : bool
-        Allow float32 lanes (error below 1e-6 of the largest gradient).
     out : pair of arrays of shape (n,)
         Gradient and curvature, overwritten.
     """
-    n, sigma = len(s), params[0]
-    middle, width = middle_and_range(s)
-    if not sigma * width < _DOUBLE_RANGE:
+    n = len(s)
+    e, w, g, h = np.empty(n), np.empty(n), np.zeros(n), np.zeros(n)
+    if not _prepare(s, v, params[0], _DOUBLE_RANGE, e, w):
         return False
-    if single and sigma * width < _SINGLE_RANGE:
-        e32, g32 = np.empty(n, np.float32), np.zeros(n, np.float32)
-        h32 = np.zeros(n, np.float32)
-        _exponentials(s, sigma, middle, e32)
-        _triangle(e32, v.astype(np.float32), useful, g32, h32)
-        _widen(g32, h32, sigma, out)
-    else:
-        e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
-        _exponentials(s, sigma, middle, e)
-        _triangle(e, v, useful, g, h)
-        _widen(g, h, sigma, out)
+    _triangle(e, w, useful, g, h)
+    _widen(g, h, params[0], out)
+    return True
+
+
+@inner
+def single_pairs(
+    s: FloatArray,
+    v: FloatArray,
+    useful: int,
+    params: tuple[float],
+    out: tuple[FloatArray, FloatArray],
+) -> bool:
+    """Like :func:`dense_pairs` in float32 lanes: errors below 1e-6 of the largest gradient."""
+    n, lanes = len(s), np.float32
+    e, w, g, h = np.empty(n, lanes), np.empty(n, lanes), np.zeros(n, lanes), np.zeros(n, lanes)
+    if not _prepare(s, v, params[0], _SINGLE_RANGE, e, w):
+        return False
+    _triangle(e, w, useful, g, h)
+    _widen(g, h, params[0], out)
     return True
 
 
@@ -132,23 +152,31 @@ def dense_levels(
     w: FloatArray,
     level: Level,
     params: tuple[float],
-    single: bool,
     out: tuple[FloatArray, FloatArray],
 ) -> bool:
     """Like :func:`dense_pairs`, over pairs of different level weighted by the better item."""
-    n, sigma = len(s), params[0]
-    middle, width = middle_and_range(s)
-    if not sigma * width < _DOUBLE_RANGE:
+    n = len(s)
+    e, wide, g, h = np.empty(n), np.empty(n), np.zeros(n), np.zeros(n)
+    if not _prepare(s, w, params[0], _DOUBLE_RANGE, e, wide):
         return False
-    if single and sigma * width < _SINGLE_RANGE:
-        e32, g32 = np.empty(n, np.float32), np.zeros(n, np.float32)
-        h32 = np.zeros(n, np.float32)
-        _exponentials(s, sigma, middle, e32)
-        _below(e32, w.astype(np.float32), level.end, g32, h32)
-        _widen(g32, h32, sigma, out)
-    else:
-        e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
-        _exponentials(s, sigma, middle, e)
-        _below(e, w, level.end, g, h)
-        _widen(g, h, sigma, out)
+    _below(e, wide, level.end, g, h)
+    _widen(g, h, params[0], out)
+    return True
+
+
+@inner
+def single_levels(
+    s: FloatArray,
+    w: FloatArray,
+    level: Level,
+    params: tuple[float],
+    out: tuple[FloatArray, FloatArray],
+) -> bool:
+    """Like :func:`dense_levels` in float32 lanes."""
+    n, lanes = len(s), np.float32
+    e, narrow, g, h = np.empty(n, lanes), np.empty(n, lanes), np.zeros(n, lanes), np.zeros(n, lanes)
+    if not _prepare(s, w, params[0], _SINGLE_RANGE, e, narrow):
+        return False
+    _below(e, narrow, level.end, g, h)
+    _widen(g, h, params[0], out)
     return True

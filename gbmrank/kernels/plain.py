@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-__all__ = ["INLINED", "entry", "exact_inner", "inner", "separate"]
+__all__ = ["INLINED", "entry", "exact_inner", "inner", "merged", "separate"]
 
 F = TypeVar("F")
 INLINED: dict[str, object] = {}
@@ -13,4 +13,4 @@ def entry(function: F) -> F:
     return function
 
 
-inner = separate = exact_inner = entry
+inner = merged = separate = exact_inner = entry

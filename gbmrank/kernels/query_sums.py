@@ -38,7 +38,8 @@ def gradients(
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        s[:] = scores[begin:end]
+        for i in range(end - begin):  # s[:] = would compile the error of unequal shapes
+            s[i] = scores[begin + i]
         g[:] = 0.0
         h[:] = 0.0
         scale = queries.scale[q]
@@ -66,8 +67,8 @@ def values(
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         n = end - begin
         s, a, g, h = s_buffer[:n], a_buffer[:n], unused[0, :n], unused[1, :n]
-        s[:] = scores[begin:end]
-        a[:] = at[begin:end]
+        for i in range(n):
+            s[i], a[i] = scores[begin + i], at[begin + i]
         value = 0.0
         if queries.scale[q] != 0.0:
             g[:] = 0.0

@@ -79,7 +79,7 @@ def linear_cross(better: Side, worse: Side, plan: LinearPlan, params: tuple[floa
 def linear_fields(
     targets: FloatArray,
     sources: tuple[FloatArray, FloatArray],
-    sign: int,
+    sign: float,
     plan: LinearPlan,
     params: tuple[float, ...],
     out: FloatArray,
@@ -88,15 +88,11 @@ def linear_fields(
     raise _FILLED
 
 
-def dense_pairs(
-    s: FloatArray, v: FloatArray, useful: int, params: Any, single: bool, out: Out
-) -> bool:
+def dense_pairs(s: FloatArray, v: FloatArray, useful: int, params: Any, out: Out) -> bool:
     """Every pair in a faster way; False when it declines."""
     raise _FILLED
 
 
-def dense_levels(
-    s: FloatArray, w: FloatArray, level: Level, params: Any, single: bool, out: Out
-) -> bool:
+def dense_levels(s: FloatArray, w: FloatArray, level: Level, params: Any, out: Out) -> bool:
     """Every pair of different level in a faster way; False when it declines."""
     raise _FILLED

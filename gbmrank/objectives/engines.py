@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -54,13 +54,15 @@ class PairEngine(NamedTuple):
     """Compiled kernels and the choice among them."""
 
     kernels: ModuleType
+    training_kernels: ModuleType  # with float32 lanes where the loss has them
     engines: Engines
     linear_kernels: Any  # a compiled module, or None where no query needs it
+    long_kernels: Any  # what takes queries to it
     report: PlanReport | None
     exact_up_to: int  # items up to which calls outside of training visit every pair
 
-    def choose(self, single: bool) -> Engines:
-        """Return the choice for one call.
+    def choose(self, single: bool) -> tuple[ModuleType, Engines]:
+        """Return kernels and their settings for one call.
 
         Parameters
         ----------
@@ -69,8 +71,9 @@ class PairEngine(NamedTuple):
             Otherwise queries of moderate length are summed exactly.
         """
         if single:
-            return self.engines._replace(single=True)
-        return self.engines._replace(linear_from=max(self.engines.linear_from, self.exact_up_to))
+            return self.training_kernels, self.engines
+        linear_from = max(self.engines.linear_from, self.exact_up_to)
+        return self.kernels, self.engines._replace(linear_from=linear_from)
 
 
 def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
@@ -123,7 +126,8 @@ def pair_engine(
     kind = _KINDS[template]
     fast = loss.closed_form == "logistic"
     linear_from = _linear_from(kind, loss, curvature, engine)
-    closed_from = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
+    soonest = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
+    closed_from = soonest.get(engine, _NEVER)
     longest = int(sizes.max(initial=0))
     report = _linear_report(loss, curvature) if longest >= linear_from else None
     served = report is not None and report.plan is not None
@@ -131,20 +135,22 @@ def pair_engine(
     if linear is not None and compiler.is_plain(linear):
         linear, served = None, False  # vector code has no form in plain Python
     engines = Engines(
-        single=False,
-        closed_from=closed_from.get(engine, _NEVER),
+        closed_from=closed_from,
         linear_from=linear_from if served else _NEVER,
         linear_range=(0.0 if engine == "linear" else 30.0 if fast else 8.0),
         bend=curvature.bend,
         plan=report.plan if report is not None and report.plan is not None else _NO_PLAN,
     )
-    shortcuts = {} if kind == "push" else _shortcuts(kind, loss, curvature)
-    slots = {**more, **shortcuts, **_linear_slot(kind, linear)}
-    kernels = compiler.load(template, phi=curvature.phi, **slots)
+    closed = longest >= closed_from
+    ways = ({}, {}) if kind == "push" else _shortcuts(kind, loss, curvature, closed)
+    exact, training = (
+        compiler.load(template, phi=curvature.phi, **more, **shortcuts) for shortcuts in ways
+    )
+    long = None if linear is None else compiler.load(f"long_{kind}", **more, **_slot(kind, linear))
     if engine == "auto" and not served and (kind == "push" or loss.closed_form is None):
         _check_affordable(loss, longest)
     exact_up_to = 0 if engine == "linear" else 4096 if fast else 1024
-    return PairEngine(kernels, engines, linear, report, exact_up_to)
+    return PairEngine(exact, training, engines, linear, long, report, exact_up_to)
 
 
 def _linear_from(kind: str, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
@@ -203,7 +209,7 @@ def _names(closed_forms: set[str]) -> str:
 def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
     """Whether a sum that visits no pair serves every query, but for the widest ones."""
     summed = loss.closed_form in _CLOSED_FORMS and loss.closed_form not in _SORTED
-    return summed and math.isnan(curvature.bend)
+    return summed and (math.isnan(curvature.bend) or loss.closed_form == "squared_margin")
 
 
 @functools.lru_cache(maxsize=256)
@@ -218,28 +224,30 @@ def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
 
 
 def _shortcuts(
-    kind: str, loss: AbstractLoss, curvature: Curvature
-) -> dict[str, Callable[..., Any]]:
-    """Functions that replace visiting pairs one by one, where this loss has them."""
+    kind: str, loss: AbstractLoss, curvature: Curvature, closed: bool
+) -> Iterator[dict[str, Callable[..., Any]]]:
+    """Functions that replace visiting pairs one by one, where this loss has them.
+
+    Two choices: in double precision, and in single precision where that is faster.
+    """
     from gbmrank.kernels import declined, logistic
 
-    module = _CLOSED_FORMS.get(loss.closed_form or "")
-    closed = (
+    module = _CLOSED_FORMS.get(loss.closed_form or "") if closed else None
+    summed = (
         getattr(declined, f"no_closed_{kind}")
         if module is None
         else getattr(compiler.load(module), f"{loss.closed_form}_{kind}")
     )
     fast = loss.closed_form == "logistic" and math.isnan(curvature.bend)
-    dense = getattr(logistic, f"dense_{kind}") if fast else declined.no_dense
-    return {f"closed_{kind}": closed, f"dense_{kind}": dense}
+    for precision in ("dense", "single"):
+        every = getattr(logistic, f"{precision}_{kind}") if fast else declined.no_dense
+        yield {f"closed_{kind}": summed, f"dense_{kind}": every}
 
 
-def _linear_slot(kind: str, linear: ModuleType | None) -> dict[str, Callable[..., Any]]:
-    from gbmrank.kernels import declined
-
+def _slot(kind: str, linear: ModuleType) -> dict[str, Callable[..., Any]]:
+    """What the linear-time engine is called in the kernels of long queries."""
     if kind == "push":
-        none = declined.no_linear_fields
-        return {"linear_fields": none if linear is None else linear.cross_fields}
+        return {"linear_fields": linear.cross_fields}
     if kind == "pairs":
-        return {"linear_pairs": declined.no_linear_pairs if linear is None else linear.all_pairs}
-    return {"linear_cross": declined.no_linear_cross if linear is None else linear.cross_pairs}
+        return {"linear_pairs": linear.all_pairs}
+    return {"linear_cross": linear.cross_pairs}

@@ -1,12 +1,12 @@
 """Bound state of the objectives that sum over pairs."""
 
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from gbmrank.data import Groups, RankingData
 from gbmrank.kernels import pool
-from gbmrank.kernels.layout import GradHess, ItemQueries, LevelQueries, Span
+from gbmrank.kernels.layout import GradHess, ItemQueries, LevelQueries, PushQueries, Span
 from gbmrank.kernels.linear_layout import Side
 from gbmrank.kernels.linear_threads import all_pairs_threaded, cross_pairs_threaded
 from gbmrank.objectives.base import AbstractBound, run_queries, sum_queries
@@ -23,7 +23,7 @@ class PairSum(NamedTuple):
 
     engine: PairEngine
     curvature: Curvature
-    params: tuple[float, ...]
+    params: Any  # as the kernels want them: numbers, or PushParams
     constant: FloatArray | None
 
 
@@ -31,28 +31,35 @@ class PairSum(NamedTuple):
 class BoundPairs(AbstractBound):
     """Pairs of every query, summed in threads over queries or inside a long one.
 
+    Long queries come first; what the linear-time engine does not serve visits every pair.
+
     Parameters
     ----------
     groups : Groups
         Query boundaries.
-    queries : ItemQueries or LevelQueries
+    queries : ItemQueries, LevelQueries or PushQueries
         Items in the order the kernels want them.
     pair_sum : PairSum
         What is summed.
     """
 
-    __slots__ = ("chunks", "in_row_order", "long", "pair_sum", "queries", "short")
+    __slots__ = ("chunks", "in_row_order", "long", "pair_sum", "queries")
 
     def __init__(
-        self, groups: Groups, queries: ItemQueries | LevelQueries, pair_sum: PairSum
+        self,
+        groups: Groups,
+        queries: ItemQueries | LevelQueries | PushQueries,
+        pair_sum: PairSum,
     ) -> None:
         super().__init__(groups)
         self.pair_sum, self.queries = pair_sum, queries
-        self.chunks = pool.cut_into_chunks(groups.sizes.astype(np.float64) ** 2 / 4.0 + 100.0)
+        pairs = (
+            4.0 * queries.positives * (groups.sizes - queries.positives)
+            if isinstance(queries, PushQueries)
+            else groups.sizes.astype(np.float64) ** 2 / 4.0
+        )
+        self.chunks = pool.cut_into_chunks(pairs + 100.0)
         self.long = _long_queries(groups, queries, pair_sum.engine)
-        scale = queries.scale.copy()
-        scale[self.long] = 0.0  # kernels pass over these; they are computed one by one
-        self.short = queries._replace(scale=scale)
         self.in_row_order = {
             int(query): _in_row_order(queries, int(query))
             for query in self.long
@@ -62,14 +69,21 @@ class BoundPairs(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         engine, curvature, params, constant = self.pair_sum
-        engines = engine.choose(single)
-        run_queries(
-            lambda span: engine.kernels.gradients(self.short, span, scores, params, engines, out),
-            self.chunks,
-            self.groups,
-        )
+        kernels, engines = engine.choose(single)
+        served = np.zeros(self.groups.n_queries, np.bool_)
         for query in self.long:
-            self._fill_long(int(query), scores, out)
+            served[query] = self._fill_long(int(query), scores, out)
+        unused = np.empty(self.groups.n_queries)
+
+        def fill_span(span: Span) -> None:
+            left = served[span.first : span.last]
+            call = (self.queries, span, scores, params, engines, served)
+            if span.longest >= engines.linear_from and not left.all():
+                engine.long_kernels.linear_sums(*call, unused, out)
+            if not left.all():
+                kernels.gradients(*call, out)
+
+        run_queries(fill_span, self.chunks, self.groups)
         if constant is not None:
             out.hess[:] = constant
         elif curvature.factor != 1.0:
@@ -78,27 +92,26 @@ class BoundPairs(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         engine, _, params, _ = self.pair_sum
-        engines = engine.choose(single=False)
-        return sum_queries(
-            lambda span, values: engine.kernels.values(
-                self.queries, span, scores, params, engines, values
-            ),
-            self.chunks,
-            self.groups,
-        )
+        kernels, engines = engine.choose(single=False)
+        served = np.zeros(self.groups.n_queries, np.bool_)
 
-    def _fill_long(self, query: int, scores: FloatArray, out: GradHess) -> None:
+        def sum_span(span: Span, values: FloatArray) -> None:
+            call = (self.queries, span, scores, params, engines, served)
+            if span.longest >= engines.linear_from:
+                unused = GradHess(np.empty(len(scores)), np.empty(len(scores)))
+                engine.long_kernels.linear_sums(*call, values, unused)
+            if not served[span.first : span.last].all():
+                kernels.values(*call, values)
+
+        return sum_queries(sum_span, self.chunks, self.groups)
+
+    def _fill_long(self, query: int, scores: FloatArray, out: GradHess) -> bool:
         begin, end = self.groups.offsets[query : query + 2].tolist()
-        served = (
-            self._long_pairs(query, scores[begin:end], _part(out, begin, end))
-            if isinstance(self.queries, ItemQueries)
-            else self._long_levels(self.queries, query, scores, out)
-        )
-        if served:
-            return
-        engine, _, params, _ = self.pair_sum
-        alone = Span(query, query + 1, end - begin)
-        engine.kernels.gradients(self.queries, alone, scores, params, engine.engines, out)
+        if isinstance(self.queries, ItemQueries):
+            return self._long_pairs(query, scores[begin:end], _part(out, begin, end))
+        if isinstance(self.queries, LevelQueries):
+            return self._long_levels(self.queries, query, scores, out)
+        return False
 
     def _long_pairs(self, query: int, scores: FloatArray, out: GradHess) -> bool:
         engine, _, params, _ = self.pair_sum
@@ -129,10 +142,10 @@ class BoundPairs(AbstractBound):
 
 
 def _long_queries(
-    groups: Groups, queries: ItemQueries | LevelQueries, engine: PairEngine
+    groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, engine: PairEngine
 ) -> IntArray:
     """Queries that are worth all threads; every level costs a pass over the lower ones."""
-    if engine.linear_kernels is None:
+    if engine.linear_kernels is None or isinstance(queries, PushQueries):
         return np.empty(0, np.int64)
     long = np.flatnonzero(groups.sizes >= _LONG)
     if isinstance(queries, ItemQueries):

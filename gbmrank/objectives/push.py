@@ -1,7 +1,6 @@
 """Push objectives: bipartite risks that care for the top of the list."""
 
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import ClassVar, final
 
 import numpy as np
@@ -22,14 +21,13 @@ from gbmrank.objectives.base import (
     sum_queries,
 )
 from gbmrank.objectives.engines import (
-    PairEngine,
     check_engine,
     linear_accuracy,
     pair_curvature,
     pair_engine,
 )
 from gbmrank.objectives.levels import binary_counts, check_pair_loss
-from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
 from gbmrank.ranking import rows_by_value
 from gbmrank.types import FloatArray
 
@@ -155,37 +153,37 @@ class Push(AbstractObjective):
         constant = constant_hessian(self.hessian, data)
         curvature = pair_curvature(self.name, self.loss, self.hessian)
         if self._is_closed():
-            kernels = compiler.load("exponential_push")
-            return _BoundPush(data.groups, queries, (kernels, self.p, self.form == "log"), constant)
+            return _BoundClosed(data.groups, queries, (self.p, self.form == "log"), constant)
         outer = self.g if self.g is not None else Power(self.p)
         engine = pair_engine(
             "push", self.loss, curvature, self.engine, data.groups.sizes, outer=type(outer).function
         )
         params = PushParams(self.loss.params, outer.params)
-        return _BoundPush(data.groups, queries, (engine.kernels, params, engine), constant)
+        return BoundPairs(data.groups, queries, PairSum(engine, curvature, params, constant))
 
 
 @final
-class _BoundPush(AbstractBound):
-    __slots__ = ("call", "chunks", "constant", "queries")
+class _BoundClosed(AbstractBound):
+    """The exponential loss with a power: one pass over the items."""
+
+    __slots__ = ("chunks", "constant", "kernels", "params", "queries")
 
     def __init__(
         self,
         groups: Groups,
         queries: PushQueries,
-        call: tuple[ModuleType, object, object],
+        params: tuple[float, bool],
         constant: FloatArray | None,
     ) -> None:
         super().__init__(groups)
-        self.queries, self.call, self.constant = queries, call, constant
-        others = groups.sizes - queries.positives
-        self.chunks = pool.cut_into_chunks(4.0 * others * queries.positives + 100.0)
+        self.queries, self.params, self.constant = queries, params, constant
+        self.kernels = compiler.load("exponential_push")
+        self.chunks = pool.cut_into_chunks(groups.sizes + 100.0)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Sum over pairs of a relevant and another item."""
-        kernels, first, second = self._arguments(single)
+        """Sum over relevant items and over the others."""
         run_queries(
-            lambda span: kernels.gradients(self.queries, span, scores, first, second, out),
+            lambda span: self.kernels.gradients(self.queries, span, scores, *self.params, out),
             self.chunks,
             self.groups,
         )
@@ -194,13 +192,10 @@ class _BoundPush(AbstractBound):
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        kernels, first, second = self._arguments(single=False)
         return sum_queries(
-            lambda span, values: kernels.values(self.queries, span, scores, first, second, values),
+            lambda span, values: self.kernels.values(
+                self.queries, span, scores, *self.params, values
+            ),
             self.chunks,
             self.groups,
         )
-
-    def _arguments(self, single: bool) -> tuple[ModuleType, object, object]:
-        kernels, first, second = self.call
-        return kernels, first, second.choose(single) if isinstance(second, PairEngine) else second

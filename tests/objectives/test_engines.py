@@ -1,5 +1,6 @@
 """Every engine against sums over all pairs in long doubles."""
 
+import itertools
 import json
 from typing import Any
 
@@ -247,6 +248,44 @@ def test_long_and_short_queries_side_by_side(long_query):
     np.testing.assert_allclose(
         hess[LONG:], 3 * made.gradients(labels[:7], scores[:7])[1], rtol=1e-12
     )
+
+
+@pytest.mark.parametrize(
+    "spec", ["pairwise", "comparison", "push", "pairwise(loss=canonical_boosting)"]
+)
+def test_queries_of_all_lengths_side_by_side(spec, rng):
+    """Long ones, long ones whose scores lie too far apart, one class only, and short ones."""
+    sizes = [3, 1300, 1, 700, 2, 5000, 1200, 60]
+    labels = np.concatenate([labels_of(size, 2, rng) for size in sizes])
+    scores = 2.0 * rng.normal(size=sum(sizes))
+    starts = np.cumsum([0, *sizes])
+    scores[starts[3] : starts[4]] *= 100.0
+    labels[starts[6] : starts[7]] = 1.0
+    weight = rng.uniform(0.5, 2.0, len(sizes))
+    weight[5] = 0.0
+    auto, pairs = gbmrank.objective(spec), gbmrank.objective(spec, engine="pairs")
+    data = RankingData.from_arrays(labels, group=sizes, weight=weight)
+    bound: Any = auto.bind(data)
+    assert bound.pair_sum.engine.long_kernels is not None
+    exact = pairs.bind(data).gradients(scores)
+    for found in (bound.gradients(scores), bound.gradients(scores, np.float32, single=True)):
+        for part, whole in zip(found, exact, strict=True):
+            for first, last in itertools.pairwise(starts.tolist()):
+                size = np.abs(whole[first:last]).max()
+                assert np.abs(part[first:last] - whole[first:last]).max() <= 2e-6 * size
+    np.testing.assert_allclose(bound.losses(scores), pairs.bind(data).losses(scores), rtol=1e-9)
+
+
+@pytest.mark.parametrize("spec", ["pairwise", "ranknet"])
+@pytest.mark.parametrize("width", [70.0, 150.0, 165.0, 800.0])
+def test_single_precision_over_wide_ranges(spec, width, rng):
+    """Float32 lanes reach as far as their exponentials; beyond, pairs are visited in double."""
+    labels, scores = labels_of(40, 3, rng), width * rng.random(40)
+    scores[:2] = 0.0, width
+    bound = gbmrank.objective(spec).bind(RankingData.from_arrays(labels))
+    single, exact = bound.gradients(scores, np.float32, single=True), bound.gradients(scores)
+    for part, whole in zip(single, exact, strict=True):
+        assert np.abs(part - whole).max() <= 2e-6 * np.abs(whole).max()
 
 
 def test_a_push_with_a_vanishing_loss_stays_finite():

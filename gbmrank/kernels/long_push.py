@@ -1,0 +1,91 @@
+r"""Push risks of long queries, in linear time.
+
+A template with two slots: ``outer``, as in :mod:`gbmrank.kernels.push`, and
+``linear_fields``, which sums over one side in linear time and may decline; apart for the
+reason of :mod:`gbmrank.kernels.long_pairs`.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gbmrank.kernels.jit import entry, merged
+from gbmrank.kernels.layout import Engines, GradHess, PushParams, PushQueries, Span
+from gbmrank.kernels.linear_plan import LinearPlan
+from gbmrank.kernels.rows import read_scores, write_scaled
+from gbmrank.kernels.score_range import middle_and_range
+from gbmrank.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from gbmrank.kernels.slots import linear_fields, outer
+
+__all__ = ["linear_sums"]
+
+
+@merged
+def _linear(
+    s: FloatArray,
+    positives: int,
+    params: PushParams,
+    plan: LinearPlan,
+    out: tuple[FloatArray, FloatArray],
+) -> float:
+    """Write gradient and Hessian diagonal, return the mean price; NaN when the engine declines."""
+    g, h = out
+    relevant, others = s[:positives], s[positives:]
+    seen = np.empty((len(others), 4))
+    equal = np.full(positives, 1.0 / positives)
+    if not linear_fields(others, (relevant, equal), -1.0, plan, params.inner, seen):
+        return np.nan
+    prices = np.empty(len(others))
+    steeps = np.empty(len(others))
+    total = 0.0
+    for j in range(len(others)):
+        value, slope, bend = seen[j, 0], seen[j, 1], seen[j, 2]
+        paid, price, steep = outer(max(value, 0.0), *params.outer)
+        total += paid
+        g[positives + j] = -price * slope / len(others)
+        h[positives + j] = (price * bend + steep * slope * slope) / len(others)
+        prices[j] = price / (len(others) * positives)
+        steeps[j] = steep / (len(others) * positives * positives)
+    back = np.empty((positives, 4))
+    extra = np.empty((positives, 4))
+    linear_fields(relevant, (others, prices), 1.0, plan, params.inner, back)
+    linear_fields(relevant, (others, steeps), 1.0, plan, params.inner, extra)
+    for i in range(positives):
+        g[i] = back[i, 1]
+        h[i] = back[i, 2] + extra[i, 3]
+    return total / len(others)
+
+
+@entry
+def linear_sums(
+    queries: PushQueries,
+    span: Span,
+    scores: FloatArray,
+    params: PushParams,
+    engines: Engines,
+    served: BoolArray,
+    values: FloatArray,
+    out: GradHess,
+) -> None:
+    """Sum the long queries of a span; mark those that are done."""
+    s_buffer = np.empty(span.longest)
+    g_buffer = np.empty(span.longest)
+    h_buffer = np.empty(span.longest)
+    for q in range(span.first, span.last):
+        begin, end = queries.offsets[q], queries.offsets[q + 1]
+        positives = queries.positives[q]
+        if served[q] or end - begin < engines.linear_from or positives in (0, end - begin):
+            continue
+        rows = queries.order[begin:end]
+        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
+        read_scores(scores, rows, s)
+        if len(s) < engines.linear_range * middle_and_range(s)[1]:
+            continue
+        scale, value = queries.scale[q], _linear(s, positives, params, engines.plan, (g, h))
+        if np.isnan(value):
+            continue
+        write_scaled(g, h, scale, rows, out)
+        values[q] = scale * value
+        served[q] = True
