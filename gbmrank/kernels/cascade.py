@@ -97,6 +97,8 @@ def _over_times(y: float, values: FloatArray, counts: FloatArray) -> float:
         log_on = rate = 0.0
         for d in range(len(values)):
             seen = t * (y + values[d] * (1.0 - y))
+            if seen >= 1.0:  # nobody reads on: the rest is nothing
+                return total * _STEP
             log_on += counts[d] * math.log1p(-seen)
             rate += counts[d] * values[d] / (1.0 - seen)
         if log_on < 2.0 * _LOG_NEGLIGIBLE:

@@ -187,19 +187,7 @@ def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleT
     vars(module).update(slots)
     sys.modules[module.__name__] = module
     exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102  (a file of ours)
-    for used, value in list(vars(module).items()):
-        setattr(module, used, _as_python(value))
     return module
-
-
-def _as_python(value: Any) -> Any:
-    """Return the Python function of a kernel, whose own kernels are Python functions too."""
-    function = getattr(value, "py_func", None)
-    if not isinstance(function, FunctionType):
-        return value
-    inside = function.__globals__
-    used = {name: _as_python(inside[name]) for name in function.__code__.co_names if name in inside}
-    return FunctionType(function.__code__, {**inside, **used})
 
 
 def _register_callees(function: Any) -> None:

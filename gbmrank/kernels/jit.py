@@ -1,15 +1,15 @@
 """Compiler settings shared by every kernel.
 
 ``entry`` marks what Python calls: compiled code is kept on disk, the interpreter lock is
-released. ``inner`` marks what only other kernels call: Python has no way in, and its
-``py_func`` is what a test can call. Both may reorder sums and fuse multiply-adds, and never
-assume that values are finite.
+released. ``inner`` marks what only other kernels call; called from Python it is a Python
+function. Both may reorder sums and fuse multiply-adds, and never assume that values are finite.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+from numba.core.registry import CPUDispatcher
 
 __all__ = ["INLINED", "entry", "exact_inner", "inner", "merged", "separate"]
 
@@ -20,34 +20,29 @@ _LOOSE: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
-# Nothing but kernels calls these: what unpacks Python objects would only be compiled in vain.
+# Nothing but kernels calls these: what unpacks Python objects would be compiled in vain.
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
+class _Inside(CPUDispatcher):  # type: ignore[misc]
+    """A function without a way in from Python, where it runs uncompiled."""
+
+    def __call__(self, *args: Any) -> Any:
+        return self.py_func(*args)
+
+
+def _inside(function: F, options: dict[str, Any]) -> F:
+    compiled: F = numba.njit(nogil=True, **_NO_WRAPPERS, **options)(function)
+    if isinstance(compiled, CPUDispatcher):  # unless the compiler is switched off
+        compiled.__class__ = _Inside
+    return compiled
+
+
 def entry(function: F) -> F:
     """Compile a kernel that Python calls; cached on disk, without the interpreter lock."""
     compiled: F = numba.njit(nogil=True, cache=True, **_LOOSE)(function)
-    return compiled
-
-
-def inner(function: F) -> F:
-    """Compile a function that only kernels call."""
-    compiled: F = numba.njit(**INLINED)(function)
-    return compiled
-
-
-def separate(function: F) -> F:
-    """Compile a function that only kernels call and that is too large to be copied inline."""
-    compiled: F = numba.njit(nogil=True, **_NO_WRAPPERS, **_LOOSE)(function)
-    return compiled
-
-
-def exact_inner(function: F) -> F:
-    """Compile a function whose rounding steps must stay in the order they are written."""
-    options = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_STRICT}
-    compiled: F = numba.njit(**options)(function)
     return compiled
 
 
@@ -59,3 +54,18 @@ def merged(function: F) -> F:
     """
     compiled: F = numba.njit(nogil=True, cache=True, inline="always", **_LOOSE)(function)
     return compiled
+
+
+def inner(function: F) -> F:
+    """Compile a function that only kernels call."""
+    return _inside(function, {"forceinline": True, **_LOOSE})
+
+
+def separate(function: F) -> F:
+    """Compile a function that only kernels call and that is too large to be copied inline."""
+    return _inside(function, _LOOSE)
+
+
+def exact_inner(function: F) -> F:
+    """Compile a function whose rounding steps must stay in the order they are written."""
+    return _inside(function, {"forceinline": True, **_STRICT})

@@ -6,9 +6,11 @@ import math
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gbmrank.kernels import compiler
+from gbmrank.kernels.score_range import middle_and_range
 from tests.ranking_tasks import run_python
 
 START = """
@@ -225,3 +227,8 @@ def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path):
         )
         assert "-0.5" in shown
     assert not list(tmp_path.glob("gbmrank-kernels-*"))
+
+
+def test_python_may_call_what_only_kernels_call():
+    """There is no compiled way in: it once ended the process."""
+    assert middle_and_range(np.array([1.0, 4.0, -2.0])) == (1.0, 6.0)
