@@ -26,9 +26,10 @@ def has_cycle(n, edges):
     return any(state[i] == "new" and visit(i) for i in range(n))
 
 
-def algorithm_1(u):
-    """Delete the lightest edge, one by one, until no cycle is left; then Kahn, smallest first."""
+def algorithm_1(u, ties):
+    """Delete the lightest edge, one by one, until no cycle is left; then Kahn, worthiest first."""
     n = len(u)
+    worth = [sum(u[i][j] - u[j][i] for j in range(n)) * (ties == "degree") for i in range(n)]
     weights = {(i, j): u[i][j] - u[j][i] for i in range(n) for j in range(n) if u[i][j] > u[j][i]}
     edges = sorted(weights, key=lambda edge: (weights[edge], edge))
     while has_cycle(n, edges):
@@ -40,7 +41,7 @@ def algorithm_1(u):
             for i in range(n)
             if i not in order and not any(j == i and a not in order for a, j in edges)
         ]
-        order.append(min(free))
+        order.append(min(free, key=lambda i: (-worth[i], i)))
     return order
 
 
@@ -52,6 +53,25 @@ def precision_value(u, order):
     rank = {item: position + 1 for position, item in enumerate(order)}
     n = len(u)
     return sum(u[i][j] / max(rank[i], rank[j]) for i in range(n) for j in range(i + 1))
+
+
+def greedy_with_moves(u):
+    """Take the largest gain at each rank; then move one item after the other to its best place."""
+    order: list[int] = []
+    while len(order) < len(u):
+        free = [i for i in range(len(u)) if i not in order]
+        order.append(max(free, key=lambda i: u[i][i] + sum(u[i][j] for j in order)))
+    moved = True
+    while moved:
+        moved = False
+        for place in range(len(u)):
+            item = order[place]
+            rest = [other for other in order if other != item]
+            choices = [[*rest[:to], item, *rest[to:]] for to in range(len(u))]
+            best = max(choices, key=lambda choice: precision_value(u, choice))
+            if precision_value(u, best) > precision_value(u, order) + 1e-12:
+                order, moved = best, True
+    return order
 
 
 def random_graph(seed):
@@ -68,7 +88,8 @@ def random_graph(seed):
 @pytest.mark.parametrize("seed", range(300))
 def test_algorithm_1_is_its_definition(seed):
     u = random_graph(seed)
-    assert decoders.graph_order(u).tolist() == algorithm_1(u.tolist())
+    for ties in ("index", "degree"):
+        assert decoders.graph_order(u, ties=ties).tolist() == algorithm_1(u.tolist(), ties)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -128,6 +149,15 @@ def test_of_equally_good_orders_the_first_is_taken():
     assert decoders.greedy_map(np.eye(4)).tolist() == [0, 1, 2, 3]
     for ties in ("index", "degree"):
         assert decoders.graph_order(np.zeros((3, 3)), ties=ties).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_greedy_order_is_its_definition(seed):
+    rng = np.random.default_rng(seed)
+    n = 1 + seed % 8
+    u = rng.normal(size=(n, n)) if seed % 2 else rng.random((n, n))
+    u = u + u.T
+    assert decoders.greedy_map(u).tolist() == greedy_with_moves(u.tolist())
 
 
 def test_no_single_item_of_the_greedy_order_can_be_moved_to_advantage():

@@ -5,6 +5,7 @@ import math
 import pickle
 import time
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,21 @@ def test_no_change_under_shuffled_rows():
         assert shuffled == pytest.approx(value(metric(), labels, scores), rel=1e-12)
 
 
+@pytest.mark.parametrize("k", [2, 9, None])
+@pytest.mark.parametrize("metric", BUILTIN_METRICS)
+def test_a_query_ends_with_its_last_item(metric: Any, k: int | None):
+    """A cut-off beyond a short query does not reach into the next one."""
+    made = metric(k=k) if k is not None and hasattr(metric, "k") else metric()
+    labels = np.array([1.0, 1, 1, 0, 1, 1, 1, 0, 0])
+    scores = np.array([1.0, 0, 1, 0, 5, 4, 3, 2, 2])
+    sizes = (2, 2, 4, 1)
+    data = RankingData.from_arrays(labels, group=sizes)
+    found = made.bind(data).per_query(Ranked(scores, data.groups))
+    ends = np.cumsum((0, *sizes))
+    alone = [value(made, labels[a:b], scores[a:b]) for a, b in pairwise(ends)]
+    assert found.tolist() == pytest.approx(alone, rel=1e-14, nan_ok=True)
+
+
 MILLION = 1_000_000
 LONG: list[tuple[AbstractMetric, float]] = [
     (NDCG(k=10), NAN),
@@ -258,7 +274,9 @@ def test_a_million_tied_items(metric: AbstractMetric, want: float):
 
 
 @pytest.mark.parametrize("few", [0.0, 1.0])
-@pytest.mark.parametrize(("n", "rare"), [(1000, 1), (100_000, 1), (MILLION, 1), (MILLION, 10)])
+@pytest.mark.parametrize(
+    ("n", "rare"), [(1000, 1), (1000, 7), (100_000, 1), (MILLION, 1), (MILLION, 10)]
+)
 def test_auc_keeps_its_digits_where_one_class_is_rare(n: int, rare: int, few: float):
     rng = np.random.default_rng(0)
     labels, at = np.full(n, 1.0 - few), rng.permutation(n)[:rare]

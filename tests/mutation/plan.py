@@ -9,13 +9,22 @@ _OBJECTIVES = (
     f"{_VALUES}test_gradient_is_the_slope_of_the_value",
     f"{_VALUES}test_hessian_is_what_its_trait_says",
 )
-_ONE_BY_ONE = ("tests/objectives/test_refusals.py", "tests/objectives/test_printed_numbers.py")
+_EDGES_OF_OBJECTIVES = "tests/objectives/test_edges.py"
+_WEIGHTS = "tests/objectives/test_invariants.py::test_weights_multiply"
+_ONE_BY_ONE = (
+    _EDGES_OF_OBJECTIVES,
+    "tests/objectives/test_refusals.py",
+    "tests/objectives/test_printed_numbers.py",
+    "tests/objectives/test_engines.py::test_accuracy_is_reported_where_the_engine_serves",
+    "tests/objectives/test_graph_sums.py::test_the_minimiser_comes_in_the_order_of_the_rows",
+)
+_QUICK = "test_edges or test_refusals or test_printed_numbers or accuracy or minimiser"
 _EDGES = "tests/metrics/test_edges.py"
-_DECODERS = ("tests/properties/test_decoders.py",)
+_DECODERS = ("tests/test_decoders.py", "tests/properties/test_decoders.py")
 _TESTS: dict[str, tuple[str, ...]] = {
     "gbmrank/metrics/disagreement.py": (_FORMULAS, _EDGES, "tests/metrics/test_disagreement.py"),
     "gbmrank/metrics/": (_FORMULAS, _EDGES, "tests/metrics/test_conventions.py"),
-    "gbmrank/losses/": ("tests/losses/test_scalars.py", *_OBJECTIVES),
+    "gbmrank/losses/": ("tests/losses/test_scalars.py", _EDGES_OF_OBJECTIVES, *_OBJECTIVES),
     "gbmrank/objectives/": (*_ONE_BY_ONE, *_OBJECTIVES),
     "gbmrank/kernels/set_decode.py": _DECODERS,
     "gbmrank/kernels/map_decode.py": _DECODERS,
@@ -24,6 +33,14 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "gbmrank/kernels/average_precision.py": (_FORMULAS, _EDGES),
     "gbmrank/kernels/cascade.py": (_FORMULAS, _EDGES),
     "gbmrank/kernels/disagreement.py": (_FORMULAS, "tests/metrics/test_disagreement.py"),
+    "gbmrank/kernels/items.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
+    "gbmrank/kernels/listwise.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
+    "gbmrank/kernels/query_sums.py": ("tests/objectives/test_query_sums.py",),
+    "gbmrank/kernels/push.py": (
+        _EDGES_OF_OBJECTIVES,
+        "tests/objectives/test_engines.py",
+        *_OBJECTIVES,
+    ),
     "gbmrank/kernels/": _OBJECTIVES,
     "gbmrank/numerics.py": ("tests/losses/test_scalars.py", *_OBJECTIVES),
     "gbmrank/ranking.py": (_FORMULAS,),
@@ -31,25 +48,29 @@ _TESTS: dict[str, tuple[str, ...]] = {
 }
 # Plain Python is slow: of the tests above only those that a module can change.
 _ABOUT = {
-    "gbmrank/objectives/pairwise.py": "pairwise",
-    "gbmrank/objectives/pointwise.py": "pointwise",
-    "gbmrank/objectives/levels.py": "comparison or bipartite",
-    "gbmrank/objectives/push.py": "push",
-    "gbmrank/objectives/linear.py": "linear",
-    "gbmrank/objectives/listmle.py": "listmle",
-    "gbmrank/objectives/bregman.py": "bregman",
+    "gbmrank/objectives/pairwise.py": f"pairwise or {_QUICK}",
+    "gbmrank/objectives/pointwise.py": f"pointwise or {_QUICK}",
+    "gbmrank/objectives/levels.py": f"comparison or bipartite or {_QUICK}",
+    "gbmrank/objectives/push.py": f"push or {_QUICK}",
+    "gbmrank/objectives/linear.py": f"linear or {_QUICK}",
+    "gbmrank/objectives/listmle.py": f"listmle or {_QUICK}",
+    "gbmrank/objectives/bregman.py": f"bregman or {_QUICK}",
     "gbmrank/losses/margin.py": "scalars or pairwise or pointwise",
     "gbmrank/losses/composite.py": "scalars or pairwise or pointwise",
-    "gbmrank/losses/bregman.py": "bregman",
-    "gbmrank/losses/regularisers.py": "linear",
+    "gbmrank/losses/bregman.py": "bregman or generators",
+    "gbmrank/losses/regularisers.py": "linear or regularisers or outside_their_range",
+    "gbmrank/metrics/cascade.py": "not million",
+    "gbmrank/kernels/cascade.py": "not million",
+    "gbmrank/kernels/positional.py": "not integral",
     "gbmrank/kernels/items.py": "pointwise or linear or bregman",
-    "gbmrank/kernels/listwise.py": "listmle",
-    "gbmrank/kernels/query_sums.py": "bregman or listmle",
+    "gbmrank/kernels/listwise.py": "listmle or softmax",
     "gbmrank/kernels/push.py": "push",
 }
 SLOW = (  # on large data: not for plain Python
     f"{_EDGES}::test_a_million_tied_items",
     f"{_EDGES}::test_long_tied_blocks_of_grades",
+    f"{_EDGES}::test_auc_keeps_its_digits_where_one_class_is_rare[1000000",
+    "tests/test_decoders.py::test_a_thousand_queries_of_a_hundred_items_take_seconds",
 )
 MODULES = (
     "gbmrank/metrics/binary.py",
@@ -88,6 +109,4 @@ def tests_of(module: str) -> tuple[str, ...]:
     found = max((key for key in _TESTS if module.startswith(key)), key=len, default=None)
     if found is None:
         raise SystemExit(f"no tests are known for {module}; add them to tests/mutation/plan.py")
-    slow = "integral"  # of kernels/cascade.py alone
-    about = _ABOUT.get(module, "" if "cascade" in module else f"not {slow}")
-    return (*_TESTS[found], *(("-k", about) if about else ()))
+    return (*_TESTS[found], "-k", _ABOUT.get(module, "not integral and not million"))

@@ -5,7 +5,7 @@ import pytest
 
 import gbmrank
 from gbmrank import DataError, LabelRangeError, ParameterError, UnknownNameError
-from tests.objectives.cases import template_of
+from tests.objectives.cases import TEMPLATES, template_of
 
 
 def refusal(spec, **params):
@@ -118,7 +118,9 @@ def test_a_power_is_given_once():
         ("linear(nu=0)", "nu must be above 0"),
         ("pointwise(eta=0)", "eta must be above 0"),
         ("bregman(loss=binary_entropy, eta=-1)", "eta must be above 0"),
+        ("bregman(loss=binary_entropy, eta=0)", "eta must be above 0"),
         ("comparison(weights=ndcg)", "none, gain_discount"),
+        ("listmle(weights=ndcg)", "none, gain_discount"),
         ("pointwise(target=ndcg, threshold=1)", "target=ndcg takes no threshold"),
         ("pointwise(target=ndcg, max_grade=4)", "target=ndcg takes no max_grade"),
         ("mix(ranknet, softmax, weights=[1])", "one factor above 0 for each of 2"),
@@ -129,6 +131,12 @@ def test_a_power_is_given_once():
 )
 def test_options_out_of_range(spec, advice):
     assert advice in refusal(spec)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_every_template_checks_what_all_have(template):
+    assert "normalize must be one of none, items, pairs" in refusal(template, normalize="rows")
+    assert "hessian must be one of auto, exact" in refusal(template, hessian="newton")
 
 
 def test_a_generator_is_no_loss():

@@ -1,0 +1,57 @@
+"""Objectives of one function per query, against the same sums over whole columns."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gbmrank import RankingData
+from gbmrank.extend import AbstractObjective, bind_queries
+
+SIZES = (3, 1, 2, 4)
+LABELS = np.array([1.0, 0, 2, 3, 0, 1, 2, 0, 0, 1])
+SCORES = np.array([0.3, -0.5, 0.8, 0.1, 1e3, 1e3, -0.2, 0.6, 0.0, -1.1])
+OTHERS = np.array([0.1, 0.4, -0.7, 0.9, 0.2, 0.5, -0.3, 0.8, 1.2, -0.6])
+WEIGHT = np.array([0.5, 2.0, 0.0, 3.0])  # the third query overflows and does not count
+
+
+def weighted_poisson(
+    labels: Any, scores: Any, at: Any, grad: Any, hess: Any, power: float
+) -> float:
+    """Sum of ``at^2 (power e^s - y s)``, the factor being constant; reads what it has added."""
+    value = 0.0
+    for i in range(len(scores)):
+        factor, e = at[i] * at[i], power * np.exp(scores[i])
+        grad[i] += factor * (e - labels[i])
+        hess[i] += factor * e
+        value += hess[i] + (grad[i] - hess[i]) * scores[i]
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen(AbstractObjective):
+    normalize: str = "items"
+    name: ClassVar[str] = "frozen"
+    gradient: ClassVar[Any] = "frozen_weights"
+    hessian_trait: ClassVar[Any] = "exact"
+
+    def bind(self, data: RankingData) -> Any:
+        return bind_queries(self, data, weighted_poisson, (1.5,))
+
+
+def test_every_query_is_scaled_and_kept_apart():
+    ready = Frozen().bind(RankingData.from_arrays(LABELS, group=SIZES, weight=WEIGHT))
+    scale = np.repeat(WEIGHT / np.maximum(np.array(SIZES) - 1, 1), SIZES)
+    counts = scale > 0
+    e = 1.5 * np.exp(np.where(counts, SCORES, 0.0))
+    for found, want in zip(
+        ready.gradients(SCORES), (SCORES**2 * (e - LABELS), SCORES**2 * e), strict=True
+    ):
+        np.testing.assert_allclose(found, np.where(counts, scale * want, 0.0), rtol=1e-14)
+    starts = np.cumsum((0, *SIZES))[:-1]
+    for at, found in (
+        (SCORES, ready.losses(SCORES)),
+        (OTHERS, ready.frozen_losses(SCORES, OTHERS)),
+    ):
+        rows = np.where(counts, scale * at**2 * (e - LABELS * SCORES), 0.0)
+        np.testing.assert_allclose(found, np.add.reduceat(rows, starts), rtol=1e-13)
