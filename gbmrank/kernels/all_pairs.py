@@ -80,9 +80,14 @@ def gradients(
     params: tuple[float, ...],
     engines: Engines,
     served: BoolArray,
+    last: bool,
     out: GradHess,
 ) -> None:
-    """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
+    """Write scaled gradient and Hessian diagonal of every query of a span not yet served.
+
+    Unless these are the ``last`` kernels, a query whose pairs they would visit by calling
+    ``phi`` is left to the next.
+    """
     room = span.longest + _LANES
     s_buffer, v_buffer = np.zeros(room), np.zeros(room)
     g_buffer, h_buffer = np.empty(room), np.empty(room)
@@ -103,11 +108,14 @@ def gradients(
         elif n >= engines.closed_from:
             value = closed_pairs(s, v, params, engines.bend, (g, h))
         if np.isnan(value) and not dense_pairs(s, v, useful, params, (g, h)):
+            if not last:
+                continue
             for i in range(n):  # v_buffer[:n] = v would compile the error of unequal shapes
                 v_buffer[i] = v[i]
             wide = g_buffer[: n + _LANES], h_buffer[: n + _LANES]
             _every_pair(s_buffer, v_buffer, useful, params, wide)
         write_scaled(g, h, queries.scale[q], rows, out)
+        served[q] = True
 
 
 @entry

@@ -91,10 +91,10 @@ class Level(NamedTuple):
 class Engines(NamedTuple):
     """Which way a query is summed.
 
-    A query of at least ``closed_from`` items tries the closed form; one of at least
-    ``linear_from`` items, and of ``linear_range`` times its range of scores, tries the
-    linear-time engine by its ``plan``; else every pair is visited. ``bend`` replaces the
-    second derivative in closed forms unless it is NaN.
+    A query of at least ``linear_from`` items, and of ``linear_range`` times its range of scores,
+    tries the linear-time engine by its ``plan``; one of at least ``closed_from`` items tries the
+    closed form (no loss has both); else every pair is visited. ``bend`` replaces the second
+    derivative in closed forms unless it is NaN.
     """
 
     closed_from: int

@@ -67,9 +67,10 @@ def gradients(
     params: tuple[float, ...],
     engines: Engines,
     served: BoolArray,
+    last: bool,
     out: GradHess,
 ) -> None:
-    """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
+    """Like :func:`gbmrank.kernels.all_pairs.gradients`."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
@@ -92,8 +93,11 @@ def gradients(
         elif len(s) >= engines.closed_from:
             value = closed_levels(s, w, level, params, engines.bend, (g, h))
         if np.isnan(value) and not dense_levels(s, w, level, params, (g, h)):
+            if not last:
+                continue
             _every_pair(s, w, level, params, (g, h))
         write_scaled(g, h, scale, rows, out)
+        served[q] = True
 
 
 @entry

@@ -2,9 +2,10 @@ r"""Logistic sums over the pairs of a query without an exponential per pair.
 
 With :math:`E_i = e^{\sigma (s_i - c)}` for a common c, the pair probability is
 :math:`E_j / (E_i + E_j)`: one division per pair. Choosing c as the middle of the scores
-keeps every E finite while the range of ``sigma * score`` stays below 1400 (float64) or
-170 (float32); products are formed as ``(E_i r)(E_j r)``, never with ``r * r``. The two
-precisions are functions of their own, so that a kernel is compiled for the one it needs.
+keeps every E finite in float64 while the range of ``sigma * score`` stays below 700, and every
+product normal in float32 below 80; products are formed as ``(E_i r)(E_j r)``, never with
+``r * r``. The two precisions are functions of their own, so that a kernel is compiled for the
+one it needs.
 """
 
 from typing import Any
@@ -20,7 +21,7 @@ from gbmrank.types import FloatArray
 
 __all__ = ["dense_levels", "dense_pairs", "single_levels", "single_pairs"]
 
-_SINGLE_RANGE = 160.0
+_SINGLE_RANGE = 80.0
 _DOUBLE_RANGE = 700.0
 
 
@@ -71,22 +72,22 @@ def _below(
 
 
 @inner
-def _prepare(
-    s: FloatArray,
-    w: FloatArray,
-    sigma: float,
-    limit: float,
-    e: npt.NDArray[Any],
-    narrow: npt.NDArray[Any],
-) -> bool:
-    """Write exponentials and weights as the lanes want them; False when the range is too wide."""
+def _exponentials(s: FloatArray, sigma: float, widest: float, e: npt.NDArray[Any]) -> bool:
+    """Write every E; False when the range of the scores is too wide for them."""
     middle, width = middle_and_range(s)
-    if not sigma * width < limit:
+    if not sigma * width < widest:
         return False
     for i in range(len(s)):
         e[i] = exp(sigma * (s[i] - middle))
-        narrow[i] = w[i]
     return True
+
+
+@inner
+def _narrow(column: FloatArray) -> npt.NDArray[np.float32]:
+    single = np.empty(len(column), np.float32)
+    for i in range(len(column)):
+        single[i] = column[i]
+    return single
 
 
 @inner
@@ -120,10 +121,10 @@ def dense_pairs(
         Gradient and curvature, overwritten.
     """
     n = len(s)
-    e, w, g, h = np.empty(n), np.empty(n), np.zeros(n), np.zeros(n)
-    if not _prepare(s, v, params[0], _DOUBLE_RANGE, e, w):
+    e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
+    if not _exponentials(s, params[0], _DOUBLE_RANGE, e):
         return False
-    _triangle(e, w, useful, g, h)
+    _triangle(e, v, useful, g, h)
     _widen(g, h, params[0], out)
     return True
 
@@ -136,12 +137,12 @@ def single_pairs(
     params: tuple[float],
     out: tuple[FloatArray, FloatArray],
 ) -> bool:
-    """Like :func:`dense_pairs` in float32 lanes: errors below 1e-6 of the largest gradient."""
-    n, lanes = len(s), np.float32
-    e, w, g, h = np.empty(n, lanes), np.empty(n, lanes), np.zeros(n, lanes), np.zeros(n, lanes)
-    if not _prepare(s, v, params[0], _SINGLE_RANGE, e, w):
+    """Like :func:`dense_pairs` in float32 lanes: errors below 1e-5 of the largest gradient."""
+    n = len(s)
+    e, g, h = np.empty(n, np.float32), np.zeros(n, np.float32), np.zeros(n, np.float32)
+    if not _exponentials(s, params[0], _SINGLE_RANGE, e):
         return False
-    _triangle(e, w, useful, g, h)
+    _triangle(e, _narrow(v), useful, g, h)
     _widen(g, h, params[0], out)
     return True
 
@@ -156,10 +157,10 @@ def dense_levels(
 ) -> bool:
     """Like :func:`dense_pairs`, over pairs of different level weighted by the better item."""
     n = len(s)
-    e, wide, g, h = np.empty(n), np.empty(n), np.zeros(n), np.zeros(n)
-    if not _prepare(s, w, params[0], _DOUBLE_RANGE, e, wide):
+    e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
+    if not _exponentials(s, params[0], _DOUBLE_RANGE, e):
         return False
-    _below(e, wide, level.end, g, h)
+    _below(e, w, level.end, g, h)
     _widen(g, h, params[0], out)
     return True
 
@@ -173,10 +174,10 @@ def single_levels(
     out: tuple[FloatArray, FloatArray],
 ) -> bool:
     """Like :func:`dense_levels` in float32 lanes."""
-    n, lanes = len(s), np.float32
-    e, narrow, g, h = np.empty(n, lanes), np.empty(n, lanes), np.zeros(n, lanes), np.zeros(n, lanes)
-    if not _prepare(s, w, params[0], _SINGLE_RANGE, e, narrow):
+    n = len(s)
+    e, g, h = np.empty(n, np.float32), np.zeros(n, np.float32), np.zeros(n, np.float32)
+    if not _exponentials(s, params[0], _SINGLE_RANGE, e):
         return False
-    _below(e, narrow, level.end, g, h)
+    _below(e, _narrow(w), level.end, g, h)
     _widen(g, h, params[0], out)
     return True

@@ -12,7 +12,7 @@ from gbmrank.kernels.jit import entry, merged
 from gbmrank.kernels.layout import Engines, GradHess, Level, LevelQueries, Span
 from gbmrank.kernels.linear_layout import Side
 from gbmrank.kernels.linear_plan import LinearPlan
-from gbmrank.kernels.rows import read_levels, read_scores, write_scaled
+from gbmrank.kernels.rows import mark_served, read_levels, read_scores, write_scaled
 from gbmrank.kernels.score_range import middle_and_range
 from gbmrank.types import BoolArray, FloatArray
 
@@ -57,7 +57,10 @@ def linear_sums(
     values: FloatArray,
     out: GradHess,
 ) -> None:
-    """Sum the long queries of a span; mark those that are done."""
+    """Sum the long queries of a span; mark those that are done.
+
+    With an empty ``out`` only values are written.
+    """
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
@@ -65,7 +68,7 @@ def linear_sums(
     ends = np.empty(span.longest, np.int64)
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
-        if served[q] or end - begin < engines.linear_from:
+        if served[q] or end - begin < engines.linear_from or queries.scale[q] == 0.0:
             continue
         rows = queries.order[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
@@ -76,8 +79,5 @@ def linear_sums(
             continue
         w = queries.weights[begin:end]
         scale, value = queries.scale[q], _linear_levels(s, w, level, params, engines.plan, (g, h))
-        if np.isnan(value):
-            continue
-        write_scaled(g, h, scale, rows, out)
-        values[q] = scale * value
-        served[q] = True
+        if mark_served(q, scale * value, values, served) and len(out.grad):
+            write_scaled(g, h, scale, rows, out)

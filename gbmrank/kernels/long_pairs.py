@@ -12,7 +12,7 @@ import numpy as np
 from gbmrank.kernels.jit import entry
 from gbmrank.kernels.layout import Engines, GradHess, ItemQueries, Span
 from gbmrank.kernels.linear_layout import Side
-from gbmrank.kernels.rows import read_scores, write_scaled
+from gbmrank.kernels.rows import mark_served, read_scores, write_scaled
 from gbmrank.kernels.score_range import middle_and_range
 from gbmrank.types import BoolArray, FloatArray
 
@@ -33,13 +33,18 @@ def linear_sums(
     values: FloatArray,
     out: GradHess,
 ) -> None:
-    """Sum the long queries of a span; mark those that are done."""
+    """Sum the long queries of a span; mark those that are done.
+
+    With an empty ``out`` only values are written.
+    """
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         if served[q] or end - begin < engines.linear_from:
+            continue
+        if queries.scale[q] == 0.0 or queries.useful[q] == 0:
             continue
         rows = queries.order[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
@@ -48,8 +53,5 @@ def linear_sums(
             continue
         side = Side(s, queries.utilities[begin:end], g, h)
         scale, value = queries.scale[q], linear_pairs(side, engines.plan, params)
-        if np.isnan(value):
-            continue
-        write_scaled(g, h, scale, rows, out)
-        values[q] = scale * value
-        served[q] = True
+        if mark_served(q, scale * value, values, served) and len(out.grad):
+            write_scaled(g, h, scale, rows, out)

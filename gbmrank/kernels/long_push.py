@@ -12,7 +12,7 @@ import numpy as np
 from gbmrank.kernels.jit import entry, merged
 from gbmrank.kernels.layout import Engines, GradHess, PushParams, PushQueries, Span
 from gbmrank.kernels.linear_plan import LinearPlan
-from gbmrank.kernels.rows import read_scores, write_scaled
+from gbmrank.kernels.rows import mark_served, read_scores, write_scaled
 from gbmrank.kernels.score_range import middle_and_range
 from gbmrank.types import BoolArray, FloatArray
 
@@ -29,8 +29,9 @@ def _linear(
     params: PushParams,
     plan: LinearPlan,
     out: tuple[FloatArray, FloatArray],
+    slopes: bool,
 ) -> float:
-    """Write gradient and Hessian diagonal, return the mean price; NaN when the engine declines."""
+    """Return the mean price, with ``slopes`` write its derivatives; NaN when it declines."""
     g, h = out
     relevant, others = s[:positives], s[positives:]
     seen = np.empty((len(others), 4))
@@ -48,6 +49,8 @@ def _linear(
         h[positives + j] = (price * bend + steep * slope * slope) / len(others)
         prices[j] = price / (len(others) * positives)
         steeps[j] = steep / (len(others) * positives * positives)
+    if not slopes:
+        return total / len(others)
     back = np.empty((positives, 4))
     extra = np.empty((positives, 4))
     linear_fields(relevant, (others, prices), 1.0, plan, params.inner, back)
@@ -69,23 +72,27 @@ def linear_sums(
     values: FloatArray,
     out: GradHess,
 ) -> None:
-    """Sum the long queries of a span; mark those that are done."""
+    """Sum the long queries of a span; mark those that are done.
+
+    With an empty ``out`` only values are written.
+    """
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         positives = queries.positives[q]
-        if served[q] or end - begin < engines.linear_from or positives in (0, end - begin):
+        if served[q] or end - begin < engines.linear_from or queries.scale[q] == 0.0:
+            continue
+        if positives == 0 or positives == end - begin:
             continue
         rows = queries.order[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
         read_scores(scores, rows, s)
         if len(s) < engines.linear_range * middle_and_range(s)[1]:
             continue
-        scale, value = queries.scale[q], _linear(s, positives, params, engines.plan, (g, h))
-        if np.isnan(value):
-            continue
-        write_scaled(g, h, scale, rows, out)
-        values[q] = scale * value
-        served[q] = True
+        slopes = len(out.grad) > 0
+        value = _linear(s, positives, params, engines.plan, (g, h), slopes)
+        scale = queries.scale[q]
+        if mark_served(q, scale * value, values, served) and slopes:
+            write_scaled(g, h, scale, rows, out)

@@ -64,8 +64,9 @@ def gradients(
     span: Span,
     scores: FloatArray,
     params: PushParams,
-    _engines: Engines,
+    _engines: Engines,  # here and below, because all templates are called alike
     served: BoolArray,
+    _last: bool,
     out: GradHess,
 ) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
@@ -86,6 +87,7 @@ def gradients(
         else:
             _every_pair(s, positives, params, (g, h))
         write_scaled(g, h, scale, rows, out)
+        served[q] = True
 
 
 @entry

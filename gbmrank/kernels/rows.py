@@ -1,14 +1,15 @@
-"""Scores and levels of a query in, its gradient and Hessian out."""
+"""Scores and levels of a query in, its gradient, Hessian and value out."""
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from gbmrank.kernels.jit import inner
 from gbmrank.kernels.layout import GradHess, Level
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["read_levels", "read_scores", "write_scaled"]
+__all__ = ["mark_served", "read_levels", "read_scores", "write_scaled"]
 
 
 @inner
@@ -41,3 +42,13 @@ def write_scaled(
     for i in range(len(rows)):
         out.grad[rows[i]] = scale * g[i]
         out.hess[rows[i]] = scale * h[i]
+
+
+@inner
+def mark_served(q: int, value: float, values: FloatArray, served: BoolArray) -> bool:
+    """Keep the value of a query and mark it as done, unless it is NaN: declined."""
+    if np.isnan(value):
+        return False
+    values[q] = value
+    served[q] = True
+    return True

@@ -56,13 +56,13 @@ class PairEngine(NamedTuple):
     kernels: ModuleType
     training_kernels: ModuleType  # with float32 lanes where the loss has them
     engines: Engines
-    linear_kernels: Any  # a compiled module, or None where no query needs it
-    long_kernels: Any  # what takes queries to it
+    linear_kernels: Any  # the linear-time engine, or None where no query needs it
+    long_kernels: Any  # kernels that hand long queries to it, or None
     report: PlanReport | None
     exact_up_to: int  # items up to which calls outside of training visit every pair
 
-    def choose(self, single: bool) -> tuple[ModuleType, Engines]:
-        """Return kernels and their settings for one call.
+    def choose(self, single: bool) -> tuple[tuple[ModuleType, ...], Engines]:
+        """Return kernels, each for what those before it leave, and their settings for one call.
 
         Parameters
         ----------
@@ -71,9 +71,10 @@ class PairEngine(NamedTuple):
             Otherwise queries of moderate length are summed exactly.
         """
         if single:
-            return self.training_kernels, self.engines
+            same = self.training_kernels is self.kernels
+            return (() if same else (self.training_kernels,)) + (self.kernels,), self.engines
         linear_from = max(self.engines.linear_from, self.exact_up_to)
-        return self.kernels, self.engines._replace(linear_from=linear_from)
+        return (self.kernels,), self.engines._replace(linear_from=linear_from)
 
 
 def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
@@ -146,7 +147,11 @@ def pair_engine(
     exact, training = (
         compiler.load(template, phi=curvature.phi, **more, **shortcuts) for shortcuts in ways
     )
-    long = None if linear is None else compiler.load(f"long_{kind}", **more, **_slot(kind, linear))
+    long = (
+        None
+        if linear is None
+        else compiler.load(f"long_{kind}", **more, **_linear_slot(kind, linear))
+    )
     if engine == "auto" and not served and (kind == "push" or loss.closed_form is None):
         _check_affordable(loss, longest)
     exact_up_to = 0 if engine == "linear" else 4096 if fast else 1024
@@ -244,7 +249,7 @@ def _shortcuts(
         yield {f"closed_{kind}": summed, f"dense_{kind}": every}
 
 
-def _slot(kind: str, linear: ModuleType) -> dict[str, Callable[..., Any]]:
+def _linear_slot(kind: str, linear: ModuleType) -> dict[str, Callable[..., Any]]:
     """What the linear-time engine is called in the kernels of long queries."""
     if kind == "push":
         return {"linear_fields": linear.cross_fields}

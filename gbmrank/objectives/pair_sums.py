@@ -16,6 +16,7 @@ from gbmrank.types import FloatArray, IntArray
 __all__ = ["BoundPairs", "PairSum", "constant_hessian"]
 
 _LONG = 200_000  # items from which one query is worth the work of all threads
+_NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
 
 
 class PairSum(NamedTuple):
@@ -69,7 +70,7 @@ class BoundPairs(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         engine, curvature, params, constant = self.pair_sum
-        kernels, engines = engine.choose(single)
+        ways, engines = engine.choose(single)
         served = np.zeros(self.groups.n_queries, np.bool_)
         for query in self.long:
             served[query] = self._fill_long(int(query), scores, out)
@@ -80,8 +81,9 @@ class BoundPairs(AbstractBound):
             call = (self.queries, span, scores, params, engines, served)
             if span.longest >= engines.linear_from and not left.all():
                 engine.long_kernels.linear_sums(*call, unused, out)
-            if not left.all():
-                kernels.gradients(*call, out)
+            for kernels in ways:
+                if not left.all():
+                    kernels.gradients(*call, kernels is ways[-1], out)
 
         run_queries(fill_span, self.chunks, self.groups)
         if constant is not None:
@@ -92,14 +94,13 @@ class BoundPairs(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         engine, _, params, _ = self.pair_sum
-        kernels, engines = engine.choose(single=False)
+        (kernels,), engines = engine.choose(single=False)
         served = np.zeros(self.groups.n_queries, np.bool_)
 
         def sum_span(span: Span, values: FloatArray) -> None:
             call = (self.queries, span, scores, params, engines, served)
             if span.longest >= engines.linear_from:
-                unused = GradHess(np.empty(len(scores)), np.empty(len(scores)))
-                engine.long_kernels.linear_sums(*call, values, unused)
+                engine.long_kernels.linear_sums(*call, values, _NO_ROWS)
             if not served[span.first : span.last].all():
                 kernels.values(*call, values)
 
@@ -147,7 +148,7 @@ def _long_queries(
     """Queries that are worth all threads; every level costs a pass over the lower ones."""
     if engine.linear_kernels is None or isinstance(queries, PushQueries):
         return np.empty(0, np.int64)
-    long = np.flatnonzero(groups.sizes >= _LONG)
+    long = np.flatnonzero((groups.sizes >= _LONG) & (queries.scale != 0.0))
     if isinstance(queries, ItemQueries):
         return long
     levels = [

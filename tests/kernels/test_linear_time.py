@@ -215,7 +215,7 @@ def test_cross_pairs_match_the_double_loop_and_add(engine, name, vector):
     assert_close(value, (a @ tables[0] @ b, a @ abs(tables[0]) @ b), floor * len(s))
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("vector", ["normal", "two_clusters", "ties", "mostly_empty"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_cross_fields_match_the_double_loop(engine, name, vector, sign):
@@ -244,7 +244,7 @@ def test_empty_sides_have_no_pairs(engine):
     assert all_pairs_threaded(kernels, none, plan, params) == 0.0
     assert kernels.all_pairs(new_side(np.ones(1), np.ones(1)), plan, params) == 0.0
     out = np.full((1, 4), np.nan)
-    assert kernels.cross_fields(one.scores, (none.scores, none.weights), 1, plan, params, out)
+    assert kernels.cross_fields(one.scores, (none.scores, none.weights), 1.0, plan, params, out)
     assert not out.any()
 
 

@@ -385,3 +385,12 @@ def test_the_slow_path_is_opened_on_request(good, monkeypatch):
                 slope = -1.0 / (1.0 + np.exp(scores[i] - scores[j]))
                 by_hand[[i, j]] += slope, -slope
     np.testing.assert_allclose(grad, by_hand, rtol=1e-10)
+    slow, built_in = (gbmrank.objective("pairwise", loss=loss) for loss in ("odd", "logistic"))
+    pairs = zip(slow.gradients(labels, scores), built_in.gradients(labels, scores), strict=True)
+    for found, wanted in pairs:  # the slopes of both losses are the same
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    margins = scores[labels == 1][:, None] - scores[labels == 0]
+    means = (np.maximum(-margins, 0.0) + 0.1 / (1.0 + np.exp(margins))).mean(axis=0)
+    push = gbmrank.objective("push", loss="odd", normalize="none")
+    assert push.loss(labels, scores) == pytest.approx(np.mean(means**4), rel=1e-12)
+    assert np.isfinite(push.gradients(labels, scores)).all()
