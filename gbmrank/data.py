@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.columns import as_floats, read_ids
 from gbmrank.errors import DataError, GroupError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
@@ -89,7 +90,7 @@ class Groups:
         >>> groups.offsets, groups.row_order
         (array([0, 2, 3]), array([0, 2, 1]))
         """
-        ids = _as_ids(qid)
+        ids = read_ids(qid)
         if len(ids) != n_rows:
             advice = ""
             if ids.dtype.kind in "iu" and ids.sum() == n_rows:
@@ -272,31 +273,6 @@ class RankingData:
         return first
 
 
-def as_floats(values: ArrayLike, what: str) -> FloatArray:
-    """Return a column as a new or existing one-dimensional float64 array.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        numpy, list, pandas, polars or pyarrow.
-    what : str
-        Name of the column, for messages.
-    """
-    try:
-        array = _one_column(values)
-        if array.dtype.kind in "cmM":
-            raise TypeError(f"{array.dtype} is not a real number")
-        floats = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"{what} must be one column of numbers, got {_describe(values)}: {error}"
-        ) from error
-    if floats.ndim != 1:
-        raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
-    # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
-    return np.require(floats, requirements=["C", "W"])
-
-
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError with the count, first row and query when a value is not finite."""
     finite = np.isfinite(values)
@@ -329,57 +305,3 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
     if groups.n_rows == groups.n_queries:
         return np.array(groups.arrange(values))
     return np.array(groups.spread(values))
-
-
-def _as_ids(qid: ArrayLike) -> npt.NDArray[Any]:
-    try:
-        ids = _one_column(qid)
-    except (TypeError, ValueError) as error:
-        raise GroupError(f"qid must be one column, got {_describe(qid)}: {error}") from error
-    if ids.ndim != 1:
-        raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
-    if ids.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in ids], dtype=bool)
-    elif ids.dtype.kind in "fcmM":
-        missing = np.isnan(ids)
-    else:
-        return ids
-    if missing.any():
-        raise GroupError(
-            f"qid is missing in {int(missing.sum())} rows, first in row "
-            f"{int(np.flatnonzero(missing)[0])}; every row needs a query id"
-        )
-    return _as_texts(ids) if ids.dtype.kind == "O" else ids
-
-
-def _as_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
-    """Return ids of any type as texts, where that keeps equal ids equal and others apart."""
-    texts = ids.astype(str)
-    kinds = {type(value) for value in ids.tolist()}
-    if len(kinds) > 1 and len(set(texts.tolist())) != len(set(ids.tolist())):
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise GroupError(
-            f"qid mixes types ({names}), and some ids are equal as one and not as the other, such "
-            "as 1 and '1'; make the column all text or all numbers"
-        )
-    return texts
-
-
-def _one_column(values: ArrayLike) -> npt.NDArray[Any]:
-    """Read a column; missing entries of frames and masked arrays become NaN or None."""
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.array(values.tolist(), dtype=object)
-    array = np.asarray(values)
-    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
-
-
-def _is_missing(value: object) -> bool:
-    try:
-        return value is None or bool(value != value)  # noqa: PLR0124  (NaN differs from itself)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-
-
-def _describe(values: object) -> str:
-    dtype = getattr(values, "dtype", None)
-    return type(values).__name__ + ("" if dtype is None else f" of {dtype}")

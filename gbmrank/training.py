@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective, booster_params, metric, objective
-from gbmrank.backends.bagging import QueryBagging
+from gbmrank.backends.bagging import with_bagging
 from gbmrank.backends.lightgbm_trainer import train_lightgbm
 from gbmrank.backends.native import NATIVE, PREFIX, Native, check_native, near_native
 from gbmrank.backends.parameters import check_once, check_params, main_names
@@ -20,6 +20,7 @@ from gbmrank.backends.progress import all_tied, likely_cause
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
 from gbmrank.backends.xgboost_trainer import train_xgboost
+from gbmrank.columns import shared_ids
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import (
     ConfigError,
@@ -31,7 +32,7 @@ from gbmrank.errors import (
     UnknownNameError,
 )
 from gbmrank.kernels.pool import at_most
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, is_whole
 
 __all__ = [
     "NATIVE",
@@ -209,6 +210,8 @@ def train(
 def metric_list(given: Any) -> MetricList:
     """Read one or several metrics, as text or as objects; the first one counts most."""
     made = metric(given)
+    if not isinstance(made, Metric) and not len(made):
+        raise ConfigError("metric is empty; name at least one, such as ndcg@10")
     return MetricList([made]) if isinstance(made, Metric) else made
 
 
@@ -221,6 +224,7 @@ def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
     if isinstance(target, Native):
         check_native(target, plan.backend)
     _check_once(plan)
+    _check_seeds(plan, given)
     needed = dict(booster_params(target, plan.backend)) if own else {}
     if given.get("booster") == "gblinear":
         needed.pop("min_child_weight")  # it has no leaves
@@ -240,11 +244,24 @@ def _check_once(plan: Plan) -> None:
         check_once(plan.backend, plan.params, _THREADS[plan.backend], called, plan.threads)
 
 
+def _check_seeds(plan: Plan, given: Mapping[str, Any]) -> None:
+    """Refuse a source of random numbers: a model is to be made again from its parameters."""
+    for value in (plan.seed, given.get("seed")):
+        if isinstance(value, np.random.RandomState | np.random.Generator):
+            raise ConfigError(
+                f"seed must be a whole number, got a {type(value).__name__}; draw one from it, "
+                "such as int(np.random.RandomState(0).randint(2**31 - 1))"
+            )
+
+
 def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]) -> None:
     called = plan.names.get
     _check_count(called("rounds", "rounds"), plan.rounds)
     if plan.early_stopping is not None:
         _check_count(called("early_stopping", "early_stopping"), plan.early_stopping)
+    if plan.threads is not None and not is_whole(plan.threads):
+        name = called("threads", "threads")
+        raise ParameterError(f"{name} must be a whole number or None, got {plan.threads!r}")
     if plan.early_stopping is not None and not valid:
         raise ConfigError(
             f"early stopping needs a validation set to watch: give {called('valid', 'valid=')}"
@@ -257,8 +274,7 @@ def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]
 
 
 def _check_count(name: str, value: object) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:  # type: ignore[operator]  # a number by now
+    if not is_whole(value) or value < 1:  # type: ignore[operator]  # a number by now
         raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
@@ -308,11 +324,11 @@ def _check_preferences(data: RankingData, target: Objective | Native) -> None:
 def _warn_if_shared(train: RankingData, valid: RankingData, name: str) -> None:
     if train.groups.ids is None or valid.groups.ids is None:
         return
-    both = np.intersect1d(train.groups.ids, valid.groups.ids)
-    if len(both):
+    both = shared_ids(train.groups.ids, valid.groups.ids)
+    if both:
         warnings.warn(
             f"{len(both)} queries are in the training set and in {name}, such as "
-            f"{both[0].item()!r}: its values will look too good; leave them out of one set, or "
+            f"{both[0]!r}: its values will look too good; leave them out of one set, or "
             "give each set ids of its own when they are different queries",
             LeakageWarning,
             stacklevel=4,
@@ -333,19 +349,9 @@ def _called(
     target: Objective | Native, params: Mapping[str, Any], data: RankingData
 ) -> tuple[Any, dict[str, Any]]:
     """Return what the booster is given as its objective, and the parameters that go with it."""
-    used = dict(params)
     if isinstance(target, Native):
-        return target.name, used
-    if not used.get("bagging_by_query"):
-        return target, used
-    used["bagging_by_query"] = False
-    fraction, every = float(used.pop("bagging_fraction", 1.0)), int(used.pop("bagging_freq", 0))
-    seed = int(used.pop("bagging_seed", used["seed"]))
-    if every < 1 or fraction >= 1.0:
-        return target, used
-    if fraction <= 0.0:
-        raise ConfigError(f"bagging_fraction must be above 0, got {fraction}")
-    return QueryBagging(target, data.groups.sizes, fraction, every, seed), used
+        return target.name, dict(params)
+    return with_bagging(target, params, data.groups.sizes)
 
 
 def _curvature(target: Objective | Native, part: Part) -> float | None:

@@ -497,6 +497,8 @@ def test_folds_follow_their_seed_and_unsorted_rows():
         ({}, GroupError, "give a data set, group= (sizes) or qid="),
         ({"group": [1, 1], "n_folds": 3}, ParameterError, "from 2 to the number of queries (2)"),
         ({"group": [1, 1], "n_folds": 1}, ParameterError, "got 1"),
+        ({"group": [1, 1, 1], "n_folds": 2.5}, ParameterError, "a whole number from 2 to the"),
+        ({"group": [1, 1], "n_folds": "2"}, ParameterError, "number of queries (2), got '2'"),
         ({"data": np.zeros(3)}, GroupError, "lightgbm.Dataset or xgboost.DMatrix, got ndarray"),
         ({"group": [1, 1], "qid": [0, 1]}, GroupError, "not both"),
     ],

@@ -156,6 +156,13 @@ def test_tables_of_every_kind_are_read(make):
     assert rows.net_degree().tolist() == [-1, 1]
 
 
+def test_query_ids_of_many_digits_in_a_table_stay_apart():
+    ids = [7, 7, 2**63 + 1, 2**63 + 1, 2**63 + 2, 2**63 + 2]
+    table = {"winner": ["x", "y", "x"], "loser": ["y", "x", "y"], "qid": [7, ids[2], ids[4]]}
+    graphs = PreferenceGraphs.from_frame(table, items=["x", "y"] * 3, qid=ids)
+    assert graphs.weights(np.array([0, 3, 4]), np.array([1, 2, 5])).tolist() == [1.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])
 def test_files_are_read(tmp_path, suffix):
     path, frame = tmp_path / f"edges{suffix}", pd.DataFrame(FRAME)

@@ -279,6 +279,38 @@ def test_bagging_by_query_trains_a_good_model_and_another_for_another_seed():
     np.testing.assert_array_equal(off.scores(TASK.x), plain.scores(TASK.x))
 
 
+def test_queries_are_drawn_anew_after_as_many_rounds_as_asked_for():
+    def scores(every, rounds):
+        params = {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": every}
+        return train(plan("lightgbm", rounds=rounds, params=params), part(TASK)).scores(TASK.x)
+
+    np.testing.assert_array_equal(scores(1, 1), scores(3, 1))
+    assert not np.array_equal(scores(1, 2), scores(2, 2))
+    np.testing.assert_array_equal(scores(2, 2), scores(3, 2))
+    assert not np.array_equal(scores(2, 3), scores(3, 3))
+    whole = train(plan("lightgbm", rounds=3), part(TASK)).scores(TASK.x)
+    np.testing.assert_array_equal(scores(0, 3), whole)
+
+
+@pytest.mark.parametrize("off", ["false", "False", "-", " - ", "0", 0, np.False_, None, ""])
+def test_bagging_by_query_is_switched_off_in_every_spelling(off):
+    rows = {"bagging_fraction": 0.5, "bagging_freq": 1, "bagging_seed": 1}
+    given = train(plan("lightgbm", params={**rows, "bagging_by_query": off}), part(TASK))
+    expected = train(plan("lightgbm", params=rows), part(TASK))
+    np.testing.assert_array_equal(given.scores(TASK.x), expected.scores(TASK.x))
+
+
+@pytest.mark.parametrize("on", ["true", "+", "1", 1, np.True_])
+def test_bagging_by_query_is_switched_on_in_every_spelling(on):
+    drawn = {"bagging_fraction": "0.5", "bagging_freq": "1", "bagging_seed": "1"}
+    given = train(plan("lightgbm", params={**drawn, "bagging_by_query": on}), part(TASK))
+    expected = train(plan("lightgbm", params={**drawn, "bagging_by_query": True}), part(TASK))
+    np.testing.assert_array_equal(given.scores(TASK.x), expected.scores(TASK.x))
+    goss = {"bagging_by_query": on, "data_sample_strategy": "goss"}
+    with pytest.raises(ConfigError, match="exclude each other"):
+        train(plan("lightgbm", params=goss), part(TASK))
+
+
 @pytest.mark.parametrize(
     ("backend", "params"),
     [("lightgbm", {"boosting": "dart"}), ("xgboost", {"booster": "dart"})],

@@ -63,10 +63,10 @@ def test_every_builtin_utility_is_covered():
 
 
 def test_one_item_has_none_below_it():
-    """SPEC 2: spearman has no normaliser, so nothing is undefined; u = n - rank = 0."""
+    """Spearman has no normaliser, so nothing is undefined; u = n - rank = 0."""
     data = RankingData.from_arrays([3.0, 1, 2], group=[1, 2])
     assert made("spearman").values(data).tolist() == [0, 0, 1]
-    assert np.isnan(gbmrank.metric("spearman").score([3.0], [0.0], group=[1]))
+    assert np.isnan(gbmrank.metric("spearman").per_query([3.0], [0.0], group=[1]))
 
 
 def test_bounds_are_reached():

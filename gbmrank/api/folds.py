@@ -7,7 +7,7 @@ import numpy as np
 from gbmrank.api.doors import backend_of
 from gbmrank.data import Groups
 from gbmrank.errors import GroupError, ParameterError
-from gbmrank.types import ArrayLike, IntArray
+from gbmrank.types import ArrayLike, IntArray, is_whole
 
 __all__ = ["query_folds"]
 
@@ -50,9 +50,10 @@ def query_folds(
     [[0, 1], [2]]
     """
     groups = _read_groups(data, group, qid)
-    if not 2 <= n_folds <= groups.n_queries:
+    if not is_whole(n_folds) or not 2 <= n_folds <= groups.n_queries:
         raise ParameterError(
-            f"n_folds must be from 2 to the number of queries ({groups.n_queries}), got {n_folds}"
+            "n_folds must be a whole number from 2 to the number of queries "
+            f"({groups.n_queries}), got {n_folds!r}"
         )
     queries = np.arange(groups.n_queries)
     if seed is not None:

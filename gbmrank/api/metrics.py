@@ -2,9 +2,12 @@
 
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, final
+
+import numpy as np
 
 from gbmrank.api.doors import (
     array_columns,
@@ -17,7 +20,7 @@ from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import Columns, bound_to, read_scores
 from gbmrank.composition import build, spec_of
 from gbmrank.data import Groups, RankingData
-from gbmrank.errors import DataError, MetricError, SpecError
+from gbmrank.errors import DataError, GbmrankWarning, MetricError, SpecError
 from gbmrank.guards import bind_metric
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked, conventions
 from gbmrank.registry import METRICS
@@ -110,16 +113,24 @@ class Metric(AbstractValue[AbstractMetric]):
     ) -> float:
         """Return the (weighted) mean over queries; parameters as for :meth:`per_query`.
 
+        NaN, with a warning that says why, where no query counts: the measure is undefined
+        for it, or its weight is zero.
+
         Examples
         --------
         >>> import gbmrank
         >>> round(gbmrank.metric("ndcg@10").score([1, 0], [0.5, 0.5]), 4)
         0.8155
         """
-        data = self._read(labels, group=group, qid=qid, weight=weight)
+        return _mean(self, *self._bound(labels, scores, group=group, qid=qid, weight=weight))
+
+    def _bound(
+        self, labels: ArrayLike, scores: ArrayLike, **columns: Any
+    ) -> tuple[AbstractBoundMetric, Ranked]:
+        data = self._read(labels, **columns)
         if not data.groups.n_rows:
             raise DataError(f"{self} of no rows is not defined; give at least one query")
-        return bind_metric(self.measure, data).score(_ranked(data, scores))
+        return bind_metric(self.measure, data), _ranked(data, scores)
 
     def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
         own = getattr(self.measure, "preferences", None)
@@ -159,7 +170,7 @@ class MetricList:
         data = RankingData.from_arrays(labels, **columns)
         bound = [bind_metric(item.measure, data) for item in self.metrics]
         ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
-        return {str(m): one.score(ranked) for m, one in zip(self.metrics, bound, strict=True)}
+        return {str(m): _mean(m, one, ranked) for m, one in zip(self.metrics, bound, strict=True)}
 
     def per_query(
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
@@ -290,7 +301,7 @@ def _answers(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> li
         directions = [item.higher_is_better for item in metrics]
         return list(zip(names, values, directions, strict=True))
     if weight is _ABSENT:
-        return [_defined(item, item.score(a, b, group=group)) for item in metrics]
+        return [_defined(item, *item._bound(a, b, group=group)) for item in metrics]
     values = _values(metrics, array_columns(a, weight, group), b)
     return [
         (item.name_in("lightgbm"), value, item.higher_is_better)
@@ -310,7 +321,7 @@ def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[f
         check_no_scores(preds)
     (bound, groups), _ = bound_to(columns, metrics, bind)
     ranked = Ranked(read_scores(preds, groups), groups).prepare(*(one.depth for one in bound))
-    return [_defined(m, one.score(ranked)) for m, one in zip(metrics, bound, strict=True)]
+    return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]
 
 
 def _any_preferences(metrics: tuple[Metric, ...]) -> bool:
@@ -318,14 +329,31 @@ def _any_preferences(metrics: tuple[Metric, ...]) -> bool:
     return any(getattr(one.measure, "preferences", None) is not None for one in metrics)
 
 
-def _defined(item: Metric, value: float) -> float:
+def _defined(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
+    value = bound.score(ranked)
     if math.isnan(value):
-        raise DataError(
-            f"{item} is undefined for every query of this data set (no query has what it needs, "
-            "such as a relevant row); leave the data set out of the evaluation or choose "
-            "empty='zero' or empty='one'"
-        )
+        raise DataError(_no_mean(item, bound, ranked))
     return value
+
+
+def _mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
+    value = bound.score(ranked)
+    if math.isnan(value):
+        warnings.warn(_no_mean(item, bound, ranked), GbmrankWarning, stacklevel=3)
+    return value
+
+
+def _no_mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> str:
+    """Say why no query counts."""
+    total = bound.groups.n_queries
+    undefined = int(np.isnan(bound.per_query(ranked)).sum())
+    where = "every query" if undefined == total else f"{undefined} of {total} queries"
+    rest = "" if undefined == total else f" and the weight of the other {total - undefined} is 0"
+    return (
+        f"{item} is undefined for {where} of this data set (they lack what it needs, such as a "
+        f"relevant row){rest}, so none is left to average; leave the data set out of the "
+        "evaluation or choose empty='zero' or empty='one'"
+    )
 
 
 def _ranked(data: RankingData, scores: ArrayLike) -> Ranked:

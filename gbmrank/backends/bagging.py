@@ -1,13 +1,15 @@
 """Growing each tree on some of the queries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import numpy as np
 
+from gbmrank.backends.parameters import is_on
+from gbmrank.errors import ConfigError
 from gbmrank.types import IntArray
 
-__all__ = ["QueryBagging"]
+__all__ = ["QueryBagging", "with_bagging"]
 
 
 @final
@@ -57,3 +59,60 @@ class QueryBagging:
         rows = np.repeat(out, self._sizes)
         grad[rows] = hess[rows] = 0.0
         return grad, hess
+
+
+def with_bagging(
+    objective: Callable[[Any, Any], Any], params: Mapping[str, Any], sizes: IntArray
+) -> tuple[Callable[[Any, Any], Any], dict[str, Any]]:
+    """Return an objective that draws queries where parameters ask for it, and the other ones.
+
+    Parameters
+    ----------
+    objective : callable
+        What the booster calls.
+    params : mapping
+        Of LightGBM, by main names; ``bagging_by_query``, ``bagging_fraction``, ``bagging_freq``
+        and ``bagging_seed`` are read as LightGBM reads them.
+    sizes : array of shape (n_queries,)
+        Rows per query.
+
+    Raises
+    ------
+    ConfigError
+        For a share, a number of rounds or a seed that is none.
+    """
+    used = dict(params)
+    if "bagging_by_query" not in used:
+        return objective, used
+    asked = is_on(used, "bagging_by_query")
+    used["bagging_by_query"] = False
+    if not asked:
+        return objective, used
+    fraction = _read(used, "bagging_fraction", 1.0, float)
+    every = _read(used, "bagging_freq", 0, int)
+    if every < 1 or fraction >= 1.0:
+        return objective, used
+    if not fraction > 0.0:
+        raise ConfigError(f"bagging_fraction must be above 0, got {fraction}")
+    called = "seed" if used.get("bagging_seed") is None else "bagging_seed"
+    seed = _read({called: used.get(called)}, called, -1, int)
+    used.pop("bagging_seed", None)
+    if seed < 0:
+        raise ConfigError(
+            f"{called}={params.get(called)!r}: queries are drawn with a whole number of at least "
+            "0; give bagging_seed="
+        )
+    return QueryBagging(objective, sizes, fraction, every, seed), used
+
+
+def _read(params: dict[str, Any], name: str, default: Any, kind: type) -> Any:
+    """Take a number out of parameters; LightGBM takes None for not given, and texts."""
+    value = params.pop(name, None)
+    try:
+        made = default if value is None else kind(value)
+        if made != (default if value is None else float(value)):
+            raise ValueError(value)
+    except (TypeError, ValueError):
+        noun = "a whole number" if kind is int else "a number"
+        raise ConfigError(f"{name} must be {noun}, got {value!r}") from None
+    return made

@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data import Groups, RankingData, Subset
-from gbmrank.errors import DataError, NumericError
+from gbmrank.errors import DataError, GbmrankWarning, NumericError
 from gbmrank.kernels import compiler
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
@@ -52,6 +53,9 @@ class Columns:
         Lives as long as the data set; state is kept with it and dies with it.
     subset : callable or None
         Tells which rows of a larger data set these are; asked once per data set.
+    queries_in_training : callable or None
+        Tells how many queries the training set has that this set is watched beside; asked once
+        per data set without sizes.
     """
 
     labels: npt.NDArray[Any]
@@ -59,6 +63,7 @@ class Columns:
     weight: npt.NDArray[Any] | None
     owner: object
     subset: Callable[[], Subset | None] | None = None
+    queries_in_training: Callable[[], int] | None = None
 
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to notice that a data set was changed."""
@@ -67,6 +72,18 @@ class Columns:
             -1 if column is None else int(kernels.fingerprint(_words(column)))
             for column in (self.labels, self.sizes, self.weight)
         )
+
+    def warn_if_merged(self) -> None:
+        """Warn where rows count as one query only because nobody said which queries they are."""
+        queries = 0 if self.queries_in_training is None else self.queries_in_training()
+        if queries > 1 and len(self.labels) > 1:
+            warnings.warn(
+                f"a validation set has no group, so its {len(self.labels)} rows count as one "
+                f"query, while the training set has {queries}; give group= (rows per query) when "
+                "the set is made",
+                GbmrankWarning,
+                stacklevel=5,
+            )
 
     def to_data(self) -> RankingData:
         """Check the columns."""
@@ -173,6 +190,7 @@ def bound_to(
         if slot.fingerprint != fingerprint:
             slot.fingerprint = fingerprint
             slot.bound.clear()
+            columns.warn_if_merged()
         if key not in slot.bound:
             slot.bound[key] = bind(columns.to_data())
             slot.calls[key] = 0

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.backends.trainer import import_booster
+from gbmrank.columns import read_ids
 from gbmrank.errors import ConfigError, DataError, GroupError
 
 __all__ = ["data_iterator"]
@@ -72,7 +73,7 @@ class _Queries:
         self._batch += 1
         if batch.get("qid") is None or batch.get("label") is None:
             raise DataError(f"batch {self._batch} needs data, label and qid (one id per row)")
-        ids = np.asarray(batch["qid"])
+        ids = read_ids(batch["qid"])
         if ids.shape != np.shape(batch["label"]):
             raise GroupError(
                 f"batch {self._batch}: qid has shape {ids.shape}, label {np.shape(batch['label'])}"

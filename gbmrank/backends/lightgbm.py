@@ -7,6 +7,7 @@ import numpy as np
 
 from gbmrank.backends.base import Columns, Setting
 from gbmrank.data import Subset
+from gbmrank.errors import DataError
 
 __all__ = ["LIGHTGBM"]
 
@@ -24,12 +25,14 @@ class _LightGBM:
     def columns(self, data: Any) -> Columns:
         """Read a Dataset; its arrays are LightGBM's own and are not written to."""
         labels = data.get_label()
+        sizes, weight = _fields(data)
         return Columns(
             np.empty(0) if labels is None else labels,
-            data.get_group(),
-            data.get_weight(),
+            sizes,
+            weight,
             data,
             None if data.used_indices is None else lambda: _subset(data),
+            None if sizes is not None else lambda: _queries_in_training(data),
         )
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
@@ -58,6 +61,27 @@ class _LightGBM:
                 "with a custom objective LightGBM trains a wrong model when this is on",
             ),
         )
+
+
+def _fields(data: Any) -> tuple[Any, Any]:
+    """Return sizes of queries and weights."""
+    try:
+        return data.get_group(), data.get_weight()
+    except Exception as error:  # LightGBM raises no class of its own here
+        if "before construct" not in str(error):
+            raise
+        raise DataError(
+            "this lightgbm.Dataset is not constructed yet, so it does not tell its columns; call "
+            "its construct() first"
+        ) from error
+
+
+def _queries_in_training(data: Any) -> int:
+    """Return how many queries the training set of a validation set has, as far as it tells."""
+    if data.reference is None or data.used_indices is not None:
+        return 0
+    sizes, _ = _fields(data.reference)
+    return 0 if sizes is None else len(sizes)
 
 
 def _subset(data: Any) -> Subset | None:

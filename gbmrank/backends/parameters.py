@@ -13,7 +13,7 @@ from typing import Any
 
 from gbmrank.errors import ConfigError, DataError
 
-__all__ = ["OTHER_NAMES", "check_known", "check_once", "check_params", "main_names"]
+__all__ = ["OTHER_NAMES", "check_known", "check_once", "check_params", "is_on", "main_names"]
 
 _LIGHTGBM: Mapping[str, tuple[str, ...]] = {
     "objective": ("objective_type", "app", "application", "loss"),
@@ -121,6 +121,10 @@ _INSTEAD: Mapping[str, str] = {
     "scale_pos_weight": "give weights",
     "is_unbalance": "give weights",
 }
+_TRUTH: Mapping[str, bool] = {
+    **dict.fromkeys(("true", "+", "1"), True),
+    **dict.fromkeys(("false", "-", "0", ""), False),
+}
 
 
 def main_names(backend: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,6 +176,26 @@ def check_once(
                 f"{called}={value!r} and {name}={params[name]!r} are one setting of {backend}, "
                 f"given twice; leave out {name}"
             )
+
+
+def is_on(params: Mapping[str, Any], name: str) -> bool:
+    """Read a parameter that is on or off, in the ways LightGBM writes it; not given is off.
+
+    Raises
+    ------
+    ConfigError
+        For anything else than a truth value and its texts.
+
+    Examples
+    --------
+    >>> is_on({"bagging_by_query": "false"}, "bagging_by_query")
+    False
+    """
+    value = params.get(name)
+    found = _TRUTH.get("" if value is None else str(value).strip().lower())
+    if found is None:
+        raise ConfigError(f"{name} must be True or False, or a text of these; got {value!r}")
+    return found
 
 
 def check_known(backend: str, params: Mapping[str, Any]) -> None:
@@ -274,7 +298,8 @@ def _check_lightgbm(params: Mapping[str, Any], objective: str, custom: bool) -> 
             f"boosting={params['boosting']!r} does not go with {objective}: LightGBM grows random "
             "forests for its own objectives alone; use boosting='gbdt', 'dart' or goss"
         )
-    if custom and params.get("bagging_by_query") and params.get("data_sample_strategy") == "goss":
+    goss = params.get("data_sample_strategy") == "goss"
+    if custom and is_on(params, "bagging_by_query") and goss:
         raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")
 
 

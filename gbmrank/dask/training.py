@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import MetricList, booster_params
-from gbmrank.backends.parameters import check_params, main_names
+from gbmrank.backends.parameters import check_params, is_on, main_names
+from gbmrank.columns import shared_ids
 from gbmrank.dask.columns import Table
 from gbmrank.dask.job import DaskJob
 from gbmrank.dask.loading import Loaded, load
@@ -162,7 +163,7 @@ def _params(target: Any, backend: str, seed: int, params: Mapping[str, Any]) -> 
     for name, value in (("boosting", "dart"), ("booster", "dart"), ("booster", "gblinear")):
         if given.get(name) == value:
             raise ConfigError(f"{name}={value!r} cannot be cut at a round; train on one machine")
-    if given.get("bagging_by_query"):
+    if is_on(given, "bagging_by_query"):
         raise ConfigError(
             "bagging_by_query is done by gbmrank on one machine only, and LightGBM trains a wrong "
             "model with it; leave it out"
@@ -226,11 +227,11 @@ def _warn_of_leakage(data: Loaded, valid: Mapping[str, Loaded]) -> None:
     for name, one in valid.items():
         if one is data:
             continue
-        shared = np.intersect1d(known, np.concatenate([s.ids for s in one.summaries]))
-        if len(shared):
+        shared = shared_ids(known, np.concatenate([s.ids for s in one.summaries]))
+        if shared:
             warnings.warn(
                 f"{len(shared)} queries are in the training rows and in {name}, the first is "
-                f"{shared[0].item()!r}; values on them are too good",
+                f"{shared[0]!r}; values on them are too good",
                 LeakageWarning,
                 stacklevel=3,
             )

@@ -9,7 +9,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
+from gbmrank.backends.tables import column_names
 from gbmrank.errors import ConfigError, MissingPackageError, ParameterError
+from gbmrank.estimators.rows import check_names
 
 __all__ = ["AbstractEstimator"]
 
@@ -107,6 +111,17 @@ class AbstractEstimator:
     def _check_fitted(self, attribute: str) -> None:
         if not hasattr(self, attribute):
             raise ConfigError(f"this {type(self).__name__} is not trained yet; call fit first")
+
+    def _keep_names(self, names: list[str] | None) -> None:
+        """Remember the names of the columns of the training, where they had any."""
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _check_names(self, table: Any, what: str) -> None:
+        """Raise unless columns have the names of the training, in its order."""
+        known = vars(self).get("feature_names_in_")
+        check_names(what, column_names(table), None if known is None else list(known))
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters

@@ -17,7 +17,6 @@ from gbmrank.estimators.identity import Identity
 from gbmrank.estimators.nested import parameters_of, with_parameter
 from gbmrank.estimators.rows import (
     check_labels,
-    check_names,
     named_sets,
     read_part,
     read_queries,
@@ -274,6 +273,8 @@ class GBMRanker(AbstractEstimator):
     ) -> float:
         """Return the mean of the first metric over queries, with the sign that makes more better.
 
+        NaN, with a warning that says why, where no query counts.
+
         Parameters
         ----------
         X : table of shape (n_rows, n_features)
@@ -336,8 +337,7 @@ class GBMRanker(AbstractEstimator):
                 f"{what} has {width} features, but GBMRanker is expecting {self.n_features_in_} "
                 "features as input"
             )
-        known = getattr(self, "feature_names_in_", None)
-        check_names(what, column_names(table), None if known is None else list(known))
+        self._check_names(table, what)
 
     def _so_far(self, model: Any, n_features: int, names: list[str] | None) -> "GBMRanker | None":
         if model is None:
@@ -368,9 +368,7 @@ class GBMRanker(AbstractEstimator):
         self._fitted, self.booster_ = fitted, fitted.booster
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
-        vars(self).pop("feature_names_in_", None)
-        if identity.feature_names is not None:
-            self.feature_names_in_ = np.array(identity.feature_names, dtype=object)
+        self._keep_names(identity.feature_names)
         return self
 
     def _nested_params(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gbmrank.api import metric
 from gbmrank.backends.regressors import Regressor, Rows, train_regressor
-from gbmrank.backends.tables import read_table
+from gbmrank.backends.tables import column_names, read_table
 from gbmrank.data import Groups, RankingData
 from gbmrank.decoders import check_decoder
 from gbmrank.errors import (
@@ -31,10 +31,10 @@ from gbmrank.estimators.pairs import (
     sample_pairs,
     with_itself,
 )
-from gbmrank.estimators.rows import read_queries
+from gbmrank.estimators.rows import read_queries, refuse
 from gbmrank.preferences import PreferenceGraphs
 from gbmrank.ranking import binarise
-from gbmrank.types import ArrayLike, FloatArray, IntArray
+from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 __all__ = ["PairRanker"]
 
@@ -88,6 +88,8 @@ class PairRanker(AbstractEstimator):
         The trained regression.
     n_features_in_ : int
         Number of features of an item.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the columns, where the features had any.
 
     References
     ----------
@@ -137,6 +139,7 @@ class PairRanker(AbstractEstimator):
         *,
         qid: ArrayLike | None = None,
         preferences: PreferenceGraphs | None = None,
+        **unknown: Any,
     ) -> Self:
         """Train on pairs.
 
@@ -150,10 +153,14 @@ class PairRanker(AbstractEstimator):
             One query id per row, in any order.
         preferences : PreferenceGraphs, optional
             Instead of labels, for ``surrogate="disagreement"``.
+        **unknown : object
+            Nothing else is taken; sizes of queries (``group``) are refused with what to give.
         """
+        refuse(unknown, "PairRanker")
         self._check_parameters()
         x, groups = _read_rows(X, qid)
         self.n_features_in_ = x.shape[1]
+        self._keep_names(column_names(X))
         pairs = sample_pairs(groups, self.pair_budget, self.seed)
         if self.surrogate == "map":
             relevant = self._relevant(y, preferences, groups)
@@ -239,11 +246,14 @@ class PairRanker(AbstractEstimator):
         *,
         qid: ArrayLike | None = None,
         preferences: PreferenceGraphs | None = None,
+        **unknown: Any,
     ) -> float:
         """Return how good the ranking is, larger is better; parameters as for :meth:`fit`.
 
-        One minus the pairwise disagreement, or mean average precision.
+        One minus the pairwise disagreement, or mean average precision; NaN, with a warning that
+        says why, where no query counts.
         """
+        refuse(unknown, "PairRanker")
         predicted = self.predict(X, qid=qid)
         if self.surrogate == "map":
             return float(metric("map", threshold=self.threshold).score(y, predicted, qid=qid))
@@ -257,8 +267,9 @@ class PairRanker(AbstractEstimator):
         check_features(self.features, self.surrogate)
         for name in ("pair_budget", "n_estimators"):
             value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not (whole and value >= 1) and not (name == "pair_budget" and value is None):
+            if not (is_whole(value) and value >= 1) and not (
+                name == "pair_budget" and value is None
+            ):
                 raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
 
     def _relevant(self, y: Any, preferences: PreferenceGraphs | None, groups: Groups) -> FloatArray:
@@ -276,6 +287,7 @@ class PairRanker(AbstractEstimator):
             raise DataError(
                 f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
             )
+        self._check_names(X, "X")
         longest = int(groups.sizes.max())
         if longest > MOST_ITEMS:
             raise LimitError(

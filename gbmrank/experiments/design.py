@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 
 from gbmrank.errors import ConfigError, ParameterError, UnknownNameError
 from gbmrank.experiments.results import System
+from gbmrank.types import is_whole
 
 __all__ = ["LEARNING_RATE", "Design", "Task", "check_params", "read_value"]
 
@@ -188,15 +189,11 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | bool)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _check_numbers(design: Design) -> None:
     least = {"folds": 1, "rounds": 1, "tune": 0, "threads": 1}
     for name, bound in least.items():
         value = getattr(design, name)
-        if not _is_whole(value) or value < bound:
+        if not is_whole(value) or value < bound:
             raise ParameterError(f"{name} must be a whole number from {bound}, got {value!r}")
     patience = design.early_stopping
     if patience is not None and patience < 1:
@@ -213,7 +210,7 @@ def _check_seeds(seeds: Sequence[int]) -> None:
     if not seeds:
         raise ParameterError("seeds is empty; give at least one, such as 0")
     for at, seed in enumerate(seeds):
-        if not _is_whole(seed) or not 0 <= seed <= _LARGEST_SEED:
+        if not is_whole(seed) or not 0 <= seed <= _LARGEST_SEED:
             raise ParameterError(f"seeds are whole numbers from 0 to {_LARGEST_SEED}, got {seed!r}")
         if seed in seeds[:at]:
             raise ConfigError(f"the seed {seed} is asked for twice")

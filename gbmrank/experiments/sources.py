@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.columns import id_texts
 from gbmrank.data import RankingData
 from gbmrank.demo_data import FEATURES, DemoData, demo_data
 from gbmrank.errors import ConfigError, DataError
@@ -65,7 +66,7 @@ class Source:
     def ids(self) -> npt.NDArray[np.str_]:
         """Ids of the queries as text, shape (n_queries,)."""
         ids = self.data.groups.ids
-        return np.array([str(one) for one in (range(self.n_queries) if ids is None else ids)])
+        return id_texts(np.arange(self.n_queries) if ids is None else ids)
 
     def overlap(self) -> list[str]:
         """Return the ids of queries that are in more than one given part."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.columns import read_ids
 from gbmrank.data import Groups
 from gbmrank.errors import DataError, MissingPackageError, ParameterError
 from gbmrank.types import ArrayLike, IntArray
@@ -54,7 +55,7 @@ def frame_columns(
     weight = frame["weight"] if "weight" in names else None
     if items is None:
         return frame["winner"], frame["loser"], weight
-    queries = np.asarray(frame["qid"]) if "qid" in names else None
+    queries = read_ids(frame["qid"]) if "qid" in names else None
     rows = _row_table(np.asarray(items), groups, queries is not None)
     ends = [_looked_up(np.asarray(frame[end]), end, queries, rows) for end in ("winner", "loser")]
     return ends[0], ends[1], weight

@@ -63,6 +63,12 @@ def test_batches_train_as_memory_does(kind, tmp_path):
     assert values[-1] > 0.85
 
 
+def test_ids_of_many_digits_in_lists_stay_apart():
+    ids = [7 if query == 0 else 2**63 + int(query) for query in TASK.qid]
+    rows = xgb.QuantileDMatrix(data_iterator(batches(qid=ids)))
+    assert np.diff(rows.get_uint_info("group_ptr").astype(int)).tolist() == TASK.sizes.tolist()
+
+
 def test_a_query_in_two_batches_is_noticed():
     """XGBoost alone makes two queries of it."""
     cut = [0, int(ENDS[7]) + 1, TASK.n]

@@ -707,3 +707,10 @@ def test_settings_carry_their_reasons():
 def test_arguments_that_are_nothing_we_know_are_refused():
     with pytest.raises(DataError, match=r"expected \(scores, lightgbm.Dataset\).*got list"):
         OBJECTIVE([1.0, 0.0], [0.0, 0.0])
+
+
+@pytest.mark.parametrize("call", [OBJECTIVE, NDCG])
+def test_a_data_set_that_is_not_constructed_is_refused(call):
+    with pytest.raises(DataError, match=r"not constructed yet.*call its construct\(\) first"):
+        call(np.zeros(TRAIN.n), dataset(TRAIN))
+    assert call(np.zeros(TRAIN.n), ready(TRAIN)) is not None

@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -330,6 +331,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
             "use features=concatenation",
         ),
         ({}, {"y": Y}, GroupError, "say which query"),
+        ({}, {"y": Y, "group": [2, 2]}, GroupError, "np.repeat(np.arange(len(sizes)), sizes)"),
         ({}, {"qid": Q}, ConfigError, "give labels (y) or preferences"),
         ({}, {"y": Y[:2], "qid": Q}, DataError, "y has 2 entries, but X has 4 rows"),
         ({}, {"y": np.ones(4), "qid": Q}, DataError, "nothing to learn"),
@@ -371,6 +373,27 @@ def test_bad_tables_and_untrained_models_are_refused():
     model = PairRanker(**QUICK).fit(task.x, task.y, qid=task.qid)
     with pytest.raises(DataError, match="trained on 5 features, got 2"):
         model.rank(X, qid=Q)
+
+
+def test_columns_in_another_order_are_refused():
+    task = make_task(seed=6, queries=20)
+    names = list("abcde")
+    table = pd.DataFrame(task.x, columns=names)
+    model = PairRanker(**QUICK).fit(table, task.y, qid=task.qid)
+    assert model.feature_names_in_.tolist() == names
+    turned = table[names[::-1]]
+    for method in (model.predict, model.rank, model.pair_values):
+        with pytest.raises(DataError, match="got e, d, c, b, a; expected a, b, c, d, e, in this"):
+            method(turned, qid=task.qid)
+    with pytest.raises(DataError, match="not those of the training"):
+        model.score(turned, task.y, qid=task.qid)
+    whole = model.score(table, task.y, qid=task.qid)
+    assert model.score(task.x, task.y, qid=task.qid) == whole
+    model.fit(task.x, task.y, qid=task.qid)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.score(turned, task.y, qid=task.qid) < whole
+    with pytest.raises(GroupError, match="takes one query id per row"):
+        model.score(task.x, task.y, group=task.sizes)
 
 
 def test_a_constant_model_warns():

@@ -26,6 +26,8 @@ from tests.ranking_tasks import make_task
 BACKENDS = ["lightgbm", "xgboost"]
 TASK = make_task(seed=0)
 IDS = np.array([f"query-{query}" for query in TASK.qid])
+STATE = np.random.RandomState(0)
+BAGGED: dict[str, Any] = {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": 1}
 REPEAT = "np.repeat(np.arange(len(sizes)), sizes)"
 
 
@@ -58,6 +60,20 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({"objective": 3}, ParameterError, "an objective is given as text"),
         ({"metric": "map"}, DataError, "metric=map, the training set: labels must be 0/1"),
         ({"n_estimators": "10"}, ParameterError, "n_estimators must be a whole number"),
+        ({"metric": []}, ConfigError, "metric is empty; name at least one, such as ndcg@10"),
+        ({"n_jobs": "2"}, ParameterError, "n_jobs must be a whole number or None, got '2'"),
+        ({"n_jobs": 1.5}, ParameterError, "n_jobs must be a whole number or None, got 1.5"),
+        ({"random_state": STATE}, ConfigError, "whole number, got a RandomState; draw one from"),
+        ({"random_state": STATE, "backend": "xgboost"}, ConfigError, "got a RandomState"),
+        ({"seed": np.random.default_rng(0)}, ConfigError, "whole number, got a Generator"),
+        ({**BAGGED, "seed": -1}, ConfigError, "seed=-1: queries are drawn with a whole number"),
+        ({**BAGGED, "seed": None}, ConfigError, "seed=None: queries are drawn with a whole"),
+        ({**BAGGED, "bagging_seed": -3}, ConfigError, "bagging_seed=-3: queries are drawn"),
+        ({**BAGGED, "bagging_seed": "x"}, ConfigError, "bagging_seed must be a whole number"),
+        ({**BAGGED, "bagging_fraction": "x"}, ConfigError, "must be a number, got 'x'"),
+        ({**BAGGED, "bagging_fraction": -0.5}, ConfigError, "must be above 0, got -0.5"),
+        ({**BAGGED, "bagging_freq": 1.5}, ConfigError, "must be a whole number, got 1.5"),
+        ({**BAGGED, "bagging_by_query": "yes"}, ConfigError, "must be True or False, or a text"),
         ({"early_stopping_rounds": 0}, ParameterError, "early_stopping_rounds must be a whole"),
         ({"early_stopping_rounds": 3}, ConfigError, "to watch: give eval_set= and eval_qid="),
     ],

@@ -126,6 +126,14 @@ def test_given_parts_stay_apart_even_with_equal_ids():
     assert other.overlap() == []
 
 
+def test_queries_are_found_in_both_parts_whatever_the_type_of_their_ids():
+    x, y = np.arange(4.0)[:, None], [0, 1, 0, 1]
+    parts = {"train": (x, y, [0.0, 0.0, 1.5, 1.5]), "test": (x, y, [0, 0, 2, 2])}
+    source = read_source(parts)
+    assert source.ids.tolist() == ["0", "1.5", "0", "2"]
+    assert source.overlap() == ["0"]
+
+
 def test_given_parts_must_be_known_and_of_one_width():
     with pytest.raises(ConfigError, match="'dev'"):
         read_source({"train": (X, Y, QID), "dev": (X, Y, QID)})

@@ -1,5 +1,8 @@
 """Labels, rows and features that cannot be used."""
 
+import itertools
+import re
+
 import numpy as np
 import pytest
 import xgboost as xgb
@@ -32,11 +35,15 @@ def test_labels_that_are_not_finite(backend, bad):
         fit(backend, task=with_labels(labels))
     with pytest.raises(DataError, match=words):
         gbmrank.metric("ndcg").score(labels, TASK.y, qid=TASK.qid)
-    mixed = np.argsort(TASK.qid % 7, kind="stable")
-    row = int(np.flatnonzero(mixed == 20)[0])
-    later = int(np.flatnonzero(mixed == 25)[0])
-    with pytest.raises(DataError, match=rf"in row {min(row, later)}, "):
-        ranker(backend).fit(TASK.x, labels[mixed], qid=(TASK.qid % 7)[mixed])
+    mixed = np.random.default_rng(0).permutation(TASK.n)
+    first = min(int(row) for row in np.flatnonzero(np.isin(mixed, [20, 25])))
+    last = max(int(row) for row in np.flatnonzero(np.isin(mixed, [20, 25])))
+    queries = TASK.qid[mixed]
+    # Queries come in order of their first row, so the row that is named may be either one.
+    at = min((first, last), key=lambda row: int(np.argmax(queries == queries[row])))
+    assert not np.array_equal(np.sort(queries), queries)
+    with pytest.raises(DataError, match=rf"in row {at}, query {queries[at]};"):
+        ranker(backend).fit(TASK.x[mixed], labels[mixed], qid=queries)
 
 
 @pytest.mark.fault(
@@ -149,7 +156,7 @@ def test_queries_without_a_preference(labels):
 @pytest.mark.fault(
     "queries without a preference in a comparison", promise="counted, and shown in the report"
 )
-def test_queries_without_a_preference_are_counted():
+def test_queries_without_a_preference_are_counted(tmp_path):
     from gbmrank.experiments.audit import audit
     from gbmrank.experiments.sources import read_source
 
@@ -158,6 +165,22 @@ def test_queries_without_a_preference_are_counted():
     found = audit(read_source((table["x"], table["y"], table["qid"])))
     counts = [found[key] for key in ("without_relevant", "all_labels_equal", "singletons")]
     assert counts == [1, 2, 1]
+    sizes, y = TASK.sizes, TASK.y.copy()
+    starts = np.cumsum(sizes) - sizes
+    for query in (2, 5, 11):
+        y[starts[query] : starts[query] + sizes[query]] = 0.0
+    x, y = np.concatenate([TASK.x, TASK.x[:2]]), np.append(y, [1.0, 2.0])
+    data = (x, y, np.append(TASK.qid, [1001, 1002]))
+    quick = {"folds": 2, "rounds": 2, "isolate": False, "metrics": "ndcg@3"}
+    made = gbmrank.compare(data, objectives=["ranknet"], backends=["lightgbm"], **quick)
+    made.to_html(tmp_path / "report.html")
+    cells = re.findall(r">([^<>]+)</", (tmp_path / "report.html").read_text(encoding="utf-8"))
+    told = dict(itertools.pairwise(cells))
+    expected = audit(read_source(data))
+    assert (expected["singletons"], expected["without_relevant"]) == (2, 3)
+    assert told["Queries of one row"] == "2"
+    assert told["Queries without a relevant row"] == "3"
+    assert told["Queries with equal labels"] == str(expected["all_labels_equal"])
 
 
 @pytest.mark.fault(

@@ -7,7 +7,8 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.errors import DataError, GroupError, LeakageWarning
+from gbmrank.errors import DataError, GbmrankWarning, GroupError, LeakageWarning
+from gbmrank.experiments.sources import read_source
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker, train
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -113,6 +114,25 @@ def test_ids_of_mixed_types(backend):
         ranker(backend).fit(TASK.x, TASK.y, qid=ids)
 
 
+@pytest.mark.fault(
+    "large whole numbers as ids in a list, of which numpy makes floats",
+    promise="read digit by digit; `GroupError` where fractions among them make that impossible",
+)
+@BOTH
+def test_ids_of_many_digits(backend):
+    ids = [7 if query == 0 else 2**63 + int(query) for query in TASK.qid]
+    assert len(NDCG.per_query(TASK.y, TASK.x[:, 0], qid=ids)) == len(TASK.sizes)
+    model = ranker(backend).fit(TASK.x, TASK.y, qid=ids)
+    assert model.predict(TASK.x).tolist() == fit(backend).predict(TASK.x).tolist()
+    pairs = gbmrank.PairRanker(backend=backend, n_estimators=3)
+    expected = pairs.fit(TASK.x, TASK.y, qid=TASK.qid).rank(TASK.x, qid=TASK.qid)
+    assert pairs.rank(TASK.x, qid=ids).tolist() == expected.tolist()
+    found = read_source((TASK.x, TASK.y, ids))
+    assert found.ids.tolist() == list(dict.fromkeys(map(str, ids)))
+    with pytest.raises(GroupError, match="make the column all whole numbers or all text"):
+        ranker(backend).fit(TASK.x, TASK.y, qid=[0.5, *ids[1:]])
+
+
 @pytest.mark.fault("an evaluation set without query ids", promise="`GroupError` that names the set")
 @BOTH
 def test_an_evaluation_set_without_ids(backend):
@@ -138,3 +158,40 @@ def test_a_query_in_both_sets(backend):
         ranker(backend).fit(
             TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER.qid
         )
+
+
+@pytest.mark.fault(
+    "a query in both sets under ids of different types, such as 0.0 and `'0'`",
+    promise="`LeakageWarning` too; dates and bytes are compared with other types as texts",
+)
+@BOTH
+def test_a_query_in_both_sets_under_other_types(backend):
+    def watch(qid, eval_qid):
+        ranker(backend).fit(TASK.x, TASK.y, qid=qid, eval_set=(OTHER.x, OTHER.y), eval_qid=eval_qid)
+
+    with pytest.warns(LeakageWarning, match=r"10 queries .* such as 0\.0"):
+        watch(TASK.qid.astype(float), OTHER.qid.astype(str))
+    days = np.datetime64("2020-01-01") + TASK.qid
+    watch(days, OTHER.qid)
+    watch(days, OTHER_QID.astype(str))
+    watch(np.array([b"\xff%d" % query for query in TASK.qid]), OTHER.qid.astype(str))
+
+
+@pytest.mark.fault(
+    "a validation set without `group` beside a training set with queries",
+    promise="one query, with a warning in LightGBM; XGBoost does not tell a metric about the "
+    "training set",
+)
+def test_a_validation_set_without_sizes():
+    rows = lgb.Dataset(TASK.x, TASK.y, group=TASK.sizes)
+    params = {"objective": RANKNET, "metric": "None", "verbosity": -1, "num_threads": 1}
+
+    def watch(valid):
+        lgb.train(params, rows, 3, valid_sets=[valid, rows], feval=[NDCG, gbmrank.metric("dcg")])
+
+    words = f"its {OTHER.n} rows count as one query, while the training set has 30; give group="
+    with pytest.warns(GbmrankWarning, match=words) as caught:
+        watch(lgb.Dataset(OTHER.x, OTHER.y, reference=rows))
+    assert len(caught) == 1
+    watch(lgb.Dataset(OTHER.x, OTHER.y, group=OTHER.sizes, reference=rows))
+    watch(lgb.Dataset(OTHER.x[:1], OTHER.y[:1] + 1.0, reference=rows))

@@ -1,5 +1,6 @@
 """Cut-offs, ties, names and directions of metrics."""
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -9,10 +10,10 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.errors import DataError, MetricError, UnknownNameError
+from gbmrank.errors import DataError, GbmrankWarning, MetricError, UnknownNameError
 from gbmrank.experiments.trial import tied_pairs
 from gbmrank.registry import METRICS
-from tests.faults.doors import BACKENDS, OTHER, TASK, data_set
+from tests.faults.doors import BACKENDS, OTHER, TASK, data_set, fit
 from tests.ranking_tasks import Task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -90,6 +91,34 @@ def test_ties_of_single_precision():
     assert tied_pairs(scores, groups).tolist() == [0.0]
     shared = tied_pairs(scores.astype(np.float32).astype(float), groups)
     assert shared.tolist() == pytest.approx([1 / 3])
+
+
+@pytest.mark.fault(
+    "a comparison with many tied scores",
+    promise="the report has the share of tied pairs of each system, and the notes those above 10%",
+)
+def test_the_share_of_tied_pairs_is_reported(tmp_path):
+    data = (OTHER.x, OTHER.y, OTHER.qid)
+    stumps: Any = {"num_leaves": 2, "min_data_in_leaf": 2}
+    found = gbmrank.compare(
+        data,
+        objectives=["ranknet"],
+        backends=["lightgbm"],
+        metrics="ndcg@3",
+        params=stumps,
+        folds=2,
+        rounds=1,
+        isolate=False,
+    )
+    runs = found.results.runs
+    share = float(np.mean([run.tied.mean() for run in runs]))
+    assert 0.3 < share < 1.0  # two leaves
+    words = f"pairs of a query with equal scores .*: lightgbm ranknet {100 * share:.0f}%"
+    assert any(re.match(words, note) for note in found.notes)
+    found.to_html(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    per_query = float(np.mean(np.concatenate([run.tied for run in runs])))
+    assert re.search(rf"Tied pairs(?s:.)*{100 * per_query:.2f}%", text)
 
 
 @pytest.mark.fault(
@@ -173,7 +202,8 @@ def test_directions(name):
 
 @pytest.mark.fault(
     "a metric that is undefined for every query",
-    promise="`DataError` that says so, and never NaN in a history",
+    promise="`DataError` that says so, and never NaN in a history; `score` on arrays and of "
+    "estimators gives NaN with a warning that counts the queries",
 )
 @BOTH
 def test_a_metric_that_is_defined_nowhere(backend):
@@ -182,6 +212,26 @@ def test_a_metric_that_is_defined_nowhere(backend):
         rows.construct()
     with pytest.raises(DataError, match=r"undefined for every query .* empty='zero'"):
         gbmrank.metric("ndcg@3")(np.zeros(OTHER.n), rows)
+    with pytest.raises(DataError, match="undefined for every query"):
+        gbmrank.metric("ndcg@3")(np.zeros(OTHER.n), np.ones(OTHER.n))
+    model = fit(backend, metric="ndcg@3")
+    with pytest.warns(GbmrankWarning, match=r"ndcg@3 is undefined for every query .* empty='zero'"):
+        value = model.score(OTHER.x, np.zeros(OTHER.n), qid=OTHER.qid)
+    assert np.isnan(value)
+    with pytest.warns(GbmrankWarning, match="undefined for every query"):
+        values = gbmrank.metric("ndcg, mrr").score([0, 0], [1.0, 2.0])
+    assert np.isnan(list(values.values())).all()
+
+
+@pytest.mark.fault(
+    "a metric that is defined for queries of weight 0 alone",
+    promise="as for one that is undefined for every query; the message counts both kinds",
+)
+def test_a_metric_that_is_defined_where_the_weight_is_zero():
+    labels, scores = [0, 0, 1, 0], [1.0, 2.0, 3.0, 4.0]
+    words = r"ndcg is undefined for 1 of 2 queries .* the weight of the other 1 is 0"
+    with pytest.warns(GbmrankWarning, match=words):
+        assert np.isnan(gbmrank.metric("ndcg").score(labels, scores, group=[2, 2], weight=[1, 0]))
 
 
 @pytest.mark.fault(

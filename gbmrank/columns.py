@@ -1,0 +1,194 @@
+"""Reading one column: numbers, or query ids that stay apart."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.errors import DataError, GroupError
+from gbmrank.types import ArrayLike, FloatArray
+
+__all__ = ["as_floats", "id_texts", "read_ids", "shared_ids"]
+
+
+def as_floats(values: ArrayLike, what: str) -> FloatArray:
+    """Return a column as a new or existing one-dimensional float64 array.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        numpy, list, pandas, polars or pyarrow.
+    what : str
+        Name of the column, for messages.
+    """
+    try:
+        array = _one_column(values)
+        if array.dtype.kind in "cmM":
+            raise TypeError(f"{array.dtype} is not a real number")
+        floats = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"{what} must be one column of numbers, got {_describe(values)}: {error}"
+        ) from error
+    if floats.ndim != 1:
+        raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
+    # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
+    return np.require(floats, requirements=["C", "W"])
+
+
+def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
+    """Return query ids as an array in which different ids stay different.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n_rows,)
+        Numbers, texts, dates or other objects; objects are told apart by their texts.
+
+    Raises
+    ------
+    GroupError
+        For ids that are missing, and for mixtures that cannot be kept apart.
+
+    Examples
+    --------
+    >>> read_ids([7, 2**63 + 1, 2**63 + 2]).tolist()
+    [7, 9223372036854775809, 9223372036854775810]
+    """
+    try:
+        ids = _one_column(qid)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise GroupError(f"qid must be one column, got {_describe(qid)}: {error}") from error
+    if ids.ndim != 1:
+        raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
+    if isinstance(qid, Sequence) and ids.dtype.kind in "fUS":
+        ids = _as_listed(qid, ids)
+    if ids.dtype.kind == "O":
+        _check_present(np.array([_is_missing(value) for value in ids], dtype=bool))
+        return _as_texts(ids)
+    if ids.dtype.kind in "fcmM":
+        _check_present(np.isnan(ids))
+    return ids
+
+
+def id_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Return the text of each id; whole numbers have the same one in columns of any type.
+
+    Examples
+    --------
+    >>> id_texts(np.array([7.0, 0.5])).tolist()
+    ['7', '0.5']
+    """
+    if ids.dtype.kind != "f":
+        return np.array([str(one) for one in ids])
+    return np.array([str(int(one)) if one.is_integer() else str(one) for one in ids])
+
+
+def shared_ids(own: npt.NDArray[Any], others: npt.NDArray[Any]) -> list[Any]:
+    """Return the ids that two sets share, whatever their types.
+
+    A number is also known by its texts, so that 0, 0.0, ``"0"`` and ``"0.0"`` are one id; dates
+    and bytes are compared with other types as texts.
+
+    Parameters
+    ----------
+    own, others : array
+        As :func:`read_ids` returns them.
+
+    Examples
+    --------
+    >>> shared_ids(np.array([0.0, 1.5]), np.array(["0", "2"]))
+    [0.0]
+    """
+    if own.dtype.kind == others.dtype.kind:
+        return [one.item() for one in np.intersect1d(own, others)]
+    known = {name for one in _plain(others) for name in _names(one)}
+    return [one for one in dict.fromkeys(_plain(own)) if not known.isdisjoint(_names(one))]
+
+
+def _as_listed(qid: Sequence[Any], read: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Look at the entries of a list: numpy makes floats of large numbers, and texts of mixtures."""
+    ids = _one_column(np.array(qid, dtype=object))
+    plain = [one.item() if isinstance(one, np.generic) else one for one in ids]
+    if read.dtype.kind != "f":
+        return read if len({type(one) for one in plain}) == 1 else _objects(plain)
+    if all(isinstance(one, int) for one in plain):
+        fits = plain and min(plain) >= 0 and max(plain) < 2**64
+        return np.array(plain, dtype=np.uint64) if fits else _objects(plain)
+    _check_present(np.isnan(read))
+    for one in plain:
+        if isinstance(one, int) and one != float(one):
+            raise GroupError(
+                f"qid mixes whole numbers and fractions, and {one} has too many digits to be told "
+                "from its neighbours among fractions; make the column all whole numbers or all text"
+            )
+    return read
+
+
+def _objects(values: list[Any]) -> npt.NDArray[np.object_]:
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def _check_present(missing: npt.NDArray[np.bool_]) -> None:
+    if missing.any():
+        raise GroupError(
+            f"qid is missing in {int(missing.sum())} rows, first in row "
+            f"{int(np.flatnonzero(missing)[0])}; every row needs a query id"
+        )
+
+
+def _as_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Return ids of any type as texts, where that keeps equal ids equal and others apart."""
+    plain = ids.tolist()
+    kinds = {type(value) for value in plain}
+    texts = np.array([_text(value) for value in plain], dtype=str)
+    mixed = len(kinds) > 1 or bytes in kinds
+    if mixed and len(set(texts.tolist())) != len(set(plain)):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise GroupError(
+            f"qid mixes types ({names}), and some ids are equal as one and not as the other, such "
+            "as 1 and '1'; make the column all text or all numbers"
+        )
+    return texts
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _plain(ids: npt.NDArray[Any]) -> list[Any]:
+    """Return ids as Python's own values; dates as texts, since numpy makes numbers of some."""
+    return ids.astype(str).tolist() if ids.dtype.kind in "mM" else ids.tolist()
+
+
+def _names(one: Any) -> set[str]:
+    """Return the texts under which an id may be found in a column of another type."""
+    if not isinstance(one, int | float) or not math.isfinite(one):
+        return {_text(one)}
+    if one != int(one):
+        return {str(one)}
+    names = {str(int(one)), f"{int(one)}.0"}
+    return names | {str(float(one))} if float(one) == one else names
+
+
+def _one_column(values: ArrayLike) -> npt.NDArray[Any]:
+    """Read a column; missing entries of frames and masked arrays become NaN or None."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.array(values.tolist(), dtype=object)
+    array = np.asarray(values)
+    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
+
+
+def _is_missing(value: object) -> bool:
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124  (NaN differs from itself)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+
+
+def _describe(values: object) -> str:
+    dtype = getattr(values, "dtype", None)
+    return type(values).__name__ + ("" if dtype is None else f" of {dtype}")

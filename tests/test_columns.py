@@ -1,0 +1,84 @@
+"""Ids stay apart in a column, and are found again in another one."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gbmrank.columns import read_ids, shared_ids
+from gbmrank.errors import GroupError
+
+LARGE = 2**63
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [7, LARGE + 1, LARGE + 2, LARGE + 3],
+        (7, LARGE + 1, LARGE + 2),
+        [[7], [LARGE + 1], [LARGE + 2]],
+        [-1, LARGE + 1, LARGE + 2],
+        [np.int64(7), np.uint64(LARGE + 1), np.uint64(LARGE + 2)],
+        [2**64 + 1, 2**64 + 2],
+        pd.Series([7, LARGE + 1, LARGE + 2], dtype=object),
+    ],
+)
+def test_large_numbers_stay_apart(ids):
+    read = read_ids(ids)
+    assert len(set(read.tolist())) == len(ids)
+    assert [int(one) for one in read] == [int(one) for one in np.ravel(np.array(ids, object))]
+
+
+def test_fractions_are_taken_where_nothing_is_lost():
+    assert read_ids([0.5, 2, 2**53]).tolist() == [0.5, 2.0, 2.0**53]
+    words = f"whole numbers and fractions, and {2**53 + 1} has too many digits"
+    with pytest.raises(GroupError, match=words):
+        read_ids([0.5, 2**53, 2**53 + 1])
+
+
+def test_lists_are_read_as_columns_of_objects_are():
+    with pytest.raises(GroupError, match=r"qid mixes types \(int, str\)"):
+        read_ids([1, "1", 2])
+    with pytest.raises(GroupError, match="missing in 1 rows, first in row 1"):
+        read_ids(["a", float("nan"), "b"])
+    with pytest.raises(GroupError, match="missing in 1 rows, first in row 0"):
+        read_ids([float("nan"), LARGE + 1])
+    assert read_ids([1, "a", 1]).tolist() == ["1", "a", "1"]
+    assert read_ids(["a", np.str_("b")]).tolist() == ["a", "b"]
+
+
+def test_bytes_that_are_no_text_stay_apart():
+    read = read_ids(np.array([b"\xff", b"\xfe", b"a"], object))
+    assert len(set(read.tolist())) == 3
+    with pytest.raises(GroupError, match="qid mixes types"):
+        read_ids([b"a", "a"])
+    with pytest.raises(GroupError, match=re.escape("qid mixes types (bytes)")):
+        read_ids(np.array([b"\xff", b"\\xff"], object))
+
+
+DAYS = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "shared"),
+    [
+        ([0.0, 1.0], ["0", "7"], [0.0]),
+        (["0", "7"], [0.0, 1.0], ["0"]),
+        ([0.0, 1.5], ["0.0", "1.5"], [0.0, 1.5]),
+        ([0, 1], ["0.0", "7"], [0]),
+        ([0, 1], [1.0, 2.5], [1]),
+        ([1, 2], np.array([2, 3], np.uint64), [2]),
+        ([2**53 + 1, 1], [2.0**53, np.inf], []),
+        ([1, 1, 2], ["1"], [1]),
+        (["007"], [7], []),
+        (DAYS, [0, 18262], []),
+        (DAYS, ["2020-01-01", "a"], ["2020-01-01"]),
+        (DAYS, DAYS.astype("M8[ns]"), None),
+        (np.array([b"\xff", b"a"]), ["a", "b"], [b"a"]),
+        (["a"], [1.0, np.inf], []),
+    ],
+)
+def test_ids_are_found_whatever_their_types(own, others, shared):
+    found = shared_ids(np.asarray(own), np.asarray(others))
+    assert len(found) == 2 if shared is None else found == shared
