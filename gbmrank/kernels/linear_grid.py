@@ -23,7 +23,6 @@ __all__ = [
     "add_moments",
     "add_pair_moments",
     "build_grid",
-    "linear_cost",
     "read_fields",
     "read_pairs",
     "read_side",
@@ -304,28 +303,3 @@ def read_fields(grid: Grid, targets: FloatArray, powers: FloatArray, out: FloatA
             fields = evaluate_four(powers, slots[k] * (4 * ORDER), places[k])
             i = start + k
             out[i, 0], out[i, 1], out[i, 2], out[i, 3] = fields
-
-
-@entry
-def linear_cost(items: int, span: float, plan: LinearPlan) -> float:
-    """Time the engine takes for one query, to choose between engines.
-
-    Parameters
-    ----------
-    items : int
-        Number of items.
-    span : float
-        Largest score minus smallest.
-    plan : LinearPlan
-        How the loss is treated.
-
-    Returns
-    -------
-    float
-        About nanoseconds on one thread; infinite when the plan does not reach that far.
-    """
-    if not span <= plan.reach:
-        return np.inf
-    cells = min(span / plan.width + 1.0, float(items))
-    gaps = min(2.0 * cells - 1.0, 1.0 + plan.lower.band + plan.upper.band)
-    return 5_000.0 + 9.0 * items + 600.0 * gaps + 43.0 * cells * min(cells, gaps)

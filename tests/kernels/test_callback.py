@@ -73,6 +73,12 @@ def test_the_floor_is_per_query_and_counts_what_it_raised():
     assert (row, raised) == (-1, 3)
 
 
+def test_the_mean_curvature_is_the_floor_where_slopes_are_smaller():
+    _, h, _, raised = finish([0.5, -0.5], [0.0, 4.0], [0, 2])
+    np.testing.assert_allclose(h, [2e-3, 4.0], rtol=1e-6)
+    assert raised == 1
+
+
 def test_large_slopes_leave_a_usual_curvature_alone():
     _, h, _, raised = finish([1e6, -1e6], [2.0, 2.0], [0, 2], usual=2.0)
     assert (h.tolist(), raised) == ([2.0, 2.0], 0)

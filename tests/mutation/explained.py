@@ -10,8 +10,17 @@ _SIX_DIGITS = "equivalent: so near the best score both curvatures agree to six d
 _NO_UTILITY = "equivalent: without utility every term of a softmax loss is zero on its own"
 _TWO_WAYS = "equivalent: the recurrence and the integral lead to the same number"
 _SHIFTED = "equivalent: the value of every place is shifted alike, and only their order is used"
-_ENGINE = "equivalent: either engine may serve such a query, to the accuracy that is reported"
-_CLEARED = "equivalent: the factor of such a query is 0; it is cleared lest fresh memory be NaN"
+_NO_FACTOR = "equivalent: such a query has the factor 0"
+_NOBODY_STOPS = "equivalent: a block at which nobody stops adds zero by the formulas, too"
+_OTHER_HASH = "equivalent: a hash as good; they are compared with each other and never kept"
+_EITHER = "equivalent: a query of just that length may be summed in closed form or pair by pair"
+_ROOM = "equivalent: a buffer cut too long; what lies past the query is never read"
+_NEXT_CHECK = "equivalent: the check of length and levels after it leaves short queries out, too"
+_ONLY_SIGN = "equivalent: of this number only the sign is looked at"
+_NEVER_ZERO = "equivalent: this number is 1 or -1, and never zero"
+_SAME_SCORE = "equivalent: it is replaced by an equal score"
+_CELLS = "equivalent: all cells or only those in use may be stored; that changes time and memory"
+_GAPS = "equivalent: a Shell sort ends with the gap 1, wherever it begins; this changes its time"
 # (module, line, code after): the reason. When a line moves, its mutants are open again.
 _REASONS = {
     ("gbmrank/kernels/positional.py", 30, "last - first >= 1"): _SAME_MEAN,
@@ -20,7 +29,7 @@ _REASONS = {
     ("gbmrank/metrics/graded.py", 166, "1"): "equivalent: a query has at least one row",
     ("gbmrank/metrics/positional.py", 97, "counted >= longest"): _ONLY_SPEED,
     ("gbmrank/metrics/disagreement.py", 131, "2"): _NEVER_READ,
-    ("gbmrank/objectives/push.py", 182, "4.0 * others * queries.positives - 100.0"): _COST,
+    ("gbmrank/objectives/push.py", 181, "200.0"): _COST,
     ("gbmrank/objectives/listmle.py", 103, "60.0 / data.groups.sizes"): _COST,
     ("gbmrank/objectives/listmle.py", 103, "60.0 * data.groups.sizes - 20.0"): _COST,
     ("gbmrank/objectives/bregman.py", 152, "40.0"): _COST,
@@ -28,19 +37,34 @@ _REASONS = {
     ("gbmrank/objectives/bregman.py", 132, "1.0"): _NO_UTILITY,
     ("gbmrank/objectives/bregman.py", 132, "totals >= 0"): _NO_UTILITY,
     ("gbmrank/objectives/bregman.py", 134, "2.0"): _NO_UTILITY,
-    ("gbmrank/objectives/bregman.py", 135, "1.0"): "equivalent: such a query has the factor 0",
+    ("gbmrank/objectives/bregman.py", 135, "1.0"): _NO_FACTOR,
     ("gbmrank/objectives/linear.py", 128, "abs(way) < 1e-06 * abs(s)"): _SIX_DIGITS,
     ("gbmrank/objectives/linear.py", 128, "2e-06"): _SIX_DIGITS,
     ("gbmrank/losses/margin.py", 132, "margin >= 0.0"): "equivalent: both slopes are -1/2 at zero",
     ("gbmrank/losses/regularisers.py", 62, "slope >= 0.0"): "equivalent: zero has no sign",
-    ("gbmrank/kernels/cascade.py", 125, "depth < k - a"): _TWO_WAYS,
+    ("gbmrank/kernels/cascade.py", 126, "max"): _TWO_WAYS,
+    ("gbmrank/kernels/cascade.py", 127, "depth < k - a"): _TWO_WAYS,
+    ("gbmrank/kernels/cascade.py", 152, "some >= 0.0"): _NOBODY_STOPS,
+    ("gbmrank/kernels/level_pairs.py", 92, "len(s) > engines.closed_from"): _EITHER,
+    ("gbmrank/kernels/push.py", 80, "end + begin"): _ROOM,  # of the Hessian
+    ("gbmrank/kernels/long_pairs.py", 45, "end + begin"): _ROOM,  # of gradient and Hessian
+    ("gbmrank/kernels/push.py", 111, "0 <= positives < len(s)"): _NO_FACTOR,
+    ("gbmrank/kernels/long_levels.py", 68, "end + begin"): _NEXT_CHECK,
+    ("gbmrank/kernels/long_push.py", 38, "2.0"): _ONLY_SIGN,
+    ("gbmrank/kernels/long_push.py", 51, "5"): _NEVER_READ,
+    ("gbmrank/kernels/long_push.py", 54, "2.0"): _ONLY_SIGN,
+    ("gbmrank/kernels/long_push.py", 82, "end + begin"): _ROOM,
+    ("gbmrank/kernels/linear_cells.py", 204, "turn >= 0"): _NEVER_ZERO,
+    ("gbmrank/kernels/linear_time.py", 197, "sign <= 0"): _NEVER_ZERO,
+    ("gbmrank/kernels/linear_time.py", 216, "sign <= 0"): _NEVER_ZERO,
+    ("gbmrank/kernels/linear_grid.py", 52, "score >= highs[lane]"): _SAME_SCORE,
+    ("gbmrank/kernels/linear_grid.py", 92, "257"): _CELLS,
+    ("gbmrank/kernels/linear_grid.py", 117, "count * 2"): _GAPS,
+    ("gbmrank/kernels/square_sums.py", 60, "2"): _NEVER_READ,
+    ("gbmrank/kernels/hinge_sums.py", 144, "2"): _NEVER_READ,
+    ("gbmrank/kernels/callback.py", 22, "31"): _OTHER_HASH,
+    ("gbmrank/kernels/query_sums.py", 72, "1.0"): _NO_FACTOR,
     ("gbmrank/kernels/positional.py", 35, "1"): "equivalent: parts of 1023 terms, not of 1024",
-    (
-        "gbmrank/kernels/push.py",
-        100,
-        "len(s) > engines.linear_range * (np.max(s) - np.min(s))",
-    ): _ENGINE,
-    ("gbmrank/kernels/push.py", 144, "pass"): _CLEARED,
     (
         "gbmrank/kernels/map_decode.py",
         78,

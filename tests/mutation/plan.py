@@ -19,8 +19,21 @@ _ONE_BY_ONE = (
     "tests/objectives/test_graph_sums.py::test_the_minimiser_comes_in_the_order_of_the_rows",
 )
 _QUICK = "test_edges or test_refusals or test_printed_numbers or accuracy or minimiser"
+_ENGINES = "tests/objectives/test_engines.py::"
+_SHORT = (1, 2, 3, 40)
+_LONG = "tests/objectives/test_long_queries.py"
+_LINEAR_TIME = "tests/kernels/test_linear_time.py"
+_PAIRS = (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES)
 _EDGES = "tests/metrics/test_edges.py"
 _DECODERS = ("tests/test_decoders.py", "tests/properties/test_decoders.py")
+
+
+def _engine(name: str, losses: tuple[str, ...]) -> tuple[str, ...]:
+    """Sums of one engine over pairs and over levels, against long doubles."""
+    pairs = [f"{_ENGINES}test_all_pairs[{name}-{loss}-{n}]" for loss in losses for n in _SHORT]
+    return (*pairs, *(f"{_ENGINES}test_levels[{name}-{loss}-2]" for loss in losses))
+
+
 _TESTS: dict[str, tuple[str, ...]] = {
     "gbmrank/metrics/disagreement.py": (_FORMULAS, _EDGES, "tests/metrics/test_disagreement.py"),
     "gbmrank/metrics/": (_FORMULAS, _EDGES, "tests/metrics/test_conventions.py"),
@@ -41,11 +54,41 @@ _TESTS: dict[str, tuple[str, ...]] = {
         "tests/objectives/test_engines.py",
         *_OBJECTIVES,
     ),
+    "gbmrank/kernels/all_pairs.py": (
+        *_PAIRS,
+        *(f"{_ENGINES}test_all_pairs[pairs-{loss}-40]" for loss in ("logistic", "squared_hinge")),
+    ),
+    "gbmrank/kernels/level_pairs.py": _PAIRS,
+    "gbmrank/kernels/rows.py": ("tests/kernels/test_rows.py", *_PAIRS),
+    "gbmrank/kernels/logistic.py": (
+        f"{_ENGINES}test_single_precision_over_wide_ranges",
+        *(f"{_ENGINES}test_all_pairs[pairs-logistic-{n}]" for n in _SHORT),
+        *_OBJECTIVES,
+    ),
+    "gbmrank/kernels/square_sums.py": (
+        f"{_ENGINES}test_the_squared_margin_far_from_zero_loses_no_digits",
+        *_PAIRS,
+        *_engine("closed", ("squared_margin",)),
+    ),
+    "gbmrank/kernels/exponential_sums.py": (
+        "tests/kernels/test_closed_sums.py",
+        f"{_ENGINES}test_a_useful_item_far_above_the_rest_loses_no_digits",
+        *_PAIRS,
+        *_engine("closed", ("exponential", "p_classification")),
+    ),
+    "gbmrank/kernels/hinge_sums.py": (*_PAIRS, *_engine("sorted", ("hinge", "squared_hinge"))),
+    "gbmrank/kernels/exponential_push.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
+    "gbmrank/kernels/long_pairs.py": (_LONG, f"{_ENGINES}test_all_pairs[linear-logistic-40]"),
+    "gbmrank/kernels/long_levels.py": (_LONG, f"{_ENGINES}test_levels[linear-logistic-2]"),
+    "gbmrank/kernels/long_push.py": (_LONG, f"{_ENGINES}test_engines_of_a_push_agree[logistic-4]"),
+    "gbmrank/kernels/linear_": (_LINEAR_TIME,),
+    "gbmrank/kernels/callback.py": ("tests/kernels/test_callback.py",),
     "gbmrank/kernels/": _OBJECTIVES,
     "gbmrank/numerics.py": ("tests/losses/test_scalars.py", *_OBJECTIVES),
     "gbmrank/ranking.py": (_FORMULAS,),
     "gbmrank/utilities.py": ("tests/test_utilities.py", *_OBJECTIVES),
 }
+_FEW_ITEMS = "not long and not threads and not threaded and not kinks and not flat"
 # Plain Python is slow: of the tests above only those that a module can change.
 _ABOUT = {
     "gbmrank/objectives/pairwise.py": f"pairwise or {_QUICK}",
@@ -64,7 +107,18 @@ _ABOUT = {
     "gbmrank/kernels/positional.py": "not integral",
     "gbmrank/kernels/items.py": "pointwise or linear or bregman",
     "gbmrank/kernels/listwise.py": "listmle or softmax",
-    "gbmrank/kernels/push.py": "push",
+    "gbmrank/kernels/push.py": "push and not lengths and not accuracy and not info",
+    "gbmrank/kernels/all_pairs.py": "pairwise or pairs",
+    "gbmrank/kernels/level_pairs.py": "comparison or bipartite or pairwise_hinges",
+    "gbmrank/kernels/rows.py": "test_rows or comparison or bipartite",
+    "gbmrank/kernels/logistic.py": "logistic or single or ranknet",
+    "gbmrank/kernels/square_sums.py": "squared_margin",
+    "gbmrank/kernels/exponential_sums.py": "closed_sums or exponential or classification or useful",
+    "gbmrank/kernels/hinge_sums.py": "hinge",
+    "gbmrank/kernels/exponential_push.py": "push and (exponential or test_edges)",
+    "gbmrank/kernels/linear_time.py": _FEW_ITEMS,
+    "gbmrank/kernels/linear_cells.py": _FEW_ITEMS,
+    "gbmrank/kernels/linear_grid.py": f"{_FEW_ITEMS} and not asym and not canonical",
 }
 SLOW = (  # on large data: not for plain Python
     f"{_EDGES}::test_a_million_tied_items",
@@ -98,6 +152,21 @@ MODULES = (
     "gbmrank/kernels/listwise.py",
     "gbmrank/kernels/query_sums.py",
     "gbmrank/kernels/push.py",
+    "gbmrank/kernels/all_pairs.py",
+    "gbmrank/kernels/level_pairs.py",
+    "gbmrank/kernels/logistic.py",
+    "gbmrank/kernels/square_sums.py",
+    "gbmrank/kernels/exponential_sums.py",
+    "gbmrank/kernels/hinge_sums.py",
+    "gbmrank/kernels/exponential_push.py",
+    "gbmrank/kernels/rows.py",
+    "gbmrank/kernels/callback.py",
+    "gbmrank/kernels/long_pairs.py",
+    "gbmrank/kernels/long_levels.py",
+    "gbmrank/kernels/long_push.py",
+    "gbmrank/kernels/linear_time.py",
+    "gbmrank/kernels/linear_cells.py",
+    "gbmrank/kernels/linear_grid.py",
     "gbmrank/kernels/set_decode.py",
     "gbmrank/kernels/graph_decode.py",
     "gbmrank/kernels/map_decode.py",

@@ -92,6 +92,20 @@ def test_pairwise_items_of_no_use_count_nothing_however_far(scores):
     assert hess.tolist() == [2.0 * labels[0], 2.0 * labels[0], 0.0]
 
 
+@pytest.mark.parametrize("engine", ["pairs", "auto", "sorted"])
+@pytest.mark.parametrize("template", ["pairwise(target=identity)", "comparison"])
+def test_queries_of_no_weight_count_nothing_however_far(template, engine):
+    """Zero times a margin that overflows would not be zero."""
+    options = {"engine": engine, "normalize": "none", "hessian": "exact"}
+    made = gbmrank.objective(template, loss="squared_hinge", **options)
+    labels, scores = np.array([1.0, 0, 1, 0]), np.array([0.5, 0.25, -1.5e308, 1.5e308])
+    found = made.loss(labels, scores, group=[2, 2], weight=[2.0, 0.0], per_query=True)
+    assert found.tolist() == [2.0 * 0.75**2, 0.0]
+    grad, hess = made.gradients(labels, scores, group=[2, 2], weight=[2.0, 0.0])
+    assert grad.tolist() == [-3.0, 3.0, 0.0, 0.0]
+    assert hess.tolist() == [4.0, 4.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("engine", ["pairs", "auto"])
 def test_push_leaves_out_queries_of_no_weight_however_far(engine):
     """Their price overflows: (1e100^2)^4."""
@@ -101,6 +115,20 @@ def test_push_leaves_out_queries_of_no_weight_however_far(engine):
     assert found.tolist() == [2.0 * (1 - 0.25) ** 8, 0.0]
     for column in made.gradients(labels, scores, group=[2, 2], weight=[2.0, 0.0]):
         assert column[:2].all()
+        assert not column[2:].any()
+
+
+@pytest.mark.parametrize("engine", ["pairs", "closed"])
+def test_exponential_push_leaves_out_queries_of_no_weight_however_far(engine):
+    """Zero times a price that overflows would not be zero: e^8000."""
+    made = gbmrank.objective("push(loss=exponential, p=4, normalize=none)", engine=engine)
+    labels, scores = np.array([1.0, 0, 1, 0]), np.array([0.5, 0.25, -1e3, 1e3])
+    found = made.loss(labels, scores, group=[2, 2], weight=[2.0, 0.0], per_query=True)
+    np.testing.assert_allclose(found, [2.0 * np.exp(-1.0), 0.0], rtol=1e-14)
+    for column, first in zip(
+        made.gradients(labels, scores, group=[2, 2], weight=[2.0, 0.0]), (-8.0, 32.0), strict=True
+    ):
+        np.testing.assert_allclose(column[0], first * np.exp(-1.0), rtol=1e-14)
         assert not column[2:].any()
 
 

@@ -55,3 +55,29 @@ def test_every_query_is_scaled_and_kept_apart():
     ):
         rows = np.where(counts, scale * at**2 * (e - LABELS * SCORES), 0.0)
         np.testing.assert_allclose(found, np.add.reduceat(rows, starts), rtol=1e-13)
+
+
+def lengths(labels: Any, scores: Any, at: Any, grad: Any, hess: Any) -> float:
+    grad[0] += len(grad)
+    hess[0] += len(hess)
+    return len(labels) + 10.0 * len(scores) + 100.0 * len(at) + 1e3 * len(grad) + 1e4 * len(hess)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths(AbstractObjective):
+    normalize: str = "none"
+    name: ClassVar[str] = "lengths"
+    gradient: ClassVar[Any] = "frozen_weights"
+    hessian_trait: ClassVar[Any] = "exact"
+
+    def bind(self, data: RankingData) -> Any:
+        return bind_queries(self, data, lengths, ())
+
+
+def test_every_array_ends_with_its_query():
+    ready = Lengths().bind(RankingData.from_arrays(LABELS, group=SIZES))
+    first = np.cumsum((0, *SIZES))[:-1]
+    for found in ready.gradients(SCORES):
+        assert found[first].tolist() == list(SIZES)
+        assert found.sum() == sum(SIZES)
+    assert ready.losses(SCORES).tolist() == [11_111.0 * n for n in SIZES]
