@@ -164,6 +164,7 @@ def _api() -> str:
 TESTS = HERE.parent / "tests"
 TOPICS = {
     "data": "Labels and rows",
+    "features": "Features",
     "groups": "Queries",
     "weights": "Weights",
     "training": "Training",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data import Groups, RankingData, Subset
-from gbmrank.errors import DataError, GbmrankWarning, NumericError
+from gbmrank.errors import DataError, GbmrankWarning, NumericError, WeightError
 from gbmrank.kernels import compiler
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
@@ -31,6 +31,7 @@ __all__ = [
     "training_state",
 ]
 
+_CLAMPED = float(np.float32(1e38))  # what LightGBM makes of infinity
 FLOOR_RELATIVE = 1e-3
 FLOOR_ABSOLUTE = 1e-10
 _log = logging.getLogger("gbmrank")
@@ -65,6 +66,13 @@ class Columns:
     subset: Callable[[], Subset | None] | None = None
     queries_in_training: Callable[[], int] | None = None
 
+    def __post_init__(self) -> None:
+        if np.ndim(self.labels) != 1:
+            raise DataError(
+                f"a ranker needs one label per row, and the data set has labels of shape "
+                f"{np.shape(self.labels)}; give one column"
+            )
+
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to notice that a data set was changed."""
         kernels = compiler.load("callback")
@@ -88,10 +96,24 @@ class Columns:
     def to_data(self) -> RankingData:
         """Check the columns."""
         data = RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+        _check_clamped(data)
         ids = _ids_of(self.owner)
         if ids is not None and len(ids) == data.groups.n_queries:
             data = replace(data, groups=replace(data.groups, ids=ids))
         return data if self.subset is None else replace(data, subset=self.subset())
+
+
+def _check_clamped(data: RankingData) -> None:
+    """Refuse what was infinite before LightGBM made it ``_CLAMPED``."""
+    columns = (("label", data.labels, DataError), ("weight", data.weight, WeightError))
+    for what, values, error in columns:
+        bad = np.flatnonzero(np.abs(np.zeros(0) if values is None else values) >= _CLAMPED)
+        if len(bad):
+            row = int(bad[0])
+            raise error(
+                f"the {what} of row {row}, query {data.groups.query_of(row)!r}, is infinite: "
+                f"{what}s below {_CLAMPED:.0e} are taken; drop or repair these rows"
+            )
 
 
 @final

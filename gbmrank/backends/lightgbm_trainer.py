@@ -8,8 +8,9 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.backends.base import keep_ids
+from gbmrank.backends.lightgbm_model import check_model
 from gbmrank.backends.trainer import Job, Part, import_booster
-from gbmrank.errors import ConfigError, NumericError
+from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
 __all__ = ["LightGBMFitted", "load_lightgbm", "train_lightgbm"]
@@ -77,8 +78,14 @@ class LightGBMFitted:
 def load_lightgbm(path: str) -> tuple[LightGBMFitted, str | None]:
     """Read a model file and the text it was stamped with, if any."""
     lgb = import_booster("lightgbm")
-    text = Path(path).read_text(encoding="utf-8")
-    booster = lgb.Booster(model_str=text)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        check_model(text)
+        booster = lgb.Booster(model_str=text)
+    except (lgb.basic.LightGBMError, ValueError) as error:
+        raise DataError(
+            f"{path} is a damaged or cut model of LightGBM: save it anew ({error})"
+        ) from error
     found = _SLOT.search(text)
     value = "" if found is None else found.group()[len("[data: ") : -1]
     identity = unquote(value.removeprefix(_MARK)) if value.startswith(_MARK) else None

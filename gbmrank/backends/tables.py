@@ -9,17 +9,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.columns import as_floats
 from gbmrank.errors import DataError
 from gbmrank.types import IntArray
 
-__all__ = ["column_names", "read_table", "take_rows", "with_names"]
+__all__ = ["column_names", "first_beyond", "read_table", "take_rows", "unmasked", "with_names"]
 
 _FRAMES = ("pandas", "polars", "pyarrow")
-_TEXT = ("object", "str", "string", "large_string", "utf8")  # as pandas, polars and pyarrow say
+# As polars and pyarrow say, in small letters.
+_WHOLE = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_NUMBERS = _WHOLE | {"float32", "float64", "float", "double", "bool", "boolean"}
+_HALVES = ("float16", "halffloat")
+_LONG = ("float96", "float128")
+_CATEGORIES = (
+    "categorical",
+    "enum",
+    "dictionary<values=string",
+    "dictionary<values=large_string",
+)
 
 
-def read_table(table: Any, what: str = "X") -> Any:
+def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
     """Return a frame or sparse matrix as it is, anything else as an array of numbers.
+
+    Masked entries of an array are missing values (NaN), and numbers get the byte order of this
+    machine, the only one XGBoost reads.
 
     Parameters
     ----------
@@ -27,19 +41,23 @@ def read_table(table: Any, what: str = "X") -> Any:
         One row per item.
     what : str, default="X"
         Its name, for messages.
+    backend : {"lightgbm", "xgboost"}, optional
+        The booster it is for: XGBoost reads categories of every frame, LightGBM those of pandas.
 
     Raises
     ------
     DataError
-        Unless it has rows and columns, of numbers where it is an array, and without text.
+        Unless it has rows and columns, of numbers (or categories, in a frame).
     """
     kind = _kind(table)
     if kind == "scipy":
         from scipy.sparse import csr_matrix
 
         table = csr_matrix(table)  # LightGBM predicts for no other kind
+        if table.data.dtype not in (np.float32, np.float64):  # nor for other numbers
+            table = table.astype(np.float64)
     elif kind == "numpy":
-        table = _numbers(np.asarray(table), what)
+        table = _native(_numbers(_as_array(table, what), what))
     shape = tuple(getattr(table, "shape", ()))
     if len(shape) != 2:
         raise DataError(
@@ -52,8 +70,25 @@ def read_table(table: Any, what: str = "X") -> Any:
                 f"{what} has 0 {noun}(s) (shape={shape}) while a minimum of 1 is required."
             )
     if kind in _FRAMES:
-        _check_columns(table, kind, what)
-    return table
+        _check_columns(table, kind, what, backend)
+    return _native_columns(table) if kind == "pandas" else table
+
+
+def unmasked(table: Any) -> npt.NDArray[Any]:
+    """Return an array-like as an array; masked entries of one become missing values, NaN."""
+    if not isinstance(table, np.ma.MaskedArray) or table.dtype.kind not in "biufO":
+        return np.asarray(table)
+    wide = np.float64 if table.dtype.kind in "biu" else table.dtype
+    return np.where(np.ma.getmaskarray(table), np.nan, np.ma.getdata(table)).astype(wide)
+
+
+def _as_array(table: Any, what: str) -> npt.NDArray[Any]:
+    try:
+        return unmasked(table)
+    except ValueError as error:  # rows of different lengths
+        raise DataError(
+            f"{what} must be a table of numbers, with as many in each row: {error}"
+        ) from error
 
 
 def take_rows(table: Any, rows: IntArray) -> Any:
@@ -65,12 +100,27 @@ def take_rows(table: Any, rows: IntArray) -> Any:
 
 
 def column_names(table: Any) -> list[str] | None:
-    """Return the names of the columns of a frame, or None where there are none that are text."""
+    """Return the names of the columns of a frame as texts, or None for what is no frame."""
     kind = _kind(table)
     if kind not in _FRAMES:
         return None
-    names = list(table.column_names if kind == "pyarrow" else table.columns)
-    return names if all(isinstance(name, str) for name in names) else None
+    return [str(name) for name in (table.column_names if kind == "pyarrow" else table.columns)]
+
+
+def first_beyond(table: Any) -> tuple[int, Any] | None:
+    """Return row and column of the first entry that is infinite as float32, or None.
+
+    Columns are told by name where they have one, and the first column that holds such an entry
+    is the one told.
+    """
+    names = column_names(table)
+    for number in range(table.shape[1]):
+        values = _column(table, number)
+        with np.errstate(over="ignore"):
+            bad = np.flatnonzero(np.isinf(values.astype(np.float32)))
+        if len(bad):
+            return int(bad[0]), number if names is None else names[number]
+    return None
 
 
 def with_names(table: Any, names: Sequence[str]) -> Any:
@@ -88,16 +138,66 @@ def _kind(table: Any) -> str:
     return module if module in (*_FRAMES, "scipy") else "numpy"
 
 
-def _check_columns(frame: Any, kind: str, what: str) -> None:
-    """Refuse columns of text or objects, which no booster reads, by name."""
+def _check_columns(frame: Any, kind: str, what: str, backend: str | None) -> None:
+    """Refuse columns that the booster does not read, by name; LightGBM would end the process."""
     names = frame.column_names if kind == "pyarrow" else frame.columns
     types = frame.schema.types if kind == "pyarrow" else frame.dtypes
     for name, dtype in zip(names, types, strict=True):
-        if str(dtype).lower().startswith(_TEXT):
-            advice = ", or make it a pandas category" if kind == "pandas" else ""
-            raise DataError(
-                f"the column {name!r} of {what} holds {dtype} and no numbers: encode it{advice}"
-            )
+        refusal = _refusal(dtype, kind, backend)
+        if refusal is not None:
+            shown = str(dtype).partition("(")[0]  # without all the categories of an enum
+            raise DataError(f"the column {name!r} of {what} holds {shown}{refusal}")
+
+
+def _refusal(dtype: Any, kind: str, backend: str | None) -> str | None:
+    """Say what is wrong with a type of columns, and what to do; None for one that is read."""
+    text, pandas = str(dtype).lower(), kind == "pandas"
+    if _is_category(dtype, kind):
+        if pandas or backend != "lightgbm":
+            return None
+        return (
+            ", and LightGBM reads categories of pandas alone: give a pandas data frame, encode "
+            "it as numbers, or use backend='xgboost'"
+        )
+    if not (dtype.kind in "biuf" if pandas else text in (*_NUMBERS, *_HALVES)):
+        return f" and no numbers: encode it{', or make it a pandas category' if pandas else ''}"
+    unread = text.endswith("[pyarrow]") if pandas else text in _HALVES
+    if (unread and backend == "lightgbm") or text in _LONG:
+        return ", which the booster does not read: make it float64"
+    return None
+
+
+def _is_category(dtype: Any, kind: str) -> bool:
+    text = str(dtype).lower()
+    return text == "category" if kind == "pandas" else text.startswith(_CATEGORIES)
+
+
+def _column(table: Any, number: int) -> npt.NDArray[Any]:
+    """Return a column as an array of numbers; categories have none and are empty."""
+    kind = _kind(table)
+    if kind == "scipy":
+        return np.asarray(table[:, [number]].toarray()).reshape(-1)
+    if kind == "numpy":
+        return np.asarray(table[:, number])
+    column = table.iloc[:, number] if kind == "pandas" else table[table.columns[number]]
+    dtype = column.type if kind == "pyarrow" else column.dtype
+    return np.empty(0) if _is_category(dtype, kind) else as_floats(column, "X")
+
+
+def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def _native_columns(frame: Any) -> Any:
+    """Return a pandas frame whose columns have the byte order of this machine."""
+    types = [dtype if isinstance(dtype, np.dtype) else None for dtype in frame.dtypes]
+    foreign = [at for at, dtype in enumerate(types) if dtype is not None and not dtype.isnative]
+    if not foreign:
+        return frame
+    frame = frame.copy()
+    for at in foreign:
+        frame.isetitem(at, _native(frame.iloc[:, at].to_numpy()))
+    return frame
 
 
 def _numbers(table: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:

@@ -1,15 +1,19 @@
 """Training with XGBoost."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from gbmrank.backends.base import keep_ids
+from gbmrank.backends.tables import first_beyond
 from gbmrank.backends.trainer import Job, Part, import_booster
+from gbmrank.backends.xgboost_model import check_model
 from gbmrank.data import RankingData
-from gbmrank.errors import ConfigError, NumericError, WeightError
-from gbmrank.types import FloatArray
+from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
+from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["XGBoostFitted", "load_xgboost", "train_xgboost"]
 
@@ -42,7 +46,8 @@ class XGBoostFitted:
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
         xgb = import_booster("xgboost")
-        rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
+        with _explaining(xgb, features, "X"):
+            rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
         raw = self.booster.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(raw, np.float64)
 
@@ -68,8 +73,15 @@ class XGBoostFitted:
 def load_xgboost(path: str) -> tuple[XGBoostFitted, str | None]:
     """Read a model file and the text it was stamped with, if any."""
     xgb = import_booster("xgboost")
-    booster = xgb.Booster(model_file=bytearray(Path(path).read_bytes()))
-    return XGBoostFitted(booster), booster.attr(_SLOT)
+    try:
+        data = Path(path).read_bytes()
+        check_model(data)
+        booster = xgb.Booster(model_file=bytearray(data))
+        return XGBoostFitted(booster), booster.attr(_SLOT)
+    except (xgb.core.XGBoostError, ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path} is a damaged or cut model of XGBoost: save it anew ({_first_line(error)})"
+        ) from error
 
 
 def train_xgboost(job: Job) -> XGBoostFitted:
@@ -79,9 +91,9 @@ def train_xgboost(job: Job) -> XGBoostFitted:
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
     if native:
         params["objective"] = job.objective
-    train = _data_set(xgb, job.train, params)
+    train = _data_set(xgb, job.train, params, "the training set")
     valid = {
-        name: train if part is job.train else _data_set(xgb, part, params, reference=train)
+        name: train if part is job.train else _data_set(xgb, part, params, name, train)
         for name, part in job.valid.items()
     }
     for name, data in valid.items():
@@ -113,7 +125,7 @@ def train_xgboost(job: Job) -> XGBoostFitted:
     return XGBoostFitted(booster[:best] if best else booster, params.get("nthread"))
 
 
-def _data_set(xgb: Any, part: Part, params: Any, reference: Any = None) -> Any:
+def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = None) -> Any:
     data = part.data
     columns = {
         "label": data.labels,
@@ -122,14 +134,39 @@ def _data_set(xgb: Any, part: Part, params: Any, reference: Any = None) -> Any:
         "nthread": params.get("nthread"),
         "enable_categorical": True,
     }
-    if params.get("tree_method", "hist") not in ("hist", "auto") or _linear(params):
-        made = xgb.DMatrix(part.features, **columns)
-    else:
-        binning = {"ref": reference} if reference is not None else {}
-        bins = params.get("max_bin")
-        made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
+    with _explaining(xgb, part.features, what, data.groups.row_order):
+        if params.get("tree_method", "hist") not in ("hist", "auto") or _linear(params):
+            made = xgb.DMatrix(part.features, **columns)
+        else:
+            binning = {"ref": reference} if reference is not None else {}
+            bins = params.get("max_bin")
+            made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
     keep_ids(made, data.groups.ids)
     return made
+
+
+@contextlib.contextmanager
+def _explaining(
+    xgb: Any, features: Any, what: str, order: IntArray | None = None
+) -> Iterator[None]:
+    """Say in which row and column a number is that XGBoost refuses, which it does not tell."""
+    try:
+        yield
+    except xgb.core.XGBoostError as error:
+        found = first_beyond(features)
+        if found is None:
+            raise DataError(f"XGBoost: {_first_line(error)}") from error
+        row, column = found
+        raise DataError(
+            f"the column {column!r} of {what} is infinite, or beyond the largest float32, in row "
+            f"{row if order is None else int(order[row])}, and XGBoost reads neither: clip it, or "
+            "make it NaN, a missing value"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what XGBoost says, without the stack of its calls."""
+    return str(error).strip().partition("\n")[0]
 
 
 def _linear(params: Any) -> bool:

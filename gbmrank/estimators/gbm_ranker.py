@@ -184,12 +184,12 @@ class GBMRanker(AbstractEstimator):
             When a gradient is not finite; ``error.model`` is a ranker of the rounds before.
         """
         refuse(unknown, "GBMRanker")
-        table = read_table(X)
+        table = read_table(X, backend=self.backend)
         names = column_names(table)
         data = read_part(renamed(table), y, qid, sample_weight)
         valid: dict[str, Part] = {}
         for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
-            valid[name] = read_valid(name, rows, names)
+            valid[name] = read_valid(name, rows, names, self.backend)
         target, watched = ranking_objective(self.objective), metric_list(self.metric)
         if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
             check_labels(watched, valid or {"the training set": data})
@@ -238,7 +238,7 @@ class GBMRanker(AbstractEstimator):
             Features, with the columns of the training.
         """
         self._check_fitted("booster_")
-        table = read_table(X)
+        table = read_table(X, backend=self._fitted.backend)
         self._check_columns(table, "X")
         return self._fitted.scores(renamed(table))
 

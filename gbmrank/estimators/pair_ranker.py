@@ -1,7 +1,7 @@
 """A ranker that predicts a value per pair of items and decodes a ranking from them."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
@@ -342,7 +342,7 @@ def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray
 
 
 def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], Groups]:  # noqa: N803
-    x = read_table(np.asarray(X))
+    x = read_table(X if isinstance(X, np.ndarray | Sequence) else np.asarray(X))
     groups = read_queries(qid, len(x))
     return np.asarray(groups.arrange(x.astype(np.float64, copy=False))), groups
 

@@ -1,5 +1,6 @@
 """Reading the rows an estimator is given: one id per row, in any order."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ _WANTED = {
     "eval_sample_weight": "one array of weights, or None,",
     "eval_names": "one name",
 }
-_UNSAFE = re.compile(r'[\s,:\[\]{}"<]')  # what LightGBM or XGBoost changes or refuses
+_UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
 
 
 def read_queries(qid: Any, n_rows: int, what: str = "X") -> Groups:
@@ -133,10 +134,12 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
     return Part(table if order is None else take_rows(table, order), data)
 
 
-def read_valid(name: str, rows: tuple[Any, ...], names: list[str] | None) -> Part:
-    """Read an evaluation set, whose columns must be those of the training."""
+def read_valid(
+    name: str, rows: tuple[Any, ...], names: list[str] | None, backend: str | None = None
+) -> Part:
+    """Read an evaluation set for a booster; its columns must be those of the training."""
     (features, labels), qid, weight = rows
-    table = read_table(features, name)
+    table = read_table(features, name, backend)
     check_names(name, column_names(table), names)
     return read_part(renamed(table), labels, qid, weight, name)
 
@@ -155,19 +158,23 @@ def safe_names(names: list[str]) -> list[str]:
     >>> safe_names(["a b", "a_b", "c"])
     ['a_b', 'a_b_1', 'c']
     """
-    made: list[str] = []
+    made: dict[str, None] = {}
     for number, name in enumerate(names):
-        plain = _UNSAFE.sub("_", name)
-        made.append(plain if plain not in made else f"{plain}_{number}")
-    return made
+        plain = _UNSAFE.sub("_", name) or "_"
+        others = (f"{plain}_{suffix}" for suffix in itertools.count(number))
+        made[next(each for each in itertools.chain([plain], others) if each not in made)] = None
+    return list(made)
 
 
 def check_names(what: str, own: list[str] | None, known: list[str] | None) -> None:
     """Raise unless columns have the names of the training, in its order.
 
-    LightGBM goes by position alone; a table without names is taken as it is.
+    LightGBM goes by position alone; a table without names is taken as it is, and so is a frame
+    whose columns are numbered from 0, as pandas numbers those that nobody named.
     """
-    if own is not None and known is not None and own != known:
+    if own is None or known is None or own == [str(number) for number in range(len(known))]:
+        return
+    if own != known:
         raise DataError(
             f"the columns of {what} are not those of the training: got {', '.join(own)}; expected "
             f"{', '.join(known)}, in this order"

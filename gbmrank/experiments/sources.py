@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.backends.tables import unmasked
 from gbmrank.columns import id_texts
 from gbmrank.data import RankingData
 from gbmrank.demo_data import FEATURES, DemoData, demo_data
@@ -215,8 +216,8 @@ def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
     features, labels, qid = data
     names = tuple(map(str, features.columns)) if is_frame(features) else ()
     try:
-        table = np.asarray(features)
-        if table.dtype not in (np.float32, np.float64):
+        table = unmasked(features)
+        if table.dtype not in (np.float32, np.float64):  # others, and those of foreign byte order
             table = table.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(

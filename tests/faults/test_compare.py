@@ -27,6 +27,7 @@ from gbmrank.experiments.sources import read_source
 from gbmrank.experiments.statistics import analyse
 from gbmrank.experiments.store import write_whole
 from tests.experiments.make_results import table_results
+from tests.faults.doors import TASK, fit
 
 DATA = demo_data(30, items=6)
 QUICK = {"folds": 2, "rounds": 3, "isolate": False, "metrics": "ndcg@3", "backends": ["lightgbm"]}
@@ -274,6 +275,24 @@ def test_models_that_cannot_be_read(tmp_path):
         with pytest.raises(gbmrank.GbmrankError):
             gbmrank.load(tmp_path / name)
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.fault(
+    "a model file that is cut, or one of LightGBM whose text was changed",
+    promise="`DataError`, also where the booster would end the process; at bytes changed in the "
+    "middle of its file XGBoost can still crash: keep a checksum where that can happen",
+)
+@pytest.mark.parametrize("name", ["model.txt", "model.ubj", "model.json"])
+def test_models_that_are_damaged(name, tmp_path):
+    backend, file = "lightgbm" if name.endswith("txt") else "xgboost", tmp_path / name
+    model = fit(backend)
+    model.save(file)
+    whole = file.read_bytes()
+    assert gbmrank.load(file).predict(TASK.x).tolist() == model.predict(TASK.x).tolist()
+    for length in np.linspace(1, len(whole) - 2, 60).astype(int):
+        file.write_bytes(whole[:length])
+        with pytest.raises(DataError, match=r"damaged or cut model of .*: save it anew|neither a"):
+            gbmrank.load(file)
 
 
 @pytest.mark.fault(

@@ -246,3 +246,26 @@ def test_a_start_that_lightgbm_changes():
     start = np.ones(TASK.n)
     start[7] = np.nan
     assert data_set("lightgbm", start=start).construct().get_init_score()[7] == 0.0
+
+
+@pytest.mark.fault(
+    "an infinite label in LightGBM's own data set",
+    promise="`DataError` with the row and its query, also where LightGBM stores 1e38 for it",
+)
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_infinite_labels_in_lightgbm(bad):
+    labels = TASK.y.copy()
+    labels[20] = bad
+    words = rf"the label of row 20, query {TASK.qid[20]}, is infinite"
+    with pytest.raises(DataError, match=words):
+        train("lightgbm", "ranknet", data_set("lightgbm", with_labels(labels)))
+
+
+@pytest.mark.fault(
+    "labels of several columns in an XGBoost data set",
+    promise="`DataError` with their shape: one label per row",
+)
+def test_labels_of_several_columns():
+    rows = xgb.DMatrix(TASK.x, np.column_stack([TASK.y, TASK.y]), qid=TASK.qid)
+    with pytest.raises(DataError, match=rf"one label per row, .* of shape \({TASK.n}, 2\)"):
+        train("xgboost", "ranknet", rows)

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import gbmrank
 from gbmrank.cli import main
 from gbmrank.cli.screen import clean
 from gbmrank.demo_data import demo_data
-from gbmrank.errors import GbmrankError
+from gbmrank.errors import DataError, GbmrankError
 from gbmrank.experiments.export import write_per_query_csv
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.report import write_report
@@ -120,6 +121,54 @@ def test_names_of_features(backend):
     assert not re.search(r'[\s,:\[\]{}"<]', "".join(shown))
     plain = ranker(backend).fit(TASK.x, TASK.y, qid=TASK.qid)
     assert model.predict(frame).tolist() == plain.predict(TASK.x).tolist()
+
+
+@pytest.mark.fault(
+    "feature names that are empty, hold NUL, are no text, or become equal to another one",
+    promise="given to the booster in another spelling, all different",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a_b_2", "a b", "a_b", "a:b", "z"],
+        ["", "_", "a\0b", "a\0c", "\x1f"],
+        [0, "a", 1.5, ("x", 1), None],
+        pd.MultiIndex.from_tuples([("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("b", "z")]),
+    ],
+)
+def test_names_of_features_that_are_no_words(backend, names, tmp_path):
+    frame = pd.DataFrame(TASK.x).set_axis(names, axis=1)
+    model = ranker(backend).fit(frame, TASK.y, qid=TASK.qid)
+    booster = model.booster_
+    shown = booster.feature_name() if backend == "lightgbm" else booster.feature_names
+    assert len(set(shown)) == 5
+    plain = ranker(backend).fit(TASK.x, TASK.y, qid=TASK.qid).predict(TASK.x).tolist()
+    assert model.predict(frame).tolist() == plain
+    file = tmp_path / ("model.txt" if backend == "lightgbm" else "model.ubj")
+    model.save(file)
+    assert gbmrank.load(file).predict(frame).tolist() == plain
+
+
+@pytest.mark.fault(
+    "features in another order than in the training",
+    promise="`DataError` with both orders, also where the names are numbers; a table without "
+    "names, or numbered from 0, goes by position",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("names", [[0, 1, 2, 3, 4], [0, "a", "b", "c", "d"], list("abcde")])
+def test_features_in_another_order(backend, names):
+    frame = pd.DataFrame(TASK.x).set_axis(names, axis=1)
+    model = ranker(backend).fit(frame, TASK.y, qid=TASK.qid)
+    turned = frame[names[::-1]]
+    with pytest.raises(DataError, match=f"expected {', '.join(map(str, names))}, in this order"):
+        model.predict(turned)
+    with pytest.raises(DataError, match="columns of valid_0 are not those of the training"):
+        ranker(backend).fit(
+            frame, TASK.y, qid=TASK.qid, eval_set=(turned, TASK.y), eval_qid=TASK.qid + 100
+        )
+    for table in (TASK.x, pd.DataFrame(TASK.x)):
+        assert model.predict(table).tolist() == model.predict(frame).tolist()
 
 
 @pytest.mark.fault(

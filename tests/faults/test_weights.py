@@ -66,6 +66,31 @@ def test_bad_weights_at_the_doors(backend):
 
 
 @pytest.mark.fault(
+    "an infinite weight in LightGBM's own data set",
+    promise="`WeightError` with the row and its query, though LightGBM stores 1e38 for it",
+)
+def test_infinite_weights_in_lightgbm():
+    weight = np.ones(QUERIES)
+    weight[3] = np.inf
+    row = int(TASK.sizes[:3].sum())
+    with pytest.raises(WeightError, match=rf"the weight of row {row}, query 3, is infinite"):
+        train("lightgbm", "ranknet", data_set("lightgbm", weight=weight))
+
+
+@pytest.mark.fault(
+    "a NaN weight in LightGBM's own data set",
+    promise="LightGBM has turned it into 0 before gbmrank is called, so a whole query of them is "
+    "left out without a word: check weights, or use `GBMRanker`",
+)
+def test_weights_that_lightgbm_changes():
+    weight = np.ones(QUERIES)
+    weight[3] = np.nan
+    stored = data_set("lightgbm", weight=weight).construct()
+    assert not stored.get_weight()[TASK.qid == 3].any()
+    assert not np.isnan(stored.weight).any()  # what was given is nowhere to be seen
+
+
+@pytest.mark.fault(
     "weights that differ within a query",
     promise="taken by pointwise objectives in LightGBM; else `WeightError` that says so",
 )

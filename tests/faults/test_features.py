@@ -1,0 +1,176 @@
+"""Features that a booster would misread, or end the process with."""
+
+import datetime as dt
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from gbmrank import PairRanker
+from gbmrank.errors import DataError
+from gbmrank.experiments.sources import read_source
+from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker
+from tests.ranking_tasks import Task
+
+BOTH = pytest.mark.parametrize("backend", BACKENDS)
+DAYS = pd.date_range("2020-01-01", periods=TASK.n)
+WORDS = [f"w{number % 4}" for number in range(TASK.n)]
+NO_NUMBERS = {
+    "pandas dates": pd.DataFrame({"a": TASK.x[:, 0], "z": DAYS}),
+    "pandas spans": pd.DataFrame({"a": TASK.x[:, 0], "z": DAYS - DAYS[0]}),
+    "pandas periods": pd.DataFrame({"a": TASK.x[:, 0], "z": DAYS.to_period("D")}),
+    "pandas complex": pd.DataFrame({"a": TASK.x[:, 0], "z": TASK.x[:, 1] * 1j}),
+    "polars dates": pl.DataFrame({"a": TASK.x[:, 0], "z": DAYS.to_numpy()}),
+    "polars spans": pl.DataFrame({"a": TASK.x[:, 0], "z": [dt.timedelta(1)] * TASK.n}),
+    "polars decimals": pl.DataFrame({"a": TASK.x[:, 0], "z": [decimal.Decimal(1)] * TASK.n}),
+    "polars nulls": pl.DataFrame({"a": TASK.x[:, 0], "z": [None] * TASK.n}),
+    "polars lists": pl.DataFrame({"a": TASK.x[:, 0], "z": [[1.0]] * TASK.n}),
+    "arrow dates": pa.table({"a": TASK.x[:, 0], "z": pa.array(DAYS)}),
+    "arrow lists": pa.table({"a": TASK.x[:, 0], "z": [[1.0]] * TASK.n}),
+    "arrow decimals": pa.table({"a": TASK.x[:, 0], "z": [decimal.Decimal(1)] * TASK.n}),
+    "arrow nulls": pa.table({"a": TASK.x[:, 0], "z": pa.nulls(TASK.n)}),
+    "arrow numbers by number": pa.table(
+        {"a": TASK.x[:, 0], "z": pa.array(TASK.qid).dictionary_encode()}
+    ),
+}
+CATEGORIES = {
+    "polars": pl.DataFrame({"z": pl.Series(WORDS, dtype=pl.Categorical), "a": TASK.x[:, 0]}),
+    "enum": pl.DataFrame(
+        {"z": pl.Series(WORDS, dtype=pl.Enum(sorted(set(WORDS)))), "a": TASK.x[:, 0]}
+    ),
+    "arrow": pa.table({"z": pa.array(WORDS).dictionary_encode(), "a": TASK.x[:, 0]}),
+}
+
+
+@pytest.mark.fault(
+    "a column of dates, spans of time, decimals, lists, complex numbers, or of nothing",
+    promise="`DataError` that names the column and its type",
+)
+@BOTH
+@pytest.mark.parametrize("what", NO_NUMBERS)
+def test_columns_that_are_no_numbers(backend, what):
+    with pytest.raises(DataError, match=r"the column 'z' of X holds .* and no numbers: encode it"):
+        ranker(backend).fit(NO_NUMBERS[what], TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.fault(
+    "categories of polars or pyarrow",
+    promise="taken by XGBoost; for LightGBM `DataError` that names the column and what to do",
+)
+@pytest.mark.parametrize("what", CATEGORIES)
+def test_categories_outside_pandas(what):
+    table = CATEGORIES[what]
+    words = r"the column 'z' of X holds .*, and LightGBM reads categories of pandas alone"
+    with pytest.raises(DataError, match=words):
+        ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
+    frame = pd.DataFrame({"z": pd.Categorical(WORDS), "a": TASK.x[:, 0]})
+    same = ranker("xgboost").fit(frame, TASK.y, qid=TASK.qid).predict(frame)
+    taken = ranker("xgboost").fit(table, TASK.y, qid=TASK.qid).predict(table)
+    assert taken.tolist() == same.tolist()
+    assert len(ranker("lightgbm").fit(frame, TASK.y, qid=TASK.qid).predict(frame)) == TASK.n
+    plain = ranker("lightgbm").fit(TASK.x[:, :2], TASK.y, qid=TASK.qid)
+    with pytest.raises(DataError, match=words):
+        plain.predict(table)
+
+
+@pytest.mark.fault(
+    "numbers of a type that LightGBM does not read (half floats of polars and pyarrow, pyarrow's "
+    "in pandas)",
+    promise="`DataError` that names the column and the type to use; XGBoost takes them",
+)
+@pytest.mark.parametrize("kind", ["arrow", "pandas"])
+def test_numbers_that_lightgbm_does_not_read(kind):
+    half = pa.array(TASK.x[:, 0].astype(np.float16))
+    table = pa.table({"z": half, "a": TASK.x[:, 1]})
+    if kind == "pandas":
+        table = pd.DataFrame({"z": TASK.x[:, 0]}).convert_dtypes(dtype_backend="pyarrow")
+    with pytest.raises(DataError, match=r"the column 'z' of X holds .*: make it float64"):
+        ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
+    assert len(ranker("xgboost").fit(table, TASK.y, qid=TASK.qid).predict(table)) == TASK.n
+
+
+@pytest.mark.fault(
+    "features in the byte order of another machine", promise="converted: the scores are the same"
+)
+@BOTH
+@pytest.mark.parametrize("kind", [">f4", ">f8", ">i4", ">i2"])
+def test_features_of_another_byte_order(backend, kind):
+    turned = (TASK.x * 9).astype(kind)
+    here = turned.astype(turned.dtype.newbyteorder("="))
+    expected = fit(backend, task=Task(here, TASK.y, TASK.sizes)).predict(here).tolist()
+    model = fit(backend, task=Task(turned, TASK.y, TASK.sizes))
+    for table in (turned, here, pd.DataFrame(turned)):
+        assert model.predict(table).tolist() == expected
+    sparse = ranker(backend).fit(sp.csr_matrix(here), TASK.y, qid=TASK.qid)
+    if kind != ">i2":  # scipy takes no matrix of these
+        foreign = sp.csr_matrix(here)
+        foreign.data = foreign.data.astype(kind)
+        assert sparse.predict(foreign).tolist() == sparse.predict(sp.csr_matrix(here)).tolist()
+
+
+@pytest.mark.fault("masked features", promise="missing values, as NaN is")
+@BOTH
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int32])
+def test_masked_features(backend, kind):
+    values = (TASK.x * 9).astype(kind)
+    masked = np.ma.masked_array(values, mask=values > 5)
+    holes = np.where(values > 5, np.nan, values)
+    expected = fit(backend, task=Task(holes, TASK.y, TASK.sizes)).predict(holes).tolist()
+    assert fit(backend, task=Task(masked, TASK.y, TASK.sizes)).predict(masked).tolist() == expected
+    compared = read_source((masked, TASK.y, TASK.qid)).X
+    assert np.array_equal(compared, holes.astype(compared.dtype), equal_nan=True)
+
+
+@pytest.mark.fault(
+    "a feature that is infinite, or beyond the largest float32, in XGBoost",
+    promise="`DataError` with the column and the row, and what to do; LightGBM takes it",
+)
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("frame", [np.array, sp.csr_matrix, pd.DataFrame, pl.DataFrame])
+def test_infinite_features(bad, frame):
+    values = TASK.x.copy()
+    values[7, 2] = bad
+    table = frame(values)
+    column = repr("column_2" if frame is pl.DataFrame else "2" if frame is pd.DataFrame else 2)
+    words = "the column {} of {} is infinite, .* in row {}, .*: clip it, or make it NaN"
+    with pytest.raises(DataError, match=words.format(column, "the training set", 7)):
+        ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
+    with pytest.raises(DataError, match=words.format(column, "X", 7)):
+        ranker("xgboost").fit(frame(TASK.x), TASK.y, qid=TASK.qid).predict(table)
+    ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid).predict(table)
+
+
+def test_the_row_of_an_infinite_feature_is_the_one_that_was_given():
+    values = OTHER.x.copy()
+    values[7, 2] = np.inf
+    order = np.random.default_rng(0).permutation(OTHER.n)
+    row = int(np.flatnonzero(order == 7)[0])
+    with pytest.raises(DataError, match=rf"the column 2 of valid_0 is infinite, .* row {row},"):
+        ranker("xgboost").fit(
+            TASK.x,
+            TASK.y,
+            qid=TASK.qid,
+            eval_set=(values[order], OTHER.y[order]),
+            eval_qid=OTHER_QID[order],
+        )
+
+
+@pytest.mark.fault("rows with different numbers of features", promise="`DataError`")
+@pytest.mark.parametrize("made", [ranker("lightgbm"), ranker("xgboost"), PairRanker()])
+def test_ragged_features(made):
+    rows = [[1.0, 2.0], [3.0], [4.0, 5.0]]
+    with pytest.raises(DataError, match="X must be a table of numbers, with as many in each row"):
+        made.fit(rows, [1, 0, 1], qid=[0, 0, 0])
+
+
+def test_masked_features_of_a_pair_ranker():
+    hidden = np.ma.masked_array(TASK.x, np.arange(TASK.x.size).reshape(TASK.x.shape) % 5 == 0)
+    first, second = (
+        PairRanker(n_estimators=3).fit(x, TASK.y, qid=TASK.qid).predict(x, qid=TASK.qid)
+        for x in (hidden, hidden.filled(np.nan))
+    )
+    np.testing.assert_array_equal(first, second)
