@@ -51,7 +51,10 @@ class LevelQueries(NamedTuple):
 
 
 class PushQueries(NamedTuple):
-    """Queries of relevant and other items; the first ``positives[q]`` in order are relevant."""
+    """Queries of relevant and other items; the first ``positives[q]`` in order are relevant.
+
+    ``scale`` multiplies the query; it is zero where there is one class only.
+    """
 
     offsets: IntArray
     order: npt.NDArray[Any]

@@ -84,8 +84,6 @@ def linear_sums(
         positives = queries.positives[q]
         if served[q] or end - begin < engines.linear_from or queries.scale[q] == 0.0:
             continue
-        if positives == 0 or positives == end - begin:
-            continue
         rows = queries.order[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
         read_scores(scores, rows, s)

@@ -21,6 +21,8 @@ _NEVER_ZERO = "equivalent: this number is 1 or -1, and never zero"
 _SAME_SCORE = "equivalent: it is replaced by an equal score"
 _CELLS = "equivalent: all cells or only those in use may be stored; that changes time and memory"
 _GAPS = "equivalent: a Shell sort ends with the gap 1, wherever it begins; this changes its time"
+_TWICE = "equivalent: a query that is done is summed a second time, to the same number"
+_OTHER_WAY = "equivalent: pairs are then visited by calling the loss, to the same number"
 # (module, line, code after): the reason. When a line moves, its mutants are open again.
 _REASONS = {
     ("gbmrank/kernels/positional.py", 30, "last - first >= 1"): _SAME_MEAN,
@@ -45,15 +47,21 @@ _REASONS = {
     ("gbmrank/kernels/cascade.py", 126, "max"): _TWO_WAYS,
     ("gbmrank/kernels/cascade.py", 127, "depth < k - a"): _TWO_WAYS,
     ("gbmrank/kernels/cascade.py", 152, "some >= 0.0"): _NOBODY_STOPS,
-    ("gbmrank/kernels/level_pairs.py", 92, "len(s) > engines.closed_from"): _EITHER,
-    ("gbmrank/kernels/push.py", 80, "end + begin"): _ROOM,  # of the Hessian
-    ("gbmrank/kernels/long_pairs.py", 45, "end + begin"): _ROOM,  # of gradient and Hessian
-    ("gbmrank/kernels/push.py", 111, "0 <= positives < len(s)"): _NO_FACTOR,
-    ("gbmrank/kernels/long_levels.py", 68, "end + begin"): _NEXT_CHECK,
-    ("gbmrank/kernels/long_push.py", 38, "2.0"): _ONLY_SIGN,
-    ("gbmrank/kernels/long_push.py", 51, "5"): _NEVER_READ,
-    ("gbmrank/kernels/long_push.py", 54, "2.0"): _ONLY_SIGN,
-    ("gbmrank/kernels/long_push.py", 82, "end + begin"): _ROOM,
+    ("gbmrank/kernels/level_pairs.py", 93, "len(s) > engines.closed_from"): _EITHER,
+    ("gbmrank/kernels/push.py", 81, "end + begin"): _ROOM,  # of the Hessian
+    ("gbmrank/kernels/push.py", 107, "pass"): _TWICE,
+    ("gbmrank/kernels/push.py", 90, "False"): _TWICE,
+    ("gbmrank/kernels/level_pairs.py", 85, "end + begin"): _ROOM,
+    ("gbmrank/kernels/level_pairs.py", 124, "end + begin"): _ROOM,
+    ("gbmrank/kernels/logistic.py", 82, "False"): _OTHER_WAY,
+    ("gbmrank/kernels/long_pairs.py", 50, "end + begin"): _ROOM,  # of gradient and Hessian
+    ("gbmrank/kernels/push.py", 113, "0 <= positives < len(s)"): _NO_FACTOR,
+    ("gbmrank/kernels/long_levels.py", 71, "end + begin"): _NEXT_CHECK,
+    ("gbmrank/kernels/long_levels.py", 74, "end + begin"): _ROOM,
+    ("gbmrank/kernels/long_push.py", 39, "2.0"): _ONLY_SIGN,
+    ("gbmrank/kernels/long_push.py", 55, "5"): _NEVER_READ,
+    ("gbmrank/kernels/long_push.py", 56, "2.0"): _ONLY_SIGN,
+    ("gbmrank/kernels/long_push.py", 88, "end + begin"): _ROOM,
     ("gbmrank/kernels/linear_cells.py", 204, "turn >= 0"): _NEVER_ZERO,
     ("gbmrank/kernels/linear_time.py", 197, "sign <= 0"): _NEVER_ZERO,
     ("gbmrank/kernels/linear_time.py", 216, "sign <= 0"): _NEVER_ZERO,

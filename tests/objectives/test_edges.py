@@ -58,6 +58,18 @@ def test_comparison_counts_the_better_labels_of_its_own_query(text):
     np.testing.assert_allclose(found, by_oracle(text, labels, scores, sizes), rtol=1e-12)
 
 
+@pytest.mark.parametrize("loss", ["asymmetric_b", "canonical_boosting"])
+def test_comparison_bends_by_the_weight_of_its_pairs(loss):
+    """The diagonal of the Hessian is the slope of the gradient, weights included."""
+    labels, scores = np.array([3.0, 0, 1, 2, 3]), np.array([0.5, 0.9, -0.2, 0.1, 0.3])
+    options = {"loss": loss, "weights": "gain_discount", "engine": "pairs", "hessian": "exact"}
+    made = gbmrank.objective("comparison", **options)
+    _, hess = made.gradients(labels, scores)
+    for row, step in enumerate(1e-5 * np.eye(5)):
+        up, down = (made.gradients(labels, scores + sign * step)[0][row] for sign in (1, -1))
+        assert hess[row] == pytest.approx((up - down) / 2e-5, rel=1e-7)
+
+
 @pytest.mark.parametrize("engine", ["pairs", "sorted"])
 @pytest.mark.parametrize(
     ("loss", "hessian", "bend"), [("hinge", "auto", 1), ("squared_hinge_margin", "expected", 2)]

@@ -26,6 +26,7 @@ QUERIES = [
     (20, 1.0),  # one class only, just long enough
     (40, 1.0),  # nothing relevant
     (40, 1.0),  # one relevant item
+    (40, 1.0),  # of no weight
     (40, 1.0),  # behind the span
 ]
 SIZES = [size for size, _ in QUERIES]
@@ -56,6 +57,7 @@ def query_data() -> tuple[Any, Any]:
 def test_queries_are_served_by_length_range_and_levels(spec):
     labels, scores = query_data()
     weight = np.linspace(0.5, 2.0, len(SIZES))
+    weight[13] = 0.0
     data = RankingData.from_arrays(labels, group=SIZES, weight=weight)
     exact: Any = gbmrank.objective(spec, engine="pairs").bind(data)
     expected, losses = exact.gradients(scores), exact.losses(scores)
