@@ -222,6 +222,9 @@ def _coerce(what: str, value: object, hint: Any) -> object:
         isinstance(option, type) for option in accepted
     ):
         return value  # Literal and the like: the class checks for itself
+    if isinstance(value, tuple) and any(typing.get_args(one)[:1] == (float,) for one in allowed):
+        _check_numbers(what, value)
+        return value
     if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
         return value
     if float in accepted and isinstance(value, int) and not isinstance(value, bool):
@@ -230,6 +233,12 @@ def _coerce(what: str, value: object, hint: Any) -> object:
         return "none"  # normalize=none means the word
     expected = " or ".join("none" if one is type(None) else one.__name__ for one in accepted)
     raise ParameterError(f"{what} must be {expected}, got {value!r}")
+
+
+def _check_numbers(what: str, values: tuple[Any, ...]) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ParameterError(f"{what}: every entry must be a number, got {value!s}")
 
 
 def _plain(value: Any) -> object:

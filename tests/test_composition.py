@@ -134,8 +134,19 @@ def test_an_object_is_returned_as_it_is_or_with_other_parameters():
         ("pairwise(target=ndcg(gain=cube))", {}, ParameterError, "'exp2', 'linear' or a table"),
         ("pairwise(target=ndcg(gain=[]))", {}, ParameterError, "a gain table holds finite gains"),
         ("pairwise(target=ndcg(gain=[0, -1]))", {}, ParameterError, "not negative, got (0, -1)"),
-        ("pairwise(target=ndcg(gain=[0, a]))", {}, ParameterError, "finite gains"),
+        (
+            "pairwise(target=ndcg(gain=[0, a]))",
+            {},
+            ParameterError,
+            "every entry must be a number, got a",
+        ),
         ("pairwise(target=ndcg(gain=[0, inf]))", {}, ParameterError, "finite gains"),
+        (
+            "mix(ranknet, softmax, weights=[1, a])",
+            {},
+            ParameterError,
+            "mix: weights: every entry must be a number, got a",
+        ),
     ],
 )
 def test_errors_say_what_was_given_and_what_is_allowed(text, params, error, message):

@@ -80,7 +80,9 @@ def build_grid(scores: FloatArray, more: FloatArray, plan: LinearPlan) -> Grid:
     low, high = _bounds(scores)
     if len(more):
         low_more, high_more = _bounds(more)
-        low, high = min(low, low_more), max(high, high_more)
+        # The smaller of a number and NaN may be the number.
+        low = low_more if np.isnan(low_more) else min(low, low_more)
+        high = max(high, high_more)
     nothing = np.empty(0, np.int64)
     per_width = 1.0 / plan.width
     first = np.floor(low * per_width)

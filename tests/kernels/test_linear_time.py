@@ -371,3 +371,16 @@ def test_reach_ends_before_exponents_are_clipped(loss):
 def test_wider_cells_for_less_accuracy():
     fine, coarse = plan_of(logistic, (1.0,), 1e-12), plan_of(logistic, (1.0,), 1e-6)
     assert fine.width < coarse.width
+
+
+def test_cells_are_laid_where_range_and_distance_allow_it():
+    plan, build = plan_of(asym_b), compiler.load("linear_grid").build_grid
+    for scores in (
+        np.array([0.0, 1.5 * plan.reach]),  # a narrow place, a wide range
+        np.array([0.0, 1.0]) + 2.0**46 * plan.width,  # the other way round
+        np.array([0.0, np.nan]),
+        np.array([np.nan, 0.0]),
+    ):
+        assert len(build(scores, scores[:0], plan).cells) == 0
+        assert len(build(scores[:1], scores[1:], plan).cells) == 0
+    assert len(build(np.array([0.0, 1.0]), np.array([2.0]), plan).cells) > 0
