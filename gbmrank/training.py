@@ -15,7 +15,12 @@ from gbmrank.api import Metric, MetricList, Objective, booster_params, metric, o
 from gbmrank.backends.bagging import with_bagging
 from gbmrank.backends.lightgbm_trainer import train_lightgbm
 from gbmrank.backends.native import NATIVE, PREFIX, Native, check_native, near_native
-from gbmrank.backends.parameters import check_once, check_params, main_names
+from gbmrank.backends.parameters import (
+    check_once,
+    check_params,
+    main_names,
+    what_forbids_cutting,
+)
 from gbmrank.backends.progress import all_tied, likely_cause
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
@@ -189,7 +194,7 @@ def train(
         params=used,
         rounds=plan.rounds,
         monitor=monitor,
-        keep_best=plan.keep_best and not _cannot_cut(params),
+        keep_best=plan.keep_best and what_forbids_cutting(params) is None,
     )
     try:
         with at_most(plan.threads):
@@ -266,20 +271,17 @@ def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]
         raise ConfigError(
             f"early stopping needs a validation set to watch: give {called('valid', 'valid=')}"
         )
-    if plan.early_stopping is not None and _cannot_cut(params):
+    obstacle = what_forbids_cutting(params)
+    if plan.early_stopping is not None and obstacle is not None:
         raise ConfigError(
-            "early stopping does not go with dart or gblinear: later rounds change what earlier "
-            "ones gave, so the best round cannot be gone back to"
+            f"early stopping does not go with {obstacle}: later rounds change what earlier ones "
+            "gave, so the best round cannot be gone back to; leave one of the two out"
         )
 
 
 def _check_count(name: str, value: object) -> None:
     if not is_whole(value) or value < 1:  # type: ignore[operator]  # a number by now
         raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def _cannot_cut(params: Mapping[str, Any]) -> bool:
-    return params.get("boosting") == "dart" or params.get("booster") in ("dart", "gblinear")
 
 
 def _check_parts(data: Part, valid: Mapping[str, Part], target: Objective | Native) -> None:

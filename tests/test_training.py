@@ -313,16 +313,24 @@ def test_bagging_by_query_is_switched_on_in_every_spelling(on):
 
 @pytest.mark.parametrize(
     ("backend", "params"),
-    [("lightgbm", {"boosting": "dart"}), ("xgboost", {"booster": "dart"})],
+    [
+        ("lightgbm", {"boosting": "dart"}),
+        ("xgboost", {"booster": "dart"}),
+        ("xgboost", {"rate_drop": 0.2}),
+        ("xgboost", {"one_drop": "1"}),
+    ],
 )
+@pytest.mark.filterwarnings("ignore:.*booster=dart. is deprecated:UserWarning")  # XGBoost 3.4
+@pytest.mark.filterwarnings("ignore:(?s).*_drop.*are not used:UserWarning")  # before it
 def test_models_that_change_earlier_rounds_are_not_cut(backend, params):
     settings = plan(backend, params=params, rounds=12)
     made = train(settings, part(TASK, "t"), {"valid": part(OTHER, "v")})
     assert made.fitted.n_rounds == 12
-    with pytest.raises(ConfigError, match="does not go with dart"):
+    with pytest.raises(ConfigError, match=f"does not go with {next(iter(params))}="):
         train(replace(settings, early_stopping=3), part(TASK), {"valid": part(OTHER, "v")})
 
 
+@pytest.mark.filterwarnings("ignore:.*booster=gblinear. is deprecated:UserWarning")  # XGBoost 3.4
 def test_a_linear_booster_trains():
     made = train(
         plan("xgboost", params={"booster": "gblinear", "learning_rate": 0.3}, rounds=20),

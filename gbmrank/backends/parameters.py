@@ -13,7 +13,15 @@ from typing import Any
 
 from gbmrank.errors import ConfigError, DataError
 
-__all__ = ["OTHER_NAMES", "check_known", "check_once", "check_params", "is_on", "main_names"]
+__all__ = [
+    "OTHER_NAMES",
+    "check_known",
+    "check_once",
+    "check_params",
+    "is_on",
+    "main_names",
+    "what_forbids_cutting",
+]
 
 _LIGHTGBM: Mapping[str, tuple[str, ...]] = {
     "objective": ("objective_type", "app", "application", "loss"),
@@ -196,6 +204,27 @@ def is_on(params: Mapping[str, Any], name: str) -> bool:
     if found is None:
         raise ConfigError(f"{name} must be True or False, or a text of these; got {value!r}")
     return found
+
+
+def what_forbids_cutting(params: Mapping[str, Any]) -> str | None:
+    """Return the setting by which later rounds change what earlier ones gave, or None.
+
+    That is dart, by which trees are dropped and scaled, and linear models. Since version 3.4
+    XGBoost drops trees by ``rate_drop`` or ``one_drop`` alone, without ``booster="dart"``.
+
+    Examples
+    --------
+    >>> what_forbids_cutting({"booster": "dart"})
+    "booster='dart'"
+    >>> what_forbids_cutting({"rate_drop": 0.0})
+    """
+    for name, values in (("boosting", ("dart",)), ("booster", ("dart", "gblinear"))):
+        if params.get(name) in values:
+            return f"{name}={params[name]!r}"
+    for name in ("rate_drop", "one_drop"):
+        if str(params.get(name, 0)).strip().lower() not in ("0", "0.0", "false", "none"):
+            return f"{name}={params[name]!r}"
+    return None
 
 
 def check_known(backend: str, params: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import MetricList, booster_params
-from gbmrank.backends.parameters import check_params, is_on, main_names
+from gbmrank.backends.parameters import check_params, is_on, main_names, what_forbids_cutting
 from gbmrank.columns import shared_ids
 from gbmrank.dask.columns import Table
 from gbmrank.dask.job import DaskJob
@@ -160,9 +160,9 @@ def _params(target: Any, backend: str, seed: int, params: Mapping[str, Any]) -> 
     given = main_names(backend, params)
     own = not isinstance(target, Native)
     check_params(backend, given, str(target), own)
-    for name, value in (("boosting", "dart"), ("booster", "dart"), ("booster", "gblinear")):
-        if given.get(name) == value:
-            raise ConfigError(f"{name}={value!r} cannot be cut at a round; train on one machine")
+    obstacle = what_forbids_cutting(given)
+    if obstacle is not None:
+        raise ConfigError(f"a model with {obstacle} cannot be cut at a round; train on one machine")
     if is_on(given, "bagging_by_query"):
         raise ConfigError(
             "bagging_by_query is done by gbmrank on one machine only, and LightGBM trains a wrong "

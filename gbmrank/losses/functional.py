@@ -83,13 +83,12 @@ def _made(function: ScalarFunction, label: str) -> type[AbstractMarginLoss]:
         "function": staticmethod(function),
         "phi": staticmethod(function),
         "__doc__": inspect.getdoc(function),
-        "__module__": function.__module__,
         "__repr__": _show,
     }
     if not traits["exact_curvature"]:
         traits["expected_curvature"] = property(lambda _: _one)
         traits["constant_curvature"] = property(lambda _: 1.0)
-    return make_dataclass(
+    made = make_dataclass(
         label,
         [(key, float, value) for key, value in parameters.items()],
         bases=(AbstractFunctionLoss,),
@@ -97,6 +96,8 @@ def _made(function: ScalarFunction, label: str) -> type[AbstractMarginLoss]:
         frozen=True,
         slots=True,
     )
+    made.__module__ = function.__module__  # newer versions of Python name the caller's
+    return made
 
 
 def _restored(function: ScalarFunction, name: str, params: tuple[float, ...]) -> AbstractMarginLoss:

@@ -165,11 +165,12 @@ def _class_of(
         "weight_function": weight_function,
         "expected_curvature": property(lambda _: curvature),
         "exact_curvature": convex,
-        "__module__": "__main__",  # it belongs to this process, not to gbmrank
     }
-    return make_dataclass(
+    made = make_dataclass(
         "WeightLoss", [], bases=(AbstractWeightLoss,), namespace=traits, frozen=True, slots=True
     )
+    made.__module__ = "__main__"  # it belongs to this process, not to gbmrank
+    return made
 
 
 def _identity(function: Any) -> Any:

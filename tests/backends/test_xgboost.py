@@ -310,6 +310,7 @@ def test_training_goes_on_where_it_stopped():
     ],
     ids=lambda extra: "-".join(map(str, extra.values())),
 )
+@pytest.mark.filterwarnings("ignore:.*booster=.* is deprecated:UserWarning")  # XGBoost 3.4
 def test_every_way_of_boosting_learns(extra):
     kept = {k: v for k, v in PARAMS.items() if extra.get("booster") != "gblinear" or k in LINEAR}
     booster = train({**kept, **extra, "seed": 5}, rounds=15)
