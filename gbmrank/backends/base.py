@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _CLAMPED = float(np.float32(1e38))  # what LightGBM makes of infinity
+_INFINITE = 1e300  # a score that was infinite may arrive as this (LightGBM's init_score)
 FLOOR_RELATIVE = 1e-3
 FLOOR_ABSOLUTE = 1e-10
 _log = logging.getLogger("gbmrank")
@@ -240,7 +241,7 @@ def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
             f"the booster gave {len(scores)} scores for {groups.n_rows} rows; gbmrank ranks with "
             "one score per row (num_class or several outputs are not for ranking)"
         )
-    row = int(compiler.load("callback").first_not_finite(scores))
+    row = _first_not_finite(scores)
     if row >= 0:
         raise DataError(
             f"the score of row {row}, query {groups.query_of(row)!r}, is {scores[row]}; look for "
@@ -303,10 +304,12 @@ def training_gradients(
     bound = state.bound
     grad, hess = bound.gradients(scores, np.float32, single=True)
     floors = FLOOR_RELATIVE, FLOOR_ABSOLUTE
-    row, raised = compiler.load("callback").finish(
+    query, raised = compiler.load("callback").finish(
         grad, hess, bound.groups.offsets, state.usual, floors
     )
-    if row >= 0:
+    if query >= 0:
+        begin, end = bound.groups.offsets[query : query + 2].tolist()
+        row = begin + max(_first_not_finite(grad[begin:end]), _first_not_finite(hess[begin:end]))
         raise NumericError(
             f"{objective}: gradient {grad[row]} and Hessian {hess[row]} in row {row}, query "
             f"{bound.groups.query_of(row)!r}, call {call}; the scores go from {scores.min():g} to "
@@ -316,6 +319,14 @@ def training_gradients(
         told = "%s: call %d: the Hessian of %d of %d rows was raised to the floor of its query"
         _log.debug(told, objective, call, raised, len(hess))
     return grad, hess
+
+
+def _first_not_finite(values: npt.NDArray[Any]) -> int:
+    """Return the first index whose value is NaN or infinite (``_INFINITE`` or more), or -1."""
+    with np.errstate(invalid="ignore"):
+        if not len(values) or -_INFINITE < float(values.min()) <= float(values.max()) < _INFINITE:
+            return -1
+    return int(np.argmin(np.abs(values.astype(np.float64)) < _INFINITE))
 
 
 def _words(column: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:

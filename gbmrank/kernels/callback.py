@@ -8,9 +8,7 @@ import numpy.typing as npt
 from gbmrank.kernels.jit import entry
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["fingerprint", "finish", "first_not_finite"]
-
-_INFINITE = 1e300  # a score that was infinite may arrive as this (LightGBM's init_score)
+__all__ = ["fingerprint", "finish"]
 
 
 @entry
@@ -23,20 +21,6 @@ def fingerprint(words: npt.NDArray[np.uint32]) -> int:
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         total += mixed ^ (mixed >> np.uint64(31))  # a sum sees through anything linear
     return total  # type: ignore[return-value]
-
-
-@entry
-def first_not_finite(values: npt.NDArray[Any]) -> int:
-    """Return the first index whose value is NaN or infinite (1e300 or more), or -1."""
-    total = 0.0
-    for i in range(len(values)):
-        total += abs(values[i])  # one cheap pass; NaN and infinity do not get lost
-    if total < _INFINITE:
-        return -1
-    for i in range(len(values)):
-        if not abs(values[i]) < _INFINITE:
-            return i
-    return -1
 
 
 @entry
@@ -56,7 +40,7 @@ def finish(
     Returns
     -------
     tuple of int
-        First row with a value that is not finite (or -1), and the number of rows raised.
+        First query with a value that is not finite (or -1), and the number of rows raised.
     """
     relative, absolute = floors
     raised = 0
@@ -68,9 +52,11 @@ def finish(
             total_g += abs(g[i])
             total_h += h[i]
         if not (total_g < np.inf and abs(total_h) < np.inf):  # isfinite is x - x: reordered away
-            return begin + max(first_not_finite(g), first_not_finite(h)), raised
-        slope = min(total_g / len(g), usual[q])
-        floor = max(relative * max(slope, total_h / len(g)), absolute)
+            return q, raised
+        slope, curvature = total_g / len(g), total_h / len(g)
+        slope = slope if slope < usual[q] else usual[q]
+        floor = relative * (slope if slope > curvature else curvature)
+        floor = floor if floor > absolute else absolute
         for i in range(len(h)):
             if h[i] < floor:
                 h[i] = floor

@@ -5,7 +5,9 @@ released. ``inner`` marks what only other kernels call; called from Python it is
 function. Both may reorder sums and fuse multiply-adds, and never assume that values are finite.
 """
 
-from collections.abc import Callable
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numba
@@ -26,6 +28,26 @@ INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, *
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the garbage collector from walking over the compiler's objects again and again."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A function that Python calls."""
+
+    def compile(self, signature: Any) -> Any:
+        with _without_collector():
+            return super().compile(signature)
+
+
 class _Inside(CPUDispatcher):  # type: ignore[misc]
     """A function without a way in from Python, where it runs uncompiled."""
 
@@ -34,16 +56,18 @@ class _Inside(CPUDispatcher):  # type: ignore[misc]
 
 
 def _inside(function: F, options: dict[str, Any]) -> F:
-    compiled: F = numba.njit(nogil=True, **_NO_WRAPPERS, **options)(function)
+    return _as(_Inside, numba.njit(nogil=True, **_NO_WRAPPERS, **options)(function))
+
+
+def _as(kind: type[CPUDispatcher], compiled: F) -> F:
     if isinstance(compiled, CPUDispatcher):  # unless the compiler is switched off
-        compiled.__class__ = _Inside
+        compiled.__class__ = kind
     return compiled
 
 
 def entry(function: F) -> F:
     """Compile a kernel that Python calls; cached on disk, without the interpreter lock."""
-    compiled: F = numba.njit(nogil=True, cache=True, **_LOOSE)(function)
-    return compiled
+    return _as(_Kernel, numba.njit(nogil=True, cache=True, **_LOOSE)(function))
 
 
 def merged(function: F) -> F:
@@ -52,8 +76,8 @@ def merged(function: F) -> F:
     A kernel that others call is optimised again in each of them, which takes longer than to
     compile it in its place; for large functions with one or two callers.
     """
-    compiled: F = numba.njit(nogil=True, cache=True, inline="always", **_LOOSE)(function)
-    return compiled
+    compiled = numba.njit(nogil=True, cache=True, inline="always", **_LOOSE)(function)
+    return _as(_Kernel, compiled)
 
 
 def inner(function: F) -> F:

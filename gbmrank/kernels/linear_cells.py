@@ -86,8 +86,8 @@ def match_cells(
         Rising slots.
     gap : int
         Number of the target's cell minus number of the source's cell.
-    pairs : array of shape (n_targets, 2)
-        Receives target and source.
+    pairs : array of shape (2 * n_targets,)
+        Receives target and source, target and source.
 
     Returns
     -------
@@ -102,16 +102,18 @@ def match_cells(
             place += 1
         if place == len(sources):
             break
-        alone = gap == 0 and cells.lonely[target]
+        alone = gap == 0 and cells.lonely[target] != 0
         if numbers[sources[place]] == wanted and not alone:
-            pairs[count, 0], pairs[count, 1] = target, sources[place]
+            pairs[2 * count], pairs[2 * count + 1] = target, sources[place]
             count += 1
     return count
 
 
 @separate
-def to_node_weights(moments: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Weights at the nodes that act on smooth functions as the items do.
+def to_node_weights(
+    moments: FloatArray, matrix: FloatArray, weights: FloatArray, backwards: bool
+) -> None:
+    """Add weights at the nodes that act on smooth functions as the items do.
 
     Parameters
     ----------
@@ -119,20 +121,21 @@ def to_node_weights(moments: FloatArray, matrix: FloatArray) -> FloatArray:
         Chebyshev moments per cell.
     matrix : array of shape (ORDER, ORDER)
         ``TO_NODES`` or ``TO_NODES_MIRRORED``.
-
-    Returns
-    -------
-    array of shape (n_slots, ORDER)
+    weights : array of shape (n_slots, ORDER)
+        What they are added to.
+    backwards : bool
+        Whether the last slot comes first among the weights.
     """
-    out = np.zeros((len(moments), ORDER))
     for slot in range(len(moments)):
-        add_product(matrix, 0, (moments, slot * ORDER), (out, slot * ORDER))
-    return out
+        place = len(moments) - 1 - slot if backwards else slot
+        add_product(matrix, 0, (moments, slot * ORDER), (weights, place * ORDER))
 
 
 @separate
-def to_powers(seen: FloatArray, kind: int, matrix: FloatArray, powers: FloatArray) -> None:
-    """Coefficients by rising power of the polynomials through values at the nodes.
+def to_powers(
+    seen: FloatArray, kind: int, matrix: FloatArray, powers: FloatArray, field: int, backwards: bool
+) -> None:
+    """Write coefficients by rising power of the polynomials through values at the nodes.
 
     Parameters
     ----------
@@ -142,16 +145,21 @@ def to_powers(seen: FloatArray, kind: int, matrix: FloatArray, powers: FloatArra
         Which of the four is meant.
     matrix : array of shape (ORDER, ORDER)
         ``TO_POWERS`` or ``TO_POWERS_MIRRORED``.
-    powers : array of shape (n_slots, ORDER)
-        Receives the coefficients; any strides.
+    powers : array of shape (n_slots, ORDER, 4)
+        Receives the coefficients.
+    field : int
+        Which of the four columns of ``powers`` they belong to.
+    backwards : bool
+        Whether the last slot comes first among the coefficients.
     """
     row = np.empty(ORDER)
     for slot in range(len(seen)):
         for m in range(ORDER):
             row[m] = 0.0
         add_product(matrix, 0, (seen, (4 * slot + kind) * ORDER), (row, 0))
+        place = len(seen) - 1 - slot if backwards else slot
         for m in range(ORDER):
-            powers[slot, m] = row[m]
+            powers[place, m, field] = row[m]
 
 
 @separate

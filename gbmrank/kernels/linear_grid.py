@@ -51,12 +51,14 @@ def _bounds(scores: FloatArray) -> tuple[float, float]:
             lows[lane] = score if score < lows[lane] else lows[lane]
             highs[lane] = score if score > highs[lane] else highs[lane]
             finite += abs(score) <= _LARGEST
+    for i in range(whole, len(scores)):
+        lows[0] = scores[i] if scores[i] < lows[0] else lows[0]
+        highs[0] = scores[i] if scores[i] > highs[0] else highs[0]
+        finite += abs(scores[i]) <= _LARGEST
     low, high = lows[0], highs[0]
     for lane in range(1, _LANES):
-        low, high = min(low, lows[lane]), max(high, highs[lane])
-    for i in range(whole, len(scores)):
-        low, high = min(low, scores[i]), max(high, scores[i])
-        finite += abs(scores[i]) <= _LARGEST
+        low = lows[lane] if lows[lane] < low else low
+        high = highs[lane] if highs[lane] > high else high
     return (low, high) if finite == len(scores) else (np.nan, np.nan)
 
 
@@ -80,14 +82,14 @@ def build_grid(scores: FloatArray, more: FloatArray, plan: LinearPlan) -> Grid:
     low, high = _bounds(scores)
     if len(more):
         low_more, high_more = _bounds(more)
-        # The smaller of a number and NaN may be the number.
-        low = low_more if np.isnan(low_more) else min(low, low_more)
-        high = max(high, high_more)
+        low = low_more if low_more < low or np.isnan(low_more) else low  # either NaN stays
+        high = high_more if high_more > high else high
     nothing = np.empty(0, np.int64)
     per_width = 1.0 / plan.width
     first = np.floor(low * per_width)
     # Written so that NaN fails.
-    if not (high - low <= plan.reach and max(-low, high) * per_width <= _MAX_CELL):
+    farthest = _MAX_CELL * plan.width
+    if not (high - low <= plan.reach and low >= -farthest and high <= farthest):
         return Grid(plan.width, per_width, 0.0, nothing, nothing, nothing)
     count = int(np.floor(high * per_width) - first) + 1
     items = len(scores) + len(more)
@@ -98,7 +100,7 @@ def build_grid(scores: FloatArray, more: FloatArray, plan: LinearPlan) -> Grid:
         return Grid(plan.width, per_width, first, every, nothing, nothing)
     keys = _occupied_cells(scores, more, per_width, first)
     cells = _sorted_cells(keys)
-    slots = np.empty_like(keys)
+    slots = np.empty(len(keys), np.int64)
     for slot in range(len(cells)):
         slots[_probe(keys, cells[slot])] = slot
     return Grid(plan.width, per_width, first, cells, keys, slots)
@@ -125,7 +127,7 @@ def _sorted_cells(keys: IntArray) -> IntArray:
                 place -= gap
             cells[place] = cell
         gap = 1 if gap == 2 else gap * 5 // 11
-    return cells[:count].copy()
+    return cells[:count]
 
 
 @separate

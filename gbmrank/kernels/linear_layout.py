@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from gbmrank.types import FloatArray, IntArray
@@ -66,7 +65,7 @@ class Cells(NamedTuple):
         Sums of value, first, second and squared first derivative at the nodes, as seen
         by better items (over worse ones), and by worse items (over better ones).
     lonely : array of shape (n_slots,)
-        Cells that do not act on themselves.
+        1 for cells that do not act on themselves, else 0.
     """
 
     cells: IntArray
@@ -75,4 +74,4 @@ class Cells(NamedTuple):
     better_mirrored: FloatArray
     seen: FloatArray
     seen_mirrored: FloatArray
-    lonely: npt.NDArray[np.bool_]
+    lonely: IntArray

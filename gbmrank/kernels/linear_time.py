@@ -71,10 +71,10 @@ def _fill_tables(
     half = 0.5 * width
     for k in range(_SQUARE):
         value, first, second = phi(distance + half * _NODE_GAPS[k], *params)
-        tables[0, k] = value
-        tables[1, k] = first
-        tables[2, k] = second
-        tables[3, k] = first * first
+        tables[k] = value
+        tables[_SQUARE + k] = first
+        tables[2 * _SQUARE + k] = second
+        tables[3 * _SQUARE + k] = first * first
 
 
 @merged
@@ -86,17 +86,19 @@ def _interact(
     sources = used_slots(cells.worse)
     if len(targets) == 0 or len(sources) == 0:
         return
-    tables = np.empty((4, _SQUARE))
-    pairs = np.empty((len(targets), 2), np.int64)
+    tables = np.empty(4 * _SQUARE)
+    pairs = np.empty(2 * len(targets), np.int64)
     numbers = cells.cells
-    lowest = max(-plan.lower.band, numbers[targets[0]] - numbers[sources[-1]])
-    highest = min(plan.upper.band, numbers[targets[-1]] - numbers[sources[0]])
-    for gap in range(lowest, highest + 1):
+    lowest = numbers[targets[0]] - numbers[sources[-1]]
+    highest = numbers[targets[-1]] - numbers[sources[0]]
+    first = lowest if lowest > -plan.lower.band else -plan.lower.band
+    last = highest if highest < plan.upper.band else plan.upper.band
+    for gap in range(first, last + 1):
         count = match_cells(cells, targets, sources, gap, pairs)
         if count > 0:
             _fill_tables(gap * cells.width, cells.width, params, tables)
         for k in range(count):
-            target, source = pairs[k, 0], pairs[k, 1]
+            target, source = pairs[2 * k], pairs[2 * k + 1]
             for kind in range(kinds):
                 worse = (cells.worse, source * ORDER)
                 seen = (cells.seen, (4 * target + kind) * ORDER)
@@ -139,30 +141,26 @@ def solve_pairs(
         Polynomials of slope and curvature as seen by better, then by worse items.
     """
     count = len(grid.cells)
-    lonely = np.empty(count, np.bool_)
+    lonely = np.empty(count, np.int64)
     for slot in range(count):
         lonely[slot] = same_items and moments[0, slot, 0] == 1.0
-    cells = Cells(
-        grid.cells,
-        grid.width,
-        to_node_weights(moments[0], TO_NODES),
-        to_node_weights(moments[1], TO_NODES_MIRRORED),
-        np.zeros((count, 4, ORDER)),
-        np.zeros((count, 4, ORDER)),
-        lonely,
-    )
+    weights = np.zeros((2, count, ORDER))
+    to_node_weights(moments[0], TO_NODES, weights[0], False)
+    to_node_weights(moments[1], TO_NODES_MIRRORED, weights[1], False)
+    seen, seen_mirrored = np.zeros((count, 4, ORDER)), np.zeros((count, 4, ORDER))
+    cells = Cells(grid.cells, grid.width, weights[0], weights[1], seen, seen_mirrored, lonely)
     _interact(cells, plan, params, 3, True)
     add_tails(cells, plan, True)
-    powers = np.empty((count, ORDER, 4))
+    powers = np.zeros((count, ORDER, 4))
     for kind in range(2):
-        to_powers(cells.seen, kind + 1, TO_POWERS, powers[:, :, kind])
-        to_powers(cells.seen_mirrored, kind + 1, TO_POWERS_MIRRORED, powers[:, :, kind + 2])
+        to_powers(seen, kind + 1, TO_POWERS, powers, kind, False)
+        to_powers(seen_mirrored, kind + 1, TO_POWERS_MIRRORED, powers, kind + 2, False)
     value = 0.0
     value_here, _, second_here = phi(0.0, *params)
     for slot in range(count):
         for k in range(ORDER):
-            value += cells.seen[slot, 0, k] * cells.better_mirrored[slot, ORDER - 1 - k]
-        if same_items and not cells.lonely[slot]:
+            value += seen[slot, 0, k] * weights[1, slot, ORDER - 1 - k]
+        if same_items and not lonely[slot]:
             value -= value_here * moments[1, slot, 0]
             powers[slot, 0, 1] -= 2.0 * second_here
     return value, powers
@@ -194,29 +192,21 @@ def solve_fields(
     """
     count = len(grid.cells)
     # The mirror image turns "source minus target" into "target minus source".
-    if sign < 0:
-        numbers = -grid.cells[::-1]
-        weights = to_node_weights(moments[::-1].copy(), TO_NODES_MIRRORED)
-    else:
-        numbers = grid.cells.copy()
-        weights = to_node_weights(moments, TO_NODES)
-    cells = Cells(
-        numbers,
-        grid.width,
-        weights,
-        np.empty((0, ORDER)),
-        np.zeros((count, 4, ORDER)),
-        np.empty((0, 4, ORDER)),
-        np.zeros(count, np.bool_),
-    )
+    mirrored = sign < 0
+    numbers, lonely = np.empty(count, np.int64), np.empty(count, np.int64)
+    for slot in range(count):
+        numbers[slot] = -grid.cells[count - 1 - slot] if mirrored else grid.cells[slot]
+        lonely[slot] = 0
+    weights = np.zeros((1, count, ORDER))[0]
+    to_node_weights(moments, TO_NODES_MIRRORED if mirrored else TO_NODES, weights, mirrored)
+    seen = np.zeros((count, 4, ORDER))
+    cells = Cells(numbers, grid.width, weights, weights, seen, seen, lonely)
     _interact(cells, plan, params, 4, False)
     add_tails(cells, plan, False)
-    powers = np.empty((count, ORDER, 4))
+    powers = np.zeros((count, ORDER, 4))
+    matrix = TO_POWERS_MIRRORED if mirrored else TO_POWERS
     for kind in range(4):
-        if sign < 0:
-            to_powers(cells.seen, kind, TO_POWERS_MIRRORED, powers[::-1, :, kind])
-        else:
-            to_powers(cells.seen, kind, TO_POWERS, powers[:, :, kind])
+        to_powers(seen, kind, matrix, powers, kind, mirrored)
     return powers
 
 
@@ -327,7 +317,7 @@ def cross_fields(
     grid = build_grid(targets, scores, plan)
     if len(grid.cells) == 0:
         return False
-    moments = np.zeros((len(grid.cells), ORDER))
+    moments = np.zeros((1, len(grid.cells), ORDER))[0]
     add_moments(grid, scores, weights, moments)
     read_fields(grid, targets, solve_fields(grid, moments, plan, params, sign), out)
     return True

@@ -11,6 +11,6 @@ def middle_and_range(s: FloatArray) -> tuple[float, float]:
     """Return the point half-way between the extreme scores, and their distance."""
     lowest, highest = s[0], s[0]
     for i in range(len(s)):
-        lowest = min(lowest, s[i])
-        highest = max(highest, s[i])
+        lowest = s[i] if s[i] < lowest else lowest
+        highest = s[i] if s[i] > highest else highest
     return 0.5 * (lowest + highest), highest - lowest

@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gbmrank.backends.base import InTraining, read_scores, training_gradients
+from gbmrank.data import Groups
+from gbmrank.errors import DataError, NumericError
 from gbmrank.kernels import compiler
+from gbmrank.objectives.base import AbstractBound
 
 
 def kernels():
@@ -44,33 +48,37 @@ def test_many_small_label_vectors_have_different_fingerprints():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("at", [0, 7, 1_000])
 def test_the_first_value_that_is_not_finite_is_found(dtype, bad, at):
-    values = np.linspace(-1.0, 1.0, 1_001).astype(dtype)
-    assert kernels().first_not_finite(values) == -1
+    values, groups = np.linspace(-1.0, 1.0, 1_001).astype(dtype), Groups.single(1_001)
+    np.testing.assert_array_equal(read_scores(values, groups), values)
     values[at] = bad
     values[-1] = bad
-    assert kernels().first_not_finite(values) == at
+    with pytest.raises(DataError, match=f"the score of row {at}, query .*is {bad};"):
+        read_scores(values, groups)
 
 
 def test_extreme_finite_values_are_finite():
     largest = 9e299
-    assert kernels().first_not_finite(np.array([largest, -largest, 5e-324, 0.0])) == -1
-    assert kernels().first_not_finite(np.empty(0)) == -1
+    scores = np.array([largest, -largest, 5e-324, 0.0])
+    np.testing.assert_array_equal(read_scores(scores, Groups.single(4)), scores)
+    assert len(read_scores(np.empty(0), Groups.single(0))) == 0
+    with pytest.raises(DataError, match="row 1"):  # infinity, as LightGBM hands it on
+        read_scores(np.array([0.0, -1e300]), Groups.single(2))
 
 
 def finish(grad, hess, offsets, usual=np.inf):
     g, h = np.array(grad, np.float32), np.array(hess, np.float32)
     each = np.full(len(offsets) - 1, usual)
-    row, raised = kernels().finish(g, h, np.array(offsets, np.int64), each, (1e-3, 1e-10))
-    return g, h, row, raised
+    query, raised = kernels().finish(g, h, np.array(offsets, np.int64), each, (1e-3, 1e-10))
+    return g, h, query, raised
 
 
 def test_the_floor_is_per_query_and_counts_what_it_raised():
     grad, hess = [1.0, -3.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0]
-    g, h, row, raised = finish(grad, hess, [0, 2, 4])
+    g, h, query, raised = finish(grad, hess, [0, 2, 4])
     np.testing.assert_array_equal(g, np.array(grad, np.float32))
     # query 0: a thousandth of the larger mean, max(4 / 2, 4 / 2); query 1: the absolute floor
     np.testing.assert_allclose(h, [2e-3, 4.0, 1e-10, 1e-10], rtol=1e-6)
-    assert (row, raised) == (-1, 3)
+    assert (query, raised) == (-1, 3)
 
 
 def test_the_mean_curvature_is_the_floor_where_slopes_are_smaller():
@@ -99,13 +107,32 @@ def test_the_floor_scales_with_the_loss():
     np.testing.assert_array_equal(scaled, h * 8)
 
 
+class Given(AbstractBound):
+    """What is given, for any scores."""
+
+    __slots__ = ("grad", "hess")
+
+    def __init__(self, groups, grad, hess):
+        super().__init__(groups)
+        self.grad, self.hess = grad, hess
+
+    def fill(self, scores, out, *, single):
+        out.grad[:], out.hess[:] = self.grad, self.hess
+
+    def losses(self, scores):
+        return np.zeros(self.groups.n_queries)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("column", ["grad", "hess"])
 def test_the_first_bad_row_is_reported(bad, column):
     columns = {"grad": np.ones(6), "hess": np.ones(6)}
     columns[column][4] = bad
-    _, _, row, _ = finish(columns["grad"], columns["hess"], [0, 3, 6])
-    assert row == 4
+    assert finish(columns["grad"], columns["hess"], [0, 3, 6])[2] == 1
+    bound = Given(Groups.from_sizes([3, 3], 6), columns["grad"], columns["hess"])
+    state = InTraining(bound, np.full(2, np.inf))
+    with pytest.raises(NumericError, match=r"given: gradient .* in row 4, query 1, call 7"):
+        training_gradients(state, np.zeros(6), "given", 7)
 
 
 def test_opposite_infinities_are_reported():
