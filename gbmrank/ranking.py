@@ -1,5 +1,6 @@
 """What utilities and metrics share: gains, discounts, binary labels."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ __all__ = [
     "binarise",
     "check_gain",
     "discounts",
+    "exp2_gains",
     "gains",
     "mid_ranks",
     "query_sums",
@@ -87,7 +89,18 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
             f"{_LARGEST_EXP2_LABEL}; use gain='linear', a gain table (LightGBM calls it "
             "label_gain), or rescale the labels"
         )
-    return np.exp2(labels) - 1.0
+    return exp2_gains(labels)
+
+
+def exp2_gains(labels: FloatArray) -> FloatArray:
+    """Return ``2^y - 1``, to all digits for small labels too.
+
+    Examples
+    --------
+    >>> exp2_gains(np.array([0.0, 1.0, 3.0]))
+    array([0., 1., 7.])
+    """
+    return np.where(labels < 0.5, np.expm1(labels * math.log(2.0)), np.exp2(labels) - 1.0)
 
 
 def discounts(n: int, k: int | None = None) -> FloatArray:

@@ -2,36 +2,53 @@ r"""The p-norm push with the exponential loss, in one pass.
 
 :math:`\frac1N \sum_j (\frac1P \sum_i e^{-(s_i - s_j)})^p` is
 :math:`(\mathrm{mean}_i e^{-s_i})^p \, \mathrm{mean}_j e^{p s_j}`; everything is computed from
-its logarithm, which has no overflow.
+its logarithm, which has no overflow, and from differences of scores, which keep their digits
+where scores lie far from zero.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from gbmrank.kernels.jit import entry, inner
 from gbmrank.kernels.layout import GradHess, PushQueries, Span
+from gbmrank.kernels.score_range import apart
 from gbmrank.types import FloatArray
 
 __all__ = ["gradients", "values"]
 
 
-@inner
-def _log_sum_exp(factor: float, s: FloatArray) -> float:
-    largest = factor * s[0]
-    for i in range(len(s)):
-        largest = max(largest, factor * s[i])
-    total = 0.0
-    for i in range(len(s)):
-        total += np.exp(factor * s[i] - largest)
-    return largest + np.log(total)
+class _Sums(NamedTuple):
+    """Sums of ``exp(lowest - s_i)`` over relevant, of ``exp(p (s_j - highest))`` over other items.
+
+    ``lowest`` is the lowest score of a relevant item, ``highest`` the highest of the others.
+    """
+
+    lowest: float
+    relevant: float
+    highest: float
+    others: float
 
 
 @inner
-def _log_loss(s: FloatArray, positives: int, p: float) -> tuple[float, float, float]:
-    """Logarithm of the loss and of its two sums."""
-    up = _log_sum_exp(-1.0, s[:positives])
-    down = _log_sum_exp(p, s[positives:])
-    value = p * (up - np.log(positives)) + down - np.log(len(s) - positives)
-    return value, up, down
+def _sums(s: FloatArray, positives: int, p: float) -> _Sums:
+    lowest, highest = s[0], s[positives]
+    for i in range(positives):
+        lowest = min(lowest, s[i])
+    for j in range(positives, len(s)):
+        highest = max(highest, s[j])
+    relevant, others = 0.0, 0.0
+    for i in range(positives):
+        relevant += np.exp(apart(lowest, s[i], 0.0))
+    for j in range(positives, len(s)):
+        others += np.exp(p * apart(s[j], highest, 0.0))
+    return _Sums(lowest, relevant, highest, others)
+
+
+@inner
+def _log_loss(sums: _Sums, positives: int, n: int, p: float) -> float:
+    means = p * np.log(sums.relevant / positives) + np.log(sums.others / (n - positives))
+    return means + p * apart(sums.highest, sums.lowest, 0.0)
 
 
 @entry
@@ -51,15 +68,15 @@ def gradients(
         s = np.empty(len(rows))
         for i in range(len(rows)):
             s[i] = scores[rows[i]]
-        value, up, down = _log_loss(s, positives, p)
-        size = 1.0 if logarithm else np.exp(value)
+        sums = _sums(s, positives, p)
+        size = 1.0 if logarithm else np.exp(_log_loss(sums, positives, len(s), p))
         for i in range(len(rows)):
             if i < positives:
-                a = np.exp(-s[i] - up)
+                a = np.exp(apart(sums.lowest, s[i], 0.0)) / sums.relevant
                 grad = -p * a
                 hess = p * a * (1.0 - a) if logarithm else p * a + p * (p - 1.0) * a * a
             else:
-                b = np.exp(p * s[i] - down)
+                b = np.exp(p * apart(s[i], sums.highest, 0.0)) / sums.others
                 grad = p * b
                 hess = p * p * b * (1.0 - b) if logarithm else p * p * b
             out.grad[rows[i]] = scale * size * grad
@@ -79,5 +96,5 @@ def values(
             s = np.empty(end - begin)
             for i in range(len(s)):
                 s[i] = scores[queries.order[begin + i]]
-            value = _log_loss(s, positives, p)[0]
+            value = _log_loss(_sums(s, positives, p), positives, len(s), p)
             out[q] = queries.scale[q] * (value if logarithm else np.exp(value))

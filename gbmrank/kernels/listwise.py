@@ -1,23 +1,29 @@
-"""Losses of a whole list: softmax and Plackett-Luce likelihoods."""
+"""Losses of a whole list: softmax and Plackett-Luce likelihoods.
+
+A log-sum-exp is kept in two parts, the largest score and the logarithm of the rest: scores
+only enter by their differences, so that no digits are lost where they lie far from zero.
+"""
 
 import numpy as np
 
 from gbmrank.kernels.jit import entry, inner
 from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Span
+from gbmrank.kernels.score_range import apart
 from gbmrank.types import FloatArray
 
 __all__ = ["listmle_gradients", "listmle_values", "softmax_gradients", "softmax_values"]
 
 
 @inner
-def _log_sum_exp(s: FloatArray) -> float:
+def _sum_exp(s: FloatArray) -> tuple[float, float]:
+    """Return the largest score and the sum of ``exp(s - largest)``."""
     largest = s[0]
     for i in range(len(s)):
         largest = max(largest, s[i])
     total = 0.0
     for i in range(len(s)):
-        total += np.exp(s[i] - largest)
-    return largest + np.log(total)
+        total += np.exp(apart(s[i], largest, 0.0))
+    return largest, total
 
 
 @entry
@@ -30,9 +36,9 @@ def softmax_gradients(
         s, v = scores[begin:end], items.utilities[begin:end]
         scale = items.scale[q]
         total = np.sum(v)
-        level = _log_sum_exp(s)
+        largest, powers = _sum_exp(s)
         for i in range(len(s)):
-            p = np.exp(s[i] - level)
+            p = np.exp(apart(s[i], largest, 0.0)) / powers
             out.grad[begin + i] = scale * (total * p - v[i]) if len(s) > 1 else 0.0
             rest = 1.0 if majorise else 1.0 - p
             out.hess[begin + i] = scale * total * p * rest if len(s) > 1 else 0.0
@@ -46,22 +52,28 @@ def softmax_values(
     for q in range(span.first, span.last):
         begin, end = items.offsets[q], items.offsets[q + 1]
         s, v = scores[begin:end], items.utilities[begin:end]
-        level = _log_sum_exp(s)
+        largest, powers = _sum_exp(s)
+        rest = np.log(powers)
         total = 0.0
         for i in range(len(s)):
             if v[i] > 0.0:
-                total += v[i] * (level - s[i]) + (v[i] * np.log(v[i]) if entropy else 0.0)
+                own = np.log(v[i]) if entropy else 0.0
+                total += v[i] * apart(largest, s[i], rest + own)
         out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
 
 
 @inner
-def _suffix_levels(s: FloatArray, level: FloatArray) -> None:
-    """Write the log-sum-exp of every suffix."""
+def _suffix_levels(s: FloatArray, top: FloatArray, rest: FloatArray) -> None:
+    """Write the log-sum-exp ``top + rest`` of every suffix, ``top`` being its largest score."""
     n = len(s)
-    level[n - 1] = s[n - 1]
+    top[n - 1], rest[n - 1] = s[n - 1], 0.0
     for k in range(n - 2, -1, -1):
-        high, low = max(s[k], level[k + 1]), min(s[k], level[k + 1])
-        level[k] = high + np.log1p(np.exp(low - high))
+        if s[k] > top[k + 1]:
+            top[k] = s[k]
+            rest[k] = np.log1p(np.exp(apart(top[k + 1], s[k], rest[k + 1])))
+        else:
+            top[k] = top[k + 1]
+            rest[k] = rest[k + 1] + np.log1p(np.exp(apart(s[k], top[k + 1], -rest[k + 1])))
 
 
 @entry
@@ -73,25 +85,24 @@ def listmle_gradients(
     ``order`` is the target permutation and ``utilities`` the factor of each of its
     positions, the last one being zero.
     """
-    s = np.empty(span.longest)
-    level = np.empty(span.longest)
+    s, top, rest = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         rows, beta = queries.order[begin:end], queries.utilities[begin:end]
         n = end - begin
         for k in range(n):
             s[k] = scores[rows[k]]
-        _suffix_levels(s[:n], level[:n])
+        _suffix_levels(s[:n], top[:n], rest[:n])
         scale = queries.scale[q]
-        first, second, reference = 0.0, 0.0, level[0]
+        first, second = 0.0, 0.0
         for k in range(n):
             # Sums over p <= k of beta e^{-L_p} and beta e^{-2 L_p}, relative to L_k: the
             # suffix levels fall with k, so every rescaling factor is at most one.
-            shift = np.exp(level[k] - reference)
+            before = max(k - 1, 0)
+            shift = np.exp(apart(top[k], top[before], rest[k] - rest[before]))
             first = first * shift + beta[k]
             second = second * shift * shift + beta[k]
-            reference = level[k]
-            p = np.exp(s[k] - level[k])
+            p = np.exp(apart(s[k], top[k], -rest[k]))
             mean, square = first * p, second * p * p
             out.grad[rows[k]] = scale * (mean - beta[k])
             out.hess[rows[k]] = scale * (mean if majorise else max(mean - square, 0.0))
@@ -100,15 +111,14 @@ def listmle_gradients(
 @entry
 def listmle_values(queries: ItemQueries, span: Span, scores: FloatArray, out: FloatArray) -> None:
     """Write the weighted negative log-likelihood of every query of a span."""
-    s = np.empty(span.longest)
-    level = np.empty(span.longest)
+    s, top, rest = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         n = end - begin
         for k in range(n):
             s[k] = scores[queries.order[begin + k]]
-        _suffix_levels(s[:n], level[:n])
+        _suffix_levels(s[:n], top[:n], rest[:n])
         total = 0.0
         for k in range(n):
-            total += queries.utilities[begin + k] * (level[k] - s[k])
+            total += queries.utilities[begin + k] * apart(top[k], s[k], rest[k])
         out[q] = queries.scale[q] * total

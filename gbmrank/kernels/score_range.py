@@ -1,9 +1,19 @@
-"""Middle and range of the scores of a query."""
+"""Middle and range of the scores of a query, and their differences."""
 
-from gbmrank.kernels.jit import inner
+from gbmrank.kernels.jit import exact_inner, inner
 from gbmrank.types import FloatArray
 
-__all__ = ["middle_and_range"]
+__all__ = ["apart", "middle_and_range"]
+
+
+@exact_inner
+def apart(one: float, other: float, more: float) -> float:
+    """Return ``(one - other) + more``, the scores first.
+
+    In another order, which the compiler may choose elsewhere, scores far from zero would lose
+    the digits in which they differ.
+    """
+    return (one - other) + more
 
 
 @inner

@@ -63,19 +63,25 @@ def _p_expected(v: float, p: float) -> float:
     return (p + 1.0) * exp(-(p * softplus(-z) + softplus(z)) / (p + 1.0))
 
 
+def _root(v: float) -> float:
+    """Return the square root of ``1 + exp(v)``; finite where ``exp(v)`` is not."""
+    return exp(0.5 * max(v, 0.0)) * math.sqrt(1.0 + exp(-abs(v)))
+
+
 def _asymmetric_a_positive(v: float) -> tuple[float, float, float]:
-    root = math.sqrt(sigmoid(-v))
-    return 2.0 * log1p_unit(root) + softplus(-v), -root, 0.5 * sigmoid(v) * root
+    slope = 1.0 / _root(v)
+    return 2.0 * log1p_unit(slope) + softplus(-v), -slope, 0.5 * sigmoid(v) * slope
 
 
 def _asymmetric_a_negative(v: float) -> tuple[float, float, float]:
-    s, root = sigmoid(v), math.sqrt(sigmoid(-v))
-    value = 2.0 * (s / root) / (1.0 + root)  # 2 sqrt(1 + e^v) - 2 without cancellation
-    return value, s / root, (s / root) * (1.0 - 0.5 * s)
+    s, root = sigmoid(v), _root(v)
+    slope = s * root
+    value = 2.0 * slope / (1.0 + 1.0 / root)  # 2 sqrt(1 + e^v) - 2 without cancellation
+    return value, slope, slope * (1.0 - 0.5 * s)
 
 
 def _asymmetric_a_expected(v: float) -> float:
-    return sigmoid(v) * math.sqrt(sigmoid(-v))
+    return sigmoid(v) / _root(v)
 
 
 def _asymmetric_b_positive(v: float) -> tuple[float, float, float]:

@@ -1,5 +1,6 @@
 """Prices of a useless item's mean loss in a push: increasing functions around it."""
 
+import math
 from abc import ABC
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, final
@@ -52,7 +53,7 @@ def _power(x: float, p: float) -> tuple[float, float, float]:
 
 def _expm1(x: float) -> tuple[float, float, float]:
     e = exp(x)
-    return e - 1.0, e, e
+    return (math.expm1(x) if x < 1.0 else e - 1.0), e, e
 
 
 @final

@@ -13,6 +13,8 @@ from gbmrank.types import FloatArray
 
 __all__ = ["BUILTIN_REGULARISERS", "AbstractRegulariser", "Cosh", "PowerOf", "Square"]
 
+_BESIDE_ZERO = 1e-12
+
 
 @dataclass(frozen=True, slots=True)
 class AbstractRegulariser(ABC):
@@ -46,8 +48,8 @@ def _square(x: float) -> tuple[float, float, float]:
 
 def _power(x: float, q: float) -> tuple[float, float, float]:
     size = abs(x)
-    if size == 0.0:
-        return 0.0, 0.0, (2.0 if q == 2.0 else 0.0)
+    if size == 0.0:  # where the curvature of q below 2 has a pole, it is taken beside it
+        return 0.0, 0.0, (q * (q - 1.0) * _BESIDE_ZERO ** (q - 2.0) if q <= 2.0 else 0.0)
     value = size**q
     slope = q * value / size
     return value, (slope if x > 0.0 else -slope), (q - 1.0) * slope / size
@@ -95,7 +97,8 @@ class PowerOf(AbstractRegulariser):
     Parameters
     ----------
     q : float, default=3
-        Above 1. Below 2 the curvature at zero is unbounded, above 2 it is zero.
+        Above 1. Above 2 the curvature at zero is zero; below 2 it is unbounded, and the one at
+        1e-12 is returned there.
     """
 
     q: float = 3.0

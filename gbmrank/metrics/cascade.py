@@ -10,6 +10,7 @@ from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels import compiler
 from gbmrank.kernels.rankings import Items
 from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel, check_cutoff
+from gbmrank.ranking import exp2_gains
 
 __all__ = ["ERR"]
 
@@ -69,7 +70,7 @@ class ERR(AbstractMetric):
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Turn labels into the probabilities of stopping."""
         _check_grades(data, self.max_grade)
-        stops = (np.exp2(data.labels) - 1.0) * np.exp2(-self.max_grade)
+        stops = exp2_gains(data.labels) * np.exp2(-self.max_grade)
         longest = int(data.groups.sizes.max(initial=1))
         k = longest if self.k is None else min(int(self.k), longest)
         items = Items(stops, np.ones(data.groups.n_queries), k)

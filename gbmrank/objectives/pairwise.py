@@ -166,7 +166,8 @@ class BoundDifferences(AbstractBound):
         return self.scale * self.sizes * squares
 
     def _centred(self, scores: FloatArray) -> FloatArray:
-        residuals = scores - self.utilities
+        # Differences of scores first: far from zero, utilities would be lost in their digits.
+        residuals = scores - self.groups.spread(scores[self.groups.offsets[:-1]]) - self.utilities
         means = query_sums(residuals, self.groups) / self.sizes
         return residuals - self.groups.spread(means)
 

@@ -51,6 +51,20 @@ def test_gradients_sum_to_zero_and_a_common_shift_changes_nothing(text):
     np.testing.assert_allclose(moved_hess, hess, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("offset", [2.0**27, -(2.0**40)])
+@pytest.mark.parametrize("text", SHIFT_INVARIANT)
+def test_scores_far_from_zero_keep_their_digits(text, offset):
+    """Scores of few bits, so that the shift itself rounds nothing."""
+    scores, ready = np.round(64.0 * scores_for(2.0)) / 64.0, bound(text)
+    grad, hess = ready.gradients(scores)
+    moved, moved_hess = ready.gradients(scores + offset)
+    assert np.all(np.abs(moved - grad) <= 1e-11 * (np.abs(grad) + hess + 1e-3))
+    np.testing.assert_allclose(moved_hess, hess, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        ready.losses(scores + offset), ready.losses(scores), rtol=1e-11, atol=1e-12
+    )
+
+
 @pytest.mark.parametrize("text", KERNELS)
 def test_order_of_rows_and_of_queries_does_not_matter(text):
     labels, scores = labels_for(text), scores_for()
