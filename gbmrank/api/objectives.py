@@ -43,9 +43,10 @@ class Objective(AbstractValue[AbstractObjective]):
 
         Pairs of a long query are summed in linear time by interpolating the loss. This is
         the largest error of such a sum of values, slopes or curvatures, relative to the sum
-        of their absolute values; it is measured on the loss, whatever the data, and the
-        rounding of float64 comes on top. Short queries are summed exactly. None where the
-        linear-time engine never serves: no pairs, a kink, a closed form, ``engine=pairs``.
+        of their absolute values; it is measured on the loss, whatever the data. The rounding
+        of float64 comes on top, and terms below 1e-18 of the loss near zero are left out.
+        Short queries are summed exactly. None where the linear-time engine never serves: no
+        pairs, a kink, a closed form, ``engine=pairs``.
 
         Examples
         --------
