@@ -84,7 +84,8 @@ def find_cycle(edges: Edges, groups: Groups) -> list[int] | None:
     if not len(edges.winner):
         return None
     begins = np.searchsorted(edges.winner, np.arange(n + 1))
-    matrix = csr_array((np.ones(len(edges.loser), np.int8), edges.loser, begins), shape=(n, n))
+    indices = edges.loser.astype(np.int32), begins.astype(np.int32)  # what old versions take
+    matrix = csr_array((np.ones(len(edges.loser), np.int8), *indices), shape=(n, n))
     count, component = connected_components(matrix, connection="strong")
     if count == n:
         return None

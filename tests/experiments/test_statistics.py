@@ -1,5 +1,6 @@
 """Tests and intervals against enumeration and scipy, and what an analysis says."""
 
+import inspect
 import itertools
 import json
 import math
@@ -113,8 +114,10 @@ class TestBootstrap:
     def test_agrees_with_scipy(self):
         values = generator(8).exponential(1.0, 150)
         draws = bootstrap_means(values[None, :], 20_000, generator())[:, 0]
+        named = inspect.signature(stats.bootstrap).parameters
+        seeded = {"rng" if "rng" in named else "random_state": generator(9)}  # before 1.15
         theirs = stats.bootstrap(
-            (values,), np.mean, n_resamples=20_000, method="percentile", rng=generator(9)
+            (values,), np.mean, n_resamples=20_000, method="percentile", **seeded
         ).confidence_interval
         width = theirs.high - theirs.low
         assert np.quantile(draws, 0.025) == pytest.approx(theirs.low, abs=0.03 * width)
