@@ -30,10 +30,10 @@ _CATEGORIES = (
 
 
 def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
-    """Return a frame or sparse matrix as it is, anything else as an array of numbers.
+    """Return a frame as it is, a sparse matrix by rows, anything else as an array of numbers.
 
     Masked entries of an array are missing values (NaN), and numbers get the byte order of this
-    machine, the only one XGBoost reads.
+    machine, the only one XGBoost reads. Rows of a sparse matrix have each column once, in order.
 
     Parameters
     ----------
@@ -51,11 +51,7 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
     """
     kind = _kind(table)
     if kind == "scipy":
-        from scipy.sparse import csr_matrix
-
-        table = csr_matrix(table)  # LightGBM predicts for no other kind
-        if table.data.dtype not in (np.float32, np.float64):  # nor for other numbers
-            table = table.astype(np.float64)
+        table = _sparse(table)
     elif kind == "numpy":
         table = _native(_numbers(_as_array(table, what), what))
     shape = tuple(getattr(table, "shape", ()))
@@ -72,6 +68,23 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
     if kind in _FRAMES:
         _check_columns(table, kind, what, backend)
     return _native_columns(table) if kind == "pandas" else table
+
+
+def _sparse(table: Any) -> Any:
+    """Return a sparse matrix in the one form that both boosters read as scipy does.
+
+    XGBoost reads beyond its memory where the columns of a row are not in order, and neither
+    booster adds up entries that are there twice. What was given is not changed.
+    """
+    from scipy.sparse import csr_matrix
+
+    made = csr_matrix(table)  # LightGBM predicts for no other kind
+    if not made.has_canonical_format:
+        made = made.copy()  # it may share its entries with the one that was given
+        made.sum_duplicates()
+    if made.data.dtype not in (np.float32, np.float64):  # LightGBM predicts for no other numbers
+        made = made.astype(np.float64)
+    return made
 
 
 def unmasked(table: Any) -> npt.NDArray[Any]:

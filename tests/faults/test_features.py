@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import xgboost as xgb
 
 from gbmrank import PairRanker
+from gbmrank.backends.tables import read_table
 from gbmrank.errors import DataError
 from gbmrank.experiments.sources import read_source
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker
@@ -116,6 +117,65 @@ def test_features_of_another_byte_order(backend, kind):
         foreign = sp.csr_matrix(here)
         foreign.data = foreign.data.astype(kind)
         assert sparse.predict(foreign).tolist() == sparse.predict(sp.csr_matrix(here)).tolist()
+
+
+def turned(csr):
+    """Return the same matrix with the entries of each row from last to first."""
+    at = np.lexsort((-csr.indices, np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))))
+    return sp.csr_matrix((csr.data[at], csr.indices[at], csr.indptr), csr.shape)
+
+
+def twice(csr):
+    """Return the same matrix with each entry in two parts, one beside the other."""
+    parts = np.column_stack([csr.data - 7.0, np.full(csr.nnz, 7.0)]).reshape(-1)
+    return sp.csr_matrix((parts, np.repeat(csr.indices, 2), csr.indptr * 2), csr.shape)
+
+
+SPARSE = {
+    "unsorted": turned,
+    "twice": twice,
+    "array": lambda csr: sp.csr_array(twice(csr)),
+    "by column": lambda csr: twice(csr).tocsc(),
+    "coordinates": lambda csr: twice(csr).tocoo(),
+}
+
+
+@pytest.mark.fault(
+    "sparse features whose columns are not in order within a row, or with entries that are there "
+    "twice",
+    promise="read as scipy does: put in order and added up, on a copy",
+)
+@BOTH
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_features_in_another_form(backend, kind):
+    made = SPARSE[kind]
+    first, other = sp.csr_matrix(TASK.x + 1.0), sp.csr_matrix(OTHER.x + 1.0)  # no empty cell
+    if kind == "unsorted":
+        assert not made(first).has_sorted_indices
+    found = []
+    for form in (lambda csr: csr, made):
+        x, z = form(first), form(other)
+        before = x.copy().tocoo()
+        model = ranker(backend).fit(
+            x, TASK.y, qid=TASK.qid, eval_set=(z, OTHER.y), eval_qid=OTHER_QID
+        )
+        after = x.tocoo()
+        for name in ("data", "row", "col"):
+            assert np.array_equal(getattr(before, name), getattr(after, name))
+        found.append(
+            (
+                model.predict(z).tolist(),
+                model.rank(z, qid=OTHER_QID).tolist(),
+                model.score(z, OTHER.y, qid=OTHER_QID),
+                model.evals_result_,
+            )
+        )
+    assert found[0] == found[1]
+
+
+def test_sparse_features_in_order_are_not_copied():
+    given = sp.csr_matrix(TASK.x)
+    assert np.shares_memory(read_table(given).data, given.data)
 
 
 @pytest.mark.fault("masked features", promise="missing values, as NaN is")
