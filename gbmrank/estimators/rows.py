@@ -169,12 +169,10 @@ def safe_names(names: list[str]) -> list[str]:
 def check_names(what: str, own: list[str] | None, known: list[str] | None) -> None:
     """Raise unless columns have the names of the training, in its order.
 
-    LightGBM goes by position alone; a table without names is taken as it is, and so is a frame
-    whose columns are numbered from 0, as pandas numbers those that nobody named.
+    LightGBM goes by position alone, and so does a table without names, here or in the training.
+    Numbers are names like any others: those of columns that were picked or sorted say which.
     """
-    if own is None or known is None or own == [str(number) for number in range(len(known))]:
-        return
-    if own != known:
+    if own is not None and known is not None and own != known:
         raise DataError(
             f"the columns of {what} are not those of the training: got {', '.join(own)}; expected "
             f"{', '.join(known)}, in this order"

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import gbmrank
+from gbmrank import PairRanker
 from gbmrank.cli import main
 from gbmrank.cli.screen import clean
 from gbmrank.demo_data import demo_data
@@ -153,10 +154,13 @@ def test_names_of_features_that_are_no_words(backend, names, tmp_path):
 @pytest.mark.fault(
     "features in another order than in the training",
     promise="`DataError` with both orders, also where the names are numbers; a table without "
-    "names, or numbered from 0, goes by position",
+    "names goes by position",
 )
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("names", [[0, 1, 2, 3, 4], [0, "a", "b", "c", "d"], list("abcde")])
+@pytest.mark.parametrize(
+    "names",
+    [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], list("43210"), [0, "a", "b", "c", "d"], list("abcde")],
+)
 def test_features_in_another_order(backend, names):
     frame = pd.DataFrame(TASK.x).set_axis(names, axis=1)
     model = ranker(backend).fit(frame, TASK.y, qid=TASK.qid)
@@ -167,8 +171,12 @@ def test_features_in_another_order(backend, names):
         ranker(backend).fit(
             frame, TASK.y, qid=TASK.qid, eval_set=(turned, TASK.y), eval_qid=TASK.qid + 100
         )
-    for table in (TASK.x, pd.DataFrame(TASK.x)):
-        assert model.predict(table).tolist() == model.predict(frame).tolist()
+    pairs = PairRanker(backend=backend, n_estimators=3).fit(frame, TASK.y, qid=TASK.qid)
+    with pytest.raises(DataError, match="columns of X are not those of the training"):
+        pairs.predict(turned, qid=TASK.qid)
+    assert model.predict(TASK.x).tolist() == model.predict(frame).tolist()
+    unnamed = ranker(backend).fit(TASK.x, TASK.y, qid=TASK.qid)
+    assert unnamed.predict(turned).tolist() == unnamed.predict(turned.to_numpy()).tolist()
 
 
 @pytest.mark.fault(
