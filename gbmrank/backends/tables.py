@@ -13,7 +13,15 @@ from gbmrank.columns import as_floats
 from gbmrank.errors import DataError
 from gbmrank.types import IntArray
 
-__all__ = ["column_names", "first_beyond", "read_table", "take_rows", "unmasked", "with_names"]
+__all__ = [
+    "categorical_columns",
+    "column_names",
+    "first_beyond",
+    "read_table",
+    "take_rows",
+    "unmasked",
+    "with_names",
+]
 
 _FRAMES = ("pandas", "polars", "pyarrow")
 # As polars and pyarrow say, in small letters.
@@ -120,6 +128,15 @@ def column_names(table: Any) -> list[str] | None:
     return [str(name) for name in (table.column_names if kind == "pyarrow" else table.columns)]
 
 
+def categorical_columns(table: Any) -> list[int]:
+    """Return the numbers of the columns that hold categories."""
+    kind = _kind(table)
+    if kind not in _FRAMES:
+        return []
+    types = _types(table, kind)
+    return [number for number, dtype in enumerate(types) if _is_category(dtype, kind)]
+
+
 def first_beyond(table: Any) -> tuple[int, Any] | None:
     """Return row and column of the first entry that is infinite as float32, or None.
 
@@ -151,11 +168,14 @@ def _kind(table: Any) -> str:
     return module if module in (*_FRAMES, "scipy") else "numpy"
 
 
+def _types(frame: Any, kind: str) -> Any:
+    return frame.schema.types if kind == "pyarrow" else frame.dtypes
+
+
 def _check_columns(frame: Any, kind: str, what: str, backend: str | None) -> None:
     """Refuse columns that the booster does not read, by name; LightGBM would end the process."""
     names = frame.column_names if kind == "pyarrow" else frame.columns
-    types = frame.schema.types if kind == "pyarrow" else frame.dtypes
-    for name, dtype in zip(names, types, strict=True):
+    for name, dtype in zip(names, _types(frame, kind), strict=True):
         refusal = _refusal(dtype, kind, backend)
         if refusal is not None:
             shown = str(dtype).partition("(")[0]  # without all the categories of an enum

@@ -1,0 +1,60 @@
+"""Columns of categories, where boosters take numbers for codes or fail on the categories."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gbmrank
+from gbmrank.errors import DataError
+from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, ranker
+
+BOTH = pytest.mark.parametrize("backend", BACKENDS)
+WORDS = np.array(list("dacb"))
+
+
+def frame(task, categories=WORDS):
+    codes = (np.abs(task.x[:, 0]) * 5 % len(categories)).astype(int)
+    return pd.DataFrame(
+        {"z": pd.Categorical.from_codes(codes, categories), "a": np.asarray(task.x[:, 1], float)}
+    )
+
+
+def coded(table):
+    return table.assign(z=table["z"].cat.codes)
+
+
+def calls(backend, train, other):
+    """Yield every way in which a table reaches a model trained on another one."""
+    model = ranker(backend).fit(train, TASK.y, qid=TASK.qid)
+    yield "X", lambda: model.predict(other)
+    yield "X", lambda: model.rank(other, qid=OTHER_QID)
+    yield "X", lambda: model.score(other, OTHER.y, qid=OTHER_QID)
+    watched = {"eval_set": (other, OTHER.y), "eval_qid": OTHER_QID}
+    yield "valid_0", lambda: ranker(backend).fit(train, TASK.y, qid=TASK.qid, **watched)
+
+
+@pytest.mark.fault(
+    "a column that held categories in the training and holds numbers now, or the other way round",
+    promise="`DataError` that names the column, what it held and what it holds, also for models "
+    "that were saved and loaded",
+)
+@BOTH
+@pytest.mark.parametrize("form", [pd.DataFrame, pd.DataFrame.to_numpy])
+def test_numbers_in_place_of_categories(backend, form):
+    for what, call in calls(backend, frame(TASK), form(coded(frame(OTHER)))):
+        words = f"the column 'z' of {what} holds numbers, and in the training it held categories"
+        with pytest.raises(DataError, match=words):
+            call()
+    for what, call in calls(backend, form(coded(frame(TASK))), frame(OTHER)):
+        words = f"the column 'z' of {what} holds categories, and in the training it held numbers"
+        with pytest.raises(DataError, match=words):
+            call()
+
+
+@pytest.mark.parametrize(("backend", "file"), [("lightgbm", "m.txt"), ("xgboost", "m.ubj")])
+def test_a_loaded_model_knows_its_categories(backend, file, tmp_path):
+    ranker(backend).fit(frame(TASK), TASK.y, qid=TASK.qid).save(tmp_path / file)
+    model = gbmrank.load(tmp_path / file)
+    assert len(model.predict(frame(OTHER))) == OTHER.n
+    with pytest.raises(DataError, match="the column 'z' of X holds numbers, and in the training"):
+        model.predict(coded(frame(OTHER)))
