@@ -1,6 +1,7 @@
 """Training with XGBoost."""
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
@@ -15,7 +16,7 @@ from gbmrank.data import RankingData
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["XGBoostFitted", "load_xgboost", "train_xgboost"]
+__all__ = ["XGBoostFitted", "first_rounds", "load_xgboost", "train_xgboost"]
 
 _SLOT = "gbmrank"
 
@@ -121,8 +122,30 @@ def train_xgboost(job: Job) -> XGBoostFitted:
         raise
     except xgb.core.XGBoostError as error:
         raise ConfigError(f"XGBoost: {error}") from error
-    best = job.rounds_to_keep
-    return XGBoostFitted(booster[:best] if best else booster, params.get("nthread"))
+    best, threads = job.rounds_to_keep, params.get("nthread")
+    return XGBoostFitted(first_rounds(booster, best, threads) if best else booster, threads)
+
+
+def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
+    """Return the first rounds of a model, with its categories.
+
+    A slice of XGBoost forgets which code a category had in the training, and reads those of
+    another table in the order they have there.
+    """
+    made = booster[:rounds]
+    if "c" not in (booster.feature_types or ()):
+        return made
+    known = _document(booster)["learner"]["gradient_booster"]["model"].get("cats")
+    if known is None:  # before 3.1 no model has them
+        return made
+    document = _document(made)
+    document["learner"]["gradient_booster"]["model"]["cats"] = known
+    options = {} if threads is None else {"nthread": threads}
+    return type(made)(options, model_file=bytearray(json.dumps(document).encode()))
+
+
+def _document(booster: Any) -> Any:
+    return json.loads(booster.save_raw("json"))
 
 
 def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = None) -> Any:

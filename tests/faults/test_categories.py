@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost as xgb
 
 import gbmrank
 from gbmrank.errors import DataError
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, ranker
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
+XGBOOST = tuple(map(int, xgb.__version__.split(".")[:2]))
 WORDS = np.array(list("dacb"))
 
 
@@ -58,3 +60,25 @@ def test_a_loaded_model_knows_its_categories(backend, file, tmp_path):
     assert len(model.predict(frame(OTHER))) == OTHER.n
     with pytest.raises(DataError, match="the column 'z' of X holds numbers, and in the training"):
         model.predict(coded(frame(OTHER)))
+
+
+@pytest.mark.fault(
+    "categories in another order than in the training, or only some of them",
+    promise="known by their values, also after early stopping; XGBoost before 3.1 goes by position",
+)
+@BOTH
+@pytest.mark.parametrize("stop", [None, 2])
+def test_categories_in_another_order(backend, stop):
+    if backend == "xgboost" and XGBOOST < (3, 1):
+        pytest.skip("goes by position")
+    watched = {"eval_set": (frame(OTHER), OTHER.y), "eval_qid": OTHER_QID}
+    made = ranker(backend, "pairwise(target=ndcg@10)", n_estimators=30, early_stopping_rounds=stop)
+    model = made.fit(frame(TASK), TASK.y, qid=TASK.qid, **watched)
+    assert stop is None or model.best_iteration_ < 29
+    plain, turned = frame(OTHER), frame(OTHER)
+    turned["z"] = turned["z"].cat.set_categories(sorted(WORDS))
+    expected = model.predict(plain).tolist()
+    assert model.predict(turned).tolist() == expected
+    few = turned[turned["z"] != "a"]
+    few = few.assign(z=few["z"].cat.remove_unused_categories())
+    assert model.predict(few).tolist() == np.array(expected)[turned["z"] != "a"].tolist()
