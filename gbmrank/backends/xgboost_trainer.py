@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
@@ -9,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.backends.base import keep_ids
-from gbmrank.backends.tables import first_beyond
+from gbmrank.backends.tables import column_names, first_beyond
 from gbmrank.backends.trainer import Job, Part, import_booster
 from gbmrank.backends.xgboost_model import check_model
 from gbmrank.data import RankingData
@@ -19,6 +20,7 @@ from gbmrank.types import FloatArray, IntArray
 __all__ = ["XGBoostFitted", "first_rounds", "load_xgboost", "train_xgboost"]
 
 _SLOT = "gbmrank"
+_UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")
 
 
 @final
@@ -49,7 +51,7 @@ class XGBoostFitted:
         xgb = import_booster("xgboost")
         with _explaining(xgb, features, "X"):
             rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
-        raw = self.booster.predict(rows, output_margin=True, validate_features=False)
+            raw = self.booster.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(raw, np.float64)
 
     def importances(self) -> FloatArray:
@@ -121,6 +123,7 @@ def train_xgboost(job: Job) -> XGBoostFitted:
         error.model = XGBoostFitted(grown[0], params.get("nthread")) if grown else None
         raise
     except xgb.core.XGBoostError as error:
+        _refuse_unseen(error, job.train.features, "an evaluation set")
         raise ConfigError(f"XGBoost: {error}") from error
     best, threads = job.rounds_to_keep, params.get("nthread")
     return XGBoostFitted(first_rounds(booster, best, threads) if best else booster, threads)
@@ -176,6 +179,7 @@ def _explaining(
     try:
         yield
     except xgb.core.XGBoostError as error:
+        _refuse_unseen(error, features, what)
         found = first_beyond(features)
         if found is None:
             raise DataError(f"XGBoost: {_first_line(error)}") from error
@@ -185,6 +189,20 @@ def _explaining(
             f"{row if order is None else int(order[row])}, and XGBoost reads neither: clip it, or "
             "make it NaN, a missing value"
         ) from error
+
+
+def _refuse_unseen(error: Exception, features: Any, what: str) -> None:
+    """Raise for a category that is new, which XGBoost tells by the number of its column."""
+    found = _UNSEEN.search(str(error))
+    if found is None:
+        return
+    number, category = int(found.group(1)), found.group(2)
+    names = column_names(features)
+    raise DataError(
+        f"the column {number if names is None else names[number]!r} of {what} has the category "
+        f"{category!r}, which the training did not have, and XGBoost has no score for it: give the "
+        "column the categories of the training (cat.set_categories), which makes others missing"
+    ) from error
 
 
 def _first_line(error: Exception) -> str:

@@ -82,3 +82,28 @@ def test_categories_in_another_order(backend, stop):
     few = turned[turned["z"] != "a"]
     few = few.assign(z=few["z"].cat.remove_unused_categories())
     assert model.predict(few).tolist() == np.array(expected)[turned["z"] != "a"].tolist()
+
+
+@pytest.mark.fault(
+    "a category that the training did not have",
+    promise="a missing value in LightGBM; in XGBoost, from 3.1 on, `DataError` with the column and "
+    "the category",
+)
+@BOTH
+@pytest.mark.parametrize("words", [WORDS, np.array([40, 10, 30, 20])])
+def test_categories_that_are_new(backend, words):
+    new = 50 if words.dtype.kind == "i" else "new"
+    other = frame(OTHER, words)
+    other["z"] = other["z"].cat.rename_categories({words[0]: new})
+    missing = other.assign(z=other["z"].cat.set_categories(words))
+    for what, call in calls(backend, frame(TASK, words), other):
+        if backend == "lightgbm":
+            call()
+        elif XGBOOST >= (3, 1):
+            named = "an evaluation set" if what == "valid_0" else what
+            match = f"the column 'z' of {named} has the category '{new}', which the training did"
+            with pytest.raises(DataError, match=match):
+                call()
+    model = ranker(backend).fit(frame(TASK, words), TASK.y, qid=TASK.qid)
+    scores = model.predict(missing).tolist()
+    assert backend == "xgboost" or model.predict(other).tolist() == scores
