@@ -28,6 +28,7 @@ _FRAMES = ("pandas", "polars", "pyarrow")
 _WHOLE = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _NUMBERS = _WHOLE | {"float32", "float64", "float", "double", "bool", "boolean"}
 _HALVES = ("float16", "halffloat")
+_SCALARS = (str, bool, int, float, np.bool_, np.integer, np.floating)
 _LONG = ("float96", "float128")
 _CATEGORIES = (
     "categorical",
@@ -186,7 +187,9 @@ def _refusal(dtype: Any, kind: str, backend: str | None) -> str | None:
     """Say what is wrong with a type of columns, and what to do; None for one that is read."""
     text, pandas = str(dtype).lower(), kind == "pandas"
     if _is_category(dtype, kind):
-        if pandas or backend != "lightgbm":
+        if pandas:
+            return _category_refusal(dtype.categories, backend)
+        if backend != "lightgbm":
             return None
         return (
             ", and LightGBM reads categories of pandas alone: give a pandas data frame, encode "
@@ -198,6 +201,25 @@ def _refusal(dtype: Any, kind: str, backend: str | None) -> str | None:
     if (unread and backend == "lightgbm") or text in _LONG:
         return ", which the booster does not read: make it float64"
     return None
+
+
+def _category_refusal(categories: Any, backend: str | None) -> str | None:
+    """Say what is wrong with categories of pandas; None for those that the booster reads."""
+    kind = categories.inferred_type
+    if backend == "xgboost":
+        whole = kind == "integer" and isinstance(categories.dtype, np.dtype)
+        read = len(categories) > 0 and (whole or kind in ("string", "bytes"))
+    else:  # LightGBM writes them into its model as JSON
+        read = backend is None or all(isinstance(each, _SCALARS) for each in categories)
+    if read:
+        return None
+    if len(categories) == 0:
+        return ", and there is none: leave it out, or give it those of the training"
+    shown = kind if categories.dtype == object else categories.dtype
+    return (
+        f" of {shown}, which {backend} does not read as categories: make them texts, all "
+        "different (cat.rename_categories)"
+    )
 
 
 def _is_category(dtype: Any, kind: str) -> bool:

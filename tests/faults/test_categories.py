@@ -35,6 +35,41 @@ def calls(backend, train, other):
     yield "valid_0", lambda: ranker(backend).fit(train, TASK.y, qid=TASK.qid, **watched)
 
 
+ODD = {
+    "bool": [True, False],
+    "float64": [0.5, 1.5, 2.5, 3.5],
+    "Int64": pd.Index([3, 1, 2, 4], dtype="Int64"),
+    "mixed-integer": [1, "1", 2, "2"],
+    "interval": pd.interval_range(0, 4, 4),
+    "datetime64": pd.date_range("2020-01-01", periods=4),
+    "mixed": pd.Index([(1, 2), (1, 3), (2, 2), (4, 4)], tupleize_cols=False),
+}
+READ_BY_LIGHTGBM = ("bool", "float64", "Int64", "mixed-integer")
+
+
+@pytest.mark.fault(
+    "categories that are no texts or whole numbers: intervals, dates, tuples; in XGBoost also "
+    "bool, fractions, and texts among numbers",
+    promise="`DataError` that names the column and what they are; LightGBM takes the latter",
+)
+@BOTH
+@pytest.mark.parametrize("what", ODD)
+def test_categories_that_are_no_words(backend, what):
+    table = frame(TASK, ODD[what])
+    if backend == "lightgbm" and what in READ_BY_LIGHTGBM:
+        assert len(ranker(backend).fit(table, TASK.y, qid=TASK.qid).predict(table)) == TASK.n
+        return
+    with pytest.raises(DataError, match=rf"the column 'z' of X holds category of {what}.*, which"):
+        ranker(backend).fit(table, TASK.y, qid=TASK.qid)
+
+
+def test_a_column_of_categories_without_any():
+    table = frame(TASK).assign(z=pd.Categorical([None] * TASK.n))
+    ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
+    with pytest.raises(DataError, match="the column 'z' of X holds category, and there is none"):
+        ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
+
+
 @pytest.mark.fault(
     "a column that held categories in the training and holds numbers now, or the other way round",
     promise="`DataError` that names the column, what it held and what it holds, also for models "
