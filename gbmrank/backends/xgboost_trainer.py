@@ -167,6 +167,8 @@ def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = Non
             binning = {"ref": reference} if reference is not None else {}
             bins = params.get("max_bin")
             made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
+    if reference is not None:  # columns were compared; XGBoost wants names in all sets or in none
+        made.feature_names = reference.feature_names
     keep_ids(made, data.groups.ids)
     return made
 

@@ -180,6 +180,22 @@ def test_features_in_another_order(backend, names):
 
 
 @pytest.mark.fault(
+    "an evaluation set with names of columns beside a training set without, or the other way round",
+    promise="goes by position",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_names_in_one_set_alone(backend):
+    named = pd.DataFrame(TASK.x, columns=["a b", *"cdef"])
+    found = []
+    for first, second in ((TASK.x, TASK.x), (named, TASK.x), (TASK.x, named)):
+        model = ranker(backend).fit(
+            first, TASK.y, qid=TASK.qid, eval_set=(second, TASK.y), eval_qid=TASK.qid + 100
+        )
+        found.append(model.evals_result_)
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.fault(
     "hostile names of columns and queries in a comparison",
     promise="harmless in every file it writes",
 )
