@@ -14,6 +14,7 @@ from gbmrank.backends.trainer import Fitted
 from gbmrank.errors import DataError, GbmrankError, NumericError
 from gbmrank.estimators.base import AbstractEstimator
 from gbmrank.estimators.columns import Columns, renamed
+from gbmrank.estimators.constraints import placed_constraints
 from gbmrank.estimators.identity import Identity
 from gbmrank.estimators.nested import parameters_of, with_parameter
 from gbmrank.estimators.rows import (
@@ -198,7 +199,7 @@ class GBMRanker(AbstractEstimator):
             theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
             theory.warn_if_not_calibrated(target, watched[0], stacklevel=2)
         try:
-            trained = train(self._plan(), data, valid)
+            trained = train(self._plan(columns), data, valid)
         except NumericError as error:
             error.model = self._so_far(error.model, columns)
             raise
@@ -316,14 +317,14 @@ class GBMRanker(AbstractEstimator):
         self._check_fitted("booster_")
         write_model(self._fitted, path)
 
-    def _plan(self) -> Plan:
+    def _plan(self, columns: Columns) -> Plan:
         return Plan(
             objective=self.objective,
             metric=self.metric,
             backend=self.backend,
             rounds=self.n_estimators,
             early_stopping=self.early_stopping_rounds,
-            params=self._booster_params,
+            params=placed_constraints(self._booster_params, columns, self.backend),
             seed=self.seed,
             threads=self.n_jobs,
             keep_best=self.early_stopping_rounds is not None,

@@ -14,7 +14,7 @@ from gbmrank import PairRanker
 from gbmrank.cli import main
 from gbmrank.cli.screen import clean
 from gbmrank.demo_data import demo_data
-from gbmrank.errors import DataError, GbmrankError
+from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.experiments.export import write_per_query_csv
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.report import write_report
@@ -193,6 +193,35 @@ def test_names_in_one_set_alone(backend):
         )
         found.append(model.evals_result_)
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.fault(
+    "constraints on features as a list, or by the names of the columns, in any spelling",
+    promise="taken by both boosters; `ConfigError` for a column that there is not, and for a "
+    "number of entries that is not that of the columns",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("monotone_constraints", [[0, 0, 1, 0, 0], {"x:y": 1}, np.array([0, 0, 1, 0, 0])]),
+        ("interaction_constraints", [[[0, 2], [1, 3, 4]], [["a b", "x:y"], ["c", "e", "f"]]]),
+    ],
+)
+def test_constraints_on_features(backend, name, forms):
+    table = pd.DataFrame(TASK.x, columns=["a b", "c", "x:y", "e", "f"])
+    free = ranker(backend).fit(table, TASK.y, qid=TASK.qid).predict(table).tolist()
+    found = [
+        ranker(backend, **{name: form}).fit(table, TASK.y, qid=TASK.qid).predict(table).tolist()
+        for form in forms
+    ]
+    assert all(one == found[0] != free for one in found)
+    for wrong in ({"zz": 1}, [1, 0]) if name.startswith("mono") else ([["a b", "zz"]],):
+        words = "has 2 entries" if isinstance(wrong, list) and len(wrong) == 2 else "column 'zz'"
+        with pytest.raises(ConfigError, match=words):
+            ranker(backend, **{name: wrong}).fit(table, TASK.y, qid=TASK.qid)
+    with pytest.raises(ConfigError, match="the columns of X have no names; give"):
+        ranker(backend, **{name: forms[1]}).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 
 @pytest.mark.fault(
