@@ -17,7 +17,9 @@ __all__ = [
     "categorical_columns",
     "column_names",
     "first_beyond",
+    "read_matrix",
     "read_table",
+    "refuse_sparse",
     "take_rows",
     "unmasked",
     "with_names",
@@ -29,6 +31,7 @@ _WHOLE = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 
 _NUMBERS = _WHOLE | {"float32", "float64", "float", "double", "bool", "boolean"}
 _HALVES = ("float16", "halffloat")
 _SCALARS = (str, bool, int, float, np.bool_, np.integer, np.floating)
+_LARGEST = float(np.finfo(np.float32).max) / 2
 _LONG = ("float96", "float128")
 _CATEGORIES = (
     "categorical",
@@ -63,20 +66,57 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
         table = _sparse(table)
     elif kind == "numpy":
         table = _native(_numbers(_as_array(table, what), what))
-    shape = tuple(getattr(table, "shape", ()))
-    if len(shape) != 2:
-        raise DataError(
-            f"{what} must be a table of rows and columns, got shape {shape}. Reshape your data: "
-            "reshape(-1, 1) for one column, reshape(1, -1) for one row"
-        )
-    for count, noun in zip(shape, ("sample", "feature"), strict=True):
-        if count == 0:  # in the words scikit-learn uses
-            raise DataError(
-                f"{what} has 0 {noun}(s) (shape={shape}) while a minimum of 1 is required."
-            )
+    _check_shape(table, what)
     if kind in _FRAMES:
         _check_columns(table, kind, what, backend)
     return _native_columns(table) if kind == "pandas" else table
+
+
+def read_matrix(table: Any, what: str = "X") -> npt.NDArray[np.float64]:
+    """Return a table as an array of finite numbers and NaN, for features that are computed with.
+
+    Differences of its rows are finite as float32, too.
+
+    Raises
+    ------
+    DataError
+        For a sparse matrix, and for columns of anything else, by name.
+    """
+    refuse_sparse(table, what)
+    kind = _kind(table)
+    if kind in _FRAMES:
+        _check_shape(table, what)
+        columns = [_numbers_of(table, number, what) for number in range(table.shape[1])]
+        made = np.column_stack(columns)
+    else:
+        made = np.asarray(read_table(table, what), np.float64)
+    for number in range(made.shape[1]):
+        bad = np.flatnonzero(np.abs(made[:, number]) > _LARGEST)
+        if len(bad):
+            raise DataError(
+                f"the column {_label(table, number)!r} of {what} is infinite, or beyond half the "
+                f"largest float32, in row {int(bad[0])}: clip it, or make it NaN, a missing value"
+            )
+    return made
+
+
+def refuse_sparse(table: Any, what: str) -> None:
+    """Raise for a sparse matrix where rows are needed in full."""
+    if _kind(table) == "scipy":
+        raise DataError(
+            f"{what} is sparse, and only GBMRanker reads sparse features: give {what}.toarray(), "
+            "of fewer columns where that is too large"
+        )
+
+
+def _numbers_of(frame: Any, number: int, what: str) -> npt.NDArray[np.float64]:
+    name, kind = _label(frame, number), _kind(frame)
+    if _is_category(_types(frame, kind)[number], kind):
+        raise DataError(f"the column {name!r} of {what} holds categories: encode it as numbers")
+    try:
+        return as_floats(_take_column(frame, number), f"the column {name!r} of {what}")
+    except DataError as error:
+        raise DataError(f"{error}; encode it as numbers") from error
 
 
 def _sparse(table: Any) -> Any:
@@ -144,13 +184,12 @@ def first_beyond(table: Any) -> tuple[int, Any] | None:
     Columns are told by name where they have one, and the first column that holds such an entry
     is the one told.
     """
-    names = column_names(table)
     for number in range(table.shape[1]):
         values = _column(table, number)
         with np.errstate(over="ignore"):
             bad = np.flatnonzero(np.isinf(values.astype(np.float32)))
         if len(bad):
-            return int(bad[0]), number if names is None else names[number]
+            return int(bad[0]), _label(table, number)
     return None
 
 
@@ -164,13 +203,27 @@ def with_names(table: Any, names: Sequence[str]) -> Any:
     return table.rename_columns(list(names)) if kind == "pyarrow" else table
 
 
+def _check_shape(table: Any, what: str) -> None:
+    shape = tuple(getattr(table, "shape", ()))
+    if len(shape) != 2:
+        raise DataError(
+            f"{what} must be a table of rows and columns, got shape {shape}. Reshape your data: "
+            "reshape(-1, 1) for one column, reshape(1, -1) for one row"
+        )
+    for count, noun in zip(shape, ("sample", "feature"), strict=True):
+        if count == 0:  # in the words scikit-learn uses
+            raise DataError(
+                f"{what} has 0 {noun}(s) (shape={shape}) while a minimum of 1 is required."
+            )
+
+
 def _kind(table: Any) -> str:
     module = type(table).__module__.partition(".")[0]
     return module if module in (*_FRAMES, "scipy") else "numpy"
 
 
 def _types(frame: Any, kind: str) -> Any:
-    return frame.schema.types if kind == "pyarrow" else frame.dtypes
+    return frame.schema.types if kind == "pyarrow" else list(frame.dtypes)
 
 
 def _check_columns(frame: Any, kind: str, what: str, backend: str | None) -> None:
@@ -234,9 +287,21 @@ def _column(table: Any, number: int) -> npt.NDArray[Any]:
         return np.asarray(table[:, [number]].toarray()).reshape(-1)
     if kind == "numpy":
         return np.asarray(table[:, number])
-    column = table.iloc[:, number] if kind == "pandas" else table[table.columns[number]]
-    dtype = column.type if kind == "pyarrow" else column.dtype
-    return np.empty(0) if _is_category(dtype, kind) else as_floats(column, "X")
+    if _is_category(_types(table, kind)[number], kind):
+        return np.empty(0)
+    return as_floats(_take_column(table, number), "X")
+
+
+def _take_column(frame: Any, number: int) -> Any:
+    if _kind(frame) == "pandas":
+        return frame.iloc[:, number]
+    return frame.column(number) if _kind(frame) == "pyarrow" else frame.to_series(number)
+
+
+def _label(table: Any, number: int) -> Any:
+    """Return the name of a column, or its number where it has none."""
+    names = column_names(table)
+    return number if names is None else names[number]
 
 
 def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

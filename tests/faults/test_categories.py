@@ -1,5 +1,7 @@
 """Columns of categories, where boosters take numbers for codes or fail on the categories."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,7 +33,7 @@ def calls(backend, train, other):
     yield "X", lambda: model.predict(other)
     yield "X", lambda: model.rank(other, qid=OTHER_QID)
     yield "X", lambda: model.score(other, OTHER.y, qid=OTHER_QID)
-    watched = {"eval_set": (other, OTHER.y), "eval_qid": OTHER_QID}
+    watched: dict[str, Any] = {"eval_set": (other, OTHER.y), "eval_qid": OTHER_QID}
     yield "valid_0", lambda: ranker(backend).fit(train, TASK.y, qid=TASK.qid, **watched)
 
 
@@ -106,7 +108,7 @@ def test_a_loaded_model_knows_its_categories(backend, file, tmp_path):
 def test_categories_in_another_order(backend, stop):
     if backend == "xgboost" and XGBOOST < (3, 1):
         pytest.skip("goes by position")
-    watched = {"eval_set": (frame(OTHER), OTHER.y), "eval_qid": OTHER_QID}
+    watched: dict[str, Any] = {"eval_set": (frame(OTHER), OTHER.y), "eval_qid": OTHER_QID}
     made = ranker(backend, "pairwise(target=ndcg@10)", n_estimators=30, early_stopping_rounds=stop)
     model = made.fit(frame(TASK), TASK.y, qid=TASK.qid, **watched)
     assert stop is None or model.best_iteration_ < 29

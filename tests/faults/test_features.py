@@ -191,17 +191,21 @@ def test_masked_features(backend, kind):
     assert np.array_equal(compared, holes.astype(compared.dtype), equal_nan=True)
 
 
+def arrow(values):
+    return pa.Table.from_pandas(pd.DataFrame(values))
+
+
 @pytest.mark.fault(
     "a feature that is infinite, or beyond the largest float32, in XGBoost",
     promise="`DataError` with the column and the row, and what to do; LightGBM takes it",
 )
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39])
-@pytest.mark.parametrize("frame", [np.array, sp.csr_matrix, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", [np.array, sp.csr_matrix, pd.DataFrame, pl.DataFrame, arrow])
 def test_infinite_features(bad, frame):
     values = TASK.x.copy()
     values[7, 2] = bad
     table = frame(values)
-    column = repr("column_2" if frame is pl.DataFrame else "2" if frame is pd.DataFrame else 2)
+    column = repr({pl.DataFrame: "column_2", pd.DataFrame: "2", arrow: "2"}.get(frame, 2))
     words = "the column {} of {} is infinite, .* in row {}, .*: clip it, or make it NaN"
     with pytest.raises(DataError, match=words.format(column, "the training set", 7)):
         ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
@@ -238,5 +242,57 @@ def test_masked_features_of_a_pair_ranker():
     first, second = (
         PairRanker(n_estimators=3).fit(x, TASK.y, qid=TASK.qid).predict(x, qid=TASK.qid)
         for x in (hidden, hidden.filled(np.nan))
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+WORDY = {
+    "'z' of X holds categories: encode it": pd.DataFrame({"z": pd.Categorical(WORDS)}),
+    "'z' of X must be one column of numbers, .*; encode it": pd.DataFrame({"z": WORDS}),
+    "'z' of X holds categories: encode it as": CATEGORIES["polars"],
+    "'z' of X holds categories: encode it as numbers": CATEGORIES["arrow"],
+    "'z' of X must be one column of numbers": pa.table({"z": WORDS}),
+    "X is sparse, .*: give X.toarray": sp.csr_matrix(TASK.x),
+}
+
+
+@pytest.mark.fault(
+    "text, categories or a sparse matrix for `PairRanker`; a sparse matrix for `compare`",
+    promise="`DataError` with the column and what to do",
+)
+@pytest.mark.parametrize("words", WORDY)
+def test_features_that_pairs_are_not_made_of(words):
+    with pytest.raises(DataError, match=words):
+        PairRanker().fit(WORDY[words], TASK.y, qid=TASK.qid)
+    if "sparse" in words:
+        with pytest.raises(DataError, match=words):
+            read_source((WORDY[words], TASK.y, TASK.qid))
+
+
+@pytest.mark.fault(
+    "a feature of `PairRanker` that is infinite, or so large that a difference is",
+    promise="`DataError` with the column and the row, and what to do",
+)
+@BOTH
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39, 2e38])
+def test_infinite_features_of_a_pair_ranker(backend, bad):
+    values = TASK.x.copy()
+    values[7, 2] = bad
+    model = PairRanker(backend=backend, n_estimators=3).fit(TASK.x, TASK.y, qid=TASK.qid)
+    words = "the column {} of X is infinite, .* in row 7: clip it, or make it NaN"
+    with pytest.raises(DataError, match=words.format(2)):
+        model.predict(values, qid=TASK.qid)
+    with pytest.raises(DataError, match=words.format("'2'")):
+        PairRanker(backend=backend).fit(pd.DataFrame(values), TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.parametrize(
+    "form", [pd.DataFrame, pl.DataFrame, arrow, lambda x: pd.DataFrame(x).convert_dtypes()]
+)
+def test_frames_give_pair_rankers_the_same_numbers(form):
+    values = np.where(TASK.x > 1.0, np.nan, TASK.x)
+    first, second = (
+        PairRanker(n_estimators=3).fit(x, TASK.y, qid=TASK.qid).predict(x, qid=TASK.qid)
+        for x in (values, form(values))
     )
     np.testing.assert_array_equal(first, second)
