@@ -127,6 +127,11 @@ def train_lightgbm(job: Job) -> LightGBMFitted:
         error.model = _fitted(grown[0], 0, params) if grown else None
         raise
     except lgb.basic.LightGBMError as error:
+        if "num_features()) > (0)" in str(error):
+            raise DataError(
+                "there is nothing to learn: no feature of the training set differs between rows "
+                "in a way that LightGBM sees; look at how the features were made"
+            ) from error
         raise ConfigError(f"LightGBM: {error}") from error
     return _fitted(booster, job.rounds_to_keep, params)
 

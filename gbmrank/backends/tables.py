@@ -13,13 +13,25 @@ from gbmrank.columns import as_floats
 from gbmrank.errors import DataError
 from gbmrank.types import IntArray
 
-__all__ = ["column_names", "first_beyond", "read_table", "take_rows", "unmasked", "with_names"]
+__all__ = [
+    "categorical_columns",
+    "column_names",
+    "first_beyond",
+    "read_matrix",
+    "read_table",
+    "refuse_sparse",
+    "take_rows",
+    "unmasked",
+    "with_names",
+]
 
 _FRAMES = ("pandas", "polars", "pyarrow")
 # As polars and pyarrow say, in small letters.
 _WHOLE = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _NUMBERS = _WHOLE | {"float32", "float64", "float", "double", "bool", "boolean"}
 _HALVES = ("float16", "halffloat")
+_SCALARS = (str, bool, int, float, np.bool_, np.integer, np.floating)
+_LARGEST = float(np.finfo(np.float32).max) / 2
 _LONG = ("float96", "float128")
 _CATEGORIES = (
     "categorical",
@@ -30,10 +42,10 @@ _CATEGORIES = (
 
 
 def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
-    """Return a frame or sparse matrix as it is, anything else as an array of numbers.
+    """Return a frame as it is, a sparse matrix by rows, anything else as an array of numbers.
 
     Masked entries of an array are missing values (NaN), and numbers get the byte order of this
-    machine, the only one XGBoost reads.
+    machine, the only one XGBoost reads. Rows of a sparse matrix have each column once, in order.
 
     Parameters
     ----------
@@ -51,27 +63,77 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
     """
     kind = _kind(table)
     if kind == "scipy":
-        from scipy.sparse import csr_matrix
-
-        table = csr_matrix(table)  # LightGBM predicts for no other kind
-        if table.data.dtype not in (np.float32, np.float64):  # nor for other numbers
-            table = table.astype(np.float64)
+        table = _sparse(table)
     elif kind == "numpy":
         table = _native(_numbers(_as_array(table, what), what))
-    shape = tuple(getattr(table, "shape", ()))
-    if len(shape) != 2:
-        raise DataError(
-            f"{what} must be a table of rows and columns, got shape {shape}. Reshape your data: "
-            "reshape(-1, 1) for one column, reshape(1, -1) for one row"
-        )
-    for count, noun in zip(shape, ("sample", "feature"), strict=True):
-        if count == 0:  # in the words scikit-learn uses
-            raise DataError(
-                f"{what} has 0 {noun}(s) (shape={shape}) while a minimum of 1 is required."
-            )
+    _check_shape(table, what)
     if kind in _FRAMES:
         _check_columns(table, kind, what, backend)
     return _native_columns(table) if kind == "pandas" else table
+
+
+def read_matrix(table: Any, what: str = "X") -> npt.NDArray[np.float64]:
+    """Return a table as an array of finite numbers and NaN, for features that are computed with.
+
+    Differences of its rows are finite as float32, too.
+
+    Raises
+    ------
+    DataError
+        For a sparse matrix, and for columns of anything else, by name.
+    """
+    refuse_sparse(table, what)
+    kind = _kind(table)
+    if kind in _FRAMES:
+        _check_shape(table, what)
+        columns = [_numbers_of(table, number, what) for number in range(table.shape[1])]
+        made = np.column_stack(columns)
+    else:
+        made = np.asarray(read_table(table, what), np.float64)
+    for number in range(made.shape[1]):
+        bad = np.flatnonzero(np.abs(made[:, number]) > _LARGEST)
+        if len(bad):
+            raise DataError(
+                f"the column {_label(table, number)!r} of {what} is infinite, or beyond half the "
+                f"largest float32, in row {int(bad[0])}: clip it, or make it NaN, a missing value"
+            )
+    return made
+
+
+def refuse_sparse(table: Any, what: str) -> None:
+    """Raise for a sparse matrix where rows are needed in full."""
+    if _kind(table) == "scipy":
+        raise DataError(
+            f"{what} is sparse, and only GBMRanker reads sparse features: give {what}.toarray(), "
+            "of fewer columns where that is too large"
+        )
+
+
+def _numbers_of(frame: Any, number: int, what: str) -> npt.NDArray[np.float64]:
+    name, kind = _label(frame, number), _kind(frame)
+    if _is_category(_types(frame, kind)[number], kind):
+        raise DataError(f"the column {name!r} of {what} holds categories: encode it as numbers")
+    try:
+        return as_floats(_take_column(frame, number), f"the column {name!r} of {what}")
+    except DataError as error:
+        raise DataError(f"{error}; encode it as numbers") from error
+
+
+def _sparse(table: Any) -> Any:
+    """Return a sparse matrix in the one form that both boosters read as scipy does.
+
+    XGBoost reads beyond its memory where the columns of a row are not in order, and neither
+    booster adds up entries that are there twice. What was given is not changed.
+    """
+    from scipy.sparse import csr_matrix
+
+    made = csr_matrix(table)  # LightGBM predicts for no other kind
+    if not made.has_canonical_format:
+        made = made.copy()  # it may share its entries with the one that was given
+        made.sum_duplicates()
+    if made.data.dtype not in (np.float32, np.float64):  # LightGBM predicts for no other numbers
+        made = made.astype(np.float64)
+    return made
 
 
 def unmasked(table: Any) -> npt.NDArray[Any]:
@@ -107,19 +169,27 @@ def column_names(table: Any) -> list[str] | None:
     return [str(name) for name in (table.column_names if kind == "pyarrow" else table.columns)]
 
 
+def categorical_columns(table: Any) -> list[int]:
+    """Return the numbers of the columns that hold categories."""
+    kind = _kind(table)
+    if kind not in _FRAMES:
+        return []
+    types = _types(table, kind)
+    return [number for number, dtype in enumerate(types) if _is_category(dtype, kind)]
+
+
 def first_beyond(table: Any) -> tuple[int, Any] | None:
     """Return row and column of the first entry that is infinite as float32, or None.
 
     Columns are told by name where they have one, and the first column that holds such an entry
     is the one told.
     """
-    names = column_names(table)
     for number in range(table.shape[1]):
         values = _column(table, number)
         with np.errstate(over="ignore"):
             bad = np.flatnonzero(np.isinf(values.astype(np.float32)))
         if len(bad):
-            return int(bad[0]), number if names is None else names[number]
+            return int(bad[0]), _label(table, number)
     return None
 
 
@@ -133,16 +203,33 @@ def with_names(table: Any, names: Sequence[str]) -> Any:
     return table.rename_columns(list(names)) if kind == "pyarrow" else table
 
 
+def _check_shape(table: Any, what: str) -> None:
+    shape = tuple(getattr(table, "shape", ()))
+    if len(shape) != 2:
+        raise DataError(
+            f"{what} must be a table of rows and columns, got shape {shape}. Reshape your data: "
+            "reshape(-1, 1) for one column, reshape(1, -1) for one row"
+        )
+    for count, noun in zip(shape, ("sample", "feature"), strict=True):
+        if count == 0:  # in the words scikit-learn uses
+            raise DataError(
+                f"{what} has 0 {noun}(s) (shape={shape}) while a minimum of 1 is required."
+            )
+
+
 def _kind(table: Any) -> str:
     module = type(table).__module__.partition(".")[0]
     return module if module in (*_FRAMES, "scipy") else "numpy"
 
 
+def _types(frame: Any, kind: str) -> Any:
+    return frame.schema.types if kind == "pyarrow" else list(frame.dtypes)
+
+
 def _check_columns(frame: Any, kind: str, what: str, backend: str | None) -> None:
     """Refuse columns that the booster does not read, by name; LightGBM would end the process."""
     names = frame.column_names if kind == "pyarrow" else frame.columns
-    types = frame.schema.types if kind == "pyarrow" else frame.dtypes
-    for name, dtype in zip(names, types, strict=True):
+    for name, dtype in zip(names, _types(frame, kind), strict=True):
         refusal = _refusal(dtype, kind, backend)
         if refusal is not None:
             shown = str(dtype).partition("(")[0]  # without all the categories of an enum
@@ -153,7 +240,9 @@ def _refusal(dtype: Any, kind: str, backend: str | None) -> str | None:
     """Say what is wrong with a type of columns, and what to do; None for one that is read."""
     text, pandas = str(dtype).lower(), kind == "pandas"
     if _is_category(dtype, kind):
-        if pandas or backend != "lightgbm":
+        if pandas:
+            return _category_refusal(dtype.categories, backend)
+        if backend != "lightgbm":
             return None
         return (
             ", and LightGBM reads categories of pandas alone: give a pandas data frame, encode "
@@ -165,6 +254,25 @@ def _refusal(dtype: Any, kind: str, backend: str | None) -> str | None:
     if (unread and backend == "lightgbm") or text in _LONG:
         return ", which the booster does not read: make it float64"
     return None
+
+
+def _category_refusal(categories: Any, backend: str | None) -> str | None:
+    """Say what is wrong with categories of pandas; None for those that the booster reads."""
+    kind = categories.inferred_type
+    if backend == "xgboost":
+        whole = kind == "integer" and isinstance(categories.dtype, np.dtype)
+        read = len(categories) > 0 and (whole or kind in ("string", "bytes"))
+    else:  # LightGBM writes them into its model as JSON
+        read = backend is None or all(isinstance(each, _SCALARS) for each in categories)
+    if read:
+        return None
+    if len(categories) == 0:
+        return ", and there is none: leave it out, or give it those of the training"
+    shown = kind if categories.dtype == object else categories.dtype
+    return (
+        f" of {shown}, which {backend} does not read as categories: make them texts, all "
+        "different (cat.rename_categories)"
+    )
 
 
 def _is_category(dtype: Any, kind: str) -> bool:
@@ -179,9 +287,21 @@ def _column(table: Any, number: int) -> npt.NDArray[Any]:
         return np.asarray(table[:, [number]].toarray()).reshape(-1)
     if kind == "numpy":
         return np.asarray(table[:, number])
-    column = table.iloc[:, number] if kind == "pandas" else table[table.columns[number]]
-    dtype = column.type if kind == "pyarrow" else column.dtype
-    return np.empty(0) if _is_category(dtype, kind) else as_floats(column, "X")
+    if _is_category(_types(table, kind)[number], kind):
+        return np.empty(0)
+    return as_floats(_take_column(table, number), "X")
+
+
+def _take_column(frame: Any, number: int) -> Any:
+    if _kind(frame) == "pandas":
+        return frame.iloc[:, number]
+    return frame.column(number) if _kind(frame) == "pyarrow" else frame.to_series(number)
+
+
+def _label(table: Any, number: int) -> Any:
+    """Return the name of a column, or its number where it has none."""
+    names = column_names(table)
+    return number if names is None else names[number]
 
 
 def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

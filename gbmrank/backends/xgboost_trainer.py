@@ -1,6 +1,8 @@
 """Training with XGBoost."""
 
 import contextlib
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
@@ -8,16 +10,17 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.backends.base import keep_ids
-from gbmrank.backends.tables import first_beyond
+from gbmrank.backends.tables import column_names, first_beyond
 from gbmrank.backends.trainer import Job, Part, import_booster
 from gbmrank.backends.xgboost_model import check_model
 from gbmrank.data import RankingData
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["XGBoostFitted", "load_xgboost", "train_xgboost"]
+__all__ = ["XGBoostFitted", "first_rounds", "load_xgboost", "train_xgboost"]
 
 _SLOT = "gbmrank"
+_UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")
 
 
 @final
@@ -48,7 +51,7 @@ class XGBoostFitted:
         xgb = import_booster("xgboost")
         with _explaining(xgb, features, "X"):
             rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
-        raw = self.booster.predict(rows, output_margin=True, validate_features=False)
+            raw = self.booster.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(raw, np.float64)
 
     def importances(self) -> FloatArray:
@@ -120,9 +123,32 @@ def train_xgboost(job: Job) -> XGBoostFitted:
         error.model = XGBoostFitted(grown[0], params.get("nthread")) if grown else None
         raise
     except xgb.core.XGBoostError as error:
+        _refuse_unseen(error, job.train.features, "an evaluation set")
         raise ConfigError(f"XGBoost: {error}") from error
-    best = job.rounds_to_keep
-    return XGBoostFitted(booster[:best] if best else booster, params.get("nthread"))
+    best, threads = job.rounds_to_keep, params.get("nthread")
+    return XGBoostFitted(first_rounds(booster, best, threads) if best else booster, threads)
+
+
+def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
+    """Return the first rounds of a model, with its categories.
+
+    A slice of XGBoost forgets which code a category had in the training, and reads those of
+    another table in the order they have there.
+    """
+    made = booster[:rounds]
+    if "c" not in (booster.feature_types or ()):
+        return made
+    known = _document(booster)["learner"]["gradient_booster"]["model"].get("cats")
+    if known is None:  # before 3.1 no model has them
+        return made
+    document = _document(made)
+    document["learner"]["gradient_booster"]["model"]["cats"] = known
+    options = {} if threads is None else {"nthread": threads}
+    return type(made)(options, model_file=bytearray(json.dumps(document).encode()))
+
+
+def _document(booster: Any) -> Any:
+    return json.loads(booster.save_raw("json"))
 
 
 def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = None) -> Any:
@@ -141,6 +167,8 @@ def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = Non
             binning = {"ref": reference} if reference is not None else {}
             bins = params.get("max_bin")
             made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
+    if reference is not None:  # columns were compared; XGBoost wants names in all sets or in none
+        made.feature_names = reference.feature_names
     keep_ids(made, data.groups.ids)
     return made
 
@@ -153,6 +181,7 @@ def _explaining(
     try:
         yield
     except xgb.core.XGBoostError as error:
+        _refuse_unseen(error, features, what)
         found = first_beyond(features)
         if found is None:
             raise DataError(f"XGBoost: {_first_line(error)}") from error
@@ -162,6 +191,20 @@ def _explaining(
             f"{row if order is None else int(order[row])}, and XGBoost reads neither: clip it, or "
             "make it NaN, a missing value"
         ) from error
+
+
+def _refuse_unseen(error: Exception, features: Any, what: str) -> None:
+    """Raise for a category that is new, which XGBoost tells by the number of its column."""
+    found = _UNSEEN.search(str(error))
+    if found is None:
+        return
+    number, category = int(found.group(1)), found.group(2)
+    names = column_names(features)
+    raise DataError(
+        f"the column {number if names is None else names[number]!r} of {what} has the category "
+        f"{category!r}, which the training did not have, and XGBoost has no score for it: give the "
+        "column the categories of the training (cat.set_categories), which makes others missing"
+    ) from error
 
 
 def _first_line(error: Exception) -> str:

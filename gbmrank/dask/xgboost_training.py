@@ -19,7 +19,7 @@ from gbmrank.api import MetricList
 from gbmrank.backends.base import Columns, answer_booster, bound_to, read_scores
 from gbmrank.backends.trainer import Monitor
 from gbmrank.backends.xgboost import XGBOOST
-from gbmrank.backends.xgboost_trainer import XGBoostFitted
+from gbmrank.backends.xgboost_trainer import XGBoostFitted, first_rounds
 from gbmrank.dask.columns import is_frame
 from gbmrank.dask.job import DaskJob
 from gbmrank.dask.loading import Loaded
@@ -153,7 +153,7 @@ def _trained(booster: Any, job: DaskJob) -> Trained:
     if not job.valid:
         return Trained(XGBoostFitted(booster), {}, booster.num_boosted_rounds() - 1)
     best = rounds.pop()
-    cut = booster[: best + 1] if job.keep_best else booster
+    cut = first_rounds(booster, best + 1) if job.keep_best else booster
     return Trained(XGBoostFitted(cut), kept["history"], best)
 
 

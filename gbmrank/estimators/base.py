@@ -13,7 +13,7 @@ import numpy as np
 
 from gbmrank.backends.tables import column_names
 from gbmrank.errors import ConfigError, MissingPackageError, ParameterError
-from gbmrank.estimators.rows import check_names
+from gbmrank.estimators.columns import check_names
 
 __all__ = ["AbstractEstimator"]
 

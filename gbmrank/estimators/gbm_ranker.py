@@ -9,10 +9,12 @@ from typing import Any, ClassVar, TypeVar, final
 import numpy as np
 
 from gbmrank.api import Objective
-from gbmrank.backends.tables import column_names, read_table
+from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted
 from gbmrank.errors import DataError, GbmrankError, NumericError
 from gbmrank.estimators.base import AbstractEstimator
+from gbmrank.estimators.columns import Columns, renamed
+from gbmrank.estimators.constraints import placed_constraints
 from gbmrank.estimators.identity import Identity
 from gbmrank.estimators.nested import parameters_of, with_parameter
 from gbmrank.estimators.rows import (
@@ -22,7 +24,6 @@ from gbmrank.estimators.rows import (
     read_queries,
     read_valid,
     refuse,
-    renamed,
 )
 from gbmrank.estimators.saving import write_model
 from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
@@ -185,11 +186,11 @@ class GBMRanker(AbstractEstimator):
         """
         refuse(unknown, "GBMRanker")
         table = read_table(X, backend=self.backend)
-        names = column_names(table)
+        columns = Columns.of(table)
         data = read_part(renamed(table), y, qid, sample_weight)
         valid: dict[str, Part] = {}
         for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
-            valid[name] = read_valid(name, rows, names, self.backend)
+            valid[name] = read_valid(name, rows, columns, self.backend)
         target, watched = ranking_objective(self.objective), metric_list(self.metric)
         if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
             check_labels(watched, valid or {"the training set": data})
@@ -198,11 +199,11 @@ class GBMRanker(AbstractEstimator):
             theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
             theory.warn_if_not_calibrated(target, watched[0], stacklevel=2)
         try:
-            trained = train(self._plan(), data, valid)
+            trained = train(self._plan(columns), data, valid)
         except NumericError as error:
-            error.model = self._so_far(error.model, int(table.shape[1]), names)
+            error.model = self._so_far(error.model, columns)
             raise
-        return self._keep(trained, int(table.shape[1]), names)
+        return self._keep(trained, columns)
 
     @classmethod
     def from_trained(
@@ -226,7 +227,7 @@ class GBMRanker(AbstractEstimator):
             Parameters of the ranker, with which the model was trained.
         """
         return cls(**{**params, "backend": trained.fitted.backend})._keep(
-            trained, n_features, feature_names
+            trained, Columns(n_features, feature_names)
         )
 
     def predict(self, X: Any) -> FloatArray:  # noqa: N803
@@ -316,14 +317,14 @@ class GBMRanker(AbstractEstimator):
         self._check_fitted("booster_")
         write_model(self._fitted, path)
 
-    def _plan(self) -> Plan:
+    def _plan(self, columns: Columns) -> Plan:
         return Plan(
             objective=self.objective,
             metric=self.metric,
             backend=self.backend,
             rounds=self.n_estimators,
             early_stopping=self.early_stopping_rounds,
-            params=self._booster_params,
+            params=placed_constraints(self._booster_params, columns, self.backend),
             seed=self.seed,
             threads=self.n_jobs,
             keep_best=self.early_stopping_rounds is not None,
@@ -337,24 +338,25 @@ class GBMRanker(AbstractEstimator):
                 f"{what} has {width} features, but GBMRanker is expecting {self.n_features_in_} "
                 "features as input"
             )
-        self._check_names(table, what)
+        self._columns.check(table, what)
 
-    def _so_far(self, model: Any, n_features: int, names: list[str] | None) -> "GBMRanker | None":
+    def _so_far(self, model: Any, columns: Columns) -> "GBMRanker | None":
         if model is None:
             return None
         part = copy.copy(self)
         part._booster_params = dict(self._booster_params)
-        return part._keep(Trained(model, {}, model.n_rounds - 1), n_features, names)
+        return part._keep(Trained(model, {}, model.n_rounds - 1), columns)
 
-    def _keep(self: Self, trained: Trained, n_features: int, names: list[str] | None) -> Self:
+    def _keep(self: Self, trained: Trained, columns: Columns) -> Self:
         fitted: Fitted = trained.fitted
         identity = Identity(
             backend=fitted.backend,
             objective=str(ranking_objective(self.objective)),
             metric=str(metric_list(self.metric)),
             best_iteration=trained.best_round,
-            n_features=n_features,
-            feature_names=names,
+            n_features=columns.count,
+            feature_names=columns.names,
+            categorical=columns.categorical,
             params={
                 name: value
                 for name, value in self.get_params(deep=False).items()
@@ -368,7 +370,9 @@ class GBMRanker(AbstractEstimator):
         self._fitted, self.booster_ = fitted, fitted.booster
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
-        self._keep_names(identity.feature_names)
+        names = identity.feature_names
+        self._columns = Columns(identity.n_features, names, identity.categorical)
+        self._keep_names(names)
         return self
 
     def _nested_params(self) -> dict[str, Any]:

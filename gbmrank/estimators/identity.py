@@ -28,6 +28,8 @@ class Identity:
         As the user gave them.
     params : dict
         Other parameters of the estimator.
+    categorical : list of int or None
+        Numbers of the columns that hold categories; None where nobody knows.
     """
 
     backend: str
@@ -37,6 +39,7 @@ class Identity:
     n_features: int
     feature_names: list[str] | None = None
     params: dict[str, Any] = field(default_factory=dict)
+    categorical: list[int] | None = None
 
     def to_text(self) -> str:
         """Return JSON."""

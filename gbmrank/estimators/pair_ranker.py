@@ -1,7 +1,7 @@
 """A ranker that predicts a value per pair of items and decodes a ranking from them."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gbmrank.api import metric
 from gbmrank.backends.regressors import Regressor, Rows, train_regressor
-from gbmrank.backends.tables import column_names, read_table
+from gbmrank.backends.tables import column_names, read_matrix
 from gbmrank.data import Groups, RankingData
 from gbmrank.decoders import check_decoder
 from gbmrank.errors import (
@@ -342,9 +342,9 @@ def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray
 
 
 def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], Groups]:  # noqa: N803
-    x = read_table(X if isinstance(X, np.ndarray | Sequence) else np.asarray(X))
+    x = read_matrix(X)
     groups = read_queries(qid, len(x))
-    return np.asarray(groups.arrange(x.astype(np.float64, copy=False))), groups
+    return np.asarray(groups.arrange(x)), groups
 
 
 def _read_labels(y: Any, groups: Groups) -> FloatArray:

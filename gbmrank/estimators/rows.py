@@ -1,28 +1,24 @@
 """Reading the rows an estimator is given: one id per row, in any order."""
 
-import itertools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from gbmrank.api import MetricList
-from gbmrank.backends.tables import column_names, read_table, take_rows, with_names
+from gbmrank.backends.tables import read_table, take_rows
 from gbmrank.data import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GroupError
+from gbmrank.estimators.columns import Columns, renamed
 from gbmrank.guards import bind_metric
 from gbmrank.training import Part
 
 __all__ = [
     "check_labels",
-    "check_names",
     "named_sets",
     "read_part",
     "read_queries",
     "read_valid",
     "refuse",
-    "renamed",
-    "safe_names",
 ]
 
 TRAINING = "the training set"
@@ -31,7 +27,6 @@ _WANTED = {
     "eval_sample_weight": "one array of weights, or None,",
     "eval_names": "one name",
 }
-_UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
 
 
 def read_queries(qid: Any, n_rows: int, what: str = "X") -> Groups:
@@ -135,50 +130,13 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
 
 
 def read_valid(
-    name: str, rows: tuple[Any, ...], names: list[str] | None, backend: str | None = None
+    name: str, rows: tuple[Any, ...], columns: Columns, backend: str | None = None
 ) -> Part:
     """Read an evaluation set for a booster; its columns must be those of the training."""
     (features, labels), qid, weight = rows
     table = read_table(features, name, backend)
-    check_names(name, column_names(table), names)
+    columns.check(table, name)
     return read_part(renamed(table), labels, qid, weight, name)
-
-
-def renamed(table: Any) -> Any:
-    """Return a table with column names that both boosters take."""
-    names = column_names(table)
-    return table if names is None else with_names(table, safe_names(names))
-
-
-def safe_names(names: list[str]) -> list[str]:
-    """Return column names that both boosters take as they are, all different.
-
-    Examples
-    --------
-    >>> safe_names(["a b", "a_b", "c"])
-    ['a_b', 'a_b_1', 'c']
-    """
-    made: dict[str, None] = {}
-    for number, name in enumerate(names):
-        plain = _UNSAFE.sub("_", name) or "_"
-        others = (f"{plain}_{suffix}" for suffix in itertools.count(number))
-        made[next(each for each in itertools.chain([plain], others) if each not in made)] = None
-    return list(made)
-
-
-def check_names(what: str, own: list[str] | None, known: list[str] | None) -> None:
-    """Raise unless columns have the names of the training, in its order.
-
-    LightGBM goes by position alone; a table without names is taken as it is, and so is a frame
-    whose columns are numbered from 0, as pandas numbers those that nobody named.
-    """
-    if own is None or known is None or own == [str(number) for number in range(len(known))]:
-        return
-    if own != known:
-        raise DataError(
-            f"the columns of {what} are not those of the training: got {', '.join(own)}; expected "
-            f"{', '.join(known)}, in this order"
-        )
 
 
 def named_sets(

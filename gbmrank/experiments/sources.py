@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.backends.tables import unmasked
+from gbmrank.backends.tables import refuse_sparse, unmasked
 from gbmrank.columns import id_texts
 from gbmrank.data import RankingData
 from gbmrank.demo_data import FEATURES, DemoData, demo_data
@@ -214,6 +214,7 @@ def _from_file(file: RankingFile, title: str) -> Source:
 
 def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
     features, labels, qid = data
+    refuse_sparse(features, "X")
     names = tuple(map(str, features.columns)) if is_frame(features) else ()
     try:
         table = unmasked(features)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import xgboost as xgb
 
 from gbmrank import PairRanker
+from gbmrank.backends.tables import read_table
 from gbmrank.errors import DataError
 from gbmrank.experiments.sources import read_source
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker
@@ -118,6 +119,65 @@ def test_features_of_another_byte_order(backend, kind):
         assert sparse.predict(foreign).tolist() == sparse.predict(sp.csr_matrix(here)).tolist()
 
 
+def turned(csr):
+    """Return the same matrix with the entries of each row from last to first."""
+    at = np.lexsort((-csr.indices, np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))))
+    return sp.csr_matrix((csr.data[at], csr.indices[at], csr.indptr), csr.shape)
+
+
+def twice(csr):
+    """Return the same matrix with each entry in two parts, one beside the other."""
+    parts = np.column_stack([csr.data - 7.0, np.full(csr.nnz, 7.0)]).reshape(-1)
+    return sp.csr_matrix((parts, np.repeat(csr.indices, 2), csr.indptr * 2), csr.shape)
+
+
+SPARSE = {
+    "unsorted": turned,
+    "twice": twice,
+    "array": lambda csr: sp.csr_array(twice(csr)),
+    "by column": lambda csr: twice(csr).tocsc(),
+    "coordinates": lambda csr: twice(csr).tocoo(),
+}
+
+
+@pytest.mark.fault(
+    "sparse features whose columns are not in order within a row, or with entries that are there "
+    "twice",
+    promise="read as scipy does: put in order and added up, on a copy",
+)
+@BOTH
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_features_in_another_form(backend, kind):
+    made = SPARSE[kind]
+    first, other = sp.csr_matrix(TASK.x + 1.0), sp.csr_matrix(OTHER.x + 1.0)  # no empty cell
+    if kind == "unsorted":
+        assert not made(first).has_sorted_indices
+    found = []
+    for form in (lambda csr: csr, made):
+        x, z = form(first), form(other)
+        before = x.copy().tocoo()
+        model = ranker(backend).fit(
+            x, TASK.y, qid=TASK.qid, eval_set=(z, OTHER.y), eval_qid=OTHER_QID
+        )
+        after = x.tocoo()
+        for name in ("data", "row", "col"):
+            assert np.array_equal(getattr(before, name), getattr(after, name))
+        found.append(
+            (
+                model.predict(z).tolist(),
+                model.rank(z, qid=OTHER_QID).tolist(),
+                model.score(z, OTHER.y, qid=OTHER_QID),
+                model.evals_result_,
+            )
+        )
+    assert found[0] == found[1]
+
+
+def test_sparse_features_in_order_are_not_copied():
+    given = sp.csr_matrix(TASK.x)
+    assert np.shares_memory(read_table(given).data, given.data)
+
+
 @pytest.mark.fault("masked features", promise="missing values, as NaN is")
 @BOTH
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int32])
@@ -131,17 +191,21 @@ def test_masked_features(backend, kind):
     assert np.array_equal(compared, holes.astype(compared.dtype), equal_nan=True)
 
 
+def arrow(values):
+    return pa.Table.from_pandas(pd.DataFrame(values))
+
+
 @pytest.mark.fault(
     "a feature that is infinite, or beyond the largest float32, in XGBoost",
     promise="`DataError` with the column and the row, and what to do; LightGBM takes it",
 )
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39])
-@pytest.mark.parametrize("frame", [np.array, sp.csr_matrix, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", [np.array, sp.csr_matrix, pd.DataFrame, pl.DataFrame, arrow])
 def test_infinite_features(bad, frame):
     values = TASK.x.copy()
     values[7, 2] = bad
     table = frame(values)
-    column = repr("column_2" if frame is pl.DataFrame else "2" if frame is pd.DataFrame else 2)
+    column = repr({pl.DataFrame: "column_2", pd.DataFrame: "2", arrow: "2"}.get(frame, 2))
     words = "the column {} of {} is infinite, .* in row {}, .*: clip it, or make it NaN"
     with pytest.raises(DataError, match=words.format(column, "the training set", 7)):
         ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
@@ -178,5 +242,57 @@ def test_masked_features_of_a_pair_ranker():
     first, second = (
         PairRanker(n_estimators=3).fit(x, TASK.y, qid=TASK.qid).predict(x, qid=TASK.qid)
         for x in (hidden, hidden.filled(np.nan))
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+WORDY = {
+    "'z' of X holds categories: encode it": pd.DataFrame({"z": pd.Categorical(WORDS)}),
+    "'z' of X must be one column of numbers, .*; encode it": pd.DataFrame({"z": WORDS}),
+    "'z' of X holds categories: encode it as": CATEGORIES["polars"],
+    "'z' of X holds categories: encode it as numbers": CATEGORIES["arrow"],
+    "'z' of X must be one column of numbers": pa.table({"z": WORDS}),
+    "X is sparse, .*: give X.toarray": sp.csr_matrix(TASK.x),
+}
+
+
+@pytest.mark.fault(
+    "text, categories or a sparse matrix for `PairRanker`; a sparse matrix for `compare`",
+    promise="`DataError` with the column and what to do",
+)
+@pytest.mark.parametrize("words", WORDY)
+def test_features_that_pairs_are_not_made_of(words):
+    with pytest.raises(DataError, match=words):
+        PairRanker().fit(WORDY[words], TASK.y, qid=TASK.qid)
+    if "sparse" in words:
+        with pytest.raises(DataError, match=words):
+            read_source((WORDY[words], TASK.y, TASK.qid))
+
+
+@pytest.mark.fault(
+    "a feature of `PairRanker` that is infinite, or so large that a difference is",
+    promise="`DataError` with the column and the row, and what to do",
+)
+@BOTH
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e39, 2e38])
+def test_infinite_features_of_a_pair_ranker(backend, bad):
+    values = TASK.x.copy()
+    values[7, 2] = bad
+    model = PairRanker(backend=backend, n_estimators=3).fit(TASK.x, TASK.y, qid=TASK.qid)
+    words = "the column {} of X is infinite, .* in row 7: clip it, or make it NaN"
+    with pytest.raises(DataError, match=words.format(2)):
+        model.predict(values, qid=TASK.qid)
+    with pytest.raises(DataError, match=words.format("'2'")):
+        PairRanker(backend=backend).fit(pd.DataFrame(values), TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.parametrize(
+    "form", [pd.DataFrame, pl.DataFrame, arrow, lambda x: pd.DataFrame(x).convert_dtypes()]
+)
+def test_frames_give_pair_rankers_the_same_numbers(form):
+    values = np.where(TASK.x > 1.0, np.nan, TASK.x)
+    first, second = (
+        PairRanker(n_estimators=3).fit(x, TASK.y, qid=TASK.qid).predict(x, qid=TASK.qid)
+        for x in (values, form(values))
     )
     np.testing.assert_array_equal(first, second)

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 import gbmrank
+from gbmrank import PairRanker
 from gbmrank.cli import main
 from gbmrank.cli.screen import clean
 from gbmrank.demo_data import demo_data
-from gbmrank.errors import DataError, GbmrankError
+from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.experiments.export import write_per_query_csv
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.report import write_report
@@ -153,10 +154,13 @@ def test_names_of_features_that_are_no_words(backend, names, tmp_path):
 @pytest.mark.fault(
     "features in another order than in the training",
     promise="`DataError` with both orders, also where the names are numbers; a table without "
-    "names, or numbered from 0, goes by position",
+    "names goes by position",
 )
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("names", [[0, 1, 2, 3, 4], [0, "a", "b", "c", "d"], list("abcde")])
+@pytest.mark.parametrize(
+    "names",
+    [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], list("43210"), [0, "a", "b", "c", "d"], list("abcde")],
+)
 def test_features_in_another_order(backend, names):
     frame = pd.DataFrame(TASK.x).set_axis(names, axis=1)
     model = ranker(backend).fit(frame, TASK.y, qid=TASK.qid)
@@ -167,8 +171,59 @@ def test_features_in_another_order(backend, names):
         ranker(backend).fit(
             frame, TASK.y, qid=TASK.qid, eval_set=(turned, TASK.y), eval_qid=TASK.qid + 100
         )
-    for table in (TASK.x, pd.DataFrame(TASK.x)):
-        assert model.predict(table).tolist() == model.predict(frame).tolist()
+    pairs = PairRanker(backend=backend, n_estimators=3).fit(frame, TASK.y, qid=TASK.qid)
+    with pytest.raises(DataError, match="columns of X are not those of the training"):
+        pairs.predict(turned, qid=TASK.qid)
+    assert model.predict(TASK.x).tolist() == model.predict(frame).tolist()
+    if set(map(str, names)) != set("01234"):  # numbers that pandas makes up
+        assert model.predict(pd.DataFrame(TASK.x)).tolist() == model.predict(frame).tolist()
+    unnamed = ranker(backend).fit(TASK.x, TASK.y, qid=TASK.qid)
+    assert unnamed.predict(turned).tolist() == unnamed.predict(turned.to_numpy()).tolist()
+
+
+@pytest.mark.fault(
+    "an evaluation set with names of columns beside a training set without, or the other way round",
+    promise="goes by position",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_names_in_one_set_alone(backend):
+    named = pd.DataFrame(TASK.x, columns=["a b", *"cdef"])
+    found = []
+    for first, second in ((TASK.x, TASK.x), (named, TASK.x), (TASK.x, named)):
+        model = ranker(backend).fit(
+            first, TASK.y, qid=TASK.qid, eval_set=(second, TASK.y), eval_qid=TASK.qid + 100
+        )
+        found.append(model.evals_result_)
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.fault(
+    "constraints on features as a list, or by the names of the columns, in any spelling",
+    promise="taken by both boosters; `ConfigError` for a column that there is not, and for a "
+    "number of entries that is not that of the columns",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("monotone_constraints", [[0, 0, 1, 0, 0], {"x:y": 1}, np.array([0, 0, 1, 0, 0])]),
+        ("interaction_constraints", [[[0, 2], [1, 3, 4]], [["a b", "x:y"], ["c", "e", "f"]]]),
+    ],
+)
+def test_constraints_on_features(backend, name, forms):
+    table = pd.DataFrame(TASK.x, columns=["a b", "c", "x:y", "e", "f"])
+    free = ranker(backend).fit(table, TASK.y, qid=TASK.qid).predict(table).tolist()
+    found = [
+        ranker(backend, **{name: form}).fit(table, TASK.y, qid=TASK.qid).predict(table).tolist()
+        for form in forms
+    ]
+    assert all(one == found[0] != free for one in found)
+    for wrong in ({"zz": 1}, [1, 0]) if name.startswith("mono") else ([["a b", "zz"]],):
+        words = "has 2 entries" if isinstance(wrong, list) and len(wrong) == 2 else "column 'zz'"
+        with pytest.raises(ConfigError, match=words):
+            ranker(backend, **{name: wrong}).fit(table, TASK.y, qid=TASK.qid)
+    with pytest.raises(ConfigError, match="the columns of X have no names; give"):
+        ranker(backend, **{name: forms[1]}).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 
 @pytest.mark.fault(

@@ -12,7 +12,7 @@ import xgboost as xgb
 
 import gbmrank
 from gbmrank.backends.base import in_training, training_gradients
-from gbmrank.errors import ConfigError, LimitError, NoProgressWarning, NumericError
+from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning, NumericError
 from gbmrank.extend import AbstractBound, AbstractObjective
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task, run_python
@@ -91,6 +91,21 @@ def test_a_constant_model(backend):
     few = {"lightgbm": "min_sum_hessian_in_leaf", "xgboost": "min_child_weight"}[backend]
     with pytest.warns(NoProgressWarning, match=rf"{few}=1e\+06 is too large"):
         ranker(backend, **{few: 1e6}).fit(TASK.x, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.fault(
+    "features that are all 0",
+    promise="`NoProgressWarning`, or in LightGBM `DataError`: no feature differs",
+)
+@BOTH
+def test_features_that_are_all_zero(backend):
+    flat = Task(np.zeros_like(TASK.x), TASK.y, TASK.sizes)
+    if backend == "lightgbm":
+        with pytest.raises(DataError, match="nothing to learn: no feature of the training set"):
+            fit(backend, task=flat)
+    else:
+        with pytest.warns(NoProgressWarning, match="features that do not differ within a query"):
+            fit(backend, task=flat)
 
 
 @pytest.mark.fault(
