@@ -1,5 +1,6 @@
 """Small deterministic data sets, and metrics for tests alone."""
 
+import importlib.metadata
 import itertools
 import os
 import subprocess
@@ -14,6 +15,11 @@ import gbmrank
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 
 Array = npt.NDArray[Any]
+
+
+def is_before(package: str, *version: int) -> bool:
+    """Whether an installed package is older than a version such as 4, 7."""
+    return tuple(map(int, importlib.metadata.version(package).split(".")[:2])) < version
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 Nothing here imports a frame library: whoever made a frame has done so.
 """
 
+import importlib.metadata
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,6 +69,8 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
         table = _native(_numbers(_as_array(table, what), what))
     _check_shape(table, what)
     if kind in _FRAMES:
+        if kind == "polars" and backend == "lightgbm":
+            _check_reads_polars(what)
         _check_columns(table, kind, what, backend)
     return _native_columns(table) if kind == "pandas" else table
 
@@ -224,6 +227,15 @@ def _kind(table: Any) -> str:
 
 def _types(frame: Any, kind: str) -> Any:
     return frame.schema.types if kind == "pyarrow" else list(frame.dtypes)
+
+
+def _check_reads_polars(what: str) -> None:
+    found = importlib.metadata.version("lightgbm")
+    if tuple(map(int, found.split(".")[:2])) < (4, 7):
+        raise DataError(
+            f"{what} is a polars data frame, which LightGBM reads from version 4.7 on, and {found} "
+            f"is installed: pip install 'lightgbm>=4.7', or give {what}.to_pandas()"
+        )
 
 
 def _check_columns(frame: Any, kind: str, what: str, backend: str | None) -> None:

@@ -17,7 +17,7 @@ from gbmrank.types import FloatArray
 __all__ = ["Fitted", "Job", "Monitor", "Part", "import_booster"]
 
 
-_OLDEST = {"lightgbm": (4, 6), "xgboost": (3, 0)}  # as in pyproject.toml
+_OLDEST = {"lightgbm": (4, 6), "xgboost": (3, 1)}  # as in pyproject.toml
 
 
 def import_booster(backend: str) -> Any:

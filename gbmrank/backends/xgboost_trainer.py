@@ -138,9 +138,7 @@ def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
     made = booster[:rounds]
     if "c" not in (booster.feature_types or ()):
         return made
-    known = _document(booster)["learner"]["gradient_booster"]["model"].get("cats")
-    if known is None:  # before 3.1 no model has them
-        return made
+    known = _document(booster)["learner"]["gradient_booster"]["model"]["cats"]
     document = _document(made)
     document["learner"]["gradient_booster"]["model"]["cats"] = known
     options = {} if threads is None else {"nthread": threads}

@@ -9,14 +9,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-import xgboost as xgb
 
 from gbmrank import PairRanker
 from gbmrank.backends.tables import read_table
 from gbmrank.errors import DataError
 from gbmrank.experiments.sources import read_source
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker
-from tests.ranking_tasks import Task
+from tests.ranking_tasks import Task, is_before
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
 DAYS = pd.date_range("2020-01-01", periods=TASK.n)
@@ -72,7 +71,7 @@ def test_categories_outside_pandas(what):
         ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
     frame = pd.DataFrame({"z": pd.Categorical(WORDS), "a": TASK.x[:, 0]})
     same = ranker("xgboost").fit(frame, TASK.y, qid=TASK.qid).predict(frame)
-    if what == "polars" and tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 4):
+    if what == "polars" and not is_before("xgboost", 3, 4):
         with pytest.raises(ValueError, match=r"`polars\.Enum` instead\. Invalid column: z"):
             ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
     else:
@@ -211,6 +210,8 @@ def test_infinite_features(bad, frame):
         ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
     with pytest.raises(DataError, match=words.format(column, "X", 7)):
         ranker("xgboost").fit(frame(TASK.x), TASK.y, qid=TASK.qid).predict(table)
+    if frame in (pl.DataFrame, arrow) and is_before("lightgbm", 4, 7):
+        pytest.skip("LightGBM 4.6 does not read polars, and pyarrow only with cffi")
     ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid).predict(table)
 
 

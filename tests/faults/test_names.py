@@ -154,7 +154,7 @@ def test_names_of_features_that_are_no_words(backend, names, tmp_path):
 @pytest.mark.fault(
     "features in another order than in the training",
     promise="`DataError` with both orders, also where the names are numbers; a table without "
-    "names goes by position",
+    "names, or with numbers that pandas made up, goes by position",
 )
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_a_booster_that_is_not_there(backend):
     "a booster that is too old", promise="`MissingBackendError` with both versions and the command"
 )
 @pytest.mark.parametrize(
-    ("backend", "old", "least"), [("lightgbm", "4.5.0", "4.6"), ("xgboost", "2.1.4", "3.0")]
+    ("backend", "old", "least"), [("lightgbm", "4.5.0", "4.6"), ("xgboost", "3.0.5", "3.1")]
 )
 def test_a_booster_that_is_too_old(tmp_path, backend, old, least):
     (tmp_path / f"{backend}.py").write_text(f"__version__ = {old!r}\n")
