@@ -69,9 +69,9 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
         table = _native(_numbers(_as_array(table, what), what))
     _check_shape(table, what)
     if kind in _FRAMES:
-        if kind == "polars" and backend == "lightgbm":
-            _check_reads_polars(what)
         _check_columns(table, kind, what, backend)
+    if kind == "polars" and backend == "lightgbm":
+        _check_reads_polars(what)
     return _native_columns(table) if kind == "pandas" else table
 
 
