@@ -100,6 +100,12 @@ def test_a_negative_hessian_is_raised():
     assert raised == 1
 
 
+def test_what_lies_on_the_floor_is_not_raised():
+    hess = np.full(2, 0.25, np.float32)
+    call = np.zeros(2, np.float32), hess, np.array([0, 2]), np.full(1, np.inf), (0.5, 0.25)
+    assert kernels().finish(*call) == (-1, 0)
+
+
 def test_the_floor_scales_with_the_loss():
     grad, hess = [1.0, -1.0], [0.0, 1.0]
     _, h, _, _ = finish(grad, hess, [0, 2])
