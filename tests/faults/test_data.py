@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gbmrank
-from gbmrank.errors import DataError, LabelRangeError
-from tests.faults.doors import BACKENDS, TASK, data_set, fit, ranker, train
+from gbmrank.errors import DataError, GbmrankWarning, LabelRangeError
+from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -269,3 +269,26 @@ def test_labels_of_several_columns():
     rows = xgb.DMatrix(TASK.x, np.column_stack([TASK.y, TASK.y]), qid=TASK.qid)
     with pytest.raises(DataError, match=rf"one label per row, .* of shape \({TASK.n}, 2\)"):
         train("xgboost", "ranknet", rows)
+
+
+@pytest.mark.fault(
+    "labels of a query that become equal in float32, in which boosters keep them",
+    promise="a warning with two such labels, their share and what to do, from `GBMRanker` and "
+    "`compare`; at the boosters' own doors the labels are rounded before gbmrank sees them",
+)
+@BOTH
+def test_labels_that_float32_merges(backend):
+    moved = with_labels(TASK.y / 8.0 + 2.0**22)
+    words = r"of the training set become equal, such as 4194304(\.\d+)? and 4194304\.\d+; subtract"
+    with pytest.warns(GbmrankWarning, match=words):
+        fit(backend, task=moved, metric="pairwise_disagreement")
+    with pytest.warns(GbmrankWarning, match=r"differ within a query of valid_0 become equal"):
+        ranker(backend, metric="pairwise_disagreement").fit(
+            TASK.x,
+            TASK.y,
+            qid=TASK.qid,
+            eval_set=(OTHER.x, OTHER.y / 8.0 + 2.0**22),
+            eval_qid=OTHER_QID,
+        )
+    fit(backend, task=with_labels(TASK.y / 4.0 + 2.0**20), metric="pairwise_disagreement")
+    fit(backend, task=with_labels(TASK.y + 0.1), metric="pairwise_disagreement")
