@@ -191,6 +191,22 @@ def test_a_parameter_under_another_name_wins_over_what_the_objective_asks_for():
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("reg_lambda", "lambda_l2"),
+        ("reg_alpha", "lambda_l1"),
+        ("max_leaves", "num_leaves"),
+        ("colsample_bytree", "feature_fraction"),
+        ("sub_feature", "colsample_bytree"),
+    ],
+)
+def test_a_parameter_that_gbmrank_does_not_read_has_one_name_too(one, other):
+    with pytest.raises(ConfigError, match=f"{one} and {other} are two names of one lightgbm"):
+        train(plan("lightgbm", params={one: 1, other: 2}), part(TASK))
+    assert main_names("lightgbm", {one: 1}) == {one: 1}
+
+
+@pytest.mark.parametrize(
     ("backend", "params", "message"),
     [
         ("lightgbm", {"objective": "lambdarank"}, "native:lambdarank"),
