@@ -225,7 +225,7 @@ class RankingData:
         """
         if labels is None and preferences is not None:
             labels = np.zeros(preferences.n_rows)
-        values = as_floats(labels, "labels")
+        values = as_floats(labels, "labels", exact=True)
         groups = Groups.read(len(values), group, qid)
         if preferences is not None:
             if group is None and qid is None and len(values) == preferences.n_rows:
@@ -241,7 +241,7 @@ class RankingData:
 
     def read_scores(self, scores: ArrayLike) -> FloatArray:
         """Check scores of the caller's rows and put them into query order."""
-        values = as_floats(scores, "scores")
+        values = as_floats(scores, "scores", exact=True)
         if len(values) != self.groups.n_rows:
             raise DataError(
                 f"scores has {len(values)} rows, labels has {self.groups.n_rows}: "

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.columns import check_digits
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
 from gbmrank.readers.letor_lines import MAX_ID
 from gbmrank.readers.ranking_file import RankingFile
@@ -338,6 +339,8 @@ def _arrow_column(column: Any, part: str, name: str, source: _Source) -> npt.NDA
         raise ParseError(
             f"{quoted(path)[1:-1]}: column {quoted(name)} must hold numbers; {error}"
         ) from error
+    if part != "feature":
+        check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
     broken = np.flatnonzero(~np.isfinite(numbers)) if part != "feature" else np.zeros(0, np.int64)
     if len(broken):
         raise ParseError(

@@ -292,3 +292,20 @@ def test_labels_that_float32_merges(backend):
         )
     fit(backend, task=with_labels(TASK.y / 4.0 + 2.0**20), metric="pairwise_disagreement")
     fit(backend, task=with_labels(TASK.y + 0.1), metric="pairwise_disagreement")
+
+
+@pytest.mark.fault(
+    "whole numbers beyond 2^53, such as times in nanoseconds, as labels or scores",
+    promise="`DataError` with the count and the first row where float64 does not have them; in "
+    "text files they are read as float64",
+)
+def test_whole_numbers_with_too_many_digits():
+    large = np.array([1700000000000000000, 1700000000000000100])
+    words = "are whole numbers with more digits than float64 holds"
+    with pytest.raises(DataError, match=f"1 of 2 scores {words}"):
+        gbmrank.metric("auc").score([0, 1], large)
+    with pytest.raises(DataError, match=f"1 of 2 labels {words}"):
+        gbmrank.objective("ranknet").gradients(large, [0.0, 0.0])
+    with pytest.raises(DataError, match=f"of {TASK.n} labels {words}"):
+        gbmrank.compare((TASK.x, TASK.y.astype(np.int64) + 2**60, TASK.qid), isolate=False)
+    assert gbmrank.metric("auc").score([0, 1], large - large[0]) == 1.0

@@ -117,6 +117,15 @@ def test_a_column_that_is_named_is_not_found_for_another_part(file):
     np.testing.assert_array_equal([got.labels, got.scores], [[2.0], [1.0]])
 
 
+def test_whole_numbers_with_too_many_digits_in_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"label": [0, 2**53 + 1], "qid": [1, 1], "a": [0, 2**53 + 1]}), path)
+    with pytest.raises(DataError, match=r"1 of 2 values of 'label' in .* are whole numbers with"):
+        read_parquet(path)
+
+
 def test_limits(file):
     file.write_text("label,qid,f,g\n" + "1,a,1,2\n" * 10)
     with pytest.raises(LimitError, match="raise max_bytes"):
