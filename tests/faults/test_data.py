@@ -3,6 +3,7 @@
 import itertools
 import re
 
+import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
@@ -309,3 +310,25 @@ def test_whole_numbers_with_too_many_digits():
     with pytest.raises(DataError, match=f"of {TASK.n} labels {words}"):
         gbmrank.compare((TASK.x, TASK.y.astype(np.int64) + 2**60, TASK.qid), isolate=False)
     assert gbmrank.metric("auc").score([0, 1], large - large[0]) == 1.0
+
+
+@pytest.mark.fault(
+    "a data set of a booster without labels",
+    promise="`DataError` in XGBoost; in LightGBM, which stores zeros, a warning that says so, in "
+    "training and in validation",
+)
+def test_data_sets_without_labels():
+    with pytest.raises(DataError, match="the data set has no labels, but there are"):
+        train("xgboost", "ranknet", xgb.DMatrix(TASK.x, qid=TASK.qid))
+    words = f"all {TASK.n} labels of a data set are 0, .* where none are given"
+    with pytest.warns(GbmrankWarning, match=words) as caught:
+        train("lightgbm", "ranknet", lgb.Dataset(TASK.x, group=TASK.sizes))
+    assert len(caught) == 1
+    rows = data_set("lightgbm")
+    blank = lgb.Dataset(OTHER.x, group=OTHER.sizes, reference=rows).construct()
+    with pytest.warns(GbmrankWarning, match=f"all {OTHER.n} labels of a data set are 0"):
+        gbmrank.metric("dcg@3")(np.zeros(OTHER.n), blank)
+    zeros = (OTHER.x, np.zeros(OTHER.n))  # given, so that there is nothing to warn of
+    ranker("lightgbm", metric="dcg@3").fit(
+        TASK.x, TASK.y, qid=TASK.qid, eval_set=zeros, eval_qid=OTHER_QID
+    )
