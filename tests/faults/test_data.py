@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gbmrank
-from gbmrank.errors import DataError, GbmrankWarning, LabelRangeError
+from gbmrank.errors import DataError, GbmrankWarning, LabelRangeError, WeightError
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task
 
@@ -332,3 +332,17 @@ def test_data_sets_without_labels():
     ranker("lightgbm", metric="dcg@3").fit(
         TASK.x, TASK.y, qid=TASK.qid, eval_set=zeros, eval_qid=OTHER_QID
     )
+
+
+@pytest.mark.fault(
+    "labels or weights beyond 1e150",
+    promise="`DataError` or `WeightError` with the first one: sums of them overflow",
+)
+def test_labels_and_weights_that_overflow():
+    huge = [0, 1e308, 1e308]
+    with pytest.raises(DataError, match=r"2 of 3 labels are beyond 1e\+150"):
+        gbmrank.metric("pairwise_disagreement").score(huge, [1, 0.0, 2])
+    with pytest.raises(DataError, match=r"2 of 3 labels are beyond 1e\+150"):
+        gbmrank.objective("linear").gradients(huge, [0, 0.0, 0])
+    with pytest.raises(WeightError, match=r"at most 1e\+150, .* got 1e\+308 at index 0"):
+        gbmrank.metric("dcg").score([1, 0, 1, 0], [1, 0, 1, 0], group=[2, 2], weight=[1e308, 1e308])
