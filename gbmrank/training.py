@@ -189,7 +189,7 @@ def train(
         plan.early_stopping,
         on_round,
     )
-    called, used = _called(_in_query_order(target, data.data), params, data.data)
+    called, used = _called(_in_query_order(target, data.data), params, data.data, plan.backend)
     job = Job(
         train=data,
         valid=valid,
@@ -353,12 +353,12 @@ def _in_query_order(target: Objective | Native, data: RankingData) -> Objective 
 
 
 def _called(
-    target: Objective | Native, params: Mapping[str, Any], data: RankingData
+    target: Objective | Native, params: Mapping[str, Any], data: RankingData, backend: str
 ) -> tuple[Any, dict[str, Any]]:
     """Return what the booster is given as its objective, and the parameters that go with it."""
     if isinstance(target, Native):
         return target.name, dict(params)
-    return with_bagging(target, params, data.groups.sizes)
+    return with_bagging(target, params, data.groups.sizes, backend)
 
 
 def _curvature(target: Objective | Native, part: Part) -> float | None:

@@ -279,6 +279,16 @@ def test_queries_are_sampled_as_asked_for():
     np.testing.assert_array_equal(again != 0, np.repeat(drawn[0], sizes) & (whole[0] != 0))
 
 
+def test_xgboost_is_not_given_what_gbmrank_draws_queries_by():
+    params = {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": 1}
+    made = train(plan("xgboost", params=params), part(TASK))  # XGBoost would warn, an error here
+    whole = train(plan("xgboost", params={"bagging_by_query": False}), part(TASK))
+    np.testing.assert_array_equal(
+        whole.scores(TASK.x), train(plan("xgboost"), part(TASK)).scores(TASK.x)
+    )
+    assert not np.array_equal(made.scores(TASK.x), whole.scores(TASK.x))
+
+
 def test_bagging_by_query_trains_a_good_model_and_another_for_another_seed():
     params = {"bagging_by_query": True, "subsample": 0.5, "subsample_freq": 1}
     plain = train(plan("lightgbm", rounds=30), part(TASK))
