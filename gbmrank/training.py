@@ -22,7 +22,7 @@ from gbmrank.backends.parameters import (
     what_forbids_cutting,
 )
 from gbmrank.backends.progress import all_tied, likely_cause
-from gbmrank.backends.rounding import warn_if_rounded
+from gbmrank.backends.rounding import check_weights, warn_if_rounded
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
 from gbmrank.backends.xgboost_trainer import train_xgboost
@@ -290,6 +290,7 @@ def _check_count(name: str, value: object) -> None:
 def _check_parts(data: Part, valid: Mapping[str, Part], target: Objective | Native) -> None:
     width = _width(data, "the training set")
     _check_preferences(data.data, target)
+    check_weights(data.data, "the training set")
     warn_if_rounded(data.data, "the training set")
     for name, part in valid.items():
         if part is data:
@@ -298,6 +299,7 @@ def _check_parts(data: Part, valid: Mapping[str, Part], target: Objective | Nati
             raise DataError(
                 f"{name} has {_width(part, name)} features, the training set has {width}"
             )
+        check_weights(part.data, name)
         warn_if_rounded(part.data, name)
         _warn_if_shared(data.data, part.data, name)
 

@@ -1,14 +1,15 @@
-"""Labels that differ, and no longer do once a booster has stored them."""
+"""Labels and weights that are not what they were once a booster has stored them."""
 
 import warnings
 
 import numpy as np
 
 from gbmrank.data import RankingData
-from gbmrank.errors import GbmrankWarning
+from gbmrank.errors import GbmrankWarning, WeightError
 
-__all__ = ["warn_if_rounded"]
+__all__ = ["check_weights", "warn_if_rounded"]
 
+_VANISHED = float(np.finfo(np.float32).smallest_subnormal) / 2.0  # and below is 0 in float32
 _SHARE = 1e-3  # of the neighbouring labels of a query that differ; fewer go without a word
 
 
@@ -43,3 +44,21 @@ def warn_if_rounded(data: RankingData, what: str) -> None:
         GbmrankWarning,
         stacklevel=4,  # the caller of train
     )
+
+
+def check_weights(data: RankingData, what: str) -> None:
+    """Raise WeightError where all weights are zero in float32, in which boosters keep them.
+
+    Parameters
+    ----------
+    data : RankingData
+        The rows.
+    what : str
+        What they are called in the message.
+    """
+    largest = np.inf if data.weight is None else float(data.weight.max(initial=0.0))
+    if largest <= _VANISHED:
+        raise WeightError(
+            f"the largest weight of {what} is {largest:g}, and boosters keep weights in "
+            "float32, where all of them are zero; multiply them all by one number"
+        )
