@@ -274,8 +274,8 @@ def test_labels_of_several_columns():
 
 @pytest.mark.fault(
     "labels of a query that become equal in float32, in which boosters keep them",
-    promise="a warning with two such labels, their share and what to do, from `GBMRanker` and "
-    "`compare`; at the boosters' own doors the labels are rounded before gbmrank sees them",
+    promise="a warning with two such labels, their share and what to do from `GBMRanker`, a note "
+    "in `compare`; at the boosters' own doors the labels are rounded before gbmrank sees them",
 )
 @BOTH
 def test_labels_that_float32_merges(backend):
