@@ -10,10 +10,12 @@ import numpy.typing as npt
 from gbmrank.errors import DataError, GroupError
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["as_floats", "id_texts", "read_ids", "shared_ids"]
+__all__ = ["as_floats", "check_digits", "id_texts", "read_ids", "shared_ids"]
+
+_EXACT = 2**53  # float64 has all whole numbers up to here
 
 
-def as_floats(values: ArrayLike, what: str) -> FloatArray:
+def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArray:
     """Return a column as a new or existing one-dimensional float64 array.
 
     Parameters
@@ -22,6 +24,8 @@ def as_floats(values: ArrayLike, what: str) -> FloatArray:
         numpy, list, pandas, polars or pyarrow.
     what : str
         Name of the column, for messages.
+    exact : bool, default=False
+        Refuse whole numbers that float64 does not have.
     """
     try:
         array = _one_column(values)
@@ -34,8 +38,33 @@ def as_floats(values: ArrayLike, what: str) -> FloatArray:
         ) from error
     if floats.ndim != 1:
         raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
+    if exact:
+        check_digits(array, what)
     # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
     return np.require(floats, requirements=["C", "W"])
+
+
+def check_digits(array: npt.NDArray[Any], what: str) -> None:
+    """Raise DataError with the count and the first row for whole numbers float64 does not have.
+
+    Examples
+    --------
+    >>> check_digits(np.array([2**53, 2**53 + 2, 2**60]), "labels")
+    """
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not len(array):
+        return
+    if int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
+        return
+    size = np.abs(array).astype(np.uint64)
+    lowest_bit = np.maximum(size & (~size + np.uint64(1)), np.uint64(1))
+    lossy = np.flatnonzero(size // lowest_bit > np.uint64(_EXACT))
+    if len(lossy):
+        raise DataError(
+            f"{len(lossy)} of {len(array)} {what} are whole numbers with more digits than float64 "
+            f"holds, in which gbmrank computes; the first is {array[lossy[0]]} in row {lossy[0]}: "
+            "subtract an offset, divide them, use ranks, or make the column float64 if the last "
+            "digits do not matter"
+        )
 
 
 def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Groups", "RankingData", "Subset", "as_floats", "check_finite"]
 
+_LARGEST = 1e150  # of labels and weights: their squares and sums are finite
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,13 +209,13 @@ class RankingData:
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better; NaN and infinity are refused.
+            Larger is better; NaN, infinity and what is beyond 1e150 are refused.
         group : array-like of shape (n_queries,), optional
             Rows per query.
         qid : array-like of shape (n_rows,), optional
             One id per row, in any order. With neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
-            Non-negative, not all zero.
+            Non-negative, not all zero, at most 1e150.
         preferences : PreferenceGraphs, optional
             Of the same rows; then ``labels`` may be None, and its queries are those of the
             data when neither ``group`` nor ``qid`` is given.
@@ -225,7 +227,7 @@ class RankingData:
         """
         if labels is None and preferences is not None:
             labels = np.zeros(preferences.n_rows)
-        values = as_floats(labels, "labels")
+        values = as_floats(labels, "labels", exact=True)
         groups = Groups.read(len(values), group, qid)
         if preferences is not None:
             if group is None and qid is None and len(values) == preferences.n_rows:
@@ -233,6 +235,7 @@ class RankingData:
             preferences.check_rows(groups)
         arranged: FloatArray = np.array(groups.arrange(values))
         check_finite(arranged, "label", groups)
+        _check_size(arranged, groups)
         checked = None if weight is None else _row_weight(weight, groups)
         for column in (arranged, checked):
             if column is not None:
@@ -241,7 +244,7 @@ class RankingData:
 
     def read_scores(self, scores: ArrayLike) -> FloatArray:
         """Check scores of the caller's rows and put them into query order."""
-        values = as_floats(scores, "scores")
+        values = as_floats(scores, "scores", exact=True)
         if len(values) != self.groups.n_rows:
             raise DataError(
                 f"scores has {len(values)} rows, labels has {self.groups.n_rows}: "
@@ -279,12 +282,27 @@ def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     if finite.all():
         return
     bad = np.flatnonzero(~finite)
-    row = int(bad[0])
-    given = row if groups.row_order is None else int(groups.row_order[row])
     raise DataError(
-        f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is {values[row]} in "
-        f"row {given}, query {groups.query_of(row)!r}; drop or repair these rows"
+        f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
+        f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
     )
+
+
+def _check_size(labels: FloatArray, groups: Groups) -> None:
+    """Raise DataError for labels whose squares or sums would be infinite."""
+    bad = np.flatnonzero(np.abs(labels) > _LARGEST)
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} of {len(labels)} labels are beyond {_LARGEST:g}, where sums of them "
+            f"overflow; the first is {_where(labels, int(bad[0]), groups)}; divide the labels, or "
+            "use ranks within the query"
+        )
+
+
+def _where(values: FloatArray, row: int, groups: Groups) -> str:
+    """Return a value with the caller's row and the query."""
+    given = row if groups.row_order is None else int(groups.row_order[row])
+    return f"{values[row]} in row {given}, query {groups.query_of(row)!r}"
 
 
 def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
@@ -297,6 +315,12 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
     if not np.isfinite(values).all() or np.any(values < 0):
         at = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
         raise WeightError(f"weights are finite and not negative, got {values[at]} at index {at}")
+    if np.any(values > _LARGEST):
+        at = int(np.flatnonzero(values > _LARGEST)[0])
+        raise WeightError(
+            f"weights are at most {_LARGEST:g}, beyond which their sums overflow; got {values[at]} "
+            f"at index {at}: divide them all by one number"
+        )
     if len(values) and not values.any():
         raise WeightError("all weights are zero, so there is nothing to learn or to average")
     if len(values) == groups.n_rows and groups.n_rows != groups.n_queries:

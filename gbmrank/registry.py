@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_NO_MODULE = "without_module"
 _THIS_PROCESS = Origin("this process", "")
 
 
@@ -240,6 +241,8 @@ class Registry(Generic[T]):
     def _as_class(self, given: Any, name: str | None = None) -> Any:
         """Make a class of a plain function where this kind allows one: a loss."""
         if self.base is AbstractLoss and inspect.isfunction(given):
+            if given.__module__ is None:  # from exec in a namespace without a name
+                given.__module__ = _NO_MODULE
             return loss_class(given, name)
         return given
 

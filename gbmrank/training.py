@@ -22,6 +22,7 @@ from gbmrank.backends.parameters import (
     what_forbids_cutting,
 )
 from gbmrank.backends.progress import all_tied, likely_cause
+from gbmrank.backends.rounding import check_weights, warn_if_rounded
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
 from gbmrank.backends.xgboost_trainer import train_xgboost
@@ -169,6 +170,8 @@ def train(
 
     Warns
     -----
+    GbmrankWarning
+        When labels of a query become equal in float32, in which the boosters keep them.
     LeakageWarning
         When a query is in the training set and in a watched set.
     NoProgressWarning
@@ -186,7 +189,7 @@ def train(
         plan.early_stopping,
         on_round,
     )
-    called, used = _called(_in_query_order(target, data.data), params, data.data)
+    called, used = _called(_in_query_order(target, data.data), params, data.data, plan.backend)
     job = Job(
         train=data,
         valid=valid,
@@ -287,6 +290,8 @@ def _check_count(name: str, value: object) -> None:
 def _check_parts(data: Part, valid: Mapping[str, Part], target: Objective | Native) -> None:
     width = _width(data, "the training set")
     _check_preferences(data.data, target)
+    check_weights(data.data, "the training set")
+    warn_if_rounded(data.data, "the training set")
     for name, part in valid.items():
         if part is data:
             continue
@@ -294,6 +299,8 @@ def _check_parts(data: Part, valid: Mapping[str, Part], target: Objective | Nati
             raise DataError(
                 f"{name} has {_width(part, name)} features, the training set has {width}"
             )
+        check_weights(part.data, name)
+        warn_if_rounded(part.data, name)
         _warn_if_shared(data.data, part.data, name)
 
 
@@ -348,12 +355,12 @@ def _in_query_order(target: Objective | Native, data: RankingData) -> Objective 
 
 
 def _called(
-    target: Objective | Native, params: Mapping[str, Any], data: RankingData
+    target: Objective | Native, params: Mapping[str, Any], data: RankingData, backend: str
 ) -> tuple[Any, dict[str, Any]]:
     """Return what the booster is given as its objective, and the parameters that go with it."""
     if isinstance(target, Native):
         return target.name, dict(params)
-    return with_bagging(target, params, data.groups.sizes)
+    return with_bagging(target, params, data.groups.sizes, backend)
 
 
 def _curvature(target: Objective | Native, part: Part) -> float | None:

@@ -105,6 +105,11 @@ class DcgUtility(AbstractUtility):
     def __post_init__(self) -> None:
         check_gain(self.gain)
         _check_cut_off(self.name, self.k)
+        largest = 31.0 if self.gain == "exp2" else 1e150  # the largest labels that are taken
+        if not 0 < self.max_grade <= largest:
+            raise ParameterError(
+                f"dcg: max_grade must be above 0 and at most {largest:g}, got {self.max_grade:g}"
+            )
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the gains."""
@@ -298,7 +303,7 @@ class EruUtility(AbstractUtility):
     def __post_init__(self) -> None:
         if not self.half_life > 1:
             raise ParameterError(f"eru: half_life must be above 1, got {self.half_life}")
-        if not self.max_grade > self.neutral:
+        if not self.neutral < self.max_grade < np.inf:
             raise ParameterError(
                 f"eru: max_grade must be above neutral={self.neutral:g}, got {self.max_grade:g}"
             )

@@ -501,6 +501,8 @@ def test_folds_follow_their_seed_and_unsorted_rows():
         ({"group": [1, 1], "n_folds": "2"}, ParameterError, "number of queries (2), got '2'"),
         ({"data": np.zeros(3)}, GroupError, "lightgbm.Dataset or xgboost.DMatrix, got ndarray"),
         ({"group": [1, 1], "qid": [0, 1]}, GroupError, "not both"),
+        ({"group": [1, 1], "n_folds": 2, "seed": -1}, ParameterError, "at least 0 or None, got -1"),
+        ({"group": [1, 1], "n_folds": 2, "seed": "a"}, ParameterError, "or None, got 'a'"),
     ],
 )
 def test_wrong_folds_are_refused(options, error, message):

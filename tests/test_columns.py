@@ -1,13 +1,15 @@
-"""Ids stay apart in a column, and are found again in another one."""
+"""Ids stay apart in a column, and are found again in another one; numbers keep their digits."""
 
 import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
-from gbmrank.columns import read_ids, shared_ids
-from gbmrank.errors import GroupError
+from gbmrank.columns import as_floats, read_ids, shared_ids
+from gbmrank.errors import DataError, GroupError
 
 LARGE = 2**63
 
@@ -82,3 +84,29 @@ DAYS = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
 def test_ids_are_found_whatever_their_types(own, others, shared):
     found = shared_ids(np.asarray(own), np.asarray(others))
     assert len(found) == 2 if shared is None else found == shared
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1700000000000000000, 1700000000000000100],
+        np.array([0, 2**64 - 1], np.uint64),
+        np.array([-(2**53) + 1, -(2**63) + 1]),
+        pd.Series([0, 2**53 + 1]),
+        pl.Series([0, 2**53 + 1]),
+        pa.array([0, 2**53 + 1]),
+    ],
+)
+def test_whole_numbers_that_would_lose_digits_are_refused(column):
+    words = r"1 of 2 scores are whole numbers with more digits .* in row 1: subtract an offset"
+    with pytest.raises(DataError, match=words):
+        as_floats(column, "scores", exact=True)
+    assert len(as_floats(column, "column 'a'")) == 2
+
+
+@pytest.mark.parametrize(
+    "column",
+    [[2**53, -(2**53)], [2**60, 3 * 2**61, -(2**63)], np.array([2**63], np.uint64), [1e300], []],
+)
+def test_whole_numbers_that_float64_has_are_taken(column):
+    assert as_floats(column, "labels", exact=True).tolist() == [float(one) for one in column]

@@ -155,6 +155,14 @@ def test_the_row_of_a_bad_label_is_the_callers_row():
         RankingData.from_arrays([1.0, 0.0, np.inf, np.nan], qid=[7, 8, 8, 7])
 
 
+@pytest.mark.parametrize("large", [1e308, -1e151])
+def test_labels_whose_sums_overflow_are_refused_with_row_and_query(large):
+    words = r"2 of 4 labels are beyond 1e\+150, .* in row 3, query 7; divide the labels"
+    with pytest.raises(DataError, match=words):
+        RankingData.from_arrays([1.0, 0.0, large, large], qid=[7, 8, 8, 7])
+    assert RankingData.from_arrays([1e150, -1e150]).labels.tolist() == [1e150, -1e150]
+
+
 def test_bad_scores_name_row_and_query():
     data = RankingData.from_arrays([1, 0, 0], group=[1, 2])
     with pytest.raises(DataError, match=r"1 of 3 scores .* -inf in row 2, query 1"):
@@ -229,6 +237,10 @@ def test_sizes_and_ids_together_are_refused():
         ([np.nan, 1.0], "finite and not negative, got nan at index 0"),
         ([1.0, 1.0, 1.0, np.inf, 1.0], "finite and not negative, got inf at index 3"),
         ([0.0, 0.0], "all weights are zero"),
+        (
+            [1e308, 1e308],
+            "weights are at most 1e+150, beyond which their sums overflow; got 1e+308",
+        ),
     ],
 )
 def test_wrong_weights_are_refused(weight, message):

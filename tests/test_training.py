@@ -191,6 +191,22 @@ def test_a_parameter_under_another_name_wins_over_what_the_objective_asks_for():
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("reg_lambda", "lambda_l2"),
+        ("reg_alpha", "lambda_l1"),
+        ("max_leaves", "num_leaves"),
+        ("colsample_bytree", "feature_fraction"),
+        ("sub_feature", "colsample_bytree"),
+    ],
+)
+def test_a_parameter_that_gbmrank_does_not_read_has_one_name_too(one, other):
+    with pytest.raises(ConfigError, match=f"{one} and {other} are two names of one lightgbm"):
+        train(plan("lightgbm", params={one: 1, other: 2}), part(TASK))
+    assert main_names("lightgbm", {one: 1}) == {one: 1}
+
+
+@pytest.mark.parametrize(
     ("backend", "params", "message"),
     [
         ("lightgbm", {"objective": "lambdarank"}, "native:lambdarank"),
@@ -261,6 +277,16 @@ def test_queries_are_sampled_as_asked_for():
     assert not np.array_equal(drawn[1], drawn[2])
     again = QueryBagging(objective, sizes, 0.25, 2, seed=3)(np.zeros(TASK.n), rows)[0]
     np.testing.assert_array_equal(again != 0, np.repeat(drawn[0], sizes) & (whole[0] != 0))
+
+
+def test_xgboost_is_not_given_what_gbmrank_draws_queries_by():
+    params = {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": 1}
+    made = train(plan("xgboost", params=params), part(TASK))  # XGBoost would warn, an error here
+    whole = train(plan("xgboost", params={"bagging_by_query": False}), part(TASK))
+    np.testing.assert_array_equal(
+        whole.scores(TASK.x), train(plan("xgboost"), part(TASK)).scores(TASK.x)
+    )
+    assert not np.array_equal(made.scores(TASK.x), whole.scores(TASK.x))
 
 
 def test_bagging_by_query_trains_a_good_model_and_another_for_another_seed():

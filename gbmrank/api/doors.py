@@ -52,7 +52,8 @@ def check_no_scores(preds: npt.NDArray[Any]) -> None:
 
 def labelled(columns: Columns, preds: npt.NDArray[Any]) -> Columns:
     """Give a data set that has preferences and no labels labels that say nothing."""
-    return columns if len(columns.labels) else replace(columns, labels=np.zeros(np.size(preds)))
+    labels = columns.labels if len(columns.labels) else np.zeros(np.size(preds))
+    return replace(columns, labels=labels, zeros_if_missing=False)
 
 
 def _array(column: Any) -> npt.NDArray[Any] | None:

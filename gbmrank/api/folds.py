@@ -55,6 +55,8 @@ def query_folds(
             "n_folds must be a whole number from 2 to the number of queries "
             f"({groups.n_queries}), got {n_folds!r}"
         )
+    if seed is not None and (not is_whole(seed) or seed < 0):
+        raise ParameterError(f"seed must be a whole number of at least 0 or None, got {seed!r}")
     queries = np.arange(groups.n_queries)
     if seed is not None:
         queries = np.random.default_rng(seed).permutation(queries)

@@ -62,7 +62,7 @@ class QueryBagging:
 
 
 def with_bagging(
-    objective: Callable[[Any, Any], Any], params: Mapping[str, Any], sizes: IntArray
+    objective: Callable[[Any, Any], Any], params: Mapping[str, Any], sizes: IntArray, backend: str
 ) -> tuple[Callable[[Any, Any], Any], dict[str, Any]]:
     """Return an objective that draws queries where parameters ask for it, and the other ones.
 
@@ -75,6 +75,8 @@ def with_bagging(
         and ``bagging_seed`` are read as LightGBM reads them.
     sizes : array of shape (n_queries,)
         Rows per query.
+    backend : {"lightgbm", "xgboost"}
+        The booster; XGBoost gets none of these parameters where queries are drawn.
 
     Raises
     ------
@@ -85,7 +87,10 @@ def with_bagging(
     if "bagging_by_query" not in used:
         return objective, used
     asked = is_on(used, "bagging_by_query")
-    used["bagging_by_query"] = False
+    if backend == "lightgbm":
+        used["bagging_by_query"] = False
+    else:
+        del used["bagging_by_query"]
     if not asked:
         return objective, used
     fraction = _read(used, "bagging_fraction", 1.0, float)

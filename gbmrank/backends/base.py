@@ -58,6 +58,8 @@ class Columns:
     queries_in_training : callable or None
         Tells how many queries the training set has that this set is watched beside; asked once
         per data set without sizes.
+    zeros_if_missing : bool, default=False
+        Whether labels that were never given look like zeros.
     """
 
     labels: npt.NDArray[Any]
@@ -66,6 +68,7 @@ class Columns:
     owner: object
     subset: Callable[[], Subset | None] | None = None
     queries_in_training: Callable[[], int] | None = None
+    zeros_if_missing: bool = False
 
     def __post_init__(self) -> None:
         if np.ndim(self.labels) != 1:
@@ -90,6 +93,17 @@ class Columns:
                 f"a validation set has no group, so its {len(self.labels)} rows count as one "
                 f"query, while the training set has {queries}; give group= (rows per query) when "
                 "the set is made",
+                GbmrankWarning,
+                stacklevel=5,
+            )
+
+    def warn_if_unlabelled(self) -> None:
+        """Warn where labels may never have been given: the booster does not tell."""
+        if self.zeros_if_missing and len(self.labels) > 1 and not np.any(self.labels):
+            warnings.warn(
+                f"all {len(self.labels)} labels of a data set are 0, which is also what LightGBM "
+                "stores where none are given: nothing can be learned from it, and metrics of it "
+                "mean nothing; give label= when the set is made",
                 GbmrankWarning,
                 stacklevel=5,
             )
@@ -214,6 +228,8 @@ def bound_to(
             slot.fingerprint = fingerprint
             slot.bound.clear()
             columns.warn_if_merged()
+            if slot.ids is None:  # gbmrank made the others, with labels
+                columns.warn_if_unlabelled()
         if key not in slot.bound:
             slot.bound[key] = bind(columns.to_data())
             slot.calls[key] = 0

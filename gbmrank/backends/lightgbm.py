@@ -33,6 +33,7 @@ class _LightGBM:
             data,
             None if data.used_indices is None else lambda: _subset(data),
             None if sizes is not None else lambda: _queries_in_training(data),
+            zeros_if_missing=True,
         )
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:

@@ -141,18 +141,19 @@ def main_names(backend: str, params: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        When one parameter is given under two names.
+        When one parameter is given under two names, any of LightGBM's included.
     """
     known = {other: main for main, others in OTHER_NAMES[backend].items() for other in others}
+    same = {**_mains_of_lightgbm(), **known} if backend == "lightgbm" else known
     spelled: dict[str, str] = {}
     for name in params:
-        main = known.get(name, name)
+        main = same.get(name, name)
         if main in spelled:
             raise ConfigError(
                 f"{spelled[main]} and {name} are two names of one {backend} parameter; give one"
             )
         spelled[main] = name
-    return {main: params[name] for main, name in spelled.items()}
+    return {known.get(name, name): params[name] for name in spelled.values()}
 
 
 def check_once(
@@ -247,13 +248,20 @@ def check_known(backend: str, params: Mapping[str, Any]) -> None:
 
 
 @cache
-def _known_to_lightgbm() -> frozenset[str]:
-    """Return all names of LightGBM's parameters; none where it does not tell."""
+def _mains_of_lightgbm() -> Mapping[str, str]:
+    """Return the main name of every name of LightGBM's parameters; none where it does not tell."""
     try:
         basic = importlib.import_module("lightgbm.basic")
         table = basic._ConfigAliases._get_all_param_aliases()
-        theirs = {name for main, others in table.items() for name in (main, *others)}
+        return {str(name): main for main, others in table.items() for name in (main, *others)}
     except (ImportError, AttributeError, TypeError):  # a private table may go
+        return {}
+
+
+def _known_to_lightgbm() -> frozenset[str]:
+    """Return all names of LightGBM's parameters; none where it does not tell."""
+    theirs = _mains_of_lightgbm()
+    if not theirs:
         return frozenset()
     ours = {name for main, others in _LIGHTGBM.items() for name in (main, *others)}
     return frozenset({*theirs, *ours, *_NATIVE_ONLY["lightgbm"], "bagging_by_query"})

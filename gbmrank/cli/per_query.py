@@ -74,11 +74,14 @@ def as_json(result: Evaluation) -> list[dict[str, Any]]:
 
 
 def check_free(path: str, force: bool) -> None:
-    """Refuse an unknown kind of file, and a file that is there, unless told to."""
+    """Refuse an unknown kind of file, a missing folder, and a file that is there if not told to."""
     if Path(path).suffix.lower() not in _SUFFIXES:
         raise ConfigError(
             f"--output takes a name that ends in {', '.join(_SUFFIXES)}; got {path!r}"
         )
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise ConfigError(f"--output {path}: there is no folder {folder}; make it first")
     if Path(path).exists() and not force:
         raise ConfigError(
             f"{path} is there already; choose another name, or overwrite with --force"
@@ -93,7 +96,10 @@ def save(path: str, result: Evaluation, force: bool) -> None:
     else:
         text = _as_csv(result, "," if suffix == ".csv" else "\t")
     folder = Path(path).resolve().parent
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".gbmrank-")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".gbmrank-")
+    except OSError as error:
+        raise ConfigError(f"--output {path} cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)

@@ -119,7 +119,7 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
         raise DataError(f"{what} requires y to be passed, but the target y is None: give labels")
     groups = read_queries(qid, table.shape[0], what)
     try:
-        values = as_floats(labels, "y")
+        values = as_floats(labels, "y", exact=True)
         if len(values) != groups.n_rows:
             raise DataError(f"y has {len(values)} entries, but there are {groups.n_rows} rows")
         data = RankingData.from_arrays(values, qid=qid, weight=weight)

@@ -132,9 +132,10 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         LETOR, CSV or Parquet files; arrays; a pandas, polars or pyarrow table; ``{"train":
         ..., "valid": ..., "test": ...}`` of these for given splits. None is the built-in
         demonstration, where the exact regret of every ranking is measured too.
-    objectives : list of str or Objective, optional
-        What is minimised, ``native:lambdarank``, ``native:rank_xendcg``, ``native:rank:ndcg``,
-        ``native:rank:pairwise``, ``native:rank:map`` for the boosters' own.
+    objectives : list of str or Objective, or str, optional
+        What is minimised, as a list or as text with commas between; ``native:lambdarank``,
+        ``native:rank_xendcg``, ``native:rank:ndcg``, ``native:rank:pairwise``,
+        ``native:rank:map`` for the boosters' own.
     metrics : str or list, optional
         What is measured. The first decides about stopping, tuning and the order of the table;
         ``ndcg@10`` by default.

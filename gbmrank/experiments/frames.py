@@ -32,7 +32,7 @@ def read_frame(frame: Any, columns: Columns) -> RankingFile:
     at = dict(zip(header, getattr(frame, "column_names", None) or frame.columns, strict=True))
     features = [_feature(frame[at[name]], name) for name in names]
     return RankingFile(
-        labels=as_floats(frame[at[parts["label"]]], "labels"),
+        labels=as_floats(frame[at[parts["label"]]], "labels", exact=True),
         qid=np.asarray(frame[at[parts["qid"]]]) if "qid" in parts else None,
         scores=as_floats(frame[at[parts["score"]]], "scores") if "score" in parts else None,
         X=np.column_stack(features) if features else None,

@@ -142,7 +142,9 @@ def choose_systems(objectives: Iterable[Any], backends: Sequence[str] | None) ->
 
 def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
     """Return objectives by the name they are shown under: the text they were given as."""
-    if isinstance(objectives, str | Objective | Native):
+    if isinstance(objectives, str):
+        objectives = split_list(objectives)
+    if isinstance(objectives, Objective | Native):
         objectives = [objectives]
     named: dict[str, Objective | Native] = {}
     first: dict[Objective | Native, str] = {}

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.errors import ConfigError, ParameterError
-from gbmrank.types import IntArray
+from gbmrank.types import IntArray, is_whole
 
 __all__ = ["at_most", "cut_into_chunks", "get_num_threads", "run_chunks", "set_num_threads"]
 
@@ -68,8 +68,10 @@ def set_num_threads(threads: int | None) -> None:
 
     Results do not depend on this number.
     """
-    if threads is not None and threads < 1:
-        raise ParameterError(f"threads must be at least 1 or None, got {threads}")
+    if threads is not None and not (is_whole(threads) and threads >= 1):
+        raise ParameterError(
+            f"threads must be a whole number of at least 1, or None, got {threads!r}"
+        )
     with _state.lock:
         _state.executor = None  # its threads end when the last user is done with it
         _state.threads = threads

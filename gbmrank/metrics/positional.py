@@ -152,7 +152,9 @@ class Positional(AbstractPositional):
             object.__setattr__(self, "discount", tuple(self.discount))
         if isinstance(self.discount, str):
             check_choice(self.name, "discount", self.discount, _DISCOUNTS)
-        elif not isinstance(self.discount, tuple) and not callable(self.discount):
+        elif self.discount == () or not (
+            isinstance(self.discount, tuple) or callable(self.discount)
+        ):
             raise MetricError(
                 f"positional: discount must be one of {', '.join(_DISCOUNTS)}, a table such as "
                 f"[1, 0.5, 0.25] or a function of ranks; got {self.discount!r}"

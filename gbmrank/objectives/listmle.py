@@ -22,7 +22,7 @@ from gbmrank.objectives.base import (
 )
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.ranking import discounts
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, is_whole
 
 __all__ = ["ListMLE"]
 
@@ -66,6 +66,10 @@ class ListMLE(AbstractObjective):
     def __post_init__(self) -> None:
         super(ListMLE, self).__post_init__()
         check_choice(self.name, "weights", self.weights, ("none", "gain_discount"))
+        if self.seed is not None and (not is_whole(self.seed) or self.seed < 0):
+            raise ParameterError(
+                f"listmle: seed must be a whole number of at least 0 or none, got {self.seed!r}"
+            )
         if self.hessian == "expected":
             raise ParameterError("listmle: hessian is exact, majorise or constant")
 

@@ -99,9 +99,10 @@ class Push(AbstractObjective):
         if self.engine == "linear":
             check_engine(self.name, self.loss, self.hessian, self.engine)
         exponential = self.loss == Exponential() and self.g is None
-        if not self.p > 0 or (self.p < 1 and not exponential):
+        if not 0 < self.p < np.inf or (self.p < 1 and not exponential):
             raise ParameterError(
-                f"push: p must be at least 1 (above 0 for the exponential loss), got {self.p}"
+                "push: p must be at least 1 (above 0 for the exponential loss) and finite, got "
+                f"{self.p}"
             )
         if self.form == "log" and not (exponential and self.hessian in ("auto", "exact")):
             raise ParameterError(

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import DataError, LimitError, MissingPackageError, ParseError
+from gbmrank.columns import check_digits
+from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
 from gbmrank.readers.letor_lines import MAX_ID
 from gbmrank.readers.ranking_file import RankingFile
 from gbmrank.readers.text import (
@@ -64,7 +65,8 @@ class Columns:
         Names of columns. Only the label has to be there; a column that is named has to be
         there as well.
     features : sequence of str or None, default=()
-        Columns of ``X``; ``None`` is all that are left over.
+        Columns of ``X``; ``None`` is all that are left over. The label and the query id are
+        refused among them.
     need_label : bool, default=True
         Whether a table without labels is refused; otherwise its labels are zeros.
     """
@@ -76,6 +78,28 @@ class Columns:
     features: Sequence[str] | None = ()
     need_label: bool = True
 
+    def __post_init__(self) -> None:
+        if isinstance(self.features, str):
+            raise ConfigError(f"features is a list of names; say [{self.features!r}]")
+        named = self._named_parts()
+        for name in (*named.values(), *(self.features or ())):
+            if not isinstance(name, str):
+                raise ConfigError(
+                    f"columns are named by text, got {name!r} of type {type(name).__name__}; say "
+                    f"{str(name)!r} for a column that is called so"
+                )
+        for part, name in named.items():
+            first = next(other for other, taken in named.items() if taken == name)
+            if first != part:
+                raise ConfigError(
+                    f"the column {quoted(name)} is named as {first} and as {part}; each needs a "
+                    "column of its own"
+                )
+
+    def _named_parts(self) -> dict[str, str]:
+        """Return the columns that were named, by their part."""
+        return {part: name for part in _USUAL if (name := getattr(self, part)) is not None}
+
     def found(self, header: Sequence[str], path: PathLike) -> dict[str, str]:
         """Return the name in the file of each column that is there, by its part.
 
@@ -84,15 +108,16 @@ class Columns:
         DataError
             When a column is named and not there, or no column of labels is found.
         """
-        lowered = {name.lower(): name for name in reversed(header)}
+        named = self._named_parts()
+        free = [name for name in header if name not in named.values()]
+        lowered = {name.lower(): name for name in reversed(free)}
         parts: dict[str, str] = {}
         for part, usual in _USUAL.items():
-            wanted = getattr(self, part)
-            if wanted is not None:
-                parts[part] = _named(wanted, header, path)
+            if part in named:
+                parts[part] = _named(named[part], header, path)
             else:
                 match = next((lowered[name] for name in usual if name in lowered), None)
-                if match is not None and match not in parts.values():
+                if match is not None:
                     parts[part] = match
         if "label" not in parts and self.need_label:
             raise DataError(
@@ -108,6 +133,13 @@ class Columns:
         """Return the names of the feature columns."""
         if self.features is None:
             return tuple(name for name in header if name not in taken.values())
+        for part in ("label", "qid"):
+            if taken.get(part) in self.features:
+                raise ConfigError(
+                    f"{quoted(taken[part])} is the column of the {part} of {quoted(path)} and "
+                    "among the features: a model would learn from what it is judged by; leave it "
+                    f"out, or name another column as {part}"
+                )
         return tuple(_named(name, header, path) for name in self.features)
 
 
@@ -307,6 +339,8 @@ def _arrow_column(column: Any, part: str, name: str, source: _Source) -> npt.NDA
         raise ParseError(
             f"{quoted(path)[1:-1]}: column {quoted(name)} must hold numbers; {error}"
         ) from error
+    if part != "feature":
+        check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
     broken = np.flatnonzero(~np.isfinite(numbers)) if part != "feature" else np.zeros(0, np.int64)
     if len(broken):
         raise ParseError(

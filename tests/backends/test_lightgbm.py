@@ -677,6 +677,7 @@ def test_a_gradient_that_is_not_finite_stops_training():
     assert "in query 1" in message
 
 
+@pytest.mark.filterwarnings("ignore:all .* labels of a data set are 0")
 def test_a_metric_that_is_undefined_everywhere_says_so():
     nothing = lgb.Dataset(VALID.x, np.zeros(VALID.n), group=VALID.sizes)
     with pytest.raises(DataError, match=r"ndcg@10 is undefined for every query.*empty='zero'"):

@@ -367,6 +367,7 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--threshold", "x"], "invalid float value: 'x'"),
         (["--complete"], "--complete has no meaning for LETOR"),
         (["--qid-column", "q"], "--qid-column has no meaning for LETOR"),
+        (["--output", "nowhere/x.csv"], "--output nowhere/x.csv: there is no folder .*make it"),
         (["--output", "x.xlsx"], "a name that ends in .csv, .tsv, .json"),
         (["--max-line", "3"], "rows.txt:1: a line is longer than 3 bytes"),
         (["--max-bytes", "10"], "raise max_bytes"),

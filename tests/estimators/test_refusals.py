@@ -105,9 +105,9 @@ def test_names_of_the_wrapper_of_scikit_learn_are_known():
 
 def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
     monkeypatch.delattr(lgb.basic, "_ConfigAliases")
-    parameters._known_to_lightgbm.cache_clear()
+    parameters._mains_of_lightgbm.cache_clear()
     parameters.check_known("lightgbm", {"learnin_rate": 1})
-    parameters._known_to_lightgbm.cache_clear()
+    parameters._mains_of_lightgbm.cache_clear()
 
 
 @pytest.mark.parametrize(

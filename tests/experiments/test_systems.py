@@ -131,3 +131,9 @@ def test_what_a_decorator_registered_needs_this_process():
     assert needs_this_process(gbmrank.mix("ranknet", own))
     assert not needs_this_process(gbmrank.objective("pairwise"))
     assert not needs_this_process(gbmrank.metric("ndcg@1,5"))
+
+
+def test_objectives_can_be_one_text_with_commas():
+    text = "pairwise(loss=logistic, target=dcg), ranknet, native:rank:ndcg"
+    assert choose_systems(text, BACKENDS) == choose_systems(split_list(text), BACKENDS)
+    assert len(choose_systems("ranknet", BACKENDS).objectives) == 1

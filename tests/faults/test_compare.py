@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gbmrank
@@ -319,3 +320,29 @@ def test_settings_that_do_not_exist():
         compare(["ranknett"])
     with pytest.raises(gbmrank.GbmrankError, match="ranknet"):
         compare(params_for={"ranknett": {"learning_rate": 0.1}})
+
+
+@pytest.mark.fault(
+    "the column of the label or of the query id among the features, or one column in two roles",
+    promise="`ConfigError` that names the column, from `gbmrank.compare` and both commands",
+)
+def test_columns_in_two_roles(tmp_path, capsys):
+    table = pd.DataFrame({"a": TASK.x[:, 0], "label": TASK.y, "qid": TASK.qid, "score": TASK.y})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    file = str(tmp_path / "t.csv")
+    for name in ("label", "qid"):
+        with pytest.raises(
+            ConfigError, match=f"'{name}' is the column of the {name} of 'the table'"
+        ):
+            compare(data=table, features=["a", name])
+        chosen = ["--feature", "a", "--feature", name]
+        assert main(["compare", file, "--out", str(tmp_path / "out"), *chosen]) == 2
+        assert "among the features: a model would learn from" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="'qid' is named as label and as qid"):
+        compare(data=table, label="qid", qid="qid")
+    with pytest.raises(ConfigError, match="columns are named by text, got 7"):
+        compare(data=table, label=7)
+    for roles in (("label", "qid"), ("label", "score"), ("qid", "score")):
+        options = [word for role in roles for word in (f"--{role}-column", "qid")]
+        assert main(["evaluate", "--labels", file, *options]) == 2
+        assert f"named as {roles[0]} and as {roles[1]}" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import itertools
 import re
 
+import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
@@ -10,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gbmrank
-from gbmrank.errors import DataError, GbmrankError, LabelRangeError
-from tests.faults.doors import BACKENDS, TASK, data_set, fit, ranker, train
+from gbmrank.errors import (
+    DataError,
+    GbmrankError,
+    GbmrankWarning,
+    LabelRangeError,
+    WeightError,
+)
+from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -270,3 +277,79 @@ def test_labels_of_several_columns():
     words = rf"one label per row, .* of shape \({TASK.n}, 2\)|but there are {2 * TASK.n} rows"
     with pytest.raises(GbmrankError, match=words):  # the second where XGBoost flattens them
         train("xgboost", "ranknet", rows)
+
+
+@pytest.mark.fault(
+    "labels of a query that become equal in float32, in which boosters keep them",
+    promise="a warning with two such labels, their share and what to do from `GBMRanker`, a note "
+    "in `compare`; at the boosters' own doors the labels are rounded before gbmrank sees them",
+)
+@BOTH
+def test_labels_that_float32_merges(backend):
+    moved = with_labels(TASK.y / 8.0 + 2.0**22)
+    words = r"of the training set become equal, such as 4194304(\.\d+)? and 4194304\.\d+; subtract"
+    with pytest.warns(GbmrankWarning, match=words):
+        fit(backend, task=moved, metric="pairwise_disagreement")
+    with pytest.warns(GbmrankWarning, match=r"differ within a query of valid_0 become equal"):
+        ranker(backend, metric="pairwise_disagreement").fit(
+            TASK.x,
+            TASK.y,
+            qid=TASK.qid,
+            eval_set=(OTHER.x, OTHER.y / 8.0 + 2.0**22),
+            eval_qid=OTHER_QID,
+        )
+    fit(backend, task=with_labels(TASK.y / 4.0 + 2.0**20), metric="pairwise_disagreement")
+    fit(backend, task=with_labels(TASK.y + 0.1), metric="pairwise_disagreement")
+
+
+@pytest.mark.fault(
+    "whole numbers beyond 2^53, such as times in nanoseconds, as labels or scores",
+    promise="`DataError` with the count and the first row where float64 does not have them; in "
+    "text files they are read as float64",
+)
+def test_whole_numbers_with_too_many_digits():
+    large = np.array([1700000000000000000, 1700000000000000100])
+    words = "are whole numbers with more digits than float64 holds"
+    with pytest.raises(DataError, match=f"1 of 2 scores {words}"):
+        gbmrank.metric("auc").score([0, 1], large)
+    with pytest.raises(DataError, match=f"1 of 2 labels {words}"):
+        gbmrank.objective("ranknet").gradients(large, [0.0, 0.0])
+    with pytest.raises(DataError, match=f"of {TASK.n} labels {words}"):
+        gbmrank.compare((TASK.x, TASK.y.astype(np.int64) + 2**60, TASK.qid), isolate=False)
+    assert gbmrank.metric("auc").score([0, 1], large - large[0]) == 1.0
+
+
+@pytest.mark.fault(
+    "a data set of a booster without labels",
+    promise="`DataError` in XGBoost; in LightGBM, which stores zeros, a warning that says so, in "
+    "training and in validation",
+)
+def test_data_sets_without_labels():
+    with pytest.raises(DataError, match="the data set has no labels, but there are"):
+        train("xgboost", "ranknet", xgb.DMatrix(TASK.x, qid=TASK.qid))
+    words = f"all {TASK.n} labels of a data set are 0, .* where none are given"
+    with pytest.warns(GbmrankWarning, match=words) as caught:
+        train("lightgbm", "ranknet", lgb.Dataset(TASK.x, group=TASK.sizes))
+    assert len(caught) == 1
+    rows = data_set("lightgbm")
+    blank = lgb.Dataset(OTHER.x, group=OTHER.sizes, reference=rows).construct()
+    with pytest.warns(GbmrankWarning, match=f"all {OTHER.n} labels of a data set are 0"):
+        gbmrank.metric("dcg@3")(np.zeros(OTHER.n), blank)
+    zeros = (OTHER.x, np.zeros(OTHER.n))  # given, so that there is nothing to warn of
+    ranker("lightgbm", metric="dcg@3").fit(
+        TASK.x, TASK.y, qid=TASK.qid, eval_set=zeros, eval_qid=OTHER_QID
+    )
+
+
+@pytest.mark.fault(
+    "labels or weights beyond 1e150",
+    promise="`DataError` or `WeightError` with the first one: sums of them overflow",
+)
+def test_labels_and_weights_that_overflow():
+    huge = [0, 1e308, 1e308]
+    with pytest.raises(DataError, match=r"2 of 3 labels are beyond 1e\+150"):
+        gbmrank.metric("pairwise_disagreement").score(huge, [1, 0.0, 2])
+    with pytest.raises(DataError, match=r"2 of 3 labels are beyond 1e\+150"):
+        gbmrank.objective("linear").gradients(huge, [0, 0.0, 0])
+    with pytest.raises(WeightError, match=r"at most 1e\+150, .* got 1e\+308 at index 0"):
+        gbmrank.metric("dcg").score([1, 0, 1, 0], [1, 0, 1, 0], group=[2, 2], weight=[1e308, 1e308])

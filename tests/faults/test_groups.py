@@ -195,3 +195,21 @@ def test_a_validation_set_without_sizes():
     assert len(caught) == 1
     watch(lgb.Dataset(OTHER.x, OTHER.y, group=OTHER.sizes, reference=rows))
     watch(lgb.Dataset(OTHER.x[:1], OTHER.y[:1] + 1.0, reference=rows))
+
+
+@pytest.mark.fault(
+    "query ids of more than 32 bits, or fractions, in an XGBoost data set",
+    promise="XGBoost merges neighbouring queries before gbmrank is called; `GBMRanker` and "
+    "`gbmrank.data_iterator` keep them apart, and so does `group=`",
+)
+@pytest.mark.parametrize("ids", [[7, 2**32 + 7], [0.25, 0.75]])
+def test_ids_that_xgboost_merges(ids):
+    qid, x, y = np.repeat(ids, 3), np.arange(6.0)[:, None], np.array([0, 1, 2, 2, 1, 0.0])
+
+    def offsets(rows):
+        return rows.get_uint_info("group_ptr").tolist()
+
+    assert offsets(xgb.DMatrix(x, y, qid=qid)) == [0, 6]
+    assert offsets(xgb.DMatrix(x, y, group=[3, 3])) == [0, 3, 6]
+    batches = gbmrank.data_iterator(lambda: iter([{"data": x, "label": y, "qid": qid}]))
+    assert offsets(xgb.QuantileDMatrix(batches)) == [0, 3, 6]

@@ -207,11 +207,11 @@ def test_directions(name):
 )
 @BOTH
 def test_a_metric_that_is_defined_nowhere(backend):
-    rows = data_set(backend, Task(OTHER.x, np.zeros(OTHER.n), OTHER.sizes))
+    rows = data_set(backend, Task(OTHER.x, np.ones(OTHER.n), OTHER.sizes))
     if backend == "lightgbm":
         rows.construct()
     with pytest.raises(DataError, match=r"undefined for every query .* empty='zero'"):
-        gbmrank.metric("ndcg@3")(np.zeros(OTHER.n), rows)
+        gbmrank.metric("auc")(np.zeros(OTHER.n), rows)
     with pytest.raises(DataError, match="undefined for every query"):
         gbmrank.metric("ndcg@3")(np.zeros(OTHER.n), np.ones(OTHER.n))
     model = fit(backend, metric="ndcg@3")

@@ -54,6 +54,18 @@ def test_weights_that_are_none(backend, bad):
 
 
 @pytest.mark.fault(
+    "weights that are all zero in float32, in which boosters keep them",
+    promise="`WeightError` with the largest one: multiply them",
+)
+@BOTH
+def test_weights_that_vanish(backend):
+    with pytest.raises(
+        WeightError, match=r"largest weight of the training set is 1e-50, .* float32"
+    ):
+        weighted(backend, np.full(QUERIES, 1e-50))
+
+
+@pytest.mark.fault(
     "a negative weight in the booster's own data set",
     promise="`WeightError` in the first round, unless the booster refuses it first",
 )

@@ -214,17 +214,17 @@ def pasted(z):
     p = sigmoid(-z)
     return softplus(-z), -p, p * (1.0 - p)
 '''
-exec(source, {"__name__": "pasted_from_nowhere"})
+exec(source, {NAMESPACE})
 import gbmrank
 print(gbmrank.objective("pairwise", loss="pasted", target="dcg").gradients([1, 0], [0.0, 0.0]))
 """
 
 
-def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("namespace", ['{"__name__": "pasted_from_nowhere"}', "{}"])
+def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path, namespace):
+    code = FROM_EXEC.replace("{NAMESPACE}", namespace)
     for _ in range(2):
-        shown = run_python(
-            FROM_EXEC, GBMRANK_CACHE_DIR=str(tmp_path / "kernels"), TMPDIR=str(tmp_path)
-        )
+        shown = run_python(code, GBMRANK_CACHE_DIR=str(tmp_path / "kernels"), TMPDIR=str(tmp_path))
         assert "-0.5" in shown
     assert not list(tmp_path.glob("gbmrank-kernels-*"))
 

@@ -112,6 +112,8 @@ def test_bad_parameters():
         Positional(discount="log10")
     with pytest.raises(MetricError, match="or a function of ranks; got 3"):
         Positional(discount=3)  # type: ignore[arg-type]
+    with pytest.raises(MetricError, match=r"a table such as \[1, 0.5, 0.25\] .* got \(\)"):
+        Positional(discount=())
 
 
 @pytest.mark.parametrize("metric", [Precision, Recall, WTA, AUC, MAP, MRR, PTop])

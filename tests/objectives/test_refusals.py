@@ -28,6 +28,22 @@ def test_losses_for_items_and_for_pairs():
     assert gbmrank.objective("pairwise", loss="hinge").template.hessian_trait == "heuristic"
 
 
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("listmle(seed=-1)", "listmle: seed must be a whole number of at least 0 or none, got -1"),
+        ("push(p=inf)", "p must be at least 1 (above 0 for the exponential loss) and finite"),
+        ("pointwise(target=dcg, max_grade=40)", "dcg: max_grade must be above 0 and at most 31"),
+        ("pointwise(target=dcg, max_grade=-1)", "dcg: max_grade must be above 0 and at most 31"),
+        ("pointwise(target=dcg, max_grade=0)", "at most 31, got 0"),
+        ("bregman(target=dcg(gain=linear), max_grade=inf)", "at most 1e+150, got inf"),
+        ("pointwise(target=eru, max_grade=inf)", "max_grade must be above neutral=0, got inf"),
+    ],
+)
+def test_parameters_that_could_only_fail_later_are_refused_at_once(spec, message):
+    assert message in refusal(spec)
+
+
 @pytest.mark.parametrize("template", ["comparison", "bipartite", "push", "listmle", "linear"])
 def test_templates_without_a_target_refuse_one(template):
     text = refusal(template, target="ndcg")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gbmrank.errors import DataError, LimitError, MissingPackageError, ParseError
+from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
 from gbmrank.readers import Columns, Limits, read_csv, read_parquet
 
 
@@ -84,6 +84,46 @@ def test_tables_that_do_not_fit(file, text, columns, message):
     file.write_text(text)
     with pytest.raises(DataError, match=message):
         read_csv(file, columns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"label": "qid", "qid": "qid"}, "'qid' is named as label and as qid; each needs a column"),
+        ({"qid": "a", "score": "a"}, "'a' is named as qid and as score"),
+        ({"label": 7}, "named by text, got 7 of type int; say '7'"),
+        ({"features": ["a", 1]}, "named by text, got 1 of type int; say '1'"),
+        ({"features": "ab"}, r"features is a list of names; say \['ab'\]"),
+    ],
+)
+def test_names_of_columns_that_make_no_sense(columns, message):
+    with pytest.raises(ConfigError, match=message):
+        Columns(**columns)
+
+
+@pytest.mark.parametrize("name", ["label", "qid"])
+def test_labels_and_ids_are_no_features(file, name):
+    file.write_text("label,qid,score,a\n1,x,2,3\n")
+    with pytest.raises(
+        ConfigError, match=f"'{name}' is the column of the {name} of .*leave it out"
+    ):
+        read_csv(file, Columns(features=["a", name]))
+    np.testing.assert_array_equal(read_csv(file, Columns(features=["score", "a"])).X, [[2.0, 3.0]])
+
+
+def test_a_column_that_is_named_is_not_found_for_another_part(file):
+    file.write_text("label,relevance,qid\n1,2,x\n")
+    got = read_csv(file, Columns(score="label"))
+    np.testing.assert_array_equal([got.labels, got.scores], [[2.0], [1.0]])
+
+
+def test_whole_numbers_with_too_many_digits_in_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"label": [0, 2**53 + 1], "qid": [1, 1], "a": [0, 2**53 + 1]}), path)
+    with pytest.raises(DataError, match=r"1 of 2 values of 'label' in .* are whole numbers with"):
+        read_parquet(path)
 
 
 def test_limits(file):
