@@ -216,9 +216,9 @@ def test_threads_are_set_by_call_environment_or_machine(monkeypatch):
     assert gbmrank.get_num_threads() == len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize("number", [0, -1])
+@pytest.mark.parametrize("number", [0, -1, 1.5, True, "2"])
 def test_a_number_of_threads_is_positive(number):
-    with pytest.raises(ParameterError, match=f"at least 1 or None, got {number}"):
+    with pytest.raises(ParameterError, match=f"at least 1, or None, got {number!r}"):
         gbmrank.set_num_threads(number)
 
 
