@@ -11,7 +11,9 @@ _OBJECTIVES = (
 )
 _EDGES_OF_OBJECTIVES = "tests/objectives/test_edges.py"
 _WEIGHTS = "tests/objectives/test_invariants.py::test_weights_multiply"
+_FAR = "tests/objectives/test_invariants.py::test_scores_far_from_zero_keep_their_digits"
 _ONE_BY_ONE = (
+    _FAR,
     _EDGES_OF_OBJECTIVES,
     "tests/objectives/test_refusals.py",
     "tests/objectives/test_printed_numbers.py",
@@ -47,7 +49,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "gbmrank/kernels/cascade.py": (_FORMULAS, _EDGES),
     "gbmrank/kernels/disagreement.py": (_FORMULAS, "tests/metrics/test_disagreement.py"),
     "gbmrank/kernels/items.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
-    "gbmrank/kernels/listwise.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
+    "gbmrank/kernels/listwise.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, _FAR, *_OBJECTIVES),
     "gbmrank/kernels/query_sums.py": ("tests/objectives/test_query_sums.py",),
     "gbmrank/kernels/push.py": (
         _EDGES_OF_OBJECTIVES,
@@ -77,7 +79,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         *_engine("closed", ("exponential", "p_classification")),
     ),
     "gbmrank/kernels/hinge_sums.py": (*_PAIRS, *_engine("sorted", ("hinge", "squared_hinge"))),
-    "gbmrank/kernels/exponential_push.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
+    "gbmrank/kernels/exponential_push.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, _FAR, *_OBJECTIVES),
     "gbmrank/kernels/long_pairs.py": (_LONG, f"{_ENGINES}test_all_pairs[linear-logistic-40]"),
     "gbmrank/kernels/long_levels.py": (_LONG, f"{_ENGINES}test_levels[linear-logistic-2]"),
     "gbmrank/kernels/long_push.py": (_LONG, f"{_ENGINES}test_engines_of_a_push_agree[logistic-4]"),
@@ -101,7 +103,7 @@ _ABOUT = {
     "gbmrank/losses/margin.py": "scalars or pairwise or pointwise",
     "gbmrank/losses/composite.py": "scalars or pairwise or pointwise",
     "gbmrank/losses/bregman.py": "bregman or generators",
-    "gbmrank/losses/regularisers.py": "linear or regularisers or outside_their_range",
+    "gbmrank/losses/regularisers.py": "linear or regularisers or powers or outside_their_range",
     "gbmrank/metrics/cascade.py": "not million",
     "gbmrank/kernels/cascade.py": "not million",
     "gbmrank/kernels/positional.py": "not integral",
