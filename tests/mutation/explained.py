@@ -23,6 +23,10 @@ _CELLS = "equivalent: all cells or only those in use may be stored; that changes
 _GAPS = "equivalent: a Shell sort ends with the gap 1, wherever it begins; this changes its time"
 _TWICE = "equivalent: a query that is done is summed a second time, to the same number"
 _OTHER_WAY = "equivalent: pairs are then visited by calling the loss, to the same number"
+_NO_DISTANCE = "equivalent: equal labels become levels at no distance, which add zero"
+_NOTHING_FOUND = "equivalent: a block without a relevant item adds zero by the formulas, too"
+_TOO_FAR = "equivalent: no plan reaches as far as the largest of all numbers"
+_EQUAL_PLACES = "equivalent: of two places of equal value either will do"
 # (module, line, code after): the reason. When a line moves, its mutants are open again.
 _REASONS = {
     ("gbmrank/kernels/positional.py", 30, "last - first >= 1"): _SAME_MEAN,
@@ -31,9 +35,12 @@ _REASONS = {
     ("gbmrank/metrics/graded.py", 166, "1"): "equivalent: a query has at least one row",
     ("gbmrank/metrics/positional.py", 97, "counted >= longest"): _ONLY_SPEED,
     ("gbmrank/metrics/disagreement.py", 131, "2"): _NEVER_READ,
-    ("gbmrank/objectives/push.py", 181, "200.0"): _COST,
-    ("gbmrank/objectives/listmle.py", 103, "60.0 / data.groups.sizes"): _COST,
-    ("gbmrank/objectives/listmle.py", 103, "60.0 * data.groups.sizes - 20.0"): _COST,
+    ("gbmrank/metrics/disagreement.py", 124, "np.ones"): _NEVER_READ,
+    ("gbmrank/metrics/disagreement.py", 125, "ordered[1:] >= ordered[:-1]"): _NO_DISTANCE,
+    ("gbmrank/objectives/push.py", 182, "200.0"): _COST,
+    ("gbmrank/objectives/listmle.py", 107, "60.0 / data.groups.sizes"): _COST,
+    ("gbmrank/objectives/listmle.py", 107, "60.0 * data.groups.sizes - 20.0"): _COST,
+    ("gbmrank/objectives/listmle.py", 107, "120.0"): _COST,
     ("gbmrank/objectives/bregman.py", 152, "40.0"): _COST,
     ("gbmrank/objectives/bregman.py", 131, "1.0"): _NO_UTILITY,
     ("gbmrank/objectives/bregman.py", 132, "1.0"): _NO_UTILITY,
@@ -42,8 +49,9 @@ _REASONS = {
     ("gbmrank/objectives/bregman.py", 135, "1.0"): _NO_FACTOR,
     ("gbmrank/objectives/linear.py", 128, "abs(way) < 1e-06 * abs(s)"): _SIX_DIGITS,
     ("gbmrank/objectives/linear.py", 128, "2e-06"): _SIX_DIGITS,
+    ("gbmrank/losses/margin.py", 130, "margin >= 0.0"): "equivalent: both values are 1 at zero",
     ("gbmrank/losses/margin.py", 132, "margin >= 0.0"): "equivalent: both slopes are -1/2 at zero",
-    ("gbmrank/losses/regularisers.py", 62, "slope >= 0.0"): "equivalent: zero has no sign",
+    ("gbmrank/losses/regularisers.py", 64, "slope >= 0.0"): "equivalent: zero has no sign",
     ("gbmrank/kernels/cascade.py", 126, "max"): _TWO_WAYS,
     ("gbmrank/kernels/cascade.py", 127, "depth < k - a"): _TWO_WAYS,
     ("gbmrank/kernels/cascade.py", 152, "some >= 0.0"): _NOBODY_STOPS,
@@ -51,6 +59,12 @@ _REASONS = {
     ("gbmrank/kernels/push.py", 81, "end + begin"): _ROOM,  # of the Hessian
     ("gbmrank/kernels/push.py", 107, "pass"): _TWICE,
     ("gbmrank/kernels/push.py", 90, "False"): _TWICE,
+    ("gbmrank/kernels/push.py", 90, "pass"): _TWICE,
+    ("gbmrank/kernels/push.py", 85, "pass"): _NO_FACTOR,
+    ("gbmrank/kernels/push.py", 86, "1.0"): _NO_FACTOR,
+    ("gbmrank/kernels/all_pairs.py", 96, "pass"): _TWICE,
+    ("gbmrank/kernels/all_pairs.py", 108, "n > engines.closed_from"): _EITHER,
+    ("gbmrank/kernels/level_pairs.py", 100, "pass"): _TWICE,
     ("gbmrank/kernels/level_pairs.py", 85, "end + begin"): _ROOM,
     ("gbmrank/kernels/level_pairs.py", 124, "end + begin"): _ROOM,
     ("gbmrank/kernels/logistic.py", 82, "False"): _OTHER_WAY,
@@ -62,17 +76,23 @@ _REASONS = {
     ("gbmrank/kernels/long_push.py", 55, "5"): _NEVER_READ,
     ("gbmrank/kernels/long_push.py", 56, "2.0"): _ONLY_SIGN,
     ("gbmrank/kernels/long_push.py", 88, "end + begin"): _ROOM,
-    ("gbmrank/kernels/linear_cells.py", 204, "turn >= 0"): _NEVER_ZERO,
-    ("gbmrank/kernels/linear_time.py", 197, "sign <= 0"): _NEVER_ZERO,
-    ("gbmrank/kernels/linear_time.py", 216, "sign <= 0"): _NEVER_ZERO,
+    ("gbmrank/kernels/linear_cells.py", 212, "turn >= 0"): _NEVER_ZERO,
+    ("gbmrank/kernels/linear_time.py", 195, "sign <= 0"): _NEVER_ZERO,
     ("gbmrank/kernels/linear_grid.py", 52, "score >= highs[lane]"): _SAME_SCORE,
-    ("gbmrank/kernels/linear_grid.py", 94, "257"): _CELLS,
-    ("gbmrank/kernels/linear_grid.py", 119, "count * 2"): _GAPS,
+    ("gbmrank/kernels/linear_grid.py", 96, "257"): _CELLS,
+    ("gbmrank/kernels/linear_grid.py", 121, "count * 2"): _GAPS,
     ("gbmrank/kernels/square_sums.py", 60, "2"): _NEVER_READ,
     ("gbmrank/kernels/hinge_sums.py", 144, "2"): _NEVER_READ,
-    ("gbmrank/kernels/callback.py", 22, "31"): _OTHER_HASH,
+    ("gbmrank/kernels/callback.py", 20, "31"): _OTHER_HASH,
     ("gbmrank/kernels/query_sums.py", 72, "1.0"): _NO_FACTOR,
+    ("gbmrank/kernels/positional.py", 22, "1"): "equivalent: a part of 1023 terms, not of 1024",
     ("gbmrank/kernels/positional.py", 35, "1"): "equivalent: parts of 1023 terms, not of 1024",
+    ("gbmrank/kernels/average_precision.py", 43, "p >= 0.0"): _NOTHING_FOUND,
+    ("gbmrank/kernels/callback.py", 22, "total -= mixed ^ mixed >> np.uint64(31)"): _OTHER_HASH,
+    ("gbmrank/kernels/linear_grid.py", 57, "abs(scores[i]) < _LARGEST"): _TOO_FAR,
+    ("gbmrank/kernels/linear_grid.py", 95, "len(scores) - len(more)"): _CELLS,
+    ("gbmrank/kernels/linear_grid.py", 158, "33"): _OTHER_HASH,
+    ("gbmrank/kernels/map_decode.py", 83, "values[place] >= values[best]"): _EQUAL_PLACES,
     (
         "gbmrank/kernels/map_decode.py",
         78,
