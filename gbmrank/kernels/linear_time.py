@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gbmrank.kernels import compiler
-from gbmrank.kernels.jit import entry, merged, separate
+from gbmrank.kernels.jit import merged, separate
 from gbmrank.kernels.linear_layout import Cells, Grid, Side
 from gbmrank.kernels.linear_plan import NODES, ORDER, LinearPlan
 from gbmrank.kernels.linear_vectors import add_product
@@ -279,7 +279,7 @@ def cross_pairs(better: Side, worse: Side, plan: LinearPlan, params: tuple[float
     return value
 
 
-@entry
+@merged
 def cross_fields(
     targets: FloatArray,
     sources: tuple[FloatArray, FloatArray],

@@ -23,6 +23,28 @@ __all__ = ["linear_sums"]
 
 
 @merged
+def _pay(
+    seen: FloatArray,
+    params: PushParams,
+    out: tuple[FloatArray, FloatArray],
+    prices: FloatArray,
+    steeps: FloatArray,
+) -> float:
+    """Return what all other items pay; write their derivatives, and what relevant ones owe them."""
+    (g, h), n, total = out, len(seen), 0.0
+    positives = len(g) - n
+    for j in range(n):
+        value, slope, bend = seen[j, 0], seen[j, 1], seen[j, 2]
+        paid, price, steep = outer(max(value, 0.0), *params.outer)
+        total += paid
+        g[positives + j] = -price * slope / n
+        h[positives + j] = (price * bend + steep * slope * slope) / n
+        prices[j] = price / (n * positives)
+        steeps[j] = steep / (n * positives * positives)
+    return total
+
+
+@merged
 def _linear(
     s: FloatArray,
     positives: int,
@@ -36,28 +58,22 @@ def _linear(
     relevant, others = s[:positives], s[positives:]
     seen = np.empty((len(others), 4))
     equal = np.full(positives, 1.0 / positives)
-    if not linear_fields(others, (relevant, equal), -1.0, plan, params.inner, seen):
-        return np.nan
-    prices = np.empty(len(others))
-    steeps = np.empty(len(others))
+    prices, steeps = np.empty(len(others)), np.empty(len(others))
+    back, extra = np.empty((positives, 4)), np.empty((positives, 4))
     total = 0.0
-    for j in range(len(others)):
-        value, slope, bend = seen[j, 0], seen[j, 1], seen[j, 2]
-        paid, price, steep = outer(max(value, 0.0), *params.outer)
-        total += paid
-        g[positives + j] = -price * slope / len(others)
-        h[positives + j] = (price * bend + steep * slope * slope) / len(others)
-        prices[j] = price / (len(others) * positives)
-        steeps[j] = steep / (len(others) * positives * positives)
-    if not slopes:
-        return total / len(others)
-    back = np.empty((positives, 4))
-    extra = np.empty((positives, 4))
-    linear_fields(relevant, (others, prices), 1.0, plan, params.inner, back)
-    linear_fields(relevant, (others, steeps), 1.0, plan, params.inner, extra)
-    for i in range(positives):
-        g[i] = back[i, 1]
-        h[i] = back[i, 2] + extra[i, 3]
+    # One call in a loop of three: each further one would be compiled again.
+    targets, sources, weights, sign, fields = others, relevant, equal, -1.0, seen
+    for step in range(3 if slopes else 1):
+        if not linear_fields(targets, (sources, weights), sign, plan, params.inner, fields):
+            return np.nan
+        if step == 0:
+            total = _pay(seen, params, out, prices, steeps)
+        targets, sources, sign = relevant, others, 1.0
+        weights, fields = (prices, back) if step == 0 else (steeps, extra)
+    if slopes:
+        for i in range(positives):
+            g[i] = back[i, 1]
+            h[i] = back[i, 2] + extra[i, 3]
     return total / len(others)
 
 
