@@ -95,13 +95,13 @@ def check_names(what: str, own: list[str] | None, known: list[str] | None) -> No
     """Raise unless columns have the names of the training, in its order.
 
     LightGBM goes by position alone, and so does a table without names, here or in the training,
-    or with numbers from 0 that pandas made up for it. Other numbers are names like any others,
-    and so are those where both tables have them: columns that were picked or sorted.
+    or one with numbers from 0 that pandas made up. Where the training had these numbers in another
+    order, they are names like any others: columns were picked or sorted.
     """
     if own is None or known is None or own == known:
         return
-    made_up = [str(number) for number in range(len(own))]
-    if set(own) == set(known) or made_up not in (own, known):
+    made_up = own == [str(number) for number in range(len(own))]
+    if not made_up or set(own) == set(known):
         raise DataError(
             f"the columns of {what} are not those of the training: got {', '.join(own)}; expected "
             f"{', '.join(known)}, in this order"
