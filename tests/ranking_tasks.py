@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 import gbmrank
+from gbmrank.backends import trainer
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 
 Array = npt.NDArray[Any]
 
 
-def is_before(package: str, *version: int) -> bool:
-    """Whether an installed package is older than a version such as 4, 7."""
-    return tuple(map(int, importlib.metadata.version(package).split(".")[:2])) < version
+def is_before(package: str, major: int, minor: int) -> bool:
+    """Whether an installed package is older than a release."""
+    return trainer.is_before(importlib.metadata.version(package), (major, minor))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.backends.trainer import is_before
 from gbmrank.columns import as_floats
 from gbmrank.errors import DataError
 from gbmrank.types import IntArray
@@ -231,7 +232,7 @@ def _types(frame: Any, kind: str) -> Any:
 
 def _check_reads_polars(what: str) -> None:
     found = importlib.metadata.version("lightgbm")
-    if tuple(map(int, found.split(".")[:2])) < (4, 7):
+    if is_before(found, (4, 7)):
         raise DataError(
             f"{what} is a polars data frame, which LightGBM reads from version 4.7 on, and {found} "
             f"is installed: pip install 'lightgbm>=4.7', or give {what}.to_pandas()"

@@ -14,10 +14,22 @@ from gbmrank.data import RankingData
 from gbmrank.errors import MissingBackendError
 from gbmrank.types import FloatArray
 
-__all__ = ["Fitted", "Job", "Monitor", "Part", "import_booster"]
+__all__ = ["Fitted", "Job", "Monitor", "Part", "import_booster", "is_before"]
 
 
 _OLDEST = {"lightgbm": (4, 6), "xgboost": (3, 1)}  # as in pyproject.toml
+
+
+def is_before(version: str, least: tuple[int, int]) -> bool:
+    """Whether a version is older than a release; one that cannot be read is not.
+
+    Examples
+    --------
+    >>> is_before("4.6.0", (4, 7)), is_before("4.10rc1", (4, 7)), is_before("unknown", (4, 7))
+    (True, False, False)
+    """
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and tuple(map(int, found.groups())) < least
 
 
 def import_booster(backend: str) -> Any:
@@ -34,8 +46,7 @@ def import_booster(backend: str) -> Any:
         raise MissingBackendError(
             f"backend={backend} needs {backend}: pip install 'gbmrank[{backend}]'"
         ) from error
-    found = re.match(r"(\d+)\.(\d+)", module.__version__)
-    if found is not None and tuple(map(int, found.groups())) < _OLDEST[backend]:
+    if is_before(module.__version__, _OLDEST[backend]):
         oldest = ".".join(map(str, _OLDEST[backend]))
         raise MissingBackendError(
             f"backend={backend} needs {backend} {oldest} or later, and {module.__version__} is "

@@ -16,6 +16,9 @@ that the loss has become there, by running sums. The worse items see the better 
 through the mirror image of the same tables: with both axes reversed, ``s_i - s_j`` is
 what it was.
 
+Arrays come in few kinds, flat or of three axes, and the smaller of two numbers is chosen by
+hand: every other kind of ``np.empty``, and every ``min``, is a function more to compile.
+
 An item alone in its cell does not act on itself, so that taking the pair (i, i) out
 never cancels digits: where an item has company, the pairs inside the cell are about as
 large as the one taken out.
