@@ -77,7 +77,7 @@ _REASONS = {
     ("gbmrank/kernels/long_push.py", 71, "2.0"): _ONLY_SIGN,
     ("gbmrank/kernels/long_push.py", 104, "end + begin"): _ROOM,
     ("gbmrank/kernels/linear_cells.py", 212, "turn >= 0"): _NEVER_ZERO,
-    ("gbmrank/kernels/linear_time.py", 195, "sign <= 0"): _NEVER_ZERO,
+    ("gbmrank/kernels/linear_time.py", 198, "sign <= 0"): _NEVER_ZERO,
     ("gbmrank/kernels/linear_grid.py", 52, "score >= highs[lane]"): _SAME_SCORE,
     ("gbmrank/kernels/linear_grid.py", 96, "257"): _CELLS,
     ("gbmrank/kernels/linear_grid.py", 121, "count * 2"): _GAPS,
