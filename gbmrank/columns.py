@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gbmrank.errors import DataError, GroupError
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["as_floats", "check_digits", "id_texts", "read_ids", "shared_ids"]
+__all__ = ["as_floats", "check_digits", "id_texts", "read_ids", "shared_ids", "text_column"]
 
 _EXACT = 2**53  # float64 has all whole numbers up to here
 
@@ -93,6 +93,8 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
         raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
     if isinstance(qid, Sequence) and ids.dtype.kind in "fUS":
         ids = _as_listed(qid, ids)
+    if ids.dtype.kind == "T":  # numpy's texts of any length, which may be missing
+        ids = ids.astype(object)
     if ids.dtype.kind == "O":
         _check_present(np.array([_is_missing(value) for value in ids], dtype=bool))
         return _as_texts(ids)
@@ -112,6 +114,28 @@ def id_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     if ids.dtype.kind != "f":
         return np.array([str(one) for one in ids])
     return np.array([str(int(one)) if one.is_integer() else str(one) for one in ids])
+
+
+def text_column(texts: Sequence[str], what: str) -> npt.NDArray[np.str_]:
+    """Return texts as an array in which different ones stay different.
+
+    Raises
+    ------
+    GroupError
+        For a NUL at the end of one: arrays of numpy drop it.
+
+    Examples
+    --------
+    >>> text_column(["a", "b"], "qid").tolist()
+    ['a', 'b']
+    """
+    for row, text in enumerate(texts):
+        if text.endswith("\0"):
+            raise GroupError(
+                f"{what} is {text!r} in row {row}: arrays of numpy drop a NUL at the end of a "
+                "text, and two ids could become one; remove or replace it"
+            )
+    return np.array(texts, dtype=np.str_)
 
 
 def shared_ids(own: npt.NDArray[Any], others: npt.NDArray[Any]) -> list[Any]:
@@ -141,6 +165,7 @@ def _as_listed(qid: Sequence[Any], read: npt.NDArray[Any]) -> npt.NDArray[Any]:
     ids = _one_column(np.array(qid, dtype=object))
     plain = [one.item() if isinstance(one, np.generic) else one for one in ids]
     if read.dtype.kind != "f":
+        text_column([_text(one) for one in plain], "qid")
         return read if len({type(one) for one in plain}) == 1 else _objects(plain)
     if all(isinstance(one, int) for one in plain):
         fits = plain and min(plain) >= 0 and max(plain) < 2**64
@@ -173,7 +198,7 @@ def _as_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     """Return ids of any type as texts, where that keeps equal ids equal and others apart."""
     plain = ids.tolist()
     kinds = {type(value) for value in plain}
-    texts = np.array([_text(value) for value in plain], dtype=str)
+    texts = text_column([_text(value) for value in plain], "qid")
     mixed = len(kinds) > 1 or bytes in kinds
     if mixed and len(set(texts.tolist())) != len(set(plain)):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -203,10 +228,12 @@ def _names(one: Any) -> set[str]:
     return names | {str(float(one))} if float(one) == one else names
 
 
-def _one_column(values: ArrayLike) -> npt.NDArray[Any]:
+def _one_column(values: Any) -> npt.NDArray[Any]:
     """Read a column; missing entries of frames and masked arrays become NaN or None."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.array(values.tolist(), dtype=object)
+    if type(values).__module__.partition(".")[0] == "polars":  # its texts would get one length
+        values = values.to_numpy()
     array = np.asarray(values)
     return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Groups", "RankingData", "Subset", "as_floats", "check_finite"]
 
 _LARGEST = 1e150  # of labels and weights: their squares and sums are finite
+_SMALLEST = 1e-150  # of the largest weight: products with it keep their digits
 
 
 @final
@@ -215,7 +216,7 @@ class RankingData:
         qid : array-like of shape (n_rows,), optional
             One id per row, in any order. With neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
-            Non-negative, not all zero, at most 1e150.
+            Non-negative, at most 1e150, and not all zero or below 1e-150.
         preferences : PreferenceGraphs, optional
             Of the same rows; then ``labels`` may be None, and its queries are those of the
             data when neither ``group`` nor ``qid`` is given.
@@ -321,11 +322,20 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
             f"weights are at most {_LARGEST:g}, beyond which their sums overflow; got {values[at]} "
             f"at index {at}: divide them all by one number"
         )
-    if len(values) and not values.any():
-        raise WeightError("all weights are zero, so there is nothing to learn or to average")
+    _check_largest(float(values.max(initial=0.0)), len(values))
     if len(values) == groups.n_rows and groups.n_rows != groups.n_queries:
         arranged: FloatArray = groups.arrange(values)
         return np.array(arranged)
     if groups.n_rows == groups.n_queries:
         return np.array(groups.arrange(values))
     return np.array(groups.spread(values))
+
+
+def _check_largest(largest: float, count: int) -> None:
+    if count and largest == 0.0:
+        raise WeightError("all weights are zero, so there is nothing to learn or to average")
+    if count and largest < _SMALLEST:
+        raise WeightError(
+            f"the largest weight is {largest:g}, and below {_SMALLEST:g} products with weights "
+            "lose their digits: multiply them all by one number"
+        )

@@ -50,6 +50,32 @@ def test_lists_are_read_as_columns_of_objects_are():
     assert read_ids(["a", np.str_("b")]).tolist() == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["a", "a\0"],
+        [b"a", b"a\0"],
+        [1, "a\0"],
+        np.array(["a", "a\0"], dtype=object),
+        pd.Series(["a", "a\0"]),
+        pl.Series(["a", "a\0"]),
+        pa.array(["a", "a\0"]),
+    ],
+)
+def test_ids_that_end_in_nul_are_refused(ids):
+    with pytest.raises(GroupError, match=r"qid is 'a\\x00' in row 1: .* drop a NUL"):
+        read_ids(ids)
+
+
+def test_texts_of_numpy_that_are_missing():
+    kind = getattr(np.dtypes, "StringDType", None)
+    if kind is None:
+        pytest.skip("numpy before 2.0 has no texts of variable length")
+    assert read_ids(np.array(["a", "bc", "a"], kind())).tolist() == ["a", "bc", "a"]
+    with pytest.raises(GroupError, match="missing in 1 rows, first in row 1"):
+        read_ids(np.array(["a", np.nan], kind(na_object=np.nan)))
+
+
 def test_bytes_that_are_no_text_stay_apart():
     read = read_ids(np.array([b"\xff", b"\xfe", b"a"], object))
     assert len(set(read.tolist())) == 3

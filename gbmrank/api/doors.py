@@ -53,7 +53,8 @@ def check_no_scores(preds: npt.NDArray[Any]) -> None:
 def labelled(columns: Columns, preds: npt.NDArray[Any]) -> Columns:
     """Give a data set that has preferences and no labels labels that say nothing."""
     labels = columns.labels if len(columns.labels) else np.zeros(np.size(preds))
-    return replace(columns, labels=labels, zeros_if_missing=False)
+    unsure = tuple(name for name in columns.zeros_if_missing if name != "labels")
+    return replace(columns, labels=labels, zeros_if_missing=unsure)
 
 
 def _array(column: Any) -> npt.NDArray[Any] | None:

@@ -22,9 +22,9 @@ def query_folds(
 ) -> list[tuple[IntArray, IntArray]]:
     """Cut rows into folds without cutting a query.
 
-    ``lightgbm.cv`` with a callable objective cuts queries by default, without a word; pass
-    ``folds=gbmrank.query_folds(dataset)``. ``xgboost.cv`` keeps queries whole by itself, and
-    refuses folds for data with groups.
+    ``lightgbm.cv`` with a callable objective cuts queries by default, of which objectives and
+    metrics warn; pass ``folds=gbmrank.query_folds(dataset)``. ``xgboost.cv`` keeps queries whole by
+    itself, and refuses folds for data with groups.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ __all__ = [
     "answer_booster",
     "bound_to",
     "in_training",
+    "latest_queries",
     "read_scores",
     "training_gradients",
     "training_state",
@@ -58,8 +59,8 @@ class Columns:
     queries_in_training : callable or None
         Tells how many queries the training set has that this set is watched beside; asked once
         per data set without sizes.
-    zeros_if_missing : bool, default=False
-        Whether labels that were never given look like zeros.
+    zeros_if_missing : tuple of {"labels", "weight"}, default=()
+        Which columns are zeros where they were never given, or were NaN.
     """
 
     labels: npt.NDArray[Any]
@@ -68,7 +69,7 @@ class Columns:
     owner: object
     subset: Callable[[], Subset | None] | None = None
     queries_in_training: Callable[[], int] | None = None
-    zeros_if_missing: bool = False
+    zeros_if_missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if np.ndim(self.labels) != 1:
@@ -91,19 +92,28 @@ class Columns:
         if queries > 1 and len(self.labels) > 1:
             warnings.warn(
                 f"a validation set has no group, so its {len(self.labels)} rows count as one "
-                f"query, while the training set has {queries}; give group= (rows per query) when "
-                "the set is made",
+                f"query, while the training set has {queries}; give group= (rows per query), or "
+                "qid= in XGBoost, when the set is made",
                 GbmrankWarning,
                 stacklevel=5,
             )
 
-    def warn_if_unlabelled(self) -> None:
-        """Warn where labels may never have been given: the booster does not tell."""
-        if self.zeros_if_missing and len(self.labels) > 1 and not np.any(self.labels):
+    def warn_if_zeros(self) -> None:
+        """Warn where labels or weights may be zeros of the booster: it does not tell."""
+        unsure = self.zeros_if_missing if len(self.labels) > 1 else ()
+        if "labels" in unsure and not np.any(self.labels):
             warnings.warn(
                 f"all {len(self.labels)} labels of a data set are 0, which is also what LightGBM "
                 "stores where none are given: nothing can be learned from it, and metrics of it "
                 "mean nothing; give label= when the set is made",
+                GbmrankWarning,
+                stacklevel=5,
+            )
+        weight = np.ones(1) if self.weight is None else self.weight
+        if "weight" in unsure and np.any(weight) and not np.all(weight):
+            warnings.warn(
+                "some weights of a data set are 0, which is also what LightGBM makes of NaN: these "
+                "queries or rows do not count; look for NaN in weight=, or leave out the queries",
                 GbmrankWarning,
                 stacklevel=5,
             )
@@ -176,7 +186,15 @@ class _Slot:
         self.calls: dict[Hashable, int] = {}
 
 
+class _Latest(threading.local):
+    """The data set with queries that this thread used last."""
+
+    owner: "weakref.ref[Any] | None" = None
+    queries: int = 0
+
+
 _slots: dict[int, _Slot] = {}
+_latest = _Latest()
 _lock = threading.RLock()
 _MAX_BOUND = 16  # objectives and metrics kept per data set; the oldest go first
 
@@ -202,6 +220,15 @@ def _ids_of(owner: object) -> npt.NDArray[Any] | None:
     return None if slot is None or slot.reference() is not owner else slot.ids
 
 
+def latest_queries() -> int:
+    """Return how many queries the data set has that this thread used last, while it lives.
+
+    It stands for the training set, of which XGBoost tells a metric nothing: objectives are called
+    before metrics.
+    """
+    return 0 if _latest.owner is None or _latest.owner() is None else _latest.queries
+
+
 def bound_to(
     columns: Columns, key: Hashable, bind: Callable[[RankingData], Any]
 ) -> tuple[Any, int]:
@@ -224,12 +251,14 @@ def bound_to(
     fingerprint = columns.fingerprint()
     with _lock:
         slot = _slot_of(columns.owner)
+        if columns.sizes is not None:
+            _latest.owner, _latest.queries = slot.reference, len(columns.sizes)
         if slot.fingerprint != fingerprint:
             slot.fingerprint = fingerprint
             slot.bound.clear()
             columns.warn_if_merged()
-            if slot.ids is None:  # gbmrank made the others, with labels
-                columns.warn_if_unlabelled()
+            if slot.ids is None:  # gbmrank made and checked the others
+                columns.warn_if_zeros()
         if key not in slot.bound:
             slot.bound[key] = bind(columns.to_data())
             slot.calls[key] = 0
@@ -294,6 +323,7 @@ def in_training(bound: AbstractBound) -> InTraining:
 
 def training_state(columns: Columns, objective: Any) -> tuple[InTraining, int]:
     """Return an objective on a data set, made once, and how many times it was asked for."""
+    _latest.owner = None  # a training set without queries stands beside no other
     return bound_to(columns, objective, lambda data: in_training(objective.bind(data)))
 
 

@@ -1,13 +1,15 @@
 """LightGBM's data sets and conventions."""
 
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
 
 from gbmrank.backends.base import Columns, Setting
 from gbmrank.data import Subset
-from gbmrank.errors import DataError
+from gbmrank.errors import DataError, GbmrankWarning
+from gbmrank.types import IntArray
 
 __all__ = ["LIGHTGBM"]
 
@@ -33,7 +35,7 @@ class _LightGBM:
             data,
             None if data.used_indices is None else lambda: _subset(data),
             None if sizes is not None else lambda: _queries_in_training(data),
-            zeros_if_missing=True,
+            zeros_if_missing=("labels", "weight"),
         )
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
@@ -92,7 +94,26 @@ def _subset(data: Any) -> Subset | None:
         own = np.asarray(data.used_indices, dtype=np.int64)
         rows = own if rows is None else own[rows]
         data = data.reference
-    return None if rows is None else Subset(rows, data.num_data())
+    if rows is None:
+        return None
+    _warn_if_cut(rows, _fields(data)[0])
+    return Subset(rows, data.num_data())
+
+
+def _warn_if_cut(rows: IntArray, sizes: Any) -> None:
+    """Warn where a subset has some rows of a query and lacks others."""
+    sizes = np.zeros(0, np.int64) if sizes is None else np.asarray(sizes, dtype=np.int64)
+    if sizes.sum() <= rows.max(initial=0):  # the queries are not told
+        return
+    taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
+    if np.any((taken > 0) & (taken < sizes)):
+        warnings.warn(
+            "a subset of a lightgbm.Dataset has some rows of a query and lacks others, so what is "
+            "left counts as a query of its own; lightgbm.cv makes such subsets unless it is given "
+            "folds=gbmrank.query_folds(dataset)",
+            GbmrankWarning,
+            stacklevel=7,
+        )
 
 
 LIGHTGBM = _LightGBM()

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.backends.base import Columns, Setting
+from gbmrank.backends.base import Columns, Setting, latest_queries
 
 __all__ = ["XGBOOST"]
 
@@ -24,11 +24,13 @@ class _XGBoost:
         """Read a DMatrix; offsets are unsigned, so they are widened before subtracting."""
         offsets = data.get_uint_info("group_ptr").astype(np.int64)
         weight = data.get_weight()
+        sizes = np.diff(offsets) if len(offsets) > 1 else None
         return Columns(
             data.get_label(),
-            np.diff(offsets) if len(offsets) > 1 else None,
+            sizes,
             weight if len(weight) else None,
             data,
+            queries_in_training=latest_queries if sizes is None else None,
         )
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:

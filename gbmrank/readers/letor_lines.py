@@ -63,10 +63,6 @@ def read_line(text: str, number: int, rules: Rules) -> Line | None:
     ParseError
         With file, line and column.
     """
-    if "\0" in text:
-        raise fail(
-            rules.path, number, text.index("\0") + 1, "a NUL byte: is this a text file in UTF-8?"
-        )
     data, _, comment = text.partition("#")
     tokens = [_Token(match[0], match.start() + 1) for match in _TOKEN.finditer(data)]
     if not tokens:

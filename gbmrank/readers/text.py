@@ -13,6 +13,7 @@ from typing import IO, TypeAlias, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.columns import text_column
 from gbmrank.errors import LimitError, ParseError
 from gbmrank.types import FloatArray
 
@@ -146,11 +147,14 @@ def text_array(texts: Sequence[str], path: PathLike, limits: Limits) -> npt.NDAr
             f"array of them would hold more than {limits.max_cells:,}; shorten them, or raise "
             "max_cells"
         )
-    return np.array(texts, dtype=np.str_)
+    return text_column(texts, f"an id of {quoted(path)}")
 
 
 def decode(line: bytes, path: PathLike, number: int) -> str:
-    """Read UTF-8, or say where it is none."""
+    """Read UTF-8 without NUL bytes, or say where it is none."""
+    if b"\0" in line:
+        column = line.index(b"\0") + 1
+        raise fail(path, number, column, "a NUL byte: is this a text file in UTF-8?")
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:

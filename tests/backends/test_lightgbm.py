@@ -17,6 +17,7 @@ import gbmrank
 from gbmrank.backends import base as state
 from gbmrank.errors import (
     DataError,
+    GbmrankWarning,
     GroupError,
     LabelRangeError,
     NumericError,
@@ -257,7 +258,8 @@ def test_cv_by_default_cuts_queries():
         return OBJECTIVE(preds, data)
 
     params = {**PARAMS, "objective": spying}
-    lgb.cv(params, dataset(TRAIN), nfold=4, num_boost_round=1, stratified=False)
+    with pytest.warns(GbmrankWarning, match=r"folds=gbmrank\.query_folds"):
+        lgb.cv(params, dataset(TRAIN), nfold=4, num_boost_round=1, stratified=False)
     assert sum(counts) > 4 * 30  # each fold should train on 30 whole queries
 
 
@@ -540,12 +542,17 @@ def test_weights_that_differ_within_a_query_name_the_query():
         train(data=dataset(TRAIN, weight=weight))
 
 
-@pytest.mark.parametrize("bad", [np.nan, -1.0])
-def test_a_bad_weight_stops_training(bad):
+def test_a_bad_weight_stops_training():
     """LightGBM makes NaN weights zero before anybody sees them."""
     weight = np.ones(TRAIN.n)
-    weight[2] = bad
-    with pytest.raises(WeightError):
+    weight[2] = np.nan
+    with (
+        pytest.warns(GbmrankWarning, match="some weights of a data set are 0"),
+        pytest.raises(WeightError, match="rows of query 0 have different weights"),
+    ):
+        train(data=dataset(TRAIN, weight=weight))
+    weight[2] = -1.0
+    with pytest.raises(WeightError, match="finite and not negative"):
         train(data=dataset(TRAIN, weight=weight))
 
 

@@ -178,9 +178,66 @@ def test_a_query_in_both_sets_under_other_types(backend):
 
 
 @pytest.mark.fault(
-    "a validation set without `group` beside a training set with queries",
-    promise="one query, with a warning in LightGBM; XGBoost does not tell a metric about the "
-    "training set",
+    "query ids that end in a NUL, which arrays of numpy drop",
+    promise="`GroupError` with the row; in files `ParseError` with the place",
+)
+@BOTH
+def test_ids_that_end_in_nul(backend):
+    ids = [f"q{query}" for query in TASK.qid]
+    ids[5] += "\0"
+    with pytest.raises(GroupError, match=r"qid is 'q\d+\\x00' in row 5: .* remove or replace it"):
+        ranker(backend).fit(TASK.x, TASK.y, qid=ids)
+
+
+@pytest.mark.fault(
+    "`lightgbm.cv` without `folds=`, or a subset that cuts queries",
+    promise="a warning that names `gbmrank.query_folds`",
+)
+def test_subsets_that_cut_queries():
+    params = {"objective": RANKNET, "metric": "None", "verbosity": -1, "num_threads": 1}
+    words = r"some rows of a query and lacks others, .*folds=gbmrank\.query_folds\(dataset\)"
+
+    def rows():
+        return lgb.Dataset(TASK.x, TASK.y, group=TASK.sizes)
+
+    with pytest.warns(GbmrankWarning, match=words):
+        lgb.cv(params, rows(), 2, nfold=3, stratified=False)
+    with pytest.warns(GbmrankWarning, match=words):
+        lgb.cv({**params, "objective": "regression"}, rows(), 2, feval=NDCG, stratified=False)
+    first = int(TASK.sizes[0])
+    with pytest.warns(GbmrankWarning, match=words):
+        lgb.train(params, rows().construct().subset(range(first + 1)), 2)
+    lgb.train(params, rows().construct().subset(range(first)), 2)
+    whole = rows().construct()
+    lgb.cv(params, whole, 2, folds=gbmrank.query_folds(whole, n_folds=3), feval=NDCG)
+    lgb.train(params, lgb.Dataset(TASK.x, TASK.y).construct().subset(range(first + 1)), 2)
+
+
+@pytest.mark.fault(
+    "a validation set without `group` (`qid` in XGBoost) beside a training set with queries",
+    promise="one query, with a warning",
+)
+def test_a_validation_matrix_without_queries():
+    rows, params = xgb.DMatrix(TASK.x, TASK.y, qid=TASK.qid), {"nthread": 1}
+    words = f"its {OTHER.n} rows count as one query, while the training set has 30; .* or qid="
+
+    def watch(valid, train=rows, **more):
+        sets = [(train, "train"), (valid, "valid")]
+        xgb.train(params, train, 2, evals=sets, custom_metric=NDCG, verbose_eval=False, **more)
+
+    with pytest.warns(GbmrankWarning, match=words) as caught:
+        watch(xgb.DMatrix(OTHER.x, OTHER.y), obj=RANKNET)
+    assert len(caught) == 1
+    with pytest.warns(GbmrankWarning, match=words):
+        watch(xgb.DMatrix(OTHER.x, OTHER.y))
+    watch(xgb.DMatrix(OTHER.x, OTHER.y, qid=OTHER.qid), obj=RANKNET)
+    plain = xgb.DMatrix(TASK.x, TASK.y)
+    watch(xgb.DMatrix(OTHER.x, OTHER.y), train=plain, obj=RANKNET)  # one query each, on purpose
+
+
+@pytest.mark.fault(
+    "a validation set without `group` (`qid` in XGBoost) beside a training set with queries",
+    promise="one query, with a warning",
 )
 def test_a_validation_set_without_sizes():
     rows = lgb.Dataset(TASK.x, TASK.y, group=TASK.sizes)

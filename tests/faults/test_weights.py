@@ -5,7 +5,7 @@ import pytest
 from xgboost.core import XGBoostError
 
 import gbmrank
-from gbmrank.errors import WeightError
+from gbmrank.errors import GbmrankWarning, WeightError
 from tests.faults.doors import BACKENDS, TASK, data_set, fit, ranker, train
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -66,6 +66,24 @@ def test_weights_that_vanish(backend):
 
 
 @pytest.mark.fault(
+    "a weight that is NaN for a whole query of a `lightgbm.Dataset`, of which LightGBM makes 0",
+    promise="a warning that some weights are 0; `GBMRanker` refuses NaN, and takes 0",
+)
+def test_nan_as_the_weight_of_a_query():
+    weight = np.ones(QUERIES)
+    weight[3] = np.nan
+    stored = data_set("lightgbm", weight=weight).construct()
+    assert not stored.get_weight()[TASK.qid == 3].any()
+    assert not np.isnan(stored.weight).any()  # what was given is nowhere to be seen
+    with pytest.warns(GbmrankWarning, match=r"some weights .* are 0, .* makes of NaN: .* look for"):
+        train("lightgbm", "ranknet", data_set("lightgbm", weight=weight))
+    with pytest.raises((WeightError, XGBoostError), match=r"not negative|must be positive"):
+        train("xgboost", "ranknet", data_set("xgboost", weight=weight))
+    weight[3] = 0.0
+    weighted("lightgbm", weight)
+
+
+@pytest.mark.fault(
     "a negative weight in the booster's own data set",
     promise="`WeightError` in the first round, unless the booster refuses it first",
 )
@@ -87,19 +105,6 @@ def test_infinite_weights_in_lightgbm():
     row = int(TASK.sizes[:3].sum())
     with pytest.raises(WeightError, match=rf"the weight of row {row}, query 3, is infinite"):
         train("lightgbm", "ranknet", data_set("lightgbm", weight=weight))
-
-
-@pytest.mark.fault(
-    "a NaN weight in LightGBM's own data set",
-    promise="LightGBM has turned it into 0 before gbmrank is called, so a whole query of them is "
-    "left out without a word: check weights, or use `GBMRanker`",
-)
-def test_weights_that_lightgbm_changes():
-    weight = np.ones(QUERIES)
-    weight[3] = np.nan
-    stored = data_set("lightgbm", weight=weight).construct()
-    assert not stored.get_weight()[TASK.qid == 3].any()
-    assert not np.isnan(stored.weight).any()  # what was given is nowhere to be seen
 
 
 @pytest.mark.fault(

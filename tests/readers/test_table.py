@@ -61,6 +61,7 @@ def test_tabs_gzip_bom_and_windows(tmp_path):
         ("label,qid,score\n1,a,inf\n", r"rows\.csv:2:'score': expected a finite number, got 'inf'"),
         ('label,qid\n1,"a\n', r"rows\.csv:\d:1: unexpected end of data"),
         ("label,qid\n1,a\udcff\n", r"rows\.csv:2:4: byte 0xff is not UTF-8"),
+        ("label,qid\n1,a\n0,a\0\n", r"rows\.csv:3:4: a NUL byte"),
     ],
 )
 def test_bad_rows_are_named_with_their_place(file, text, message):
@@ -199,6 +200,12 @@ def test_parquet(tmp_path):
 )
 def test_parquet_with_bad_columns(tmp_path, columns, message):
     with pytest.raises(ParseError, match=message):
+        read_parquet(save_parquet(tmp_path / "rows.parquet", columns))
+
+
+def test_parquet_with_ids_that_end_in_nul(tmp_path):
+    columns = {"label": [1.0, 0.0], "qid": ["a", "a\0"]}
+    with pytest.raises(DataError, match=r"an id of '.*' is 'a\\x00' in row 1"):
         read_parquet(save_parquet(tmp_path / "rows.parquet", columns))
 
 
