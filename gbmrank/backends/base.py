@@ -26,7 +26,7 @@ __all__ = [
     "answer_booster",
     "bound_to",
     "in_training",
-    "latest_queries",
+    "latest_with_queries",
     "read_scores",
     "training_gradients",
     "training_state",
@@ -220,13 +220,13 @@ def _ids_of(owner: object) -> npt.NDArray[Any] | None:
     return None if slot is None or slot.reference() is not owner else slot.ids
 
 
-def latest_queries() -> int:
-    """Return how many queries the data set has that this thread used last, while it lives.
+def latest_with_queries() -> tuple[Any, int]:
+    """Return the data set with queries that this thread used last, and how many it has.
 
     It stands for the training set, of which XGBoost tells a metric nothing: objectives are called
-    before metrics.
+    before metrics. It is None when there was none or it is gone.
     """
-    return 0 if _latest.owner is None or _latest.owner() is None else _latest.queries
+    return None if _latest.owner is None else _latest.owner(), _latest.queries
 
 
 def bound_to(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.backends.base import Columns, Setting, latest_queries
+from gbmrank.backends.base import Columns, Setting, latest_with_queries
 
 __all__ = ["XGBOOST"]
 
@@ -30,7 +30,7 @@ class _XGBoost:
             sizes,
             weight if len(weight) else None,
             data,
-            queries_in_training=latest_queries if sizes is None else None,
+            queries_in_training=None if sizes is not None else lambda: _queries_in_training(data),
         )
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
@@ -64,6 +64,13 @@ class _XGBoost:
                 "split would be made",
             ),
         )
+
+
+def _queries_in_training(data: Any) -> int:
+    """Return how many queries the training set beside a DMatrix has: one of the same width."""
+    training, queries = latest_with_queries()
+    beside = XGBOOST.accepts(training) and training.num_col() == data.num_col()
+    return queries if beside else 0
 
 
 XGBOOST = _XGBoost()

@@ -233,6 +233,9 @@ def test_a_validation_matrix_without_queries():
     watch(xgb.DMatrix(OTHER.x, OTHER.y, qid=OTHER.qid), obj=RANKNET)
     plain = xgb.DMatrix(TASK.x, TASK.y)
     watch(xgb.DMatrix(OTHER.x, OTHER.y), train=plain, obj=RANKNET)  # one query each, on purpose
+    watch(xgb.DMatrix(OTHER.x, OTHER.y, qid=OTHER.qid), obj=RANKNET)
+    narrow = xgb.DMatrix(OTHER.x[:, :1], OTHER.y)
+    watch(narrow, train=narrow)  # of another task
 
 
 @pytest.mark.fault(
