@@ -6,7 +6,7 @@ ranker.
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -38,6 +38,7 @@ from gbmrank.errors import (
     UnknownNameError,
 )
 from gbmrank.kernels.pool import at_most
+from gbmrank.objectives import held_preferences, with_groups
 from gbmrank.types import FloatArray, is_whole
 
 __all__ = [
@@ -218,8 +219,6 @@ def train(
 def metric_list(given: Any) -> MetricList:
     """Read one or several metrics, as text or as objects; the first one counts most."""
     made = metric(given)
-    if not isinstance(made, Metric) and not len(made):
-        raise ConfigError("metric is empty; name at least one, such as ndcg@10")
     return MetricList([made]) if isinstance(made, Metric) else made
 
 
@@ -315,10 +314,11 @@ def _width(part: Part, what: str) -> int:
 
 
 def _check_preferences(data: RankingData, target: Objective | Native) -> None:
-    own = None if isinstance(target, Native) else getattr(target.template, "preferences", None)
-    if own is not None:
+    held = () if isinstance(target, Native) else held_preferences(target.template)
+    for own in held:
         own.check_rows(data.groups)
-        if own.n_edges == 0:
+    if held:
+        if not any(own.n_edges for own in held):
             raise DataError("there is nothing to learn: the preferences hold no edge")
         return
     first = data.groups.spread(data.labels[data.groups.offsets[:-1]])
@@ -348,10 +348,7 @@ def _in_query_order(target: Objective | Native, data: RankingData) -> Objective 
     """Return an objective whose preferences speak of rows as the booster gets them."""
     if isinstance(target, Native) or data.groups.row_order is None:
         return target
-    own = getattr(target.template, "preferences", None)
-    if own is None:
-        return target
-    return objective(target, preferences=replace(own, groups=Groups(data.groups.offsets)))
+    return objective(with_groups(target.template, Groups(data.groups.offsets)))
 
 
 def _called(

@@ -420,6 +420,33 @@ def test_metric_lists():
     assert repr(gbmrank.metric("ndcg@1,5")) == "gbmrank.metric('ndcg@1, ndcg@5')"
 
 
+def test_metric_lists_have_every_metric_once():
+    with pytest.raises(MetricError, match="ndcg@5 is asked for twice, and values are kept by name"):
+        gbmrank.metric("ndcg@5, map, nDCG@5")
+    one, two = (gbmrank.PreferenceGraphs.from_edges([a], [1 - a], group=[2]) for a in (0, 1))
+    with pytest.raises(MetricError, match="differ in their preferences alone"):
+        gbmrank.metric(
+            [gbmrank.metric("pairwise_disagreement", preferences=graphs) for graphs in (one, two)]
+        )
+    nothing: list = []
+    for empty in (nothing, iter(nothing)):
+        with pytest.raises(MetricError, match="metric is empty; name at least one"):
+            gbmrank.metric(empty)
+    with pytest.raises(AttributeError):
+        gbmrank.metric("ndcg@1,5").metrics = ()
+
+
+@pytest.mark.parametrize("given", [b"ndcg", {"ndcg": 1}, 3])
+def test_what_is_no_metric(given):
+    with pytest.raises(MetricError, match=f"text such as 'ndcg@10', got {type(given).__name__}"):
+        gbmrank.metric(given)
+
+
+def test_lists_of_metrics_of_no_rows_are_not_defined():
+    with pytest.raises(DataError, match="ndcg, map of no rows is not defined"):
+        gbmrank.metric("ndcg, map").score([], [])
+
+
 def test_options_apply_to_every_metric_of_a_list():
     several = gbmrank.metric("ndcg@1,5", empty="zero")
     assert [item.measure.empty for item in several] == ["zero", "zero"]
@@ -501,6 +528,9 @@ def test_folds_follow_their_seed_and_unsorted_rows():
         ({"group": [1, 1], "n_folds": "2"}, ParameterError, "number of queries (2), got '2'"),
         ({"data": np.zeros(3)}, GroupError, "lightgbm.Dataset or xgboost.DMatrix, got ndarray"),
         ({"group": [1, 1], "qid": [0, 1]}, GroupError, "not both"),
+        ({"group": ["a", "b"]}, DataError, "group must be one column of numbers"),
+        ({"group": [np.nan, 3]}, GroupError, "group sizes are whole numbers, got nan"),
+        ({"qid": [1, None]}, GroupError, "qid is missing in 1 rows"),
         ({"group": [1, 1], "n_folds": 2, "seed": -1}, ParameterError, "at least 0 or None, got -1"),
         ({"group": [1, 1], "n_folds": 2, "seed": "a"}, ParameterError, "or None, got 'a'"),
     ],

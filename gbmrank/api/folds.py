@@ -1,10 +1,12 @@
 """Cross-validation folds that keep queries whole."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from gbmrank.api.doors import backend_of
+from gbmrank.columns import as_floats, read_ids
 from gbmrank.data import Groups
 from gbmrank.errors import GroupError, ParameterError
 from gbmrank.types import ArrayLike, IntArray, is_whole
@@ -29,7 +31,9 @@ def query_folds(
     Parameters
     ----------
     data : lightgbm.Dataset or xgboost.DMatrix, optional
-        Where to read the queries from.
+        Where to read the queries from. A Dataset of a file, or with the sizes of its queries in
+        one, is constructed to know them: give parameters such as ``max_bin`` to the Dataset
+        then, since ``lightgbm.cv`` cannot change them any more.
     group : array-like of shape (n_queries,), optional
         Rows per query.
     qid : array-like of shape (n_rows,), optional
@@ -66,13 +70,18 @@ def query_folds(
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
 
 
+def _given_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
+    if group is None and qid is None:
+        raise GroupError("give a data set, group= (sizes) or qid= (one id per row)")
+    if group is None:
+        return Groups.read(len(read_ids(qid)), None, qid)
+    total = float(as_floats(group, "group").sum())
+    return Groups.read(int(total) if math.isfinite(total) else 0, group, qid)
+
+
 def _read_groups(data: Any, group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
     if data is None:
-        columns = group if group is not None else qid
-        if columns is None:
-            raise GroupError("give a data set, group= (sizes) or qid= (one id per row)")
-        n_rows = int(np.sum(np.asarray(group))) if group is not None else len(np.asarray(qid))
-        return Groups.read(n_rows, group, qid)
+        return _given_groups(group, qid)
     backend = backend_of(data)
     if backend is None:
         raise GroupError(
@@ -83,7 +92,7 @@ def _read_groups(data: Any, group: ArrayLike | None, qid: ArrayLike | None) -> G
     sizes = getattr(data, "group", None)  # a Dataset that is not constructed stays so: lightgbm.cv
     if sizes is None:  #                    could not set its binning parameters any more
         if backend.name == "lightgbm":
-            data.construct()
+            data.construct().get_group()  # from now on its subsets know their queries, too
         sizes = backend.columns(data).sizes
     if sizes is None:
         raise GroupError("this data set has no queries: give group= when it is made")

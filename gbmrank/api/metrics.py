@@ -3,7 +3,7 @@
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
@@ -143,12 +143,20 @@ class Metric(AbstractValue[AbstractMetric]):
 
 @final
 class MetricList:
-    """Several metrics in one callable, evaluated in one pass; made by :func:`metric`."""
+    """Several metrics in one callable, evaluated in one pass; made by :func:`metric`.
 
-    __slots__ = ("metrics",)
+    None is there twice, since values are kept by text.
+    """
+
+    __slots__ = ("_metrics",)
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
-        self.metrics = tuple(metrics)
+        self._metrics = _distinct(metrics)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics, all with different texts."""
+        return self._metrics
 
     def __iter__(self) -> Iterator[Metric]:
         return iter(self.metrics)
@@ -167,9 +175,9 @@ class MetricList:
         """Return the mean over queries of each metric, by its text."""
         if _any_preferences(self.metrics):
             return {str(one): one.score(labels, scores, **columns) for one in self.metrics}
-        data = RankingData.from_arrays(labels, **columns)
-        bound = [bind_metric(item.measure, data) for item in self.metrics]
-        ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
+        bound, ranked = self._bound(labels, scores, **columns)
+        if not ranked.groups.n_rows:
+            raise DataError(f"{self} of no rows is not defined; give at least one query")
         return {str(m): _mean(m, one, ranked) for m, one in zip(self.metrics, bound, strict=True)}
 
     def per_query(
@@ -178,10 +186,15 @@ class MetricList:
         """Return the values of all queries for each metric, by its text."""
         if _any_preferences(self.metrics):
             return {str(one): one.per_query(labels, scores, **columns) for one in self.metrics}
+        bound, ranked = self._bound(labels, scores, **columns)
+        return {str(m): one.per_query(ranked) for m, one in zip(self.metrics, bound, strict=True)}
+
+    def _bound(
+        self, labels: ArrayLike, scores: ArrayLike, **columns: Any
+    ) -> tuple[list[AbstractBoundMetric], Ranked]:
         data = RankingData.from_arrays(labels, **columns)
         bound = [bind_metric(item.measure, data) for item in self.metrics]
-        ranked = _ranked(data, scores).prepare(*(one.depth for one in bound))
-        return {str(m): one.per_query(ranked) for m, one in zip(self.metrics, bound, strict=True)}
+        return bound, _ranked(data, scores).prepare(*(one.depth for one in bound))
 
     def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
         """Answer a booster with one entry per metric."""
@@ -236,7 +249,7 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
             for item in _read(spec)
         ]
         return made[0] if len(made) == 1 else MetricList(made)
-    if isinstance(spec, Iterable):
+    if isinstance(spec, Iterable) and not isinstance(spec, bytes | Mapping):
         return MetricList(one for item in spec for one in _flat(metric(item, like=like, **params)))
     raise MetricError(f"a metric is given as text such as 'ndcg@10', got {type(spec).__name__}")
 
@@ -283,6 +296,21 @@ def _with_cutoff(spec: Spec) -> Spec:
     if match is None or spec.k is not None or spec.name in METRICS or match["name"] not in METRICS:
         return spec
     return replace(spec, name=match["name"], k=int(match["k"]))
+
+
+def _distinct(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Return metrics as they are, one at least, with texts that differ."""
+    made = tuple(metrics)
+    if not made:
+        raise MetricError("metric is empty; name at least one, such as ndcg@10")
+    texts = [str(one) for one in made]
+    again = next((text for number, text in enumerate(texts) if text in texts[:number]), None)
+    if again is not None:
+        raise MetricError(
+            f"{again} is asked for twice, and values are kept by name; metrics that differ in "
+            "their preferences alone are evaluated one by one"
+        )
+    return made
 
 
 def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gbmrank.backends.trainer import import_booster
 from gbmrank.columns import read_ids
-from gbmrank.errors import ConfigError, DataError, GroupError
+from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
 __all__ = ["data_iterator"]
 
@@ -36,8 +36,13 @@ def data_iterator(
     GroupError
         While the matrix is made, when a query is in two batches or in two places of one; it
         names the query and the batches.
+    DataError
+        When a batch has no rows, or lacks what another one has: XGBoost would go on with the
+        weights of the batch before.
     """
     xgb = import_booster("xgboost")
+    if isinstance(batches, Mapping):
+        raise ConfigError("batches is one batch; give a list of them: [batch]")
     if isinstance(batches, Iterator):
         raise ConfigError(
             "batches are read several times, and a generator can be read once: give the function "
@@ -52,7 +57,7 @@ def data_iterator(
         def next(self, input_data: Callable[..., None]) -> bool:
             batch = next(self._left, None)
             if batch is not None:
-                input_data(**{**batch, "qid": self._queries.number(batch)})
+                input_data(**self._queries.numbered(batch))
             return batch is not None
 
         def reset(self) -> None:
@@ -68,25 +73,61 @@ class _Queries:
     def __init__(self) -> None:
         self._batch_of: dict[Any, int] = {}
         self._batch = -1
+        self._keys: set[str] | None = None
 
-    def number(self, batch: _Batch) -> Any:
+    def numbered(self, batch: _Batch) -> dict[str, Any]:
+        """Return a batch with numbers in place of its ids."""
         self._batch += 1
-        if batch.get("qid") is None or batch.get("label") is None:
-            raise DataError(f"batch {self._batch} needs data, label and qid (one id per row)")
-        ids = read_ids(batch["qid"])
-        if ids.shape != np.shape(batch["label"]):
+        given = self._check_keys(batch)
+        ids = read_ids(given["qid"])
+        if ids.shape != np.shape(given["label"]):
             raise GroupError(
-                f"batch {self._batch}: qid has shape {ids.shape}, label {np.shape(batch['label'])}"
+                f"batch {self._batch}: qid has shape {ids.shape}, label {np.shape(given['label'])}"
             )
-        starts = np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)]
+        if not len(ids):
+            raise DataError(f"batch {self._batch} has no rows; leave it out")
+        starts = np.concatenate([[True], ids[1:] != ids[:-1]])
+        self._check_weight(given, int(starts.sum()))
+        return {**given, "qid": self._number(ids[starts].tolist()) + np.cumsum(starts) - 1}
+
+    def _check_keys(self, batch: _Batch) -> dict[str, Any]:
+        if not isinstance(batch, Mapping):
+            raise DataError(
+                f"batch {self._batch} is a {type(batch).__name__}; give a mapping with data, label "
+                "and qid"
+            )
+        given = {key: value for key, value in batch.items() if value is not None}
+        if "qid" not in given or "label" not in given:
+            raise DataError(f"batch {self._batch} needs data, label and qid (one id per row)")
+        self._keys = set(given) if self._keys is None else self._keys
+        differ = sorted(self._keys ^ set(given))
+        if differ:
+            lacks, has = (self._batch, 0) if differ[0] in self._keys else (0, self._batch)
+            raise DataError(
+                f"batch {lacks} has no {differ[0]}, and batch {has} has one: XGBoost would go on "
+                "with that of another batch; give it in all batches or in none"
+            )
+        return given
+
+    def _check_weight(self, given: Mapping[str, Any], queries: int) -> None:
+        count = queries if "weight" not in given else int(np.size(given["weight"]))
+        if count != queries:
+            raise WeightError(
+                f"batch {self._batch}: weight has {count} entries for {queries} queries; XGBoost "
+                "takes one per query"
+            )
+
+    def _number(self, queries: list[Any]) -> int:
+        """Enter queries; return the number of the first."""
         first = len(self._batch_of)
-        for query in ids[starts].tolist():
+        for query in queries:
+            known = len(self._batch_of)
             before = self._batch_of.setdefault(query, self._batch)
-            if before != self._batch or len(self._batch_of) == first:
+            if len(self._batch_of) == known:
+                again = f"batch {before} and again in batch {self._batch}"
+                places = f"two places of batch {before}" if before == self._batch else again
                 raise GroupError(
-                    f"query {query!r} is in batch {before} and again in batch {self._batch}: "
-                    "XGBoost would take it for two; cut batches between queries, with the rows of "
-                    "a query together"
+                    f"query {query!r} is in {places}: XGBoost would take it for two; cut batches "
+                    "between queries, with the rows of a query together"
                 )
-            first += 1
-        return first - int(starts.sum()) + np.cumsum(starts) - 1
+        return first

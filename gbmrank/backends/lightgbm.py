@@ -8,7 +8,7 @@ import numpy as np
 
 from gbmrank.backends.base import Columns, Setting
 from gbmrank.data import Subset
-from gbmrank.errors import DataError, GbmrankWarning
+from gbmrank.errors import DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
 __all__ = ["LIGHTGBM"]
@@ -26,8 +26,7 @@ class _LightGBM:
 
     def columns(self, data: Any) -> Columns:
         """Read a Dataset; its arrays are LightGBM's own and are not written to."""
-        labels = data.get_label()
-        sizes, weight = _fields(data)
+        labels, sizes, weight = _fields(data)
         return Columns(
             np.empty(0) if labels is None else labels,
             sizes,
@@ -66,10 +65,13 @@ class _LightGBM:
         )
 
 
-def _fields(data: Any) -> tuple[Any, Any]:
-    """Return sizes of queries and weights."""
+def _fields(data: Any) -> tuple[Any, Any, Any]:
+    """Return labels, sizes of queries and weights as LightGBM has them now.
+
+    ``get_label`` and the like return what they returned before, also after ``set_field``.
+    """
     try:
-        return data.get_group(), data.get_weight()
+        labels, ends, weight = map(data.get_field, ("label", "group", "weight"))
     except Exception as error:  # LightGBM raises no class of its own here
         if "before construct" not in str(error):
             raise
@@ -77,13 +79,20 @@ def _fields(data: Any) -> tuple[Any, Any]:
             "this lightgbm.Dataset is not constructed yet, so it does not tell its columns; call "
             "its construct() first"
         ) from error
+    sizes = None if ends is None else np.diff(ends)
+    if data.used_indices is not None and sizes is not None and not len(sizes):
+        raise GroupError(
+            "LightGBM has lost the queries of a subset of a data set that was read from a file; "
+            "call get_group() of the whole one first, or give folds=gbmrank.query_folds(dataset)"
+        )
+    return labels, sizes, weight
 
 
 def _queries_in_training(data: Any) -> int:
     """Return how many queries the training set of a validation set has, as far as it tells."""
     if data.reference is None or data.used_indices is not None:
         return 0
-    sizes, _ = _fields(data.reference)
+    sizes = _fields(data.reference)[1]
     return 0 if sizes is None else len(sizes)
 
 
@@ -96,7 +105,7 @@ def _subset(data: Any) -> Subset | None:
         data = data.reference
     if rows is None:
         return None
-    _warn_if_cut(rows, _fields(data)[0])
+    _warn_if_cut(rows, _fields(data)[1])
     return Subset(rows, data.num_data())
 
 

@@ -94,9 +94,6 @@ def _metrics(given: argparse.Namespace) -> MetricList:
         )
         for spec, names in zip(parse_list(given.metrics), known, strict=True)
     ]
-    repeated = next((one for i, one in enumerate(made) if one in made[:i]), None)
-    if repeated is not None:
-        raise MetricError(f"{repeated} is asked for twice")
     return MetricList(made)
 
 

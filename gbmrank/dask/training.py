@@ -25,6 +25,7 @@ from gbmrank.errors import (
     ParameterError,
     WeightError,
 )
+from gbmrank.objectives import held_preferences
 from gbmrank.training import Native, Trained, metric_list, ranking_objective
 
 __all__ = ["train"]
@@ -187,7 +188,7 @@ def _check_objective(target: Any, backend: str, weight: Any) -> None:
                 f"XGBoost on Dask takes no weights together with queries, so {target} cannot have "
                 "them; use an objective of gbmrank, which brings its own way for weights"
             )
-    elif getattr(target.template, "preferences", None) is not None:
+    elif held_preferences(target.template):
         raise ConfigError(
             f"{target}: preferences belong to rows on one machine, and here rows lie on several; "
             "give labels, or train on one machine"

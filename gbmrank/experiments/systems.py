@@ -8,16 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
-from gbmrank.api import Metric, MetricList, Objective, metric
+from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.backends.native import native_lists, near_native
 from gbmrank.composition import spec_of
 from gbmrank.errors import ConfigError, MissingBackendError, SpecError, UnknownNameError
 from gbmrank.experiments.results import System
 from gbmrank.guards import is_ours
+from gbmrank.objectives import held_preferences
 from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES
 from gbmrank.spec import parse_list
 from gbmrank.theory.advice import target_for
-from gbmrank.training import NATIVE, Native, ranking_objective
+from gbmrank.training import NATIVE, Native, metric_list, ranking_objective
 
 __all__ = [
     "BACKENDS",
@@ -54,15 +55,7 @@ def installed_backends() -> tuple[str, ...]:
 def read_metrics(given: Any) -> MetricList:
     """Read metrics; the first is the target. Refuses one that is asked for twice."""
     _check_commas(given)
-    made = metric(DEFAULT_METRICS if given is None else given)
-    metrics = MetricList([made]) if isinstance(made, Metric) else made
-    if not len(metrics):
-        raise ConfigError("metrics is empty; name at least one, such as ndcg@10")
-    texts = [str(one) for one in metrics]
-    twice = next((text for i, text in enumerate(texts) if text in texts[:i]), None)
-    if twice is not None:
-        raise ConfigError(f"the metric {twice!r} is asked for twice")
-    return metrics
+    return metric_list(DEFAULT_METRICS if given is None else given)
 
 
 def _check_commas(given: Any) -> None:
@@ -154,7 +147,7 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
         if isinstance(one, Native):
             _check_native(one)
             name = str(one)
-        elif getattr(one.template, "preferences", None) is not None:
+        elif held_preferences(one.template):
             raise ConfigError(f"{name} holds preferences of its own rows; folds need labels")
         elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
             raise ConfigError(f"{name} stands for another objective by now; give yours a new name")

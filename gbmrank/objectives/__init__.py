@@ -5,7 +5,7 @@ from gbmrank.objectives.bregman import Bregman
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.linear import Linear
 from gbmrank.objectives.listmle import ListMLE
-from gbmrank.objectives.mix import Mix
+from gbmrank.objectives.mix import Mix, held_preferences, with_groups
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.objectives.pointwise import Pointwise
 from gbmrank.objectives.presets import PRESETS
@@ -25,6 +25,8 @@ __all__ = [
     "Pairwise",
     "Pointwise",
     "Push",
+    "held_preferences",
+    "with_groups",
 ]
 
 BUILTIN_OBJECTIVES: tuple[type[AbstractObjective], ...] = (

@@ -1,17 +1,18 @@
 """Weighted sums of objectives."""
 
-from dataclasses import dataclass, field
-from typing import ClassVar, final
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.layout import GradHess
 from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait
+from gbmrank.preferences import PreferenceGraphs
 from gbmrank.types import FloatArray
 
-__all__ = ["Mix"]
+__all__ = ["Mix", "held_preferences", "with_groups"]
 
 _TRAITS: tuple[HessianTrait, ...] = ("exact", "bound", "expected", "heuristic", "constant")
 
@@ -54,6 +55,12 @@ class Mix(AbstractObjective):
                 f"got {list(weights)}"
             )
 
+    @property
+    def preferences(self) -> PreferenceGraphs | None:
+        """Those of the first part, where all parts hold some and none reads labels."""
+        held = [getattr(part, "preferences", None) for part in self.parts]
+        return None if any(one is None for one in held) else held[0]
+
     def _factors(self) -> tuple[float, ...]:
         return (1.0,) * len(self.parts) if self.weights is None else self.weights
 
@@ -75,6 +82,23 @@ class Mix(AbstractObjective):
     def bind(self, data: RankingData) -> AbstractBound:
         """Bind every part."""
         return _BoundMix(data, tuple(part.bind(data) for part in self.parts), self._factors())
+
+
+def held_preferences(template: AbstractObjective) -> tuple[PreferenceGraphs, ...]:
+    """Return all preferences that an objective or its parts were made with."""
+    if isinstance(template, Mix):
+        return tuple(one for part in template.parts for one in held_preferences(part))
+    own = getattr(template, "preferences", None)
+    return () if own is None else (own,)
+
+
+def with_groups(template: AbstractObjective, groups: Groups) -> AbstractObjective:
+    """Return an objective whose preferences, if it holds some, lie in other rows."""
+    if isinstance(template, Mix):
+        return replace(template, parts=tuple(with_groups(part, groups) for part in template.parts))
+    own: Any = template  # of a kind that holds preferences, if it holds some
+    held = held_preferences(template)
+    return replace(own, preferences=replace(held[0], groups=groups)) if held else template
 
 
 @final

@@ -9,7 +9,7 @@ import xgboost as xgb
 
 import gbmrank
 from gbmrank.backends.batches import data_iterator
-from gbmrank.errors import ConfigError, DataError, GroupError
+from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 from tests.ranking_tasks import make_task
 
 TASK = make_task(seed=0, queries=60)
@@ -99,13 +99,36 @@ def test_a_query_in_two_batches_is_noticed():
         ({"qid": None}, DataError, "batch 0 needs data, label and qid"),
         ({"label": None}, DataError, "batch 0 needs"),
         ({"qid": np.arange(3)}, GroupError, r"qid has shape \(3,\), label"),
-        ({"qid": np.arange(TASK.n) % 2}, GroupError, "query 0 is in batch 0 and again in batch 0"),
+        ({"qid": np.arange(TASK.n) % 2}, GroupError, "query 0 is in two places of batch 0"),
+        ({"weight": np.ones(3)}, WeightError, "weight has 3 entries for 60 queries"),
+        ({"data": TASK.x[:0], "label": [], "qid": []}, DataError, "batch 0 has no rows"),
     ],
 )
 def test_batches_that_do_not_say_enough_are_refused(change, error, message):
     (whole,) = batches([0, TASK.n])
     with pytest.raises(error, match=message):
         xgb.QuantileDMatrix(data_iterator([{**whole, **change}]))
+
+
+@pytest.mark.parametrize("key", ["weight", "base_margin"])
+@pytest.mark.parametrize("full", [0, 1])
+def test_a_batch_that_lacks_what_another_has_is_refused(key, full):
+    """XGBoost alone goes on with what the batch before gave."""
+    both = batches([0, int(ENDS[30]), TASK.n])
+    count = {"weight": 30, "base_margin": len(both[full]["label"])}[key]
+    both[full][key] = np.ones(count)
+    words = f"batch {1 - full} has no {key}, and batch {full} has one: .* in all batches or in none"
+    with pytest.raises(DataError, match=words):
+        xgb.QuantileDMatrix(data_iterator(both))
+    both[1 - full][key] = np.ones(count if key == "weight" else len(both[1 - full]["label"]))
+    assert xgb.QuantileDMatrix(data_iterator(both)).num_row() == TASK.n
+
+
+def test_batches_that_are_none_are_refused():
+    with pytest.raises(ConfigError, match=r"batches is one batch; give a list of them"):
+        data_iterator(batches()[0])
+    with pytest.raises(DataError, match="batch 0 is a tuple; give a mapping"):
+        xgb.QuantileDMatrix(data_iterator([(TASK.x, TASK.y)]))  # type: ignore[list-item]
 
 
 def test_a_generator_is_refused():

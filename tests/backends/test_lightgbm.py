@@ -599,12 +599,33 @@ def test_no_rows_give_empty_arrays():
         assert column.dtype == np.float32
 
 
-def test_data_without_labels_says_so():
-    data = lgb.Dataset(TRAIN.x, group=TRAIN.sizes).construct()
-    data.get_label = lambda: None
-    for call in (OBJECTIVE, NDCG):
-        with pytest.raises(DataError, match=r"has no labels, but there are \d+ scores"):
-            call(np.zeros(TRAIN.n), data)
+@pytest.mark.parametrize("field", ["label", "group", "weight"])
+def test_fields_that_are_set_one_by_one_are_noticed(field):
+    """``Dataset.get_label`` and the like go on returning what they returned before."""
+    turned = {
+        "label": TRAIN.y.max() - TRAIN.y,
+        "group": [TRAIN.n],
+        "weight": np.repeat(np.linspace(0.1, 2.0, len(TRAIN.sizes)), TRAIN.sizes),
+    }[field]
+    data, before = ready(TRAIN), OBJECTIVE(np.zeros(TRAIN.n), ready(TRAIN))[0]
+    assert OBJECTIVE(np.zeros(TRAIN.n), data)[0].tolist() == before.tolist()
+    data.set_field(field, np.asarray(turned, np.int32 if field == "group" else np.float32))
+    columns = {"label": TRAIN.y, "group": TRAIN.sizes, "weight": None, field: turned}
+    fresh = lgb.Dataset(TRAIN.x, **columns).construct()
+    after = OBJECTIVE(np.zeros(TRAIN.n), data)[0]
+    assert after.tolist() == OBJECTIVE(np.zeros(TRAIN.n), fresh)[0].tolist()
+    assert after.tolist() != before.tolist()
+
+
+def test_subsets_of_files_that_lost_their_queries(tmp_path):
+    path = str(tmp_path / "rows.bin")
+    dataset(TRAIN).save_binary(path)
+    params = {**PARAMS, "feature_pre_filter": False}
+    folds = gbmrank.query_folds(group=TRAIN.sizes, n_folds=3)
+    with pytest.raises(GroupError, match=r"lost the queries of a subset .*query_folds\(dataset\)"):
+        lgb.cv(params, lgb.Dataset(path, params=params), 2, folds=folds)
+    whole = lgb.Dataset(path, params=params)
+    lgb.cv(params, whole, 2, folds=gbmrank.query_folds(whole, n_folds=3), feval=NDCG)
 
 
 def test_several_scores_per_row_are_refused():

@@ -459,6 +459,29 @@ def test_preferences_follow_rows_in_any_order(backend):
     assert np.mean(one[winner][clear] > one[loser][clear]) > 0.8
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_mixtures_of_objectives_with_preferences(backend):
+    """Without labels, and in rows of any order, as their parts are."""
+    graphs = gbmrank.PreferenceGraphs.from_labels(TASK.y[MIXED], qid=TASK.qid[MIXED])
+    parts = [gbmrank.objective(name, preferences=graphs) for name in ("linear", "comparison")]
+    inner = gbmrank.mix(parts[0], weights=[0.5])
+    both = gbmrank.mix(inner, parts[1], weights=[0.6, 0.7])
+    scores = TASK.x[MIXED, 0]
+    expected = [
+        0.3 * one + 0.7 * two
+        for one, two in zip(*(part.gradients(None, scores) for part in parts), strict=True)
+    ]
+    for found, wanted in zip(both.gradients(None, scores), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    model = ranker(backend, objective=both)
+    model.fit(TASK.x[MIXED], np.zeros(TASK.n), qid=TASK.qid[MIXED])
+    assert gbmrank.metric("ndcg").score(TASK.y, model.predict(TASK.x), qid=TASK.qid) > 0.85
+    half = gbmrank.mix(parts[0], "ranknet")
+    with pytest.raises(DataError, match="labels"):
+        half.gradients(None, scores)
+    ranker(backend, objective=half).fit(TASK.x[MIXED], TASK.y[MIXED], qid=TASK.qid[MIXED])
+
+
 def test_preferences_of_other_rows_and_of_no_rows_are_refused():
     other = gbmrank.PreferenceGraphs.from_edges([0], [1], group=[2])
     with pytest.raises(DataError, match="the preferences are for 2 rows"):

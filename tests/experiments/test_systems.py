@@ -3,7 +3,13 @@
 import pytest
 
 import gbmrank
-from gbmrank.errors import ConfigError, GbmrankError, MissingBackendError, UnknownNameError
+from gbmrank.errors import (
+    ConfigError,
+    GbmrankError,
+    MetricError,
+    MissingBackendError,
+    UnknownNameError,
+)
 from gbmrank.experiments import systems
 from gbmrank.experiments.results import System
 from gbmrank.experiments.systems import (
@@ -108,9 +114,9 @@ def test_default_objectives_can_be_made_for_every_target(target):
 def test_metrics_are_read_once():
     assert str(read_metrics(None)[0]) == "ndcg@10"
     assert str(read_metrics("map")[0]) == "map"
-    with pytest.raises(ConfigError, match="'ndcg@10' is asked for twice"):
+    with pytest.raises(MetricError, match="ndcg@10 is asked for twice"):
         read_metrics("ndcg@10, nDCG@10")
-    with pytest.raises(ConfigError, match="empty"):
+    with pytest.raises(MetricError, match="empty"):
         read_metrics([])
 
 
