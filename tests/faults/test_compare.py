@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -279,20 +280,39 @@ def test_models_that_cannot_be_read(tmp_path):
 
 
 @pytest.mark.fault(
-    "a model file that is cut, or one of LightGBM whose text was changed",
-    promise="`DataError`, also where the booster would end the process; at bytes changed in the "
-    "middle of its file XGBoost can still crash: keep a checksum where that can happen",
+    "a model file that is cut",
+    promise="`DataError`, also where the booster would end the process, and also for files without "
+    "a checksum, which the booster or an earlier version wrote",
 )
 @pytest.mark.parametrize("name", ["model.txt", "model.ubj", "model.json"])
 def test_models_that_are_damaged(name, tmp_path):
     backend, file = "lightgbm" if name.endswith("txt") else "xgboost", tmp_path / name
     model = fit(backend)
-    model.save(file)
+    if backend == "xgboost":
+        model.booster_.set_attr(gbmrank_sha256=None)
+    model.booster_.save_model(str(file))  # has no checksum
     whole = file.read_bytes()
     assert gbmrank.load(file).predict(TASK.x).tolist() == model.predict(TASK.x).tolist()
     for length in np.linspace(1, len(whole) - 2, 60).astype(int):
         file.write_bytes(whole[:length])
         with pytest.raises(DataError, match=r"damaged or cut model of .*: save it anew|neither a"):
+            gbmrank.load(file)
+
+
+@pytest.mark.fault(
+    "a model file that `save` wrote, with a changed byte",
+    promise="`DataError` by a checksum, before the booster reads it; `verify=False` reads files "
+    "that were changed on purpose",
+)
+@pytest.mark.parametrize("name", ["model.txt", "model.ubj", "model.json"])
+def test_models_with_a_changed_byte(name, tmp_path):
+    file, draw = tmp_path / name, random.Random(0)
+    fit("lightgbm" if name.endswith("txt") else "xgboost", n_estimators=2, max_depth=2).save(file)
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        change = draw.choice([1, 2, 4, 8, 16, 32, 64, 128, 255])
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ change]) + whole[at + 1 :])
+        with pytest.raises(DataError, match=r"not the file that gbmrank wrote|neither a"):
             gbmrank.load(file)
 
 
