@@ -9,9 +9,9 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.backends.base import keep_ids
-from gbmrank.backends.checksum import BLANK, NAME, with_checksum
 from gbmrank.backends.lightgbm_model import check_model
 from gbmrank.backends.trainer import Job, Part, import_booster
+from gbmrank.checksum import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 

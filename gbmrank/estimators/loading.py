@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
-from gbmrank.backends.checksum import check_unchanged
 from gbmrank.backends.lightgbm_trainer import load_lightgbm
 from gbmrank.backends.trainer import Fitted
 from gbmrank.backends.xgboost_trainer import load_xgboost
+from gbmrank.checksum import is_unchanged
 from gbmrank.errors import DataError
 from gbmrank.estimators.gbm_ranker import GBMRanker
 from gbmrank.estimators.identity import Identity
@@ -56,7 +56,12 @@ def _read(path: Path, verify: bool) -> tuple[Fitted, str | None]:
         if not start.startswith((b"tree", b"{")):
             raise DataError(f"{path} is neither a LightGBM nor an XGBoost model file")
         data = start + file.read()
-    if verify:
-        check_unchanged(data, str(path))
+    if verify and not is_unchanged(data):
+        raise DataError(
+            f"{path} is not the file that gbmrank wrote: its checksum does not fit. It was "
+            "damaged, for instance by converted line ends, or edited, or the booster saved it "
+            "again. Take another copy or save the model anew; if the change is meant, "
+            "gbmrank.load(path, verify=False) reads the file without its checksum"
+        )
     read = load_lightgbm if start.startswith(b"tree") else load_xgboost
     return read(data, str(path))

@@ -262,6 +262,32 @@ def test_a_damaged_plan(out):
 
 
 @pytest.mark.fault(
+    "a changed byte in a file of a comparison",
+    promise="`--resume` makes such a run anew; `results.json` is a `DataError`",
+)
+def test_files_of_a_comparison_with_a_changed_byte(out):
+    found = compare(out=out)
+    about = sorted((out / "runs").glob("*.json"))[0]
+    for old, new in (
+        (b'"fold": 0', b'"fold": 1'),
+        (b'"seed": 0', b'"seed": 1'),
+        (b"ndcg", b"nDcg"),
+    ):
+        about.write_bytes(about.read_bytes().replace(old, new, 1))
+        again = compare(out=out, resume=True)
+        values = (one.results.values("ndcg@3") for one in (again, found))
+        np.testing.assert_array_equal(*values)
+        assert [run.fold for run in again.results.runs] == [0, 1]
+    found.to_json(out / "results.json")
+    whole = (out / "results.json").read_bytes()
+    for at in np.linspace(0, len(whole) - 1, 300).astype(int):
+        changed = whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :]
+        (out / "results.json").write_bytes(changed)
+        with pytest.raises(DataError, match="was damaged or edited"):
+            load_results(out / "results.json")
+
+
+@pytest.mark.fault(
     "a model file that is none, or of another tool",
     promise="read by the booster alone, never unpickled",
 )
