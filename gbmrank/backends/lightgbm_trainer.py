@@ -1,5 +1,6 @@
 """Training with LightGBM."""
 
+import io
 import re
 from pathlib import Path
 from typing import Any, final
@@ -10,6 +11,7 @@ import numpy as np
 from gbmrank.backends.base import keep_ids
 from gbmrank.backends.lightgbm_model import check_model
 from gbmrank.backends.trainer import Job, Part, import_booster
+from gbmrank.checksum import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
@@ -71,15 +73,20 @@ class LightGBMFitted:
         self.booster.best_iteration = self._n_rounds
 
     def save(self, path: str) -> None:
-        """Write the model as LightGBM does."""
-        self.booster.save_model(path, num_iteration=self._n_rounds)
+        """Write the model as LightGBM does, and a checksum as a line of its head.
+
+        LightGBM reads past a line it does not know, and leaves it out when it saves.
+        """
+        first, rest = self.booster.model_to_string(num_iteration=self._n_rounds).split("\n", 1)
+        text = f"{first}\n{NAME}={BLANK}\n{rest}"
+        Path(path).write_bytes(with_checksum(text.encode()))
 
 
-def load_lightgbm(path: str) -> tuple[LightGBMFitted, str | None]:
-    """Read a model file and the text it was stamped with, if any."""
+def load_lightgbm(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
+    """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
     lgb = import_booster("lightgbm")
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
         check_model(text)
         booster = lgb.Booster(model_str=text)
     except (lgb.basic.LightGBMError, ValueError) as error:

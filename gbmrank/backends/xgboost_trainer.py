@@ -13,6 +13,7 @@ from gbmrank.backends.base import keep_ids
 from gbmrank.backends.tables import column_names, first_beyond
 from gbmrank.backends.trainer import Job, Part, import_booster
 from gbmrank.backends.xgboost_model import check_model
+from gbmrank.checksum import BLANK, NAME, with_checksum
 from gbmrank.data import RankingData
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
@@ -66,20 +67,23 @@ class XGBoostFitted:
 
     def stamp(self, identity: str) -> None:
         """Keep a text in the model, as an attribute."""
-        self.booster.set_attr(**{_SLOT: identity})
+        self.booster.set_attr(**{_SLOT: identity, NAME: BLANK})
 
     def save(self, path: str) -> None:
-        """Write the model as XGBoost does."""
-        self.booster.save_model(path)
+        """Write the model as XGBoost does, with a checksum as an attribute."""
+        if self.booster.attr(NAME) != BLANK:
+            self.booster.set_attr(**{NAME: BLANK})
+        target = Path(path)
+        target.write_bytes(with_checksum(bytes(self.booster.save_raw(target.suffix[1:]))))
 
 
-def load_xgboost(path: str) -> tuple[XGBoostFitted, str | None]:
-    """Read a model file and the text it was stamped with, if any."""
+def load_xgboost(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
+    """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
     xgb = import_booster("xgboost")
     try:
-        data = Path(path).read_bytes()
         check_model(data)
         booster = xgb.Booster(model_file=bytearray(data))
+        booster.set_attr(**{NAME: BLANK})  # what is changed from here on has no checksum yet
         return XGBoostFitted(booster), booster.attr(_SLOT)
     except (xgb.core.XGBoostError, ValueError, RecursionError) as error:
         raise DataError(

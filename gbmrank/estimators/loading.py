@@ -6,6 +6,7 @@ from pathlib import Path
 from gbmrank.backends.lightgbm_trainer import load_lightgbm
 from gbmrank.backends.trainer import Fitted
 from gbmrank.backends.xgboost_trainer import load_xgboost
+from gbmrank.checksum import is_unchanged
 from gbmrank.errors import DataError
 from gbmrank.estimators.gbm_ranker import GBMRanker
 from gbmrank.estimators.identity import Identity
@@ -13,7 +14,7 @@ from gbmrank.estimators.identity import Identity
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str]) -> GBMRanker:
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
     """Read a ranker that :meth:`GBMRanker.save` wrote.
 
     The file is LightGBM's text or XGBoost's JSON or UBJSON; nothing in it is executed.
@@ -22,6 +23,9 @@ def load(path: str | os.PathLike[str]) -> GBMRanker:
     ----------
     path : str or path
         The file.
+    verify : bool, default=True
+        Refuse a file whose bytes changed since :meth:`GBMRanker.save` wrote it. False reads one
+        that was changed on purpose; whether it is a whole model is looked at all the same.
 
     Returns
     -------
@@ -31,9 +35,9 @@ def load(path: str | os.PathLike[str]) -> GBMRanker:
     Raises
     ------
     DataError
-        When the file is no model, was not saved by gbmrank, or by a newer one.
+        When the file is no model, was damaged, was not saved by gbmrank, or by a newer one.
     """
-    fitted, text = _read(Path(path))
+    fitted, text = _read(Path(path), verify)
     if text is None:
         raise DataError(
             f"{path} is a model of {fitted.backend} without what gbmrank writes into one, so its "
@@ -44,11 +48,20 @@ def load(path: str | os.PathLike[str]) -> GBMRanker:
     return model._hold(fitted, identity, {})
 
 
-def _read(path: Path) -> tuple[Fitted, str | None]:
+def _read(path: Path, verify: bool) -> tuple[Fitted, str | None]:
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the model file itself")
     with path.open("rb") as file:
         start = file.read(8)
-    if start.startswith(b"tree"):
-        return load_lightgbm(str(path))
-    if start.startswith(b"{"):
-        return load_xgboost(str(path))
-    raise DataError(f"{path} is neither a LightGBM nor an XGBoost model file")
+        if not start.startswith((b"tree", b"{")):
+            raise DataError(f"{path} is neither a LightGBM nor an XGBoost model file")
+        data = start + file.read()
+    if verify and not is_unchanged(data):
+        raise DataError(
+            f"{path} is not the file that gbmrank wrote: its checksum does not fit. It was "
+            "damaged, for instance by converted line ends, or edited, or the booster saved it "
+            "again. Take another copy or save the model anew; if the change is meant, "
+            "gbmrank.load(path, verify=False) reads the file without its checksum"
+        )
+    read = load_lightgbm if start.startswith(b"tree") else load_xgboost
+    return read(data, str(path))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gbmrank.checksum import BLANK, NAME, is_unchanged, with_checksum
 from gbmrank.errors import DataError
 from gbmrank.experiments.results import Measure, Queries, Results, Run, System
 from gbmrank.experiments.store import write_whole
@@ -43,9 +44,9 @@ def results_to_json(results: Results) -> dict[str, Any]:
 
 
 def save_json(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a document; the file is there whole or not at all."""
-    text = json.dumps(document, indent=1, allow_nan=False)
-    write_whole(Path(path).absolute(), text.encode())
+    """Write a document with its checksum; the file is there whole or not at all."""
+    text = json.dumps({NAME: BLANK, **document}, indent=1, allow_nan=False)
+    write_whole(Path(path).absolute(), with_checksum(text.encode()))
 
 
 def load_results(path: str | Path) -> Results:
@@ -54,10 +55,16 @@ def load_results(path: str | Path) -> Results:
     Raises
     ------
     DataError
-        For a file that is no such document, or of another version.
+        For a file that is no such document, that was changed, or of another version.
     """
+    data = Path(path).read_bytes()
+    if not is_unchanged(data):
+        raise DataError(
+            f"{path} was damaged or edited: its checksum does not fit; take another copy, or run "
+            "the comparison again, with --resume to keep its runs"
+        )
     try:
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
+        read = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON document: {error}") from error
     found = read.get("schema") if isinstance(read, dict) else None

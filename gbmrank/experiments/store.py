@@ -1,8 +1,8 @@
 """The folder of a comparison: one pair of files per run, whole or not there at all.
 
 ``runs/NAME.npz`` holds the arrays and is written first; ``runs/NAME.json`` holds the rest
-with a hash of the arrays, so a run counts only when both are whole. Files appear by renaming.
-Nothing is pickled.
+with a hash of the arrays and one of itself, so a run counts only when both are whole. Files
+appear by renaming. Nothing is pickled.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
+from gbmrank.checksum import BLANK, NAME, is_unchanged, with_checksum
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Run, System
@@ -116,7 +117,7 @@ class Store:
         """Return the plan of the comparison in the folder."""
         path = self.folder / PLAN
         try:
-            return _read_json(path, _PLAN_SCHEMA)
+            return _from_json(path.read_bytes(), path, _PLAN_SCHEMA)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"{path} is damaged ({error}); begin anew with --force") from error
 
@@ -139,6 +140,7 @@ class Store:
         write_whole(name.with_suffix(".npz"), packed.getvalue())
         about = {
             "schema": SCHEMA,
+            NAME: BLANK,
             "system": list(run.system),
             "seed": run.seed,
             "fold": run.fold,
@@ -152,7 +154,7 @@ class Store:
             "error": run.error,
         }
         text = json.dumps(about, indent=1, allow_nan=False)
-        write_whole(name.with_suffix(".json"), text.encode())
+        write_whole(name.with_suffix(".json"), with_checksum(text.encode()))
 
     def load(self, task: Task) -> Run | None:
         """Return a run, or None when it is not there as a whole.
@@ -162,13 +164,13 @@ class Store:
         DataError
             For a run that another version of gbmrank has written.
         """
-        name = self.runs / _name(task)
+        path = self.runs / f"{_name(task)}.json"
         try:
-            packed = name.with_suffix(".npz").read_bytes()
-            about = _read_json(name.with_suffix(".json"), SCHEMA)
+            packed, data = path.with_suffix(".npz").read_bytes(), path.read_bytes()
+            about = _from_json(data, path, SCHEMA) if is_unchanged(data) else None
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
             return None
-        if hashlib.sha256(packed).hexdigest() != about["arrays"]:
+        if about is None or hashlib.sha256(packed).hexdigest() != about["arrays"]:
             return None
         return _run(about, packed)
 
@@ -237,8 +239,8 @@ def _name(task: Task) -> str:
     return f"{slug(str(task.system))}-seed{task.seed}-fold{task.fold}"
 
 
-def _read_json(path: Path, schema: str) -> dict[str, Any]:
-    read = json.loads(path.read_text(encoding="utf-8"))
+def _from_json(data: bytes, path: Path, schema: str) -> dict[str, Any]:
+    read = json.loads(data.decode())
     found = read.get("schema") if isinstance(read, dict) else None
     if found != schema:
         raise DataError(

@@ -7,6 +7,7 @@ import string
 import numpy as np
 import pytest
 
+from gbmrank.checksum import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Run, System
@@ -93,11 +94,46 @@ def test_a_run_that_is_not_whole_does_not_count(store):
     assert store.load(task_of(run)) is None
 
 
+def test_a_run_with_a_changed_byte_does_not_count(store):
+    run = make_run()
+    store.save(run)
+    for path in list(store.runs.iterdir()):
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+            assert store.load(task_of(run)) is None, (path.suffix, at)
+        path.write_bytes(whole)
+    assert store.load(task_of(run)) is not None
+
+
+def test_a_run_without_a_checksum_is_read(store):
+    run = make_run()
+    store.save(run)
+    about = next(store.runs.glob("*.json"))
+    told = json.loads(about.read_text())
+    del told[NAME]
+    about.write_text(json.dumps(told))
+    back = store.load(task_of(run))
+    assert back is not None
+    assert back.params == run.params
+
+
+def test_a_plan_with_a_changed_byte_is_refused(store):
+    path = store.folder / "plan.json"
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        if path.read_bytes().split() != whole.split():
+            with pytest.raises((ConfigError, DataError)):
+                Store.begin(store.folder, PLAN, resume=True)
+
+
 def test_a_run_of_another_version_is_refused(store):
     run = make_run()
     store.save(run)
     about = next(store.runs.glob("*.json"))
-    about.write_text(json.dumps({**json.loads(about.read_text()), "schema": "gbmrank.run/99"}))
+    told = {**json.loads(about.read_text()), "schema": "gbmrank.run/99", NAME: BLANK}
+    about.write_bytes(with_checksum(json.dumps(told).encode()))
     with pytest.raises(DataError, match=r"gbmrank\.run/99.*gbmrank\.run/1"):
         store.load(task_of(run))
 
@@ -111,6 +147,7 @@ def test_arrays_are_never_unpickled(store):
 
     told = json.loads(about.read_text())
     told["arrays"], told["measures"] = hashlib.sha256(arrays.read_bytes()).hexdigest(), []
+    del told[NAME]
     about.write_text(json.dumps(told))
     with pytest.raises(ValueError, match="allow_pickle"):
         store.load(task_of(run))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -261,6 +262,32 @@ def test_a_damaged_plan(out):
 
 
 @pytest.mark.fault(
+    "a changed byte in a file of a comparison",
+    promise="`--resume` makes such a run anew; `results.json` is a `DataError`",
+)
+def test_files_of_a_comparison_with_a_changed_byte(out):
+    found = compare(out=out)
+    about = sorted((out / "runs").glob("*.json"))[0]
+    for old, new in (
+        (b'"fold": 0', b'"fold": 1'),
+        (b'"seed": 0', b'"seed": 1'),
+        (b"ndcg", b"nDcg"),
+    ):
+        about.write_bytes(about.read_bytes().replace(old, new, 1))
+        again = compare(out=out, resume=True)
+        values = (one.results.values("ndcg@3") for one in (again, found))
+        np.testing.assert_array_equal(*values)
+        assert [run.fold for run in again.results.runs] == [0, 1]
+    found.to_json(out / "results.json")
+    whole = (out / "results.json").read_bytes()
+    for at in np.linspace(0, len(whole) - 1, 300).astype(int):
+        changed = whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :]
+        (out / "results.json").write_bytes(changed)
+        with pytest.raises(DataError, match="was damaged or edited"):
+            load_results(out / "results.json")
+
+
+@pytest.mark.fault(
     "a model file that is none, or of another tool",
     promise="read by the booster alone, never unpickled",
 )
@@ -279,20 +306,39 @@ def test_models_that_cannot_be_read(tmp_path):
 
 
 @pytest.mark.fault(
-    "a model file that is cut, or one of LightGBM whose text was changed",
-    promise="`DataError`, also where the booster would end the process; at bytes changed in the "
-    "middle of its file XGBoost can still crash: keep a checksum where that can happen",
+    "a model file that is cut",
+    promise="`DataError`, also where the booster would end the process, and also for files without "
+    "a checksum, which the booster or an earlier version wrote",
 )
 @pytest.mark.parametrize("name", ["model.txt", "model.ubj", "model.json"])
 def test_models_that_are_damaged(name, tmp_path):
     backend, file = "lightgbm" if name.endswith("txt") else "xgboost", tmp_path / name
     model = fit(backend)
-    model.save(file)
+    if backend == "xgboost":
+        model.booster_.set_attr(gbmrank_sha256=None)
+    model.booster_.save_model(str(file))  # has no checksum
     whole = file.read_bytes()
     assert gbmrank.load(file).predict(TASK.x).tolist() == model.predict(TASK.x).tolist()
     for length in np.linspace(1, len(whole) - 2, 60).astype(int):
         file.write_bytes(whole[:length])
         with pytest.raises(DataError, match=r"damaged or cut model of .*: save it anew|neither a"):
+            gbmrank.load(file)
+
+
+@pytest.mark.fault(
+    "a model file that `save` wrote, with a changed byte",
+    promise="`DataError` by a checksum, before the booster reads it; `verify=False` reads files "
+    "that were changed on purpose",
+)
+@pytest.mark.parametrize("name", ["model.txt", "model.ubj", "model.json"])
+def test_models_with_a_changed_byte(name, tmp_path):
+    file, draw = tmp_path / name, random.Random(0)
+    fit("lightgbm" if name.endswith("txt") else "xgboost", n_estimators=2, max_depth=2).save(file)
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        change = draw.choice([1, 2, 4, 8, 16, 32, 64, 128, 255])
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ change]) + whole[at + 1 :])
+        with pytest.raises(DataError, match=r"not the file that gbmrank wrote|neither a"):
             gbmrank.load(file)
 
 
