@@ -44,14 +44,25 @@ _STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
 
 
-def _renew_lock() -> None:
-    """Give a forked child a lock that no vanished thread holds."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.RLock()
+_held: list[Any] = []  # locks, while this process forks
+
+
+def _hold_compiler() -> None:
+    """Let compiling threads finish before a fork: a child would wait for them for ever."""
+    numba_lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    for lock in (_lock, numba_lock):
+        if lock is not None:
+            lock.acquire()
+            _held.append(lock)
+
+
+def _let_go() -> None:
+    while _held:
+        _held.pop().release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(before=_hold_compiler, after_in_parent=_let_go, after_in_child=_let_go)
 _loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
 _registered: set[Scalar] = set()
 

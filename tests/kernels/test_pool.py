@@ -94,6 +94,34 @@ def test_a_child_process_computes_the_same(method, expected):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_fork_waits_for_threads_that_compile(tmp_path, monkeypatch):
+    """The child would wait for ever for locks of threads that it does not have."""
+    monkeypatch.setenv("GBMRANK_CACHE_DIR", str(tmp_path))  # nothing is compiled yet
+    code = """
+import os, signal, threading, time
+import numba  # a child waits for ever for a module that another thread imports, too
+import gbmrank
+def compile(*names):
+    for name in names:
+        gbmrank.objective(name).gradients([1, 0, 2], [0.0, 1.0, 2.0])
+thread = threading.Thread(target=compile, args=("ranknet", "listmle", "softmax"))
+thread.start()
+codes = []
+for pause in (0.3, 0.6, 0.6):
+    time.sleep(pause)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        compile("listmle", "softmax")
+        os._exit(7)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+thread.join()
+print(codes)
+"""
+    assert run_python(code) == "[7, 7, 7]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_gets_threads_of_its_own():
     code = """
 import os, sys, threading, numpy as np
