@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from gbmrank.backends.xgboost_names import TWINS, known_to_xgboost
 from gbmrank.errors import ConfigError, DataError
 
 __all__ = [
     "OTHER_NAMES",
     "check_known",
+    "check_native_only",
     "check_once",
     "check_params",
     "is_on",
@@ -61,7 +63,7 @@ _LIGHTGBM: Mapping[str, tuple[str, ...]] = {
     "verbosity": ("verbose",),
 }
 _XGBOOST: Mapping[str, tuple[str, ...]] = {
-    "num_boost_round": ("n_estimators", "num_round"),
+    "num_boost_round": ("n_estimators", "num_round", "num_iterations", "num_trees"),
     "early_stopping_rounds": (),
     "seed": ("random_state",),
     "nthread": ("n_jobs",),
@@ -97,6 +99,8 @@ _ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "num_boost_round": _ROUNDS,
         "early_stopping_rounds": _STOPPING,
         "maximize": "every metric knows its direction",
+        "missing": "missing values are NaN: give them so",
+        "enable_categorical": "columns of categories are always read as such; leave it out",
     },
 }
 _NATIVE_ONLY: Mapping[str, tuple[str, ...]] = {
@@ -129,6 +133,7 @@ _INSTEAD: Mapping[str, str] = {
     "scale_pos_weight": "give weights",
     "is_unbalance": "give weights",
 }
+_BAGGING = ("bagging_by_query", "bagging_fraction", "bagging_freq", "bagging_seed")
 _TRUTH: Mapping[str, bool] = {
     **dict.fromkeys(("true", "+", "1"), True),
     **dict.fromkeys(("false", "-", "0", ""), False),
@@ -229,22 +234,30 @@ def what_forbids_cutting(params: Mapping[str, Any]) -> str | None:
 
 
 def check_known(backend: str, params: Mapping[str, Any]) -> None:
-    """Raise for a parameter that LightGBM does not know: it would do nothing.
-
-    XGBoost warns about such parameters itself.
+    """Raise for a parameter that the booster does not know: it would do nothing.
 
     Raises
     ------
     ConfigError
-        With the name that was meant, where there is one that is like it.
+        With the name that was meant, where there is one that is like it, or one of XGBoost for
+        one of LightGBM.
     """
-    known = _known_to_lightgbm() if backend == "lightgbm" else frozenset()
+    known = _known_to_lightgbm() if backend == "lightgbm" else _known_to_xgboost(params)
     unknown = next((name for name in params if known and name not in known), None)
     if unknown is None:
         return
-    near = difflib.get_close_matches(unknown, sorted(known), n=1, cutoff=0.75)
-    hint = f"did you mean {near[0]}?" if near else "leave it out, or look it up in its manual"
-    raise ConfigError(f"lightgbm has no parameter {unknown!r}; {hint}")
+    likely = sorted(known.union(OTHER_NAMES[backend], *OTHER_NAMES[backend].values()))
+    near = difflib.get_close_matches(unknown, likely, n=1, cutoff=0.75)
+    meant = TWINS.get(_mains_of_lightgbm().get(unknown, unknown)) if backend == "xgboost" else None
+    meant = meant or next(iter(near), None)
+    hint = f"did you mean {meant}?" if meant else "leave it out, or look it up in its manual"
+    raise ConfigError(f"{backend} has no parameter {unknown!r}; {hint}")
+
+
+def _known_to_xgboost(params: Mapping[str, Any]) -> frozenset[str]:
+    """Return all names of XGBoost's parameters, and those by which gbmrank draws queries."""
+    theirs = known_to_xgboost(params)
+    return theirs | set(_BAGGING) if theirs and _BAGGING[0] in params else theirs
 
 
 @cache
@@ -302,19 +315,29 @@ def check_params(
                 f"{advice.format(**called)}"
             )
     if custom:
-        for name in _NATIVE_ONLY[backend]:
-            if name in params:
-                instead = _INSTEAD.get(name, "leave it out")
-                raise ConfigError(
-                    f"{name}={params[name]!r} belongs to {backend}'s own objectives and does "
-                    f"nothing with {objective}; {instead}"
-                )
+        check_native_only(backend, params, objective)
     check_known(backend, params)
     _check_one_score(backend, params)
     if backend == "lightgbm":
         _check_lightgbm(params, objective, custom)
     elif not math.isfinite(_number(params, "base_score", 0.0)):
         raise DataError(f"base_score must be a finite number, got {params['base_score']!r}")
+
+
+def check_native_only(backend: str, params: Mapping[str, Any], objective: str) -> None:
+    """Refuse parameters of the booster's own ranking objectives, for any other one.
+
+    Raises
+    ------
+    ConfigError
+        With what to give instead.
+    """
+    for name in _NATIVE_ONLY[backend]:
+        if name in params:
+            raise ConfigError(
+                f"{name}={params[name]!r} belongs to {backend}'s own objectives and does nothing "
+                f"with {objective}; {_INSTEAD.get(name, 'leave it out')}"
+            )
 
 
 def _check_one_score(backend: str, params: Mapping[str, Any]) -> None:

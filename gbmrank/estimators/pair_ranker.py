@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
-from gbmrank.backends.regressors import Regressor, Rows, train_regressor
+from gbmrank.backends.regressors import Regressor, Rows, regressor_params, train_regressor
 from gbmrank.backends.tables import column_names, read_matrix
 from gbmrank.data import Groups, RankingData
 from gbmrank.decoders import check_decoder
@@ -109,7 +109,8 @@ class PairRanker(AbstractEstimator):
     _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
         "fit": {"qid": True, "preferences": None},
         "predict": {"qid": True},
-        "score": {"qid": True, "preferences": None},
+        # A pipeline hands on weights that it was not given; those that it was are refused.
+        "score": {"qid": True, "preferences": None, "sample_weight": None},
     }
 
     model_: Regressor
@@ -158,6 +159,7 @@ class PairRanker(AbstractEstimator):
         """
         refuse(unknown, "PairRanker")
         self._check_parameters()
+        params = regressor_params(self.backend, self._booster_params, self.seed)
         x, groups = _read_rows(X, qid)
         self.n_features_in_ = x.shape[1]
         self._keep_names(column_names(X))
@@ -173,7 +175,6 @@ class PairRanker(AbstractEstimator):
                 "there is nothing to learn: no query has a preference between the pairs used; "
                 "give labels that differ within queries, or a larger pair_budget"
             )
-        params = {"seed": self.seed, **self._booster_params}
         self.model_ = train_regressor(self.backend, rows, self.n_estimators, params)
         self._warn_if_constant(rows)
         return self
