@@ -387,11 +387,8 @@ def test_columns_in_another_order_are_refused():
             method(turned, qid=task.qid)
     with pytest.raises(DataError, match="not those of the training"):
         model.score(turned, task.y, qid=task.qid)
-    whole = model.score(table, task.y, qid=task.qid)
-    assert model.score(task.x, task.y, qid=task.qid) == whole
     model.fit(task.x, task.y, qid=task.qid)
     assert not hasattr(model, "feature_names_in_")
-    assert model.score(turned, task.y, qid=task.qid) < whole
     with pytest.raises(GroupError, match="takes one query id per row"):
         model.score(task.x, task.y, group=task.sizes)
 
