@@ -16,9 +16,11 @@ from gbmrank.errors import DataError
 from gbmrank.types import IntArray
 
 __all__ = [
+    "as_array",
     "categorical_columns",
     "column_names",
     "first_beyond",
+    "is_sparse",
     "read_matrix",
     "read_table",
     "refuse_sparse",
@@ -104,9 +106,23 @@ def read_matrix(table: Any, what: str = "X") -> npt.NDArray[np.float64]:
     return made
 
 
+def is_sparse(table: Any) -> bool:
+    """Whether a table is a sparse matrix of scipy."""
+    return _kind(table) == "scipy"
+
+
+def as_array(table: Any) -> npt.NDArray[Any]:
+    """Return a table of numbers, as :func:`read_table` gives it, as one array."""
+    if is_sparse(table):
+        return np.asarray(table.toarray())
+    if _kind(table) == "numpy":
+        return np.asarray(table)
+    return np.column_stack([_column(table, number) for number in range(table.shape[1])])
+
+
 def refuse_sparse(table: Any, what: str) -> None:
     """Raise for a sparse matrix where rows are needed in full."""
-    if _kind(table) == "scipy":
+    if is_sparse(table):
         raise DataError(
             f"{what} is sparse, and only GBMRanker reads sparse features: give {what}.toarray(), "
             "of fewer columns where that is too large"

@@ -9,6 +9,7 @@ from typing import Any, final
 
 from gbmrank.backends.tables import categorical_columns, column_names, with_names
 from gbmrank.errors import DataError, GbmrankWarning
+from gbmrank.estimators.zeros import zeros_of
 
 __all__ = ["Columns", "check_names", "renamed", "safe_names"]
 
@@ -29,16 +30,20 @@ class Columns:
         As the user gave them; None where they had none.
     categorical : list of int or None, default=None
         Numbers of those that hold categories; None where nobody knows.
+    zeros : {"numbers", "missing", "both"} or None, default=None
+        What zeros are to the booster; None where nobody knows, or forms make no difference.
     """
 
     count: int
     names: list[str] | None = None
     categorical: list[int] | None = None
+    zeros: str | None = None
 
     @classmethod
-    def of(cls, table: Any) -> "Columns":
-        """Read them off a table."""
-        return cls(int(table.shape[1]), column_names(table), categorical_columns(table))
+    def of(cls, table: Any, backend: str) -> "Columns":
+        """Read them off the table of a training."""
+        kinds = categorical_columns(table)
+        return cls(int(table.shape[1]), column_names(table), kinds, zeros_of(table, backend))
 
     def check(self, table: Any, what: str) -> None:
         """Raise unless a table has these columns: their names, in this order, and their kinds.

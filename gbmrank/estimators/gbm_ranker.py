@@ -26,6 +26,7 @@ from gbmrank.estimators.rows import (
     refuse,
 )
 from gbmrank.estimators.saving import write_model
+from gbmrank.estimators.zeros import parts_to_score
 from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
 from gbmrank.types import FloatArray, IntArray
 
@@ -186,7 +187,7 @@ class GBMRanker(AbstractEstimator):
         """
         refuse(unknown, "GBMRanker")
         table = read_table(X, backend=self.backend)
-        columns = Columns.of(table)
+        columns = Columns.of(table, self.backend)
         data = read_part(renamed(table), y, qid, sample_weight)
         valid: dict[str, Part] = {}
         for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
@@ -241,7 +242,8 @@ class GBMRanker(AbstractEstimator):
         self._check_fitted("booster_")
         table = read_table(X, backend=self._fitted.backend)
         self._check_columns(table, "X")
-        return self._fitted.scores(renamed(table))
+        parts = parts_to_score(table, self._columns.zeros, "X")
+        return np.concatenate([self._fitted.scores(renamed(part)) for part in parts])
 
     def rank(self, X: Any, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
@@ -332,11 +334,10 @@ class GBMRanker(AbstractEstimator):
         )
 
     def _check_columns(self, table: Any, what: str) -> None:
-        width = int(table.shape[1])
-        if width != self.n_features_in_:
+        if table.shape[1] != self.n_features_in_:
             raise DataError(
-                f"{what} has {width} features, but GBMRanker is expecting {self.n_features_in_} "
-                "features as input"
+                f"{what} has {table.shape[1]} features, but GBMRanker is expecting "
+                f"{self.n_features_in_} features as input"
             )
         self._columns.check(table, what)
 
@@ -357,6 +358,7 @@ class GBMRanker(AbstractEstimator):
             n_features=columns.count,
             feature_names=columns.names,
             categorical=columns.categorical,
+            zeros=columns.zeros,
             params={
                 name: value
                 for name, value in self.get_params(deep=False).items()
@@ -370,9 +372,8 @@ class GBMRanker(AbstractEstimator):
         self._fitted, self.booster_ = fitted, fitted.booster
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
-        names = identity.feature_names
-        self._columns = Columns(identity.n_features, names, identity.categorical)
-        self._keep_names(names)
+        self._columns = identity.columns
+        self._keep_names(identity.feature_names)
         return self
 
     def _nested_params(self) -> dict[str, Any]:

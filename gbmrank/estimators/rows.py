@@ -9,6 +9,7 @@ from gbmrank.backends.tables import read_table, take_rows
 from gbmrank.data import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GroupError
 from gbmrank.estimators.columns import Columns, renamed
+from gbmrank.estimators.zeros import with_zeros
 from gbmrank.guards import bind_metric
 from gbmrank.training import Part
 
@@ -132,11 +133,15 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
 def read_valid(
     name: str, rows: tuple[Any, ...], columns: Columns, backend: str | None = None
 ) -> Part:
-    """Read an evaluation set for a booster; its columns must be those of the training."""
+    """Read an evaluation set for a booster; its columns must be those of the training.
+
+    Its zeros are to XGBoost what those of the training are, in whatever form they come.
+    """
     (features, labels), qid, weight = rows
     table = read_table(features, name, backend)
     columns.check(table, name)
-    return read_part(renamed(table), labels, qid, weight, name)
+    table = renamed(with_zeros(table, columns.zeros, name))
+    return read_part(table, labels, qid, weight, name)
 
 
 def named_sets(
