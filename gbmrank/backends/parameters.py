@@ -5,17 +5,17 @@ would silently win over what a user wrote under another spelling.
 """
 
 import difflib
-import importlib
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
+from gbmrank.backends.lightgbm_names import check_files, mains_of_lightgbm
 from gbmrank.backends.xgboost_names import TWINS, known_to_xgboost
 from gbmrank.errors import ConfigError, DataError
 
 __all__ = [
     "OTHER_NAMES",
+    "THREADS",
     "check_known",
     "check_native_only",
     "check_once",
@@ -76,6 +76,8 @@ OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "lightgbm": _LIGHTGBM,
     "xgboost": _XGBOOST,
 }
+
+THREADS: Mapping[str, str] = {"lightgbm": "num_threads", "xgboost": "nthread"}
 
 _ROUNDS = "the number of rounds is given as {rounds}"
 _STOPPING = "give {early_stopping}"
@@ -149,7 +151,7 @@ def main_names(backend: str, params: Mapping[str, Any]) -> dict[str, Any]:
         When one parameter is given under two names, any of LightGBM's included.
     """
     known = {other: main for main, others in OTHER_NAMES[backend].items() for other in others}
-    same = {**_mains_of_lightgbm(), **known} if backend == "lightgbm" else known
+    same = {**mains_of_lightgbm(), **known} if backend == "lightgbm" else known
     spelled: dict[str, str] = {}
     for name in params:
         main = same.get(name, name)
@@ -248,7 +250,7 @@ def check_known(backend: str, params: Mapping[str, Any]) -> None:
         return
     likely = sorted(known.union(OTHER_NAMES[backend], *OTHER_NAMES[backend].values()))
     near = difflib.get_close_matches(unknown, likely, n=1, cutoff=0.75)
-    meant = TWINS.get(_mains_of_lightgbm().get(unknown, unknown)) if backend == "xgboost" else None
+    meant = TWINS.get(mains_of_lightgbm().get(unknown, unknown)) if backend == "xgboost" else None
     meant = meant or next(iter(near), None)
     hint = f"did you mean {meant}?" if meant else "leave it out, or look it up in its manual"
     raise ConfigError(f"{backend} has no parameter {unknown!r}; {hint}")
@@ -260,20 +262,9 @@ def _known_to_xgboost(params: Mapping[str, Any]) -> frozenset[str]:
     return theirs | set(_BAGGING) if theirs and _BAGGING[0] in params else theirs
 
 
-@cache
-def _mains_of_lightgbm() -> Mapping[str, str]:
-    """Return the main name of every name of LightGBM's parameters; none where it does not tell."""
-    try:
-        basic = importlib.import_module("lightgbm.basic")
-        table = basic._ConfigAliases._get_all_param_aliases()
-        return {str(name): main for main, others in table.items() for name in (main, *others)}
-    except (ImportError, AttributeError, TypeError):  # a private table may go
-        return {}
-
-
 def _known_to_lightgbm() -> frozenset[str]:
     """Return all names of LightGBM's parameters; none where it does not tell."""
-    theirs = _mains_of_lightgbm()
+    theirs = mains_of_lightgbm()
     if not theirs:
         return frozenset()
     ours = {name for main, others in _LIGHTGBM.items() for name in (main, *others)}
@@ -358,6 +349,7 @@ def _check_lightgbm(params: Mapping[str, Any], objective: str, custom: bool) -> 
             f"boosting={params['boosting']!r} does not go with {objective}: LightGBM grows random "
             "forests for its own objectives alone; use boosting='gbdt', 'dart' or goss"
         )
+    check_files(params)
     goss = params.get("data_sample_strategy") == "goss"
     if custom and is_on(params, "bagging_by_query") and goss:
         raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")

@@ -7,12 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.backends.parameters import (
+    THREADS,
     check_native_only,
     check_once,
     check_params,
     main_names,
 )
+from gbmrank.backends.ranges import check_seed, whole_threads
 from gbmrank.backends.trainer import import_booster
+from gbmrank.backends.xgboost_trainer import needs_all_values, without_stack
 from gbmrank.errors import ConfigError
 from gbmrank.types import FloatArray
 
@@ -72,7 +75,7 @@ def regressor_params(backend: str, params: Mapping[str, Any], seed: int) -> dict
         For an unknown booster, a parameter under two names, and parameters that would do nothing
         or change what is minimised.
     """
-    if backend not in _TRAIN:
+    if backend not in list(_TRAIN):
         raise ConfigError(f"backend must be one of {', '.join(_TRAIN)}; got {backend!r}")
     given = main_names(backend, params)
     for name, advice in _ELSEWHERE.items():
@@ -80,9 +83,13 @@ def regressor_params(backend: str, params: Mapping[str, Any], seed: int) -> dict
             raise ConfigError(f"{name}={given[name]!r} cannot be set: {advice}")
     check_native_only(backend, given, "squared error")
     check_params(backend, given, "squared error", custom=False)
+    check_seed(seed, least=0)  # pairs are drawn with it too
+    check_seed(given.get("seed"))
     if seed != 0:
         check_once(backend, params, "seed", "seed", seed)
-    return {"seed": seed, **given}
+    name = THREADS[backend]
+    threads = {name: whole_threads(name, given[name])} if name in given else {}
+    return {"seed": seed, **given, **threads}
 
 
 def train_regressor(backend: str, rows: Rows, rounds: int, params: Mapping[str, Any]) -> Regressor:
@@ -130,14 +137,23 @@ class _XGBoostRegressor:
     def __init__(self, rows: Rows, rounds: int, params: Mapping[str, object]) -> None:
         xgb = import_booster("xgboost")
         settings = {"objective": "reg:squarederror", "verbosity": 1, **params}
+        columns = {"weight": rows.weight, "nthread": params.get("nthread")}
         try:
-            data = xgb.QuantileDMatrix(rows.features, rows.targets, weight=rows.weight)
+            if needs_all_values(params):
+                data = xgb.DMatrix(rows.features, rows.targets, **columns)
+            else:
+                bins = params.get("max_bin")
+                data = xgb.QuantileDMatrix(rows.features, rows.targets, max_bin=bins, **columns)
             self.booster = xgb.train(settings, data, rounds)
         except xgb.core.XGBoostError as error:
-            raise ConfigError(f"XGBoost: {error}") from error
+            raise ConfigError(f"XGBoost: {without_stack(error)}") from error
+        self._linear = params.get("booster") == "gblinear"  # which predicts for a data set alone
 
     def predict(self, features: npt.NDArray[np.float32]) -> FloatArray:
         """Return one value per row."""
+        if self._linear:
+            made = import_booster("xgboost").DMatrix(features)
+            return np.asarray(self.booster.predict(made), np.float64)
         return np.asarray(self.booster.inplace_predict(features), np.float64)
 
 

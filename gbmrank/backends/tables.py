@@ -4,6 +4,7 @@ Nothing here imports a frame library: whoever made a frame has done so.
 """
 
 import importlib.metadata
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,6 +67,8 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
         Unless it has rows and columns, of numbers (or categories, in a frame).
     """
     kind = _kind(table)
+    if type(table).__name__ == "RecordBatch":  # of pyarrow; XGBoost reads tables alone
+        table = sys.modules["pyarrow"].Table.from_batches([table])
     if kind == "scipy":
         table = _sparse(table)
     elif kind == "numpy":

@@ -1,7 +1,6 @@
 """A ranker that gives a score per row: any objective, any metric, either booster."""
 
 import copy
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, final
@@ -18,12 +17,14 @@ from gbmrank.estimators.constraints import placed_constraints
 from gbmrank.estimators.identity import Identity
 from gbmrank.estimators.nested import parameters_of, with_parameter
 from gbmrank.estimators.rows import (
+    check_count,
     check_labels,
     named_sets,
     read_part,
     read_queries,
     read_valid,
     refuse,
+    warn_about_stopping,
 )
 from gbmrank.estimators.saving import write_model
 from gbmrank.estimators.zeros import parts_to_score
@@ -195,10 +196,8 @@ class GBMRanker(AbstractEstimator):
         target, watched = ranking_objective(self.objective), metric_list(self.metric)
         if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
             check_labels(watched, valid or {"the training set": data})
-        if self.early_stopping_rounds is not None and isinstance(target, Objective):
-            # Here the metric decides about the model, so a loss that is wrong for it matters.
-            theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
-            theory.warn_if_not_calibrated(target, watched[0], stacklevel=2)
+        if self.early_stopping_rounds is not None:
+            warn_about_stopping(target, watched[0], valid)
         try:
             trained = train(self._plan(columns), data, valid)
         except NumericError as error:
@@ -294,6 +293,7 @@ class GBMRanker(AbstractEstimator):
         refuse(unknown, "GBMRanker")
         scores = self.predict(X)
         read_queries(qid, len(scores))
+        check_count(y, len(scores))
         measure = metric_list(self.metric)[0]
         value = float(measure.score(y, scores, qid=qid, weight=sample_weight))
         return value if measure.higher_is_better else -value
@@ -344,9 +344,7 @@ class GBMRanker(AbstractEstimator):
     def _so_far(self, model: Any, columns: Columns) -> "GBMRanker | None":
         if model is None:
             return None
-        part = copy.copy(self)
-        part._booster_params = dict(self._booster_params)
-        return part._keep(Trained(model, {}, model.n_rounds - 1), columns)
+        return copy.copy(self)._keep(Trained(model, {}, model.n_rounds - 1), columns)
 
     def _keep(self: Self, trained: Trained, columns: Columns) -> Self:
         fitted: Fitted = trained.fitted

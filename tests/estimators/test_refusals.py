@@ -1,5 +1,6 @@
 """What a new user gets wrong with GBMRanker: said before training, with what to do."""
 
+import copy
 from typing import Any
 
 import lightgbm as lgb
@@ -13,10 +14,11 @@ from sklearn import config_context
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 from gbmrank import GBMRanker, PairRanker
-from gbmrank.backends import parameters, xgboost_names
+from gbmrank.backends import lightgbm_names, parameters, xgboost_names
 from gbmrank.errors import (
     ConfigError,
     DataError,
+    GbmrankWarning,
     GroupError,
     ParameterError,
     UnknownNameError,
@@ -30,6 +32,7 @@ IDS = np.array([f"query-{query}" for query in TASK.qid])
 STATE = np.random.RandomState(0)
 XGB = {"backend": "xgboost"}
 BAGGED: dict[str, Any] = {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": 1}
+TWO_SETS = {"eval_set": [(TASK.x, TASK.y)] * 2, "eval_qid": [TASK.qid + 500] * 2}
 PAIRS = np.random.default_rng(0).normal(size=(20, 3 * TASK.x.shape[1])).astype(np.float32)
 REPEAT = "np.repeat(np.arange(len(sizes)), sizes)"
 
@@ -81,6 +84,24 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({"random_state": STATE}, ConfigError, "whole number, got a RandomState; draw one from"),
         ({"random_state": STATE, "backend": "xgboost"}, ConfigError, "got a RandomState"),
         ({"seed": np.random.default_rng(0)}, ConfigError, "whole number, got a Generator"),
+        ({"seed": 2**31}, ConfigError, "a whole number from -2147483647 to 2147483647, got 2147"),
+        ({**XGB, "seed": 2**40}, ConfigError, "got 1099511627776"),
+        ({"random_state": 2**40}, ConfigError, "got 1099511627776"),
+        ({"seed": True}, ConfigError, "got True"),
+        ({**XGB, "seed": 1.5}, ConfigError, "got 1.5"),
+        ({"seed": [1]}, ConfigError, "got [1]"),
+        ({"n_jobs": 10**5}, ParameterError, "n_jobs=100000 is more than"),
+        ({"num_threads": 10**5}, ParameterError, "num_threads=100000 is more than"),
+        ({"backend": ["lightgbm"]}, ConfigError, "backend must be one of lightgbm, xgboost; got ["),
+        ({"ignore_column": "0"}, ConfigError, "ignore_column='0' is for files"),
+        ({"blacklist": "0"}, ConfigError, "blacklist='0' is for files"),
+        ({"weight": "0"}, ConfigError, "weight='0' is for files"),
+        ({"input_model": "m.txt"}, ConfigError, "does nothing here; leave it out"),
+        ({"pred_early_stop": True}, ConfigError, "does nothing here; leave it out"),
+        ({"forcedsplits_filename": "no.json"}, ConfigError, "'no.json': there is no such file"),
+        ({"objective": "native:"}, UnknownNameError, "'native:' names no objective; lightgbm has"),
+        ({"objective": "native:none"}, UnknownNameError, "'native:none' names no objective"),
+        ({**XGB, "objective": "native:"}, UnknownNameError, "names no objective; xgboost has"),
         ({**BAGGED, "seed": -1}, ConfigError, "seed=-1: queries are drawn with a whole number"),
         ({**BAGGED, "seed": None}, ConfigError, "seed=None: queries are drawn with a whole"),
         ({**BAGGED, "bagging_seed": -3}, ConfigError, "bagging_seed=-3: queries are drawn"),
@@ -209,6 +230,12 @@ def test_what_only_the_given_settings_read_is_known(monkeypatch):
         ({"sigmoid": 2.0}, "does nothing with squared error"),
         ({**XGB, "lambdarank_unbiased": True}, "does nothing with squared error"),
         ({**XGB, "num_class": 3}, "one score per row"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 2147483647, got -1"),
+        ({"seed": "3"}, "seed must be a whole number from 0 to 2147483647, got '3'"),
+        ({"ignore_column": "0"}, "is for files that LightGBM's own program reads"),
+        ({"backend": ["xgboost"]}, "backend must be one of lightgbm, xgboost; got ['xgboost']"),
+        ({"boosting": "nope"}, "LightGBM: Unknown boosting type nope"),
+        ({**XGB, "booster": "nope"}, "Unknown gbm type nope"),
         ({"backend": "catboost"}, "backend must be one of lightgbm, xgboost; got 'catboost'"),
     ],
 )
@@ -216,6 +243,7 @@ def test_parameters_of_a_pair_ranker_are_refused(params, message):
     with pytest.raises(ConfigError) as caught:
         PairRanker(**{"n_estimators": 3, **params}).fit(TASK.x, TASK.y, qid=TASK.qid)
     assert message in str(caught.value)
+    assert "Stack trace" not in str(caught.value)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -238,9 +266,9 @@ def test_a_seed_under_another_name_reaches_the_booster_of_a_pair_ranker(backend)
 
 def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
     monkeypatch.delattr(lgb.basic, "_ConfigAliases")
-    parameters._mains_of_lightgbm.cache_clear()
+    lightgbm_names.mains_of_lightgbm.cache_clear()
     parameters.check_known("lightgbm", {"learnin_rate": 1})
-    parameters._mains_of_lightgbm.cache_clear()
+    lightgbm_names.mains_of_lightgbm.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -261,12 +289,78 @@ def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
             DataError,
             "eval_qid has 5 entries for 1 evaluation sets; give a list with one array of ids per",
         ),
+        (
+            {"eval_set": [TASK.x, TASK.y], "eval_qid": TASK.qid},
+            DataError,
+            "eval_set must be (X, y) or a list of (X, y)",
+        ),
+        (
+            {"eval_set": {"valid": (TASK.x, TASK.y)}, "eval_qid": TASK.qid},
+            DataError,
+            "eval_set must be (X, y) or a list of (X, y)",
+        ),
+        (
+            {"eval_set": iter([(TASK.x, TASK.y)]), "eval_qid": [TASK.qid]},
+            DataError,
+            "eval_set must be (X, y) or a list of (X, y)",
+        ),
+        (
+            {**TWO_SETS, "eval_names": "ab"},
+            DataError,
+            "eval_names must be a list of texts, one per set; got 'ab'",
+        ),
+        ({**TWO_SETS, "eval_names": [1, 2]}, DataError, "a list of texts, one per set; got [1, 2]"),
+        ({"eval_qid": TASK.qid}, DataError, "eval_qid is given without an evaluation set"),
+        ({"eval_sample_weight": [1.0]}, DataError, "eval_sample_weight is given without an"),
+        ({"eval_names": ["a"]}, DataError, "eval_names is given without an evaluation set"),
     ],
 )
 def test_rows_are_refused(call, error, message):
     with pytest.raises(error) as caught:
         fit({}, **call)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("threads", [np.int64(1), np.int32(1)])
+def test_threads_may_be_numbers_of_numpy(backend, threads):
+    model = fit({"backend": backend, "n_jobs": threads})
+    assert model.predict(TASK.x).tolist() == fit({"backend": backend}).predict(TASK.x).tolist()
+    PairRanker(backend=backend, n_estimators=3, n_jobs=threads).fit(TASK.x, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_labels_that_are_scored_are_one_per_row(backend):
+    model = fit({"backend": backend})
+    with pytest.raises(DataError, match=f"y has 5 entries, but X has {TASK.n} rows"):
+        model.score(TASK.x, TASK.y[:5], qid=TASK.qid)
+    with pytest.raises(DataError, match="y is None: give one label per row"):
+        model.score(TASK.x, None, qid=TASK.qid)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_xgboost_says_comes_without_its_stack(backend):
+    name = {"lightgbm": "boosting", "xgboost": "booster"}[backend]
+    with pytest.raises(ConfigError, match=r"nope$"):
+        fit({"backend": backend, name: "nope"})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("labels", [TASK.y * 0 + 1, TASK.y])
+def test_stopping_by_a_set_that_cannot_judge_says_so(backend, labels):
+    qid = TASK.qid + 500 if labels is not TASK.y else np.arange(TASK.n) + 500  # of one row each
+    watched = {"eval_set": [(TASK.x, TASK.y), (TASK.x, labels)], "eval_qid": [TASK.qid + 900, qid]}
+    with pytest.warns(GbmrankWarning, match="in no query of valid_1 do labels differ") as caught:
+        fit({"backend": backend, "early_stopping_rounds": 2}, **watched)
+    assert len(caught) == 1
+    fit({"backend": backend}, **watched)
+
+
+def test_a_shallow_copy_has_parameters_of_its_own():
+    for model in (GBMRanker(max_depth=5), PairRanker(max_depth=5)):
+        copy.copy(model).set_params(max_depth=1, num_leaves=4)
+        assert model.get_params()["max_depth"] == 5
+        assert "num_leaves" not in model.get_params()
 
 
 def test_sizes_are_refused_when_scoring_and_routing_goes_on():

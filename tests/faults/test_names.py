@@ -279,6 +279,44 @@ def test_tools_of_scikit_learn_go_without_a_word(model):
 
 
 @pytest.mark.fault(
+    "constraints on features that are none: signs but -1, 0 and 1, columns that there are not",
+    promise="`ConfigError`; LightGBM would take any text for 0 and 2 for 1, and both boosters go "
+    "past columns that there are not",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("monotone_constraints", [2, 0, 0, 0, 0], "holds 2; an entry is 1"),
+        ("monotone_constraints", ["a"] * 5, "holds 'a'; an entry is 1"),
+        ("monotone_constraints", [0.5, 0, 0, 0, 0], "holds 0.5; an entry is 1"),
+        ("monotone_constraints", 5, "is one of -1, 0 and 1 per column"),
+        ("interaction_constraints", [[0, 9]], "names the column 9, .* there are 5; give"),
+        ("interaction_constraints", [[0, -1]], "names the column -1, .* there are 5"),
+        ("interaction_constraints", [[0.5, 1]], "names the column 0.5"),
+        ("interaction_constraints", [0, 1], "is a list of lists of columns; got None and"),
+    ],
+)
+def test_constraints_that_are_none(backend, name, given, words):
+    with pytest.raises(ConfigError, match=words):
+        ranker(backend, **{name: given}).fit(TASK.x, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_constraints_on_pairs(backend):
+    """They are about the features of a pair, as many as there are."""
+    made = {"n_estimators": 3, "backend": backend, "features": "difference"}
+    free = PairRanker(**made).fit(TASK.x, TASK.y, qid=TASK.qid)
+    falling = PairRanker(**made, monotone_constraints=[-1, 0, 0, 0, 0])
+    falling.fit(TASK.x, TASK.y, qid=TASK.qid)
+    assert falling.predict(TASK.x, qid=TASK.qid).tolist() != (
+        free.predict(TASK.x, qid=TASK.qid).tolist()
+    )
+    with pytest.raises(ConfigError, match="has 2 entries, but a pair has 5 columns"):
+        falling.set_params(monotone_constraints=[1, 0]).fit(TASK.x, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.fault(
     "constraints on features as a list, or by the names of the columns, in any spelling",
     promise="taken by both boosters; `ConfigError` for a column that there is not, and for a "
     "number of entries that is not that of the columns",
@@ -303,7 +341,7 @@ def test_constraints_on_features(backend, name, forms):
         words = "has 2 entries" if isinstance(wrong, list) and len(wrong) == 2 else "column 'zz'"
         with pytest.raises(ConfigError, match=words):
             ranker(backend, **{name: wrong}).fit(table, TASK.y, qid=TASK.qid)
-    with pytest.raises(ConfigError, match="the columns of X have no names; give"):
+    with pytest.raises(ConfigError, match="columns of X have no names, and there are 5; give"):
         ranker(backend, **{name: forms[1]}).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 
