@@ -165,6 +165,7 @@ TESTS = HERE.parent / "tests"
 TOPICS = {
     "data": "Labels and rows",
     "features": "Features",
+    "zeros": "Zeros, dense and sparse",
     "categories": "Categories",
     "groups": "Queries",
     "weights": "Weights",

@@ -16,12 +16,14 @@ from gbmrank.backends.bagging import with_bagging
 from gbmrank.backends.lightgbm_trainer import train_lightgbm
 from gbmrank.backends.native import NATIVE, PREFIX, Native, check_native, near_native
 from gbmrank.backends.parameters import (
+    THREADS,
     check_once,
     check_params,
     main_names,
     what_forbids_cutting,
 )
 from gbmrank.backends.progress import all_tied, likely_cause
+from gbmrank.backends.ranges import check_seed, whole_threads
 from gbmrank.backends.rounding import check_weights, warn_if_rounded
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
@@ -223,7 +225,7 @@ def metric_list(given: Any) -> MetricList:
 
 
 def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
-    if plan.backend not in _TRAIN:
+    if plan.backend not in list(_TRAIN):
         raise ConfigError(f"backend must be one of {', '.join(_TRAIN)}; got {plan.backend!r}")
     given = main_names(plan.backend, plan.params)
     own = not isinstance(target, Native)
@@ -231,15 +233,16 @@ def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
     if isinstance(target, Native):
         check_native(target, plan.backend)
     _check_once(plan)
-    _check_seeds(plan, given)
+    for seed in (plan.seed, given.get("seed")):
+        check_seed(seed)
     needed = dict(booster_params(target, plan.backend)) if own else {}
     if given.get("booster") == "gblinear":
         needed.pop("min_child_weight")  # it has no leaves
-    threads = {} if plan.threads is None else {_THREADS[plan.backend]: plan.threads}
-    return {**needed, "seed": plan.seed, **threads, **given}
-
-
-_THREADS = {"lightgbm": "num_threads", "xgboost": "nthread"}
+    name = THREADS[plan.backend]
+    threads = {} if plan.threads is None else {name: plan.threads}
+    made = {**needed, "seed": plan.seed, **threads, **given}
+    called = plan.names.get("threads", "threads") if threads else name
+    return {**made, name: whole_threads(called, made[name])} if name in made else made
 
 
 def _check_once(plan: Plan) -> None:
@@ -248,17 +251,7 @@ def _check_once(plan: Plan) -> None:
         check_once(plan.backend, plan.params, "seed", "seed", plan.seed)
     if plan.threads is not None:
         called = plan.names.get("threads", "threads")
-        check_once(plan.backend, plan.params, _THREADS[plan.backend], called, plan.threads)
-
-
-def _check_seeds(plan: Plan, given: Mapping[str, Any]) -> None:
-    """Refuse a source of random numbers: a model is to be made again from its parameters."""
-    for value in (plan.seed, given.get("seed")):
-        if isinstance(value, np.random.RandomState | np.random.Generator):
-            raise ConfigError(
-                f"seed must be a whole number, got a {type(value).__name__}; draw one from it, "
-                "such as int(np.random.RandomState(0).randint(2**31 - 1))"
-            )
+        check_once(plan.backend, plan.params, THREADS[plan.backend], called, plan.threads)
 
 
 def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]) -> None:
@@ -266,9 +259,6 @@ def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]
     _check_count(called("rounds", "rounds"), plan.rounds)
     if plan.early_stopping is not None:
         _check_count(called("early_stopping", "early_stopping"), plan.early_stopping)
-    if plan.threads is not None and not is_whole(plan.threads):
-        name = called("threads", "threads")
-        raise ParameterError(f"{name} must be a whole number or None, got {plan.threads!r}")
     if plan.early_stopping is not None and not valid:
         raise ConfigError(
             f"early stopping needs a validation set to watch: give {called('valid', 'valid=')}"

@@ -16,6 +16,8 @@ NATIVE: Mapping[str, tuple[str, ...]] = {
 }
 """The boosters' own ranking objectives."""
 
+_NOTHING = ("", "none", "null", "custom", "na")  # LightGBM grows no tree, or takes its default
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ def check_native(target: Native, backend: str) -> None:
     """
     if target.name in NATIVE[backend]:
         return
+    if target.name.strip().lower() in _NOTHING:
+        raise UnknownNameError(f"{str(target)!r} names no objective; {native_lists(backend)}")
     owner = next((other for other, names in NATIVE.items() if target.name in names), None)
     if owner is not None:
         raise ConfigError(

@@ -5,17 +5,19 @@ would silently win over what a user wrote under another spelling.
 """
 
 import difflib
-import importlib
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
+from gbmrank.backends.lightgbm_names import check_files, mains_of_lightgbm
+from gbmrank.backends.xgboost_names import TWINS, known_to_xgboost
 from gbmrank.errors import ConfigError, DataError
 
 __all__ = [
     "OTHER_NAMES",
+    "THREADS",
     "check_known",
+    "check_native_only",
     "check_once",
     "check_params",
     "is_on",
@@ -61,7 +63,7 @@ _LIGHTGBM: Mapping[str, tuple[str, ...]] = {
     "verbosity": ("verbose",),
 }
 _XGBOOST: Mapping[str, tuple[str, ...]] = {
-    "num_boost_round": ("n_estimators", "num_round"),
+    "num_boost_round": ("n_estimators", "num_round", "num_iterations", "num_trees"),
     "early_stopping_rounds": (),
     "seed": ("random_state",),
     "nthread": ("n_jobs",),
@@ -74,6 +76,8 @@ OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "lightgbm": _LIGHTGBM,
     "xgboost": _XGBOOST,
 }
+
+THREADS: Mapping[str, str] = {"lightgbm": "num_threads", "xgboost": "nthread"}
 
 _ROUNDS = "the number of rounds is given as {rounds}"
 _STOPPING = "give {early_stopping}"
@@ -97,6 +101,8 @@ _ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "num_boost_round": _ROUNDS,
         "early_stopping_rounds": _STOPPING,
         "maximize": "every metric knows its direction",
+        "missing": "missing values are NaN: give them so",
+        "enable_categorical": "columns of categories are always read as such; leave it out",
     },
 }
 _NATIVE_ONLY: Mapping[str, tuple[str, ...]] = {
@@ -129,6 +135,7 @@ _INSTEAD: Mapping[str, str] = {
     "scale_pos_weight": "give weights",
     "is_unbalance": "give weights",
 }
+_BAGGING = ("bagging_by_query", "bagging_fraction", "bagging_freq", "bagging_seed")
 _TRUTH: Mapping[str, bool] = {
     **dict.fromkeys(("true", "+", "1"), True),
     **dict.fromkeys(("false", "-", "0", ""), False),
@@ -144,7 +151,7 @@ def main_names(backend: str, params: Mapping[str, Any]) -> dict[str, Any]:
         When one parameter is given under two names, any of LightGBM's included.
     """
     known = {other: main for main, others in OTHER_NAMES[backend].items() for other in others}
-    same = {**_mains_of_lightgbm(), **known} if backend == "lightgbm" else known
+    same = {**mains_of_lightgbm(), **known} if backend == "lightgbm" else known
     spelled: dict[str, str] = {}
     for name in params:
         main = same.get(name, name)
@@ -229,38 +236,35 @@ def what_forbids_cutting(params: Mapping[str, Any]) -> str | None:
 
 
 def check_known(backend: str, params: Mapping[str, Any]) -> None:
-    """Raise for a parameter that LightGBM does not know: it would do nothing.
-
-    XGBoost warns about such parameters itself.
+    """Raise for a parameter that the booster does not know: it would do nothing.
 
     Raises
     ------
     ConfigError
-        With the name that was meant, where there is one that is like it.
+        With the name that was meant, where there is one that is like it, or one of XGBoost for
+        one of LightGBM.
     """
-    known = _known_to_lightgbm() if backend == "lightgbm" else frozenset()
+    known = _known_to_lightgbm() if backend == "lightgbm" else _known_to_xgboost(params)
     unknown = next((name for name in params if known and name not in known), None)
     if unknown is None:
         return
-    near = difflib.get_close_matches(unknown, sorted(known), n=1, cutoff=0.75)
-    hint = f"did you mean {near[0]}?" if near else "leave it out, or look it up in its manual"
-    raise ConfigError(f"lightgbm has no parameter {unknown!r}; {hint}")
+    likely = sorted(known.union(OTHER_NAMES[backend], *OTHER_NAMES[backend].values()))
+    near = difflib.get_close_matches(unknown, likely, n=1, cutoff=0.75)
+    meant = TWINS.get(mains_of_lightgbm().get(unknown, unknown)) if backend == "xgboost" else None
+    meant = meant or next(iter(near), None)
+    hint = f"did you mean {meant}?" if meant else "leave it out, or look it up in its manual"
+    raise ConfigError(f"{backend} has no parameter {unknown!r}; {hint}")
 
 
-@cache
-def _mains_of_lightgbm() -> Mapping[str, str]:
-    """Return the main name of every name of LightGBM's parameters; none where it does not tell."""
-    try:
-        basic = importlib.import_module("lightgbm.basic")
-        table = basic._ConfigAliases._get_all_param_aliases()
-        return {str(name): main for main, others in table.items() for name in (main, *others)}
-    except (ImportError, AttributeError, TypeError):  # a private table may go
-        return {}
+def _known_to_xgboost(params: Mapping[str, Any]) -> frozenset[str]:
+    """Return all names of XGBoost's parameters, and those by which gbmrank draws queries."""
+    theirs = known_to_xgboost(params)
+    return theirs | set(_BAGGING) if theirs and _BAGGING[0] in params else theirs
 
 
 def _known_to_lightgbm() -> frozenset[str]:
     """Return all names of LightGBM's parameters; none where it does not tell."""
-    theirs = _mains_of_lightgbm()
+    theirs = mains_of_lightgbm()
     if not theirs:
         return frozenset()
     ours = {name for main, others in _LIGHTGBM.items() for name in (main, *others)}
@@ -302,19 +306,29 @@ def check_params(
                 f"{advice.format(**called)}"
             )
     if custom:
-        for name in _NATIVE_ONLY[backend]:
-            if name in params:
-                instead = _INSTEAD.get(name, "leave it out")
-                raise ConfigError(
-                    f"{name}={params[name]!r} belongs to {backend}'s own objectives and does "
-                    f"nothing with {objective}; {instead}"
-                )
+        check_native_only(backend, params, objective)
     check_known(backend, params)
     _check_one_score(backend, params)
     if backend == "lightgbm":
         _check_lightgbm(params, objective, custom)
     elif not math.isfinite(_number(params, "base_score", 0.0)):
         raise DataError(f"base_score must be a finite number, got {params['base_score']!r}")
+
+
+def check_native_only(backend: str, params: Mapping[str, Any], objective: str) -> None:
+    """Refuse parameters of the booster's own ranking objectives, for any other one.
+
+    Raises
+    ------
+    ConfigError
+        With what to give instead.
+    """
+    for name in _NATIVE_ONLY[backend]:
+        if name in params:
+            raise ConfigError(
+                f"{name}={params[name]!r} belongs to {backend}'s own objectives and does nothing "
+                f"with {objective}; {_INSTEAD.get(name, 'leave it out')}"
+            )
 
 
 def _check_one_score(backend: str, params: Mapping[str, Any]) -> None:
@@ -335,6 +349,7 @@ def _check_lightgbm(params: Mapping[str, Any], objective: str, custom: bool) -> 
             f"boosting={params['boosting']!r} does not go with {objective}: LightGBM grows random "
             "forests for its own objectives alone; use boosting='gbdt', 'dart' or goss"
         )
+    check_files(params)
     goss = params.get("data_sample_strategy") == "goss"
     if custom and is_on(params, "bagging_by_query") and goss:
         raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")

@@ -6,12 +6,39 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.backends.parameters import check_known
+from gbmrank.backends.parameters import (
+    THREADS,
+    check_native_only,
+    check_once,
+    check_params,
+    main_names,
+)
+from gbmrank.backends.ranges import check_seed, whole_threads
 from gbmrank.backends.trainer import import_booster
+from gbmrank.backends.xgboost_trainer import needs_all_values, without_stack
 from gbmrank.errors import ConfigError
 from gbmrank.types import FloatArray
 
-__all__ = ["Regressor", "Rows", "train_regressor"]
+__all__ = ["Regressor", "Rows", "regressor_params", "train_regressor"]
+
+_NOT_WATCHED = "nothing is watched while values of pairs are learned; leave it out"
+_ROUNDS = "the number of trees is given as n_estimators="
+_ELSEWHERE: Mapping[str, str] = {
+    "objective": "pair values are conditional means, which only squared error estimates",
+    "num_iterations": _ROUNDS,
+    "num_boost_round": _ROUNDS,
+    **dict.fromkeys(
+        (
+            "metric",
+            "eval_at",
+            "eval_metric",
+            "early_stopping_round",
+            "early_stopping_rounds",
+            "maximize",
+        ),
+        _NOT_WATCHED,
+    ),
+}
 
 
 class Rows(NamedTuple):
@@ -30,9 +57,42 @@ class Regressor(Protocol):
         ...
 
 
-def train_regressor(
-    backend: str, rows: Rows, rounds: int, params: Mapping[str, object]
-) -> Regressor:
+def regressor_params(backend: str, params: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return parameters of the booster by their main names, with a seed.
+
+    Parameters
+    ----------
+    backend : {"lightgbm", "xgboost"}
+        The booster.
+    params : mapping
+        Of the booster, as they were given.
+    seed : int
+        Of the booster; 0, the default, gives way to one among the parameters.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown booster, a parameter under two names, and parameters that would do nothing
+        or change what is minimised.
+    """
+    if backend not in list(_TRAIN):
+        raise ConfigError(f"backend must be one of {', '.join(_TRAIN)}; got {backend!r}")
+    given = main_names(backend, params)
+    for name, advice in _ELSEWHERE.items():
+        if name in given:
+            raise ConfigError(f"{name}={given[name]!r} cannot be set: {advice}")
+    check_native_only(backend, given, "squared error")
+    check_params(backend, given, "squared error", custom=False)
+    check_seed(seed, least=0)  # pairs are drawn with it too
+    check_seed(given.get("seed"))
+    if seed != 0:
+        check_once(backend, params, "seed", "seed", seed)
+    name = THREADS[backend]
+    threads = {name: whole_threads(name, given[name])} if name in given else {}
+    return {"seed": seed, **given, **threads}
+
+
+def train_regressor(backend: str, rows: Rows, rounds: int, params: Mapping[str, Any]) -> Regressor:
     """Minimise squared error.
 
     Parameters
@@ -44,23 +104,15 @@ def train_regressor(
     rounds : int
         Number of trees.
     params : mapping
-        Parameters of the booster.
+        Of the booster, as :func:`regressor_params` returns them.
 
     Raises
     ------
     ConfigError
-        For an unknown booster, or parameters that would do nothing or change what is minimised.
+        When the booster refuses a parameter.
     MissingBackendError
         When the booster is not installed.
     """
-    if backend not in _TRAIN:
-        raise ConfigError(f"backend must be one of {', '.join(_TRAIN)}; got {backend!r}")
-    if "objective" in params:
-        raise ConfigError(
-            f"objective={params['objective']!r} cannot be set: pair values are conditional means, "
-            "which only squared error estimates"
-        )
-    check_known(backend, params)
     return _TRAIN[backend](rows, rounds, params)
 
 
@@ -70,7 +122,10 @@ class _LightGBMRegressor:
         lgb = import_booster("lightgbm")
         settings = {"objective": "regression", "metric": "None", "verbosity": -1, **params}
         data = lgb.Dataset(rows.features, rows.targets, weight=rows.weight, params=settings)
-        self.booster = lgb.train(settings, data, rounds)
+        try:
+            self.booster = lgb.train(settings, data, rounds)
+        except lgb.basic.LightGBMError as error:
+            raise ConfigError(f"LightGBM: {error}") from error
 
     def predict(self, features: npt.NDArray[np.float32]) -> FloatArray:
         """Return one value per row."""
@@ -82,11 +137,23 @@ class _XGBoostRegressor:
     def __init__(self, rows: Rows, rounds: int, params: Mapping[str, object]) -> None:
         xgb = import_booster("xgboost")
         settings = {"objective": "reg:squarederror", "verbosity": 1, **params}
-        data = xgb.QuantileDMatrix(rows.features, rows.targets, weight=rows.weight)
-        self.booster = xgb.train(settings, data, rounds)
+        columns = {"weight": rows.weight, "nthread": params.get("nthread")}
+        try:
+            if needs_all_values(params):
+                data = xgb.DMatrix(rows.features, rows.targets, **columns)
+            else:
+                bins = params.get("max_bin")
+                data = xgb.QuantileDMatrix(rows.features, rows.targets, max_bin=bins, **columns)
+            self.booster = xgb.train(settings, data, rounds)
+        except xgb.core.XGBoostError as error:
+            raise ConfigError(f"XGBoost: {without_stack(error)}") from error
+        self._linear = params.get("booster") == "gblinear"  # which predicts for a data set alone
 
     def predict(self, features: npt.NDArray[np.float32]) -> FloatArray:
         """Return one value per row."""
+        if self._linear:
+            made = import_booster("xgboost").DMatrix(features)
+            return np.asarray(self.booster.predict(made), np.float64)
         return np.asarray(self.booster.inplace_predict(features), np.float64)
 
 

@@ -4,6 +4,7 @@ Nothing here imports a frame library: whoever made a frame has done so.
 """
 
 import importlib.metadata
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +17,11 @@ from gbmrank.errors import DataError
 from gbmrank.types import IntArray
 
 __all__ = [
+    "as_array",
     "categorical_columns",
     "column_names",
     "first_beyond",
+    "is_sparse",
     "read_matrix",
     "read_table",
     "refuse_sparse",
@@ -64,6 +67,8 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
         Unless it has rows and columns, of numbers (or categories, in a frame).
     """
     kind = _kind(table)
+    if type(table).__name__ == "RecordBatch":  # of pyarrow; XGBoost reads tables alone
+        table = sys.modules["pyarrow"].Table.from_batches([table])
     if kind == "scipy":
         table = _sparse(table)
     elif kind == "numpy":
@@ -104,9 +109,23 @@ def read_matrix(table: Any, what: str = "X") -> npt.NDArray[np.float64]:
     return made
 
 
+def is_sparse(table: Any) -> bool:
+    """Whether a table is a sparse matrix of scipy."""
+    return _kind(table) == "scipy"
+
+
+def as_array(table: Any) -> npt.NDArray[Any]:
+    """Return a table of numbers, as :func:`read_table` gives it, as one array."""
+    if is_sparse(table):
+        return np.asarray(table.toarray())
+    if _kind(table) == "numpy":
+        return np.asarray(table)
+    return np.column_stack([_column(table, number) for number in range(table.shape[1])])
+
+
 def refuse_sparse(table: Any, what: str) -> None:
     """Raise for a sparse matrix where rows are needed in full."""
-    if _kind(table) == "scipy":
+    if is_sparse(table):
         raise DataError(
             f"{what} is sparse, and only GBMRanker reads sparse features: give {what}.toarray(), "
             "of fewer columns where that is too large"

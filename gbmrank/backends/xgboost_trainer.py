@@ -3,7 +3,7 @@
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -18,7 +18,14 @@ from gbmrank.data import RankingData
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["XGBoostFitted", "first_rounds", "load_xgboost", "train_xgboost"]
+__all__ = [
+    "XGBoostFitted",
+    "first_rounds",
+    "load_xgboost",
+    "needs_all_values",
+    "train_xgboost",
+    "without_stack",
+]
 
 _SLOT = "gbmrank"
 _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")
@@ -128,7 +135,7 @@ def train_xgboost(job: Job) -> XGBoostFitted:
         raise
     except xgb.core.XGBoostError as error:
         _refuse_unseen(error, job.train.features, "an evaluation set")
-        raise ConfigError(f"XGBoost: {error}") from error
+        raise ConfigError(f"XGBoost: {without_stack(error)}") from error
     best, threads = job.rounds_to_keep, params.get("nthread")
     return XGBoostFitted(first_rounds(booster, best, threads) if best else booster, threads)
 
@@ -163,7 +170,7 @@ def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = Non
         "enable_categorical": True,
     }
     with _explaining(xgb, part.features, what, data.groups.row_order):
-        if params.get("tree_method", "hist") not in ("hist", "auto") or _linear(params):
+        if needs_all_values(params):
             made = xgb.DMatrix(part.features, **columns)
         else:
             binning = {"ref": reference} if reference is not None else {}
@@ -214,8 +221,15 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _linear(params: Any) -> bool:
-    return params.get("booster") == "gblinear"
+def needs_all_values(params: Mapping[str, Any]) -> bool:
+    """Whether a training reads features themselves, and not the bins they fall into."""
+    histograms = params.get("tree_method", "hist") in ("hist", "auto")
+    return not histograms or params.get("booster") == "gblinear"
+
+
+def without_stack(error: Exception) -> str:
+    """Return what XGBoost says, without its own stack of calls."""
+    return str(error).partition("\nStack trace")[0].strip()
 
 
 def _query_weight(data: RankingData) -> FloatArray | None:

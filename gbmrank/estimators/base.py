@@ -59,7 +59,7 @@ class AbstractEstimator:
             if name in names:
                 setattr(self, name, value)
             else:
-                self._booster_params[name] = value
+                self._booster_params = {**self._booster_params, name: value}  # copies share it
         for name, value in params.items():
             outer, _, path = name.partition("__")
             if path:

@@ -2,15 +2,19 @@
 
 import itertools
 import re
+import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any, final
 
 from gbmrank.backends.tables import categorical_columns, column_names, with_names
-from gbmrank.errors import DataError
+from gbmrank.errors import DataError, GbmrankWarning
+from gbmrank.estimators.zeros import zeros_of
 
 __all__ = ["Columns", "check_names", "renamed", "safe_names"]
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
+_SHOWN = 5  # names in a warning
 
 
 @final
@@ -26,16 +30,20 @@ class Columns:
         As the user gave them; None where they had none.
     categorical : list of int or None, default=None
         Numbers of those that hold categories; None where nobody knows.
+    zeros : {"numbers", "missing", "both"} or None, default=None
+        What zeros are to the booster; None where nobody knows, or forms make no difference.
     """
 
     count: int
     names: list[str] | None = None
     categorical: list[int] | None = None
+    zeros: str | None = None
 
     @classmethod
-    def of(cls, table: Any) -> "Columns":
-        """Read them off a table."""
-        return cls(int(table.shape[1]), column_names(table), categorical_columns(table))
+    def of(cls, table: Any, backend: str) -> "Columns":
+        """Read them off the table of a training."""
+        kinds = categorical_columns(table)
+        return cls(int(table.shape[1]), column_names(table), kinds, zeros_of(table, backend))
 
     def check(self, table: Any, what: str) -> None:
         """Raise unless a table has these columns: their names, in this order, and their kinds.
@@ -44,13 +52,21 @@ class Columns:
         ------
         DataError
             Boosters would take the numbers of a column for the codes of its categories.
+
+        Warns
+        -----
+        GbmrankWarning
+            As :func:`check_names` does.
         """
         own = column_names(table)
+        refuse_other_names(what, own, self.names)
+        if self.categorical is not None:
+            self._check_kinds(categorical_columns(table), own, what)
         check_names(what, own, self.names)
-        if self.categorical is None:
-            return
-        now = categorical_columns(table)
-        changed = sorted(set(now).symmetric_difference(self.categorical))
+
+    def _check_kinds(self, now: list[int], own: list[str] | None, what: str) -> None:
+        known: list[int] = self.categorical or []
+        changed = sorted(set(now).symmetric_difference(known))
         if changed:
             names = own or self.names
             column = names[changed[0]] if names is not None else changed[0]
@@ -95,14 +111,69 @@ def check_names(what: str, own: list[str] | None, known: list[str] | None) -> No
     """Raise unless columns have the names of the training, in its order.
 
     LightGBM goes by position alone, and so does a table without names, here or in the training,
-    or one with numbers from 0 that pandas made up. Where the training had these numbers in another
-    order, they are names like any others: columns were picked or sorted.
+    or one with numbers from 0 that pandas or polars made up. Where the training had these numbers
+    in another order, they are names like any others: columns were picked or sorted.
+
+    Raises
+    ------
+    DataError
+        For other names, or another order.
+
+    Warns
+    -----
+    GbmrankWarning
+        When one of the two has names and the other has none, so that nothing can be compared.
     """
+    refuse_other_names(what, own, known)
+    named = _has_names(own)
+    if own != known and (named or _has_names(known)):
+        warnings.warn(
+            _by_position(what, own if named else None, known or []),
+            GbmrankWarning,
+            stacklevel=_level_outside(),
+        )
+
+
+def refuse_other_names(what: str, own: list[str] | None, known: list[str] | None) -> None:
+    """Raise where columns and those of the training have names, and they are not the same."""
     if own is None or known is None or own == known:
         return
-    made_up = own == [str(number) for number in range(len(own))]
-    if not made_up or set(own) == set(known):
+    if _has_names(own) or set(own) == set(known):
         raise DataError(
             f"the columns of {what} are not those of the training: got {', '.join(own)}; expected "
             f"{', '.join(known)}, in this order"
         )
+
+
+def _has_names(names: list[str] | None) -> bool:
+    """Whether columns have names that somebody gave them."""
+    return names is not None and not any(
+        names == [f"{made_up}{number}" for number in range(len(names))]
+        for made_up in ("", "column_")
+    )
+
+
+def _by_position(what: str, own: list[str] | None, known: list[str]) -> str:
+    if own is not None:
+        return (
+            f"the columns of {what} are called {_some(own)}, and those of the training had no "
+            "names: they are taken by position; train on a table with names, which are compared "
+            f"from then on, or give {what} as an array in the order of the training"
+        )
+    return (
+        f"the columns of {what} have no names, and those of the training are called "
+        f"{_some(known)}: they are taken by position; give a table with these names, or train on "
+        "an array"
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+
+
+def _level_outside() -> int:
+    """Return how far up the stack whoever called gbmrank is, for a warning of the caller."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("gbmrank."):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,7 +1,6 @@
 """A ranker that gives a score per row: any objective, any metric, either booster."""
 
 import copy
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, final
@@ -18,14 +17,17 @@ from gbmrank.estimators.constraints import placed_constraints
 from gbmrank.estimators.identity import Identity
 from gbmrank.estimators.nested import parameters_of, with_parameter
 from gbmrank.estimators.rows import (
+    check_count,
     check_labels,
     named_sets,
     read_part,
     read_queries,
     read_valid,
     refuse,
+    warn_about_stopping,
 )
 from gbmrank.estimators.saving import write_model
+from gbmrank.estimators.zeros import parts_to_score
 from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
 from gbmrank.types import FloatArray, IntArray
 
@@ -186,7 +188,7 @@ class GBMRanker(AbstractEstimator):
         """
         refuse(unknown, "GBMRanker")
         table = read_table(X, backend=self.backend)
-        columns = Columns.of(table)
+        columns = Columns.of(table, self.backend)
         data = read_part(renamed(table), y, qid, sample_weight)
         valid: dict[str, Part] = {}
         for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
@@ -194,10 +196,8 @@ class GBMRanker(AbstractEstimator):
         target, watched = ranking_objective(self.objective), metric_list(self.metric)
         if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
             check_labels(watched, valid or {"the training set": data})
-        if self.early_stopping_rounds is not None and isinstance(target, Objective):
-            # Here the metric decides about the model, so a loss that is wrong for it matters.
-            theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
-            theory.warn_if_not_calibrated(target, watched[0], stacklevel=2)
+        if self.early_stopping_rounds is not None:
+            warn_about_stopping(target, watched[0], valid)
         try:
             trained = train(self._plan(columns), data, valid)
         except NumericError as error:
@@ -241,7 +241,8 @@ class GBMRanker(AbstractEstimator):
         self._check_fitted("booster_")
         table = read_table(X, backend=self._fitted.backend)
         self._check_columns(table, "X")
-        return self._fitted.scores(renamed(table))
+        parts = parts_to_score(table, self._columns.zeros, "X")
+        return np.concatenate([self._fitted.scores(renamed(part)) for part in parts])
 
     def rank(self, X: Any, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
@@ -292,6 +293,7 @@ class GBMRanker(AbstractEstimator):
         refuse(unknown, "GBMRanker")
         scores = self.predict(X)
         read_queries(qid, len(scores))
+        check_count(y, len(scores))
         measure = metric_list(self.metric)[0]
         value = float(measure.score(y, scores, qid=qid, weight=sample_weight))
         return value if measure.higher_is_better else -value
@@ -332,20 +334,17 @@ class GBMRanker(AbstractEstimator):
         )
 
     def _check_columns(self, table: Any, what: str) -> None:
-        width = int(table.shape[1])
-        if width != self.n_features_in_:
+        if table.shape[1] != self.n_features_in_:
             raise DataError(
-                f"{what} has {width} features, but GBMRanker is expecting {self.n_features_in_} "
-                "features as input"
+                f"{what} has {table.shape[1]} features, but GBMRanker is expecting "
+                f"{self.n_features_in_} features as input"
             )
         self._columns.check(table, what)
 
     def _so_far(self, model: Any, columns: Columns) -> "GBMRanker | None":
         if model is None:
             return None
-        part = copy.copy(self)
-        part._booster_params = dict(self._booster_params)
-        return part._keep(Trained(model, {}, model.n_rounds - 1), columns)
+        return copy.copy(self)._keep(Trained(model, {}, model.n_rounds - 1), columns)
 
     def _keep(self: Self, trained: Trained, columns: Columns) -> Self:
         fitted: Fitted = trained.fitted
@@ -357,6 +356,7 @@ class GBMRanker(AbstractEstimator):
             n_features=columns.count,
             feature_names=columns.names,
             categorical=columns.categorical,
+            zeros=columns.zeros,
             params={
                 name: value
                 for name, value in self.get_params(deep=False).items()
@@ -370,9 +370,8 @@ class GBMRanker(AbstractEstimator):
         self._fitted, self.booster_ = fitted, fitted.booster
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
-        names = identity.feature_names
-        self._columns = Columns(identity.n_features, names, identity.categorical)
-        self._keep_names(names)
+        self._columns = identity.columns
+        self._keep_names(identity.feature_names)
         return self
 
     def _nested_params(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, final
 
 from gbmrank.errors import DataError
+from gbmrank.estimators.columns import Columns
 
 __all__ = ["Identity"]
 
@@ -30,6 +31,8 @@ class Identity:
         Other parameters of the estimator.
     categorical : list of int or None
         Numbers of the columns that hold categories; None where nobody knows.
+    zeros : {"numbers", "missing", "both"} or None
+        What zeros of the features were to XGBoost; None where nobody knows.
     """
 
     backend: str
@@ -40,6 +43,12 @@ class Identity:
     feature_names: list[str] | None = None
     params: dict[str, Any] = field(default_factory=dict)
     categorical: list[int] | None = None
+    zeros: str | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """What is known about the columns of the features."""
+        return Columns(self.n_features, self.feature_names, self.categorical, self.zeros)
 
     def to_text(self) -> str:
         """Return JSON."""

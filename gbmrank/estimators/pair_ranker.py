@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
-from gbmrank.backends.regressors import Regressor, Rows, train_regressor
+from gbmrank.backends.regressors import Regressor, Rows, regressor_params, train_regressor
 from gbmrank.backends.tables import column_names, read_matrix
 from gbmrank.data import Groups, RankingData
 from gbmrank.decoders import check_decoder
@@ -20,6 +20,8 @@ from gbmrank.errors import (
     ParameterError,
 )
 from gbmrank.estimators.base import AbstractEstimator
+from gbmrank.estimators.columns import Columns
+from gbmrank.estimators.constraints import placed_constraints
 from gbmrank.estimators.look_alikes import cut_matrices, mean_places
 from gbmrank.estimators.pairs import (
     PairFeatures,
@@ -109,7 +111,8 @@ class PairRanker(AbstractEstimator):
     _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
         "fit": {"qid": True, "preferences": None},
         "predict": {"qid": True},
-        "score": {"qid": True, "preferences": None},
+        # A pipeline hands on weights that it was not given; those that it was are refused.
+        "score": {"qid": True, "preferences": None, "sample_weight": None},
     }
 
     model_: Regressor
@@ -158,9 +161,8 @@ class PairRanker(AbstractEstimator):
         """
         refuse(unknown, "PairRanker")
         self._check_parameters()
+        params = regressor_params(self.backend, self._booster_params, self.seed)
         x, groups = _read_rows(X, qid)
-        self.n_features_in_ = x.shape[1]
-        self._keep_names(column_names(X))
         pairs = sample_pairs(groups, self.pair_budget, self.seed)
         if self.surrogate == "map":
             relevant = self._relevant(y, preferences, groups)
@@ -173,8 +175,12 @@ class PairRanker(AbstractEstimator):
                 "there is nothing to learn: no query has a preference between the pairs used; "
                 "give labels that differ within queries, or a larger pair_budget"
             )
-        params = {"seed": self.seed, **self._booster_params}
+        columns = Columns(rows.features.shape[1])
+        params = placed_constraints(params, columns, self.backend, "a pair")
         self.model_ = train_regressor(self.backend, rows, self.n_estimators, params)
+        self.n_features_in_ = x.shape[1]
+        self._keep_names(column_names(X))
+        self._learned, self._width = (self.surrogate, self.features), columns.count
         self._warn_if_constant(rows)
         return self
 
@@ -256,9 +262,11 @@ class PairRanker(AbstractEstimator):
         refuse(unknown, "PairRanker")
         predicted = self.predict(X, qid=qid)
         if self.surrogate == "map":
+            _check_one(y, None)
             return float(metric("map", threshold=self.threshold).score(y, predicted, qid=qid))
         if isinstance(y, PreferenceGraphs):
             y, preferences = None, y
+        _check_one(y, preferences)
         measure = metric("pairwise_disagreement", preferences=preferences)
         return 1.0 - float(measure.score(y, predicted, qid=qid))
 
@@ -271,6 +279,8 @@ class PairRanker(AbstractEstimator):
                 name == "pair_budget" and value is None
             ):
                 raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if not isinstance(self.threshold, int | float | np.number | None):
+            raise ParameterError(f"threshold must be a number or None, got {self.threshold!r}")
 
     def _relevant(self, y: Any, preferences: PreferenceGraphs | None, groups: Groups) -> FloatArray:
         if preferences is not None or isinstance(y, PreferenceGraphs):
@@ -288,6 +298,8 @@ class PairRanker(AbstractEstimator):
                 f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
             )
         self._check_names(X, "X")
+        if self._learned != (self.surrogate, self.features):
+            raise ConfigError("surrogate or features have been set since the training; call fit")
         longest = int(groups.sizes.max())
         if longest > MOST_ITEMS:
             raise LimitError(
@@ -323,6 +335,11 @@ class PairRanker(AbstractEstimator):
         made = pair_features(x, left, right, self.features)
         if self.surrogate == "map":
             made = with_itself(made, left, right)
+        if made.shape[1] != self._width:
+            raise DataError(
+                f"features gives {made.shape[1]} columns for {len(left)} pairs, and gave "
+                f"{self._width} in the training"
+            )
         return self.model_.predict(made)
 
     def _warn_if_constant(self, rows: Rows) -> None:
@@ -347,9 +364,14 @@ def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], G
     return np.asarray(groups.arrange(x)), groups
 
 
+def _check_one(y: Any, preferences: PreferenceGraphs | None) -> None:
+    if (y is None) == (preferences is None):
+        both = "" if y is None else ", not both"
+        raise ConfigError(f"give labels (y) or preferences{both}")
+
+
 def _read_labels(y: Any, groups: Groups) -> FloatArray:
-    if y is None:
-        raise ConfigError("give labels (y) or preferences")
+    _check_one(y, None)
     given = RankingData.from_arrays(y).labels
     if len(given) != groups.n_rows:
         raise DataError(f"y has {len(given)} entries, but X has {groups.n_rows} rows")
@@ -361,9 +383,8 @@ def _read_preferences(
 ) -> PreferenceGraphs:
     if isinstance(y, PreferenceGraphs):
         y, preferences = None, y
+    _check_one(y, preferences)
     if preferences is None:
         return PreferenceGraphs(groups, None, _read_labels(y, groups))
-    if y is not None:
-        raise ConfigError("give labels (y) or preferences, not both")
     preferences.check_rows(groups)
     return preferences

@@ -106,18 +106,32 @@ def pair_features(
     """
     left, right = x[first], x[second]
     if callable(features):
-        made = np.asarray(features(left, right), np.float32)
-        if made.ndim != 2 or len(made) != len(first):
-            raise DataError(
-                f"the pair features of {len(first)} pairs must have as many rows, got an array of "
-                f"shape {made.shape}"
-            )
-        return made
+        return _checked(features(left, right), len(first))
     if features == "difference":
         return (left - right).astype(np.float32)
     return np.concatenate(
         [left, right, left - right], axis=1, dtype=np.float32, casting="same_kind"
     )
+
+
+def _checked(given: Any, n_pairs: int) -> npt.NDArray[np.float32]:
+    """Return what a function gave for pairs, one row each, of numbers and NaN."""
+    try:
+        with np.errstate(over="ignore"):
+            made = np.asarray(given, np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the pair features must be numbers: {error}") from error
+    if made.ndim != 2 or len(made) != n_pairs or not made.shape[1]:
+        raise DataError(
+            f"the pair features of {n_pairs} pairs must have as many rows, of one number or more; "
+            f"got an array of shape {made.shape}"
+        )
+    if np.isinf(made).any():
+        raise DataError(
+            "the pair features are infinite, or beyond the largest float32: clip them, or make "
+            "them NaN, a missing value"
+        )
+    return made
 
 
 def disagreement_rows(

@@ -1,24 +1,31 @@
 """Reading the rows an estimator is given: one id per row, in any order."""
 
+import importlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gbmrank.api import MetricList
+import numpy as np
+
+from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.backends.tables import read_table, take_rows
 from gbmrank.data import Groups, RankingData, as_floats
-from gbmrank.errors import DataError, GroupError
+from gbmrank.errors import DataError, GbmrankWarning, GroupError
 from gbmrank.estimators.columns import Columns, renamed
+from gbmrank.estimators.zeros import with_zeros
 from gbmrank.guards import bind_metric
 from gbmrank.training import Part
 
 __all__ = [
+    "check_count",
     "check_labels",
     "named_sets",
     "read_part",
     "read_queries",
     "read_valid",
     "refuse",
+    "warn_about_stopping",
 ]
 
 TRAINING = "the training set"
@@ -99,6 +106,42 @@ def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:
                 raise type(error)(f"metric={metric}, {name}: {error}") from error
 
 
+def check_count(labels: Any, n_rows: int) -> None:
+    """Raise unless there is one label per row of X."""
+    if labels is None:
+        raise DataError("the target y is None: give one label per row of X")
+    found = len(as_floats(labels, "y"))
+    if found != n_rows:
+        raise DataError(f"y has {found} entries, but X has {n_rows} rows")
+
+
+def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) -> None:
+    """Warn about a metric that decides about a model and cannot, or is not what is learned.
+
+    Warns
+    -----
+    CalibrationWarning
+        When the loss is known to be wrong for the metric.
+    GbmrankWarning
+        When no query of the last set has two different labels: the first round would be kept.
+    """
+    if isinstance(target, Objective):
+        theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
+        theory.warn_if_not_calibrated(target, metric, stacklevel=3)
+    if not parts or getattr(metric.measure, "preferences", None) is not None:
+        return
+    name, part = list(parts.items())[-1]
+    groups, labels = part.data.groups, part.data.labels
+    if np.array_equal(labels, groups.spread(labels[groups.offsets[:-1]])):
+        warnings.warn(
+            f"in no query of {name} do labels differ, so {metric} is the same for every model and "
+            "training stops at its first round; give a set with queries of two rows or more whose "
+            "labels differ, or leave out early_stopping_rounds",
+            GbmrankWarning,
+            stacklevel=3,
+        )
+
+
 def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINING) -> Part:
     """Read rows and put them into query order.
 
@@ -132,11 +175,15 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
 def read_valid(
     name: str, rows: tuple[Any, ...], columns: Columns, backend: str | None = None
 ) -> Part:
-    """Read an evaluation set for a booster; its columns must be those of the training."""
+    """Read an evaluation set for a booster; its columns must be those of the training.
+
+    Its zeros are to XGBoost what those of the training are, in whatever form they come.
+    """
     (features, labels), qid, weight = rows
     table = read_table(features, name, backend)
     columns.check(table, name)
-    return read_part(renamed(table), labels, qid, weight, name)
+    table = renamed(with_zeros(table, columns.zeros, name))
+    return read_part(table, labels, qid, weight, name)
 
 
 def named_sets(
@@ -144,22 +191,35 @@ def named_sets(
 ) -> dict[str, tuple[Any, Any, Any]]:
     """Return evaluation sets by name; one set may be given without a list around it."""
     if sets is None:
+        _refuse_without_set(qids, weights, names)
         return {}
     if isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple):
         sets, qids = [sets], [qids]
         weights = None if weights is None else [weights]
+    if not isinstance(sets, list | tuple) or not all(map(_is_pair, sets)):
+        raise DataError("eval_set must be (X, y) or a list of (X, y)")
     count = len(sets)
     qids = [None] * count if qids is None else list(qids)
     weights = [None] * count if weights is None else list(weights)
-    names = [f"valid_{number}" for number in range(count)] if names is None else list(names)
+    names = [f"valid_{number}" for number in range(count)] if names is None else names
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise DataError(f"eval_names must be a list of texts, one per set; got {names!r}")
     for what, entries in zip(_WANTED, (qids, weights, names), strict=True):
         if len(entries) != count:
             raise DataError(
                 f"{what} has {len(entries)} entries for {count} evaluation sets; give a list with "
                 f"{_WANTED[what]} per set"
             )
-    if not all(isinstance(each, tuple | list) and len(each) == 2 for each in sets):
-        raise DataError("eval_set must be (X, y) or a list of (X, y)")
     if len(set(names)) != count:
         raise DataError(f"evaluation sets need different names, got {', '.join(names)}")
     return dict(zip(names, zip(sets, qids, weights, strict=True), strict=True))
+
+
+def _refuse_without_set(*given: Any) -> None:
+    for what, one in zip(_WANTED, given, strict=True):
+        if one is not None:
+            raise DataError(f"{what} is given without an evaluation set; give eval_set= too")
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, tuple | list) and len(given) == 2

@@ -1,5 +1,6 @@
 """What a new user gets wrong with GBMRanker: said before training, with what to do."""
 
+import copy
 from typing import Any
 
 import lightgbm as lgb
@@ -8,14 +9,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import xgboost as xgb
 from sklearn import config_context
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 from gbmrank import GBMRanker, PairRanker
-from gbmrank.backends import parameters
+from gbmrank.backends import lightgbm_names, parameters, xgboost_names
 from gbmrank.errors import (
     ConfigError,
     DataError,
+    GbmrankWarning,
     GroupError,
     MetricError,
     ParameterError,
@@ -28,7 +31,10 @@ BACKENDS = ["lightgbm", "xgboost"]
 TASK = make_task(seed=0)
 IDS = np.array([f"query-{query}" for query in TASK.qid])
 STATE = np.random.RandomState(0)
+XGB = {"backend": "xgboost"}
 BAGGED: dict[str, Any] = {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": 1}
+TWO_SETS = {"eval_set": [(TASK.x, TASK.y)] * 2, "eval_qid": [TASK.qid + 500] * 2}
+PAIRS = np.random.default_rng(0).normal(size=(20, 3 * TASK.x.shape[1])).astype(np.float32)
 REPEAT = "np.repeat(np.arange(len(sizes)), sizes)"
 
 
@@ -42,6 +48,18 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
     [
         ({"learnin_rate": 0.1}, ConfigError, "'learnin_rate'; did you mean learning_rate?"),
         ({"learningrate": 0.3}, ConfigError, "'learningrate'; did you mean learning_rate?"),
+        ({**XGB, "max_dept": 3}, ConfigError, "'max_dept'; did you mean max_depth?"),
+        ({**XGB, "num_leaves": 3}, ConfigError, "'num_leaves'; did you mean max_leaves?"),
+        ({**XGB, "min_sum_hessian": 3}, ConfigError, "did you mean min_child_weight?"),
+        ({**XGB, "verbose": 1}, ConfigError, "'verbose'; did you mean verbosity?"),
+        ({**XGB, "n_estimatros": 1}, ConfigError, "did you mean n_estimators?"),
+        ({**XGB, "min_data_in_leaf": 1}, ConfigError, "'min_data_in_leaf'; leave it out"),
+        ({**XGB, "bagging_fraction": 0.5}, ConfigError, "did you mean subsample?"),
+        ({**XGB, "num_trees": 3}, ConfigError, "the number of rounds is given as n_estimators="),
+        ({**XGB, "num_feature": 9}, ConfigError, "xgboost has no parameter 'num_feature'"),
+        ({**XGB, "boost_from_average": 0}, ConfigError, "no parameter 'boost_from_average'"),
+        ({**XGB, "missing": 0.0}, ConfigError, "missing values are NaN: give them so"),
+        ({**XGB, "enable_categorical": True}, ConfigError, "are always read as such; leave it"),
         ({"callbacks": []}, ConfigError, "lightgbm has no parameter 'callbacks'; leave it out"),
         ({"seed": 5, "random_state": 3}, ConfigError, "seed=5 and random_state=3 are one setting"),
         ({"n_jobs": 1, "num_threads": 2}, ConfigError, "n_jobs=1 and num_threads=2 are one"),
@@ -67,6 +85,24 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({"random_state": STATE}, ConfigError, "whole number, got a RandomState; draw one from"),
         ({"random_state": STATE, "backend": "xgboost"}, ConfigError, "got a RandomState"),
         ({"seed": np.random.default_rng(0)}, ConfigError, "whole number, got a Generator"),
+        ({"seed": 2**31}, ConfigError, "a whole number from -2147483647 to 2147483647, got 2147"),
+        ({**XGB, "seed": 2**40}, ConfigError, "got 1099511627776"),
+        ({"random_state": 2**40}, ConfigError, "got 1099511627776"),
+        ({"seed": True}, ConfigError, "got True"),
+        ({**XGB, "seed": 1.5}, ConfigError, "got 1.5"),
+        ({"seed": [1]}, ConfigError, "got [1]"),
+        ({"n_jobs": 10**5}, ParameterError, "n_jobs=100000 is more than"),
+        ({"num_threads": 10**5}, ParameterError, "num_threads=100000 is more than"),
+        ({"backend": ["lightgbm"]}, ConfigError, "backend must be one of lightgbm, xgboost; got ["),
+        ({"ignore_column": "0"}, ConfigError, "ignore_column='0' is for files"),
+        ({"blacklist": "0"}, ConfigError, "blacklist='0' is for files"),
+        ({"weight": "0"}, ConfigError, "weight='0' is for files"),
+        ({"input_model": "m.txt"}, ConfigError, "does nothing here; leave it out"),
+        ({"pred_early_stop": True}, ConfigError, "does nothing here; leave it out"),
+        ({"forcedsplits_filename": "no.json"}, ConfigError, "'no.json': there is no such file"),
+        ({"objective": "native:"}, UnknownNameError, "'native:' names no objective; lightgbm has"),
+        ({"objective": "native:none"}, UnknownNameError, "'native:none' names no objective"),
+        ({**XGB, "objective": "native:"}, UnknownNameError, "names no objective; xgboost has"),
         ({**BAGGED, "seed": -1}, ConfigError, "seed=-1: queries are drawn with a whole number"),
         ({**BAGGED, "seed": None}, ConfigError, "seed=None: queries are drawn with a whole"),
         ({**BAGGED, "bagging_seed": -3}, ConfigError, "bagging_seed=-3: queries are drawn"),
@@ -104,11 +140,136 @@ def test_names_of_the_wrapper_of_scikit_learn_are_known():
         PairRanker(numleaves=3).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 
+NDCG = {"objective": "native:rank:ndcg"}
+OF_XGBOOST: list[dict[str, Any]] = [
+    {"max_depth": 3, "min_child_weight": 0.1, "max_delta_step": 1, "max_bin": 16, "eta": 0.1},
+    {"gamma": 0.1, "lambda": 1, "alpha": 1, "subsample": 0.5, "sampling_method": "uniform"},
+    {"min_split_loss": 0.1, "reg_lambda": 1, "reg_alpha": 1, "random_state": 3, "n_jobs": 1},
+    {"colsample_bytree": 0.5, "colsample_bylevel": 0.5, "colsample_bynode": 0.5},
+    {"tree_method": "hist", "max_cached_hist_node": 10, "device": "cpu", "nthread": 1},
+    {"tree_method": "approx", "max_cat_to_onehot": 3, "max_cat_threshold": 8},
+    {"tree_method": "exact", "refresh_leaf": True, "process_type": "default"},
+    {"grow_policy": "lossguide", "max_leaves": 7, "num_parallel_tree": 2, "verbosity": 0},
+    {"monotone_constraints": [1, 0, 0, 0, 0], "interaction_constraints": [[0, 1], [2, 3]]},
+    {"multi_strategy": "one_output_per_tree", "seed_per_iteration": True, "base_score": 0.1},
+    {"disable_default_eval_metric": 1, "validate_parameters": True, "learning_rate": 0.2},
+    {
+        "booster": "dart",
+        "rate_drop": 0.1,
+        "one_drop": 1,
+        "skip_drop": 0.1,
+        "sample_type": "uniform",
+    },
+    {"booster": "dart", "normalize_type": "forest"},
+    {"booster": "gblinear", "updater": "shotgun", "feature_selector": "cyclic"},
+    {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "greedy", "top_k": 2},
+    {"booster": "gblinear", "tolerance": 0.1},
+    {"updater": "grow_quantile_histmaker", "verbosity": 0},
+    {**NDCG, "lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": 4},
+    {**NDCG, "lambdarank_normalization": False, "lambdarank_score_normalization": False},
+    {**NDCG, "lambdarank_unbiased": True, "lambdarank_bias_norm": 1.0, "ndcg_exp_gain": False},
+    {"objective": "native:reg:pseudohubererror", "huber_slope": 2.0},
+    {"objective": "native:reg:tweedie", "tweedie_variance_power": 1.3},
+    {"objective": "native:reg:quantileerror", "quantile_alpha": 0.5},
+    {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": 1, "bagging_seed": 3},
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated:UserWarning")  # dart and gblinear, from 3.4 on
+@pytest.mark.filterwarnings("ignore::gbmrank.errors.NoProgressWarning")
+@pytest.mark.parametrize("params", OF_XGBOOST, ids=str)
+def test_parameters_of_xgboost_are_taken(params, capfd):
+    fit({**XGB, **params})
+    assert "not used" not in capfd.readouterr().err
+
+
+def test_names_of_the_wrapper_of_xgboost_are_known():
+    """All that change a training."""
+    made = xgb.XGBRanker().get_params()
+    ours = {"objective", "n_estimators", "n_jobs", "early_stopping_rounds", "callbacks"}
+    others = {"missing", "enable_categorical", "feature_types", "feature_weights"}
+    parameters.check_known(
+        "xgboost", {k: made[k] for k in made.keys() - ours - others - {"importance_type"}}
+    )
+
+
+def test_names_are_asked_for_without_a_word_or_a_trace(capfd):
+    xgboost_names._of_all_setups.cache_clear()
+    before = xgb.get_config()
+    assert "max_depth" in xgboost_names.known_to_xgboost({"nonsense": 1, "verbosity": 3})
+    assert xgb.get_config() == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_only_the_given_settings_read_is_known(monkeypatch):
+    monkeypatch.setattr(xgboost_names, "_SETUPS", ({},))
+    xgboost_names._of_all_setups.cache_clear()
+    parameters.check_known("xgboost", {"booster": "dart", "rate_drop": 0.1})
+    with pytest.raises(ConfigError, match="no parameter 'rate_drop'"):
+        parameters.check_known("xgboost", {"rate_drop": 0.1})
+    monkeypatch.setattr(xgboost_names, "_SETUPS", ({"booster": "none"},))
+    xgboost_names._of_all_setups.cache_clear()
+    parameters.check_known("xgboost", {"max_dept": 0.1})  # nothing is known
+    xgboost_names._of_all_setups.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"eta": 0.1, "learning_rate": 0.2}, "eta and learning_rate are two names of one lightgbm"),
+        ({**XGB, "eta": 0.1, "learning_rate": 0.2}, "are two names of one xgboost parameter"),
+        ({"num_leaves": 4, "max_leaves": 8}, "are two names of one lightgbm parameter; give one"),
+        ({"seed": 3, "random_state": 4}, "seed=3 and random_state=4 are one setting of lightgbm"),
+        ({**XGB, "seed": 3, "random_state": 4}, "seed=3 and random_state=4 are one setting"),
+        ({"num_trees": 4}, "the number of trees is given as n_estimators="),
+        ({**XGB, "num_round": 4}, "the number of trees is given as n_estimators="),
+        ({"loss": "l1"}, "objective='l1' cannot be set: pair values are conditional means"),
+        ({"metrics": "auc"}, "metric='auc' cannot be set: nothing is watched while values of"),
+        ({"n_iter_no_change": 3}, "nothing is watched"),
+        ({**XGB, "eval_metric": "rmse"}, "nothing is watched"),
+        ({**XGB, "max_dept": 3}, "xgboost has no parameter 'max_dept'; did you mean max_depth?"),
+        ({"sigmoid": 2.0}, "does nothing with squared error"),
+        ({**XGB, "lambdarank_unbiased": True}, "does nothing with squared error"),
+        ({**XGB, "num_class": 3}, "one score per row"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 2147483647, got -1"),
+        ({"seed": "3"}, "seed must be a whole number from 0 to 2147483647, got '3'"),
+        ({"ignore_column": "0"}, "is for files that LightGBM's own program reads"),
+        ({"backend": ["xgboost"]}, "backend must be one of lightgbm, xgboost; got ['xgboost']"),
+        ({"boosting": "nope"}, "LightGBM: Unknown boosting type nope"),
+        ({**XGB, "booster": "nope"}, "Unknown gbm type nope"),
+        ({"backend": "catboost"}, "backend must be one of lightgbm, xgboost; got 'catboost'"),
+    ],
+)
+def test_parameters_of_a_pair_ranker_are_refused(params, message):
+    with pytest.raises(ConfigError) as caught:
+        PairRanker(**{"n_estimators": 3, **params}).fit(TASK.x, TASK.y, qid=TASK.qid)
+    assert message in str(caught.value)
+    assert "Stack trace" not in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_seed_under_another_name_reaches_the_booster_of_a_pair_ranker(backend):
+    """The default seed would have won over it in LightGBM."""
+    drawn = {
+        "lightgbm": {"bagging_fraction": 0.5, "bagging_freq": 1},
+        "xgboost": {"subsample": 0.5},
+    }
+    params: dict[str, Any] = {"backend": backend, "n_estimators": 3, **drawn[backend]}
+    first, second, third = (
+        PairRanker(**params, random_state=seed)
+        .fit(TASK.x, TASK.y, qid=TASK.qid)
+        .model_.predict(PAIRS)
+        .tolist()
+        for seed in (3, 4, 3)
+    )
+    assert first == third != second
+
+
 def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
     monkeypatch.delattr(lgb.basic, "_ConfigAliases")
-    parameters._mains_of_lightgbm.cache_clear()
+    lightgbm_names.mains_of_lightgbm.cache_clear()
     parameters.check_known("lightgbm", {"learnin_rate": 1})
-    parameters._mains_of_lightgbm.cache_clear()
+    lightgbm_names.mains_of_lightgbm.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -129,12 +290,78 @@ def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
             DataError,
             "eval_qid has 5 entries for 1 evaluation sets; give a list with one array of ids per",
         ),
+        (
+            {"eval_set": [TASK.x, TASK.y], "eval_qid": TASK.qid},
+            DataError,
+            "eval_set must be (X, y) or a list of (X, y)",
+        ),
+        (
+            {"eval_set": {"valid": (TASK.x, TASK.y)}, "eval_qid": TASK.qid},
+            DataError,
+            "eval_set must be (X, y) or a list of (X, y)",
+        ),
+        (
+            {"eval_set": iter([(TASK.x, TASK.y)]), "eval_qid": [TASK.qid]},
+            DataError,
+            "eval_set must be (X, y) or a list of (X, y)",
+        ),
+        (
+            {**TWO_SETS, "eval_names": "ab"},
+            DataError,
+            "eval_names must be a list of texts, one per set; got 'ab'",
+        ),
+        ({**TWO_SETS, "eval_names": [1, 2]}, DataError, "a list of texts, one per set; got [1, 2]"),
+        ({"eval_qid": TASK.qid}, DataError, "eval_qid is given without an evaluation set"),
+        ({"eval_sample_weight": [1.0]}, DataError, "eval_sample_weight is given without an"),
+        ({"eval_names": ["a"]}, DataError, "eval_names is given without an evaluation set"),
     ],
 )
 def test_rows_are_refused(call, error, message):
     with pytest.raises(error) as caught:
         fit({}, **call)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("threads", [np.int64(1), np.int32(1)])
+def test_threads_may_be_numbers_of_numpy(backend, threads):
+    model = fit({"backend": backend, "n_jobs": threads})
+    assert model.predict(TASK.x).tolist() == fit({"backend": backend}).predict(TASK.x).tolist()
+    PairRanker(backend=backend, n_estimators=3, n_jobs=threads).fit(TASK.x, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_labels_that_are_scored_are_one_per_row(backend):
+    model = fit({"backend": backend})
+    with pytest.raises(DataError, match=f"y has 5 entries, but X has {TASK.n} rows"):
+        model.score(TASK.x, TASK.y[:5], qid=TASK.qid)
+    with pytest.raises(DataError, match="y is None: give one label per row"):
+        model.score(TASK.x, None, qid=TASK.qid)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_xgboost_says_comes_without_its_stack(backend):
+    name = {"lightgbm": "boosting", "xgboost": "booster"}[backend]
+    with pytest.raises(ConfigError, match=r"nope$"):
+        fit({"backend": backend, name: "nope"})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("labels", [TASK.y * 0 + 1, TASK.y])
+def test_stopping_by_a_set_that_cannot_judge_says_so(backend, labels):
+    qid = TASK.qid + 500 if labels is not TASK.y else np.arange(TASK.n) + 500  # of one row each
+    watched = {"eval_set": [(TASK.x, TASK.y), (TASK.x, labels)], "eval_qid": [TASK.qid + 900, qid]}
+    with pytest.warns(GbmrankWarning, match="in no query of valid_1 do labels differ") as caught:
+        fit({"backend": backend, "early_stopping_rounds": 2}, **watched)
+    assert len(caught) == 1
+    fit({"backend": backend}, **watched)
+
+
+def test_a_shallow_copy_has_parameters_of_its_own():
+    for model in (GBMRanker(max_depth=5), PairRanker(max_depth=5)):
+        copy.copy(model).set_params(max_depth=1, num_leaves=4)
+        assert model.get_params()["max_depth"] == 5
+        assert "num_leaves" not in model.get_params()
 
 
 def test_sizes_are_refused_when_scoring_and_routing_goes_on():

@@ -69,7 +69,8 @@ def test_plain_lightgbm_reads_and_hands_on_what_we_wrote(tmp_path, capfd):
     from_text = lgb.Booster(model_str=model.booster_.model_to_string())
     assert capfd.readouterr() == ("", "")
     for booster in (plain, from_text):
-        np.testing.assert_array_equal(booster.predict(OTHER.x), model.predict(OTHER.x))
+        frame = pd.DataFrame(OTHER.x, columns=NAMES)
+        np.testing.assert_array_equal(booster.predict(OTHER.x), model.predict(frame))
         assert booster.num_trees() == model.best_iteration_ + 1
     plain.save_model(str(tmp_path / "handed_on.txt"))
     again = gbmrank.load(tmp_path / "handed_on.txt")
@@ -88,7 +89,8 @@ def test_plain_xgboost_reads_what_we_wrote(tmp_path):
     model.save(tmp_path / "model.json")
     plain = xgb.Booster(model_file=str(tmp_path / "model.json"))
     rows = xgb.DMatrix(OTHER.x, feature_names=model.booster_.feature_names)
-    np.testing.assert_array_equal(plain.predict(rows), model.predict(OTHER.x))
+    frame = pd.DataFrame(OTHER.x, columns=NAMES)
+    np.testing.assert_array_equal(plain.predict(rows), model.predict(frame))
     kept = json.loads(plain.attr("gbmrank"))
     assert kept["objective"] == "pairwise(loss=logistic, target=ndcg@10)"
     assert kept["metric"] == "ndcg@10"

@@ -123,10 +123,10 @@ def test_parameters_that_a_booster_does_not_know_are_heard_of():
 
 def test_warnings_are_one_line_without_time_and_place():
     system = System("xgboost", "pairwise")
-    plan = design(system, params={"learningrate": 3})
+    plan = design(system, params={"top_k": 3})  # of linear models
     run = run_task(SOURCE, plan, plan.tasks[0])
-    (text,) = [text for text in run.warnings if "learningrate" in text]
-    assert text == 'UserWarning: Parameters: { "learningrate" } are not used.'
+    (text,) = [text for text in run.warnings if "top_k" in text]
+    assert text == 'UserWarning: Parameters: { "top_k" } are not used.'
 
 
 def test_compilation_is_over_before_the_clock_starts(monkeypatch):

@@ -297,3 +297,13 @@ def test_frames_give_pair_rankers_the_same_numbers(form):
         for x in (values, form(values))
     )
     np.testing.assert_array_equal(first, second)
+
+
+@BOTH
+def test_a_batch_of_arrow_is_a_table(backend):
+    if backend == "lightgbm" and is_before("lightgbm", 4, 7):
+        pytest.importorskip("cffi")
+    table = arrow(TASK.x)
+    (batch,) = table.to_batches()
+    model = ranker(backend).fit(batch, TASK.y, qid=TASK.qid)
+    assert model.predict(batch).tolist() == model.predict(table).tolist()

@@ -7,14 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import gbmrank
 from gbmrank import PairRanker
 from gbmrank.cli import main
 from gbmrank.cli.screen import clean
 from gbmrank.demo_data import demo_data
-from gbmrank.errors import ConfigError, DataError, GbmrankError
+from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
 from gbmrank.experiments.export import write_per_query_csv
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.report import write_report
@@ -24,6 +30,7 @@ from gbmrank.registry import LOSSES
 from tests.experiments.make_results import table_results
 from tests.experiments.test_report import hostile_results
 from tests.faults.doors import BACKENDS, TASK, ranker
+from tests.ranking_tasks import is_before
 
 HOSTILE = ("../../x", "a\x00b", "CON", "<script>alert(1)</script>", "$x^2$", "\x1b]0;title\x07x")
 RESERVED = {"con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), "lpt1", "lpt9"}
@@ -153,8 +160,7 @@ def test_names_of_features_that_are_no_words(backend, names, tmp_path):
 
 @pytest.mark.fault(
     "features in another order than in the training",
-    promise="`DataError` with both orders, also where the names are numbers; a table without "
-    "names, or with numbers that pandas made up, goes by position",
+    promise="`DataError` with both orders, also where the names are numbers",
 )
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
@@ -174,27 +180,140 @@ def test_features_in_another_order(backend, names):
     pairs = PairRanker(backend=backend, n_estimators=3).fit(frame, TASK.y, qid=TASK.qid)
     with pytest.raises(DataError, match="columns of X are not those of the training"):
         pairs.predict(turned, qid=TASK.qid)
-    assert model.predict(TASK.x).tolist() == model.predict(frame).tolist()
-    if set(map(str, names)) != set("01234"):  # numbers that pandas makes up
-        assert model.predict(pd.DataFrame(TASK.x)).tolist() == model.predict(frame).tolist()
-    unnamed = ranker(backend).fit(TASK.x, TASK.y, qid=TASK.qid)
-    assert unnamed.predict(turned).tolist() == unnamed.predict(turned.to_numpy()).tolist()
+
+
+TABLES = {
+    "array": lambda x: x,
+    "list": lambda x: x.tolist(),
+    "sparse": sp.csr_matrix,
+    "numbers of pandas": pd.DataFrame,
+    "numbers of polars": pl.DataFrame,
+}
+
+
+def by_position(what, call):
+    """Return what a call gives, which says once that columns have no names to go by."""
+    with pytest.warns(GbmrankWarning, match=f"the columns of {what} .* taken by position") as seen:
+        found = call()
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    return np.asarray(found).tolist()
+
+
+@pytest.mark.fault(
+    "a table without names (an array, a sparse matrix, numbers that pandas or polars made up) for "
+    "a model of named columns, or the other way round, also one that was saved and loaded",
+    promise="goes by position, with one `GbmrankWarning` that says so, and what to do",
+)
+@pytest.mark.parametrize("form", TABLES)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_names_in_one_table_alone(backend, form, tmp_path):
+    if form == "numbers of polars" and backend == "lightgbm" and is_before("lightgbm", 4, 7):
+        pytest.skip("LightGBM 4.6 does not read polars")
+    named = pd.DataFrame(TASK.x + 1.0, columns=["a b", *"cdef"])  # no cell is 0
+    plain = TABLES[form](TASK.x + 1.0)
+    expected = ranker(backend).fit(named, TASK.y, qid=TASK.qid).predict(named).tolist()
+    file = tmp_path / ("model.txt" if backend == "lightgbm" else "model.ubj")
+    for first, second in ((named, plain), (plain, named)):
+        fitted = ranker(backend).fit(first, TASK.y, qid=TASK.qid)
+        assert fitted.predict(first).tolist() == expected
+        fitted.save(file)
+        for model in (fitted, gbmrank.load(file)):
+            if form.startswith("numbers") and first is plain:
+                with pytest.raises(DataError, match="not those of the training"):
+                    model.predict(second)
+                continue
+            assert by_position("X", lambda m=model, x=second: m.predict(x)) == expected
+            by_position("X", lambda m=model, x=second: m.score(x, TASK.y, qid=TASK.qid))
+            by_position("X", lambda m=model, x=second: m.rank(x, qid=TASK.qid))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_names_of_a_pair_ranker_alone(backend):
+    named = pd.DataFrame(TASK.x, columns=list("abcde"))
+    for first, second in ((named, TASK.x), (TASK.x, named)):
+        model = PairRanker(backend=backend, n_estimators=3).fit(first, TASK.y, qid=TASK.qid)
+        expected = model.predict(first, qid=TASK.qid).tolist()
+        assert by_position("X", lambda m=model, x=second: m.predict(x, qid=TASK.qid)) == expected
+        for method in (model.rank, model.pair_values):
+            with pytest.warns(GbmrankWarning, match="taken by position"):
+                method(second, qid=TASK.qid)
+        by_position("X", lambda m=model, x=second: m.score(x, TASK.y, qid=TASK.qid))
 
 
 @pytest.mark.fault(
     "an evaluation set with names of columns beside a training set without, or the other way round",
-    promise="goes by position",
+    promise="goes by position, with one `GbmrankWarning` that names the set",
 )
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_names_in_one_set_alone(backend):
     named = pd.DataFrame(TASK.x, columns=["a b", *"cdef"])
-    found = []
-    for first, second in ((TASK.x, TASK.x), (named, TASK.x), (TASK.x, named)):
-        model = ranker(backend).fit(
+
+    def watched(first, second):
+        return ranker(backend).fit(
             first, TASK.y, qid=TASK.qid, eval_set=(second, TASK.y), eval_qid=TASK.qid + 100
         )
-        found.append(model.evals_result_)
-    assert found[0] == found[1] == found[2]
+
+    expected = watched(TASK.x, TASK.x).evals_result_
+    for first, second in ((named, TASK.x), (TASK.x, named)):
+        with pytest.warns(GbmrankWarning, match="the columns of valid_0 .* by position") as seen:
+            found = watched(first, second).evals_result_
+        assert found == expected
+        assert len(seen) == 1
+
+
+@pytest.mark.parametrize("model", [ranker("lightgbm"), PairRanker(n_estimators=3)])
+def test_tools_of_scikit_learn_go_without_a_word(model):
+    """Warnings are errors here, so none was given."""
+    table = pd.DataFrame(TASK.x, columns=list("abcde"))
+    given = {"qid": TASK.qid, "groups": TASK.qid}
+    with config_context(enable_metadata_routing=True):
+        for features in (TASK.x, table, pd.DataFrame(TASK.x)):
+            for steps in (model, make_pipeline(StandardScaler(), model)):
+                search = GridSearchCV(
+                    steps, {}, cv=GroupKFold(2), error_score="raise", return_train_score=True
+                )
+                search.fit(features, TASK.y, **given).score(features, TASK.y, qid=TASK.qid)
+        framed = make_pipeline(StandardScaler(), model).set_output(transform="pandas")
+        framed.fit(table, TASK.y, qid=TASK.qid).score(table, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.fault(
+    "constraints on features that are none: signs but -1, 0 and 1, columns that there are not",
+    promise="`ConfigError`; LightGBM would take any text for 0 and 2 for 1, and both boosters go "
+    "past columns that there are not",
+)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("monotone_constraints", [2, 0, 0, 0, 0], "holds 2; an entry is 1"),
+        ("monotone_constraints", ["a"] * 5, "holds 'a'; an entry is 1"),
+        ("monotone_constraints", [0.5, 0, 0, 0, 0], "holds 0.5; an entry is 1"),
+        ("monotone_constraints", 5, "is one of -1, 0 and 1 per column"),
+        ("interaction_constraints", [[0, 9]], "names the column 9, .* there are 5; give"),
+        ("interaction_constraints", [[0, -1]], "names the column -1, .* there are 5"),
+        ("interaction_constraints", [[0.5, 1]], "names the column 0.5"),
+        ("interaction_constraints", [0, 1], "is a list of lists of columns; got None and"),
+    ],
+)
+def test_constraints_that_are_none(backend, name, given, words):
+    with pytest.raises(ConfigError, match=words):
+        ranker(backend, **{name: given}).fit(TASK.x, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_constraints_on_pairs(backend):
+    """They are about the features of a pair, as many as there are."""
+    made = {"n_estimators": 3, "backend": backend, "features": "difference"}
+    free = PairRanker(**made).fit(TASK.x, TASK.y, qid=TASK.qid)
+    falling = PairRanker(**made, monotone_constraints=[-1, 0, 0, 0, 0])
+    falling.fit(TASK.x, TASK.y, qid=TASK.qid)
+    assert falling.predict(TASK.x, qid=TASK.qid).tolist() != (
+        free.predict(TASK.x, qid=TASK.qid).tolist()
+    )
+    with pytest.raises(ConfigError, match="has 2 entries, but a pair has 5 columns"):
+        falling.set_params(monotone_constraints=[1, 0]).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 
 @pytest.mark.fault(
@@ -222,7 +341,7 @@ def test_constraints_on_features(backend, name, forms):
         words = "has 2 entries" if isinstance(wrong, list) and len(wrong) == 2 else "column 'zz'"
         with pytest.raises(ConfigError, match=words):
             ranker(backend, **{name: wrong}).fit(table, TASK.y, qid=TASK.qid)
-    with pytest.raises(ConfigError, match="the columns of X have no names; give"):
+    with pytest.raises(ConfigError, match="columns of X have no names, and there are 5; give"):
         ranker(backend, **{name: forms[1]}).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 

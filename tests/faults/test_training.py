@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -158,6 +159,26 @@ def test_random_forests_and_refit():
             ranker("lightgbm", **{name: "rf"}).fit(TASK.x, TASK.y, qid=TASK.qid)
     with pytest.raises(ConfigError, match="cannot refit"):
         ranker("lightgbm", task="refit").fit(TASK.x, TASK.y, qid=TASK.qid)
+
+
+@pytest.mark.fault(
+    "a parameter that the booster does not have, for `GBMRanker`, `PairRanker` or `compare`",
+    promise="`ConfigError` before training, with the name that was meant",
+)
+@pytest.mark.parametrize("made", [gbmrank.GBMRanker, gbmrank.PairRanker])
+@pytest.mark.parametrize(("backend", "name"), [("lightgbm", "numleaves"), ("xgboost", "maxleaves")])
+def test_parameters_that_do_not_exist(made, backend, name):
+    words = f"{backend} has no parameter '{name}'; did you mean {name[:3]}_leaves?"
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        made(backend=backend, **{name: 3}).fit(TASK.x, TASK.y, qid=TASK.qid)
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        gbmrank.compare(
+            (TASK.x, TASK.y, TASK.qid),
+            objectives=["ranknet"],
+            metrics="ndcg@10",
+            backends=[backend],
+            params={name: 3},
+        )
 
 
 @pytest.mark.fault(
