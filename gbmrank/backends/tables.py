@@ -17,8 +17,10 @@ from gbmrank.types import IntArray
 
 __all__ = [
     "categorical_columns",
+    "check_columns",
     "column_names",
     "first_beyond",
+    "is_sparse",
     "read_matrix",
     "read_table",
     "refuse_sparse",
@@ -69,8 +71,7 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
     elif kind == "numpy":
         table = _native(_numbers(_as_array(table, what), what))
     _check_shape(table, what)
-    if kind in _FRAMES:
-        _check_columns(table, kind, what, backend)
+    check_columns(table, what, backend)
     if kind == "polars" and backend == "lightgbm":
         _check_reads_polars(what)
     return _native_columns(table) if kind == "pandas" else table
@@ -104,13 +105,34 @@ def read_matrix(table: Any, what: str = "X") -> npt.NDArray[np.float64]:
     return made
 
 
+def check_columns(table: Any, what: str, backend: str | None) -> None:
+    """Refuse columns of a frame that the booster does not read, by name.
+
+    LightGBM would end the process.
+    """
+    kind = _kind(table)
+    if kind not in _FRAMES:
+        return
+    names = table.column_names if kind == "pyarrow" else table.columns
+    for name, dtype in zip(names, _types(table, kind), strict=True):
+        refusal = _refusal(dtype, kind, backend)
+        if refusal is not None:
+            shown = str(dtype).partition("(")[0]  # without all the categories of an enum
+            raise DataError(f"the column {name!r} of {what} holds {shown}{refusal}")
+
+
 def refuse_sparse(table: Any, what: str) -> None:
     """Raise for a sparse matrix where rows are needed in full."""
-    if _kind(table) == "scipy":
+    if is_sparse(table):
         raise DataError(
             f"{what} is sparse, and only GBMRanker reads sparse features: give {what}.toarray(), "
             "of fewer columns where that is too large"
         )
+
+
+def is_sparse(table: Any) -> bool:
+    """Whether this is a sparse matrix."""
+    return _kind(table) == "scipy"
 
 
 def _numbers_of(frame: Any, number: int, what: str) -> npt.NDArray[np.float64]:
@@ -237,16 +259,6 @@ def _check_reads_polars(what: str) -> None:
             f"{what} is a polars data frame, which LightGBM reads from version 4.7 on, and {found} "
             f"is installed: pip install 'lightgbm>=4.7', or give {what}.to_pandas()"
         )
-
-
-def _check_columns(frame: Any, kind: str, what: str, backend: str | None) -> None:
-    """Refuse columns that the booster does not read, by name; LightGBM would end the process."""
-    names = frame.column_names if kind == "pyarrow" else frame.columns
-    for name, dtype in zip(names, _types(frame, kind), strict=True):
-        refusal = _refusal(dtype, kind, backend)
-        if refusal is not None:
-            shown = str(dtype).partition("(")[0]  # without all the categories of an enum
-            raise DataError(f"the column {name!r} of {what} holds {shown}{refusal}")
 
 
 def _refusal(dtype: Any, kind: str, backend: str | None) -> str | None:

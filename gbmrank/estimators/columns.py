@@ -5,10 +5,14 @@ import re
 from dataclasses import dataclass
 from typing import Any, final
 
-from gbmrank.backends.tables import categorical_columns, column_names, with_names
+from gbmrank.backends.tables import categorical_columns, column_names, read_table, with_names
+from gbmrank.backends.trainer import Fitted
 from gbmrank.errors import DataError
+from gbmrank.types import FloatArray
 
 __all__ = ["Columns", "check_names", "renamed", "safe_names"]
+
+_TRAINING = "the training"
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
 
@@ -37,8 +41,45 @@ class Columns:
         """Read them off a table."""
         return cls(int(table.shape[1]), column_names(table), categorical_columns(table))
 
-    def check(self, table: Any, what: str) -> None:
+    def scores(
+        self, fitted: Fitted, table: Any, what: str = "X", who: str = "GBMRanker"
+    ) -> FloatArray:
+        """Return one raw score per row of a table with these columns.
+
+        Parameters
+        ----------
+        fitted : Fitted
+            A model of these columns.
+        table : table of shape (n_rows, n_features)
+            Features.
+        what, who : str
+            The table and the model, for messages.
+        """
+        read = read_table(table, what, fitted.backend)
+        self.check_count(read, what, who)
+        self.check(read, what)
+        return fitted.scores(renamed(read))
+
+    def check_count(self, table: Any, what: str, who: str = "GBMRanker") -> None:
+        """Raise DataError unless a table has as many columns."""
+        width = int(table.shape[1])
+        if width != self.count:
+            raise DataError(
+                f"{what} has {width} features, but {who} is expecting {self.count} features as "
+                "input"
+            )
+
+    def check(self, table: Any, what: str, where: str = _TRAINING) -> None:
         """Raise unless a table has these columns: their names, in this order, and their kinds.
+
+        Parameters
+        ----------
+        table : table
+            As :func:`gbmrank.backends.tables.read_table` returns it; it may have no rows.
+        what : str
+            Its name, for messages.
+        where : str, default="the training"
+            Whose columns these are, for messages.
 
         Raises
         ------
@@ -46,7 +87,7 @@ class Columns:
             Boosters would take the numbers of a column for the codes of its categories.
         """
         own = column_names(table)
-        check_names(what, own, self.names)
+        check_names(what, own, self.names, where)
         if self.categorical is None:
             return
         now = categorical_columns(table)
@@ -54,18 +95,18 @@ class Columns:
         if changed:
             names = own or self.names
             column = names[changed[0]] if names is not None else changed[0]
-            raise DataError(f"the column {column!r} of {what} {_change(changed[0] in now)}")
+            raise DataError(f"the column {column!r} of {what} {_change(changed[0] in now, where)}")
 
 
-def _change(now: bool) -> str:
+def _change(now: bool, where: str) -> str:
     if now:
         return (
-            "holds categories, and in the training it held numbers: give the numbers, or train on "
+            f"holds categories, and in {where} it held numbers: give the numbers, or train on "
             "categories"
         )
     return (
-        "holds numbers, and in the training it held categories: make it a category, in a frame "
-        "(astype('category') in pandas, of the values it had in the training)"
+        f"holds numbers, and in {where} it held categories: make it a category, in a frame "
+        f"(astype('category') in pandas, of the values it had in {where})"
     )
 
 
@@ -91,7 +132,9 @@ def safe_names(names: list[str]) -> list[str]:
     return list(made)
 
 
-def check_names(what: str, own: list[str] | None, known: list[str] | None) -> None:
+def check_names(
+    what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
+) -> None:
     """Raise unless columns have the names of the training, in its order.
 
     LightGBM goes by position alone, and so does a table without names, here or in the training,
@@ -103,6 +146,6 @@ def check_names(what: str, own: list[str] | None, known: list[str] | None) -> No
     made_up = own == [str(number) for number in range(len(own))]
     if not made_up or set(own) == set(known):
         raise DataError(
-            f"the columns of {what} are not those of the training: got {', '.join(own)}; expected "
+            f"the columns of {what} are not those of {where}: got {', '.join(own)}; expected "
             f"{', '.join(known)}, in this order"
         )
