@@ -21,12 +21,18 @@ from gbmrank.backends.xgboost_trainer import said_of_unseen
 from gbmrank.errors import DataError
 from gbmrank.estimators.columns import Columns, safe_names
 
-__all__ = ["agreed", "conformed", "fits", "known_by", "outline_of"]
+__all__ = ["agreed", "blank_columns", "conformed", "fits", "known_by", "outline_of"]
 
 
 def outline_of(features: Any) -> Any:
     """Return a table without its rows: names and kinds of its columns."""
     return take_rows(features, np.empty(0, np.int64))
+
+
+def blank_columns(features: Any) -> frozenset[int]:
+    """Return the numbers of columns of categories that are missing in every row."""
+    found = categorical_columns(features)
+    return frozenset(at for at in found if features.iloc[:, at].isna().all())
 
 
 def agreed(outlines: Mapping[int, Any], name: str, backend: str) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.backends.tables import is_sparse, read_table, take_rows
-from gbmrank.dask.features import conformed, outline_of
+from gbmrank.dask.features import blank_columns, conformed, outline_of
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankError, LimitError
 from gbmrank.estimators.columns import renamed
@@ -75,6 +75,7 @@ class Summary(NamedTuple):
     ids: npt.NDArray[Any]
     informative: int
     outline: Any
+    blank: frozenset[int]  # columns of categories without any
 
 
 def prepare(
@@ -131,13 +132,14 @@ def conform(part: Prepared, outline: Any) -> Prepared:
 def summary_of(part: Prepared) -> Summary:
     """Return what the client needs to know; runs on a worker."""
     if not len(part.labels):
-        return Summary(0, 0, part.ids, 0, part.outline)
+        return Summary(0, 0, part.ids, 0, part.outline, frozenset())
     offsets = np.concatenate([[0], np.cumsum(part.sizes)])[:-1]
     highest = np.maximum.reduceat(part.labels, offsets)
     lowest = np.minimum.reduceat(part.labels, offsets)
     size = _size_of(part.features)
     informative = int((highest > lowest).sum())
-    return Summary(len(part.labels), size, part.ids, informative, part.outline)
+    blank = blank_columns(part.features)
+    return Summary(len(part.labels), size, part.ids, informative, part.outline, blank)
 
 
 def column_of(part: Prepared, name: str, first_code: int = 0) -> Any:

@@ -75,7 +75,7 @@ def by_category(table):
 
 
 @pytest.mark.fault(
-    "Dask: categories in another order, or other ones, in some partitions",
+    "categories in another order, or other ones, in some partitions",
     promise="known by their values: the model is that of the same categories everywhere",
 )
 @BOTH
@@ -102,6 +102,19 @@ def test_a_partition_without_categories(client):
     refused(client, "xgboost", empty, "'z' of train holds category, and there is none")
     odd = pieces(TASK, words(TASK, [0.5, 1.5]))
     refused(client, "xgboost", odd, "'z' of train holds category of float64, which xgboost")
+
+
+@pytest.mark.fault(
+    "categories that are missing in all rows of a worker, in LightGBM",
+    promise="`DataError` that names the column; LightGBM may end the worker",
+)
+def test_a_worker_without_categories(client):
+    first, second = pieces(TASK, words(TASK))
+    none = second.assign(z=pd.Categorical([None] * len(second), categories=WORDS))
+    match = "'z' of train holds categories, and on one of the workers they are missing in all rows"
+    refused(client, "lightgbm", [first, none], match)
+    filled = [p.assign(z=p["z"].cat.add_categories("none").fillna("none")) for p in (first, none)]
+    assert np.ptp(fit(client, "lightgbm", filled).predict(first)) > 0
 
 
 @BOTH
@@ -135,8 +148,7 @@ DIFFERENT_BLOCKS = {
 
 
 @pytest.mark.fault(
-    "Dask: partitions with other columns, in another order, of another kind, or dense beside "
-    "sparse ones",
+    "partitions with other columns, in another order, of another kind, or dense beside sparse ones",
     promise="`DataError` that names the partition and what differs, before training",
 )
 @BOTH
@@ -167,7 +179,7 @@ UNREAD_BLOCKS = {
 
 
 @pytest.mark.fault(
-    "Dask: features that are no numbers, or of a type that the booster does not read",
+    "features that are no numbers, or of a type that the booster does not read",
     promise="`DataError` that names the partition and the column, before training",
 )
 @BOTH
@@ -185,7 +197,7 @@ def test_features_that_are_not_read(client, backend):
 
 
 @pytest.mark.fault(
-    "Dask: masked features, features of another byte order, and sparse ones in any form",
+    "masked features, features of another byte order, and sparse ones in any form",
     promise="read as on one machine: the model is that of plain features",
 )
 @BOTH
@@ -220,7 +232,7 @@ def test_numbers_of_different_types(client, backend):
 
 
 @pytest.mark.fault(
-    "Dask: a feature that is infinite in XGBoost",
+    "a feature that is infinite in XGBoost",
     promise="`DataError` with the set, the partition and the column; LightGBM takes it",
 )
 def test_infinite_features(client):
@@ -252,7 +264,7 @@ WRONG = {
 
 
 @pytest.mark.fault(
-    "Dask: evaluation sets, or rows to predict, with other columns than the training",
+    "evaluation sets, or rows to predict, with other columns than the training",
     promise="`DataError` as on one machine; for rows to predict when they are given, where the "
     "collection tells, else when they are computed",
 )
@@ -278,7 +290,7 @@ def test_other_columns_than_those_of_the_training(client, backend):
 
 
 @pytest.mark.fault(
-    "Dask: rows to predict or to judge on whose categories are in another order, or new",
+    "rows to predict or to judge on whose categories are in another order, or new",
     promise="known by their values; new ones as on one machine",
 )
 @BOTH
@@ -341,7 +353,7 @@ def test_arrays_and_frames_as_sets_of_one_training(client, backend):
 
 
 @pytest.mark.fault(
-    "Dask: categories in XGBoost, and a worker without rows of one of the sets",
+    "categories in XGBoost, and a worker without rows of one of the sets",
     promise="`DataError` that names the set and into how many partitions to cut it",
 )
 @pytest.mark.parametrize(("train", "valid"), [(1, 2), (2, 1)])
