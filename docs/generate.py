@@ -172,6 +172,7 @@ TOPICS = {
     "training": "Training",
     "metrics": "Metrics",
     "dask": "Dask",
+    "dask_features": "Features on Dask",
     "readers": "Files",
     "compare": "Comparisons",
     "names": "Names",
@@ -184,6 +185,7 @@ def _faults() -> str:
     """Return what bad input gets, from the marks ``fault(case, promise=...)`` of tests."""
     files = {path.stem.removeprefix("test_"): path for path in (TESTS / "faults").glob("test_*.py")}
     files["dask"] = TESTS / "dask" / "test_faults.py"
+    files["dask_features"] = TESTS / "dask" / "test_features.py"
     unknown = sorted(files.keys() ^ TOPICS.keys())
     if unknown:
         raise SystemExit(f"docs/generate.py: give each of {', '.join(unknown)} a file and a title")

@@ -19,6 +19,7 @@ from gbmrank.types import IntArray
 __all__ = [
     "as_array",
     "categorical_columns",
+    "check_columns",
     "column_names",
     "first_beyond",
     "is_sparse",
@@ -74,8 +75,7 @@ def read_table(table: Any, what: str = "X", backend: str | None = None) -> Any:
     elif kind == "numpy":
         table = _native(_numbers(_as_array(table, what), what))
     _check_shape(table, what)
-    if kind in _FRAMES:
-        _check_columns(table, kind, what, backend)
+    check_columns(table, what, backend)
     if kind == "polars" and backend == "lightgbm":
         _check_reads_polars(what)
     return _native_columns(table) if kind == "pandas" else table
@@ -121,6 +121,22 @@ def as_array(table: Any) -> npt.NDArray[Any]:
     if _kind(table) == "numpy":
         return np.asarray(table)
     return np.column_stack([_column(table, number) for number in range(table.shape[1])])
+
+
+def check_columns(table: Any, what: str, backend: str | None) -> None:
+    """Refuse columns of a frame that the booster does not read, by name.
+
+    LightGBM would end the process.
+    """
+    kind = _kind(table)
+    if kind not in _FRAMES:
+        return
+    names = table.column_names if kind == "pyarrow" else table.columns
+    for name, dtype in zip(names, _types(table, kind), strict=True):
+        refusal = _refusal(dtype, kind, backend)
+        if refusal is not None:
+            shown = str(dtype).partition("(")[0]  # without all the categories of an enum
+            raise DataError(f"the column {name!r} of {what} holds {shown}{refusal}")
 
 
 def refuse_sparse(table: Any, what: str) -> None:
@@ -256,16 +272,6 @@ def _check_reads_polars(what: str) -> None:
             f"{what} is a polars data frame, which LightGBM reads from version 4.7 on, and {found} "
             f"is installed: pip install 'lightgbm>=4.7', or give {what}.to_pandas()"
         )
-
-
-def _check_columns(frame: Any, kind: str, what: str, backend: str | None) -> None:
-    """Refuse columns that the booster does not read, by name; LightGBM would end the process."""
-    names = frame.column_names if kind == "pyarrow" else frame.columns
-    for name, dtype in zip(names, _types(frame, kind), strict=True):
-        refusal = _refusal(dtype, kind, backend)
-        if refusal is not None:
-            shown = str(dtype).partition("(")[0]  # without all the categories of an enum
-            raise DataError(f"the column {name!r} of {what} holds {shown}{refusal}")
 
 
 def _refusal(dtype: Any, kind: str, backend: str | None) -> str | None:

@@ -23,6 +23,8 @@ __all__ = [
     "first_rounds",
     "load_xgboost",
     "needs_all_values",
+    "said_of_infinite",
+    "said_of_unseen",
     "train_xgboost",
     "without_stack",
 ]
@@ -195,11 +197,25 @@ def _explaining(
         if found is None:
             raise DataError(f"XGBoost: {_first_line(error)}") from error
         row, column = found
-        raise DataError(
-            f"the column {column!r} of {what} is infinite, or beyond the largest float32, in row "
-            f"{row if order is None else int(order[row])}, and XGBoost reads neither: clip it, or "
-            "make it NaN, a missing value"
-        ) from error
+        at = row if order is None else int(order[row])
+        raise DataError(said_of_infinite(column, what, f", in row {at}")) from error
+
+
+def said_of_infinite(column: Any, what: str, where: str = "") -> str:
+    """Return what is wrong with an infinite feature, and what to do."""
+    return (
+        f"the column {column!r} of {what} is infinite, or beyond the largest float32{where}, and "
+        "XGBoost reads neither: clip it, or make it NaN, a missing value"
+    )
+
+
+def said_of_unseen(column: Any, what: str, category: str) -> str:
+    """Return what is wrong with a category that is new, and what to do."""
+    return (
+        f"the column {column!r} of {what} has the category {category!r}, which the training did "
+        "not have, and XGBoost has no score for it: give the column the categories of the "
+        "training (cat.set_categories), which makes others missing"
+    )
 
 
 def _refuse_unseen(error: Exception, features: Any, what: str) -> None:
@@ -209,11 +225,8 @@ def _refuse_unseen(error: Exception, features: Any, what: str) -> None:
         return
     number, category = int(found.group(1)), found.group(2)
     names = column_names(features)
-    raise DataError(
-        f"the column {number if names is None else names[number]!r} of {what} has the category "
-        f"{category!r}, which the training did not have, and XGBoost has no score for it: give the "
-        "column the categories of the training (cat.set_categories), which makes others missing"
-    ) from error
+    column = number if names is None else names[number]
+    raise DataError(said_of_unseen(column, what, category)) from error
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,7 @@ from typing import Any, final
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 
 from gbmrank.errors import ConfigError, DataError, GroupError
 
@@ -57,12 +58,6 @@ class Table:
         return cls(features, **aligned, name=name)
 
     @property
-    def like(self) -> Any:
-        """The features without the columns that are labels, ids or weights."""
-        names = [c for c in (self.labels, self.qid, self.weight) if isinstance(c, str)]
-        return self.features.drop(columns=names) if names else self.features
-
-    @property
     def n_partitions(self) -> int:
         """Number of partitions."""
         return int(self.features.npartitions)
@@ -109,9 +104,9 @@ def array_of(parts: Sequence[Any], rows: Sequence[int], dtype: Any) -> Any:
 
 
 def features_of(like: Any, parts: Sequence[Any], rows: Sequence[int]) -> Any:
-    """Make one collection of delayed tables, of the kind the user gave."""
-    if is_frame(like):
-        return dd.from_delayed(list(parts), meta=like._meta, verify_meta=False)
+    """Make one collection of delayed tables, with the columns of another table."""
+    if isinstance(like, pd.DataFrame):
+        return dd.from_delayed(list(parts), meta=like, verify_meta=False)
     rest, dtype = like.shape[1:], like.dtype
     made = [da.from_delayed(p, (n, *rest), dtype) for p, n in zip(parts, rows, strict=True)]
     return da.concatenate(made)

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import MetricList
-from gbmrank.backends.trainer import Fitted
 from gbmrank.dask.columns import Table
 from gbmrank.dask.loading import load
+from gbmrank.dask.model import DaskTrained
 from gbmrank.dask.parcel import Parcel, limit_threads
 from gbmrank.dask.parts import Prepared
 from gbmrank.dask.sums import bind_all, means, totals
@@ -17,10 +17,11 @@ from gbmrank.metrics import Ranked
 __all__ = ["evaluate"]
 
 
-def evaluate(client: Any, fitted: Fitted, table: Table, metrics: MetricList) -> list[float]:
+def evaluate(client: Any, model: DaskTrained, table: Table, metrics: MetricList) -> list[float]:
     """Return the value of each metric: sums and counts of all workers, divided once."""
-    loaded = load(client, table, 1.0)
-    parcel = Parcel.pack({"metrics": metrics, "fitted": fitted})
+    loaded = load(client, table, model.fitted.backend)
+    model.check(loaded.outline, table.name)
+    parcel = Parcel.pack({"metrics": metrics, "fitted": model.fitted})
     shared = client.scatter(parcel, broadcast=True)
     parts = client.gather(client.map(_part_totals, loaded.parts, parcel=shared, pure=False))
     return means(metrics.metrics, np.sum(parts, axis=0))

@@ -6,6 +6,7 @@ the model is cut at the best one.
 """
 
 import warnings
+from collections import defaultdict
 from typing import Any, final
 
 import lightgbm as lgb
@@ -16,9 +17,11 @@ from gbmrank.api import MetricList
 from gbmrank.backends.lightgbm_trainer import LightGBMFitted
 from gbmrank.backends.trainer import Monitor
 from gbmrank.dask.job import DaskJob
+from gbmrank.dask.loading import Loaded
 from gbmrank.dask.parcel import Parcel, limit_threads
 from gbmrank.dask.parts import Prepared
 from gbmrank.dask.sums import bind_all, means, totals
+from gbmrank.errors import DataError
 from gbmrank.metrics import Ranked
 from gbmrank.training import Trained
 
@@ -46,6 +49,7 @@ class _Objective:
 
 def train_on_lightgbm(client: Any, job: DaskJob) -> Trained:
     """Train all rounds, then judge each and count the trees up to the best one."""
+    _check_categories(client, job.train)
     parcel = Parcel.pack({"objective": job.objective, "metrics": job.metrics})
     native = isinstance(job.objective, str)
     model = lgb.DaskLGBMRanker(
@@ -78,6 +82,24 @@ def train_on_lightgbm(client: Any, job: DaskJob) -> Trained:
     history, best = _judge(client, job, booster, parcel)
     kept = best + 1 if job.keep_best else booster.current_iteration()
     return Trained(LightGBMFitted(booster, kept), history, best)
+
+
+def _check_categories(client: Any, loaded: Loaded) -> None:
+    """Refuse a column of categories that is missing on a worker, which LightGBM may end."""
+    held: dict[str, list[frozenset[int]]] = defaultdict(list)
+    places = client.who_has(loaded.parts)
+    for part, summary in zip(loaded.parts, loaded.summaries, strict=True):
+        for worker in places[part.key]:
+            held[worker].append(summary.blank)
+    for blanks in held.values():
+        missing = sorted(frozenset.intersection(*blanks))
+        if missing:
+            raise DataError(
+                f"the column {loaded.outline.columns[missing[0]]!r} of {loaded.table.name} holds "
+                "categories, and on one of the workers they are missing in all rows, which may end "
+                "LightGBM there: make missing values a category of their own, leave the column "
+                "out, or spread its rows over all partitions"
+            )
 
 
 def _judge(

@@ -9,9 +9,11 @@ import dask
 import numpy as np
 
 from gbmrank.dask.columns import Table, array_of, features_of, row_chunks
-from gbmrank.dask.parts import Limit, Prepared, Summary, column_of, prepare, summary_of
+from gbmrank.dask.features import agreed, fits, known_by
+from gbmrank.dask.parts import Limit, Prepared, Summary, column_of, conform, prepare, summary_of
 from gbmrank.dask.queries import check_whole
 from gbmrank.errors import DataError
+from gbmrank.estimators.columns import renamed
 
 __all__ = ["Loaded", "load", "moves", "smallest_memory"]
 
@@ -29,11 +31,17 @@ class Loaded:
         Of :class:`~gbmrank.dask.parts.Prepared`.
     summaries : list of Summary
         One per part.
+    numbers : list of int
+        Of the partitions, one per part.
+    outline : table
+        The columns of all parts as the user has them, without rows.
     """
 
     table: Table
     parts: list[Any]
     summaries: list[Summary]
+    numbers: list[int]
+    outline: Any
 
     @property
     def rows(self) -> list[int]:
@@ -43,7 +51,7 @@ class Loaded:
     @property
     def features(self) -> Any:
         """Collection of the features, of the kind the user gave."""
-        return features_of(self.table.like, self._delayed("features"), self.rows)
+        return features_of(renamed(self.outline), self._delayed("features"), self.rows)
 
     def column(self, name: str) -> Any:
         """Return labels, weight or codes as a dask array; codes number the queries."""
@@ -61,7 +69,7 @@ class Loaded:
         return [take(part, name, first) for part, first in zip(self.parts, counts, strict=False)]
 
 
-def load(client: Any, table: Table, factor: float) -> Loaded:
+def load(client: Any, table: Table, backend: str, factor: float = 1.0, known: Any = None) -> Loaded:
     """Compute a table on the workers and check it.
 
     Parameters
@@ -70,13 +78,18 @@ def load(client: Any, table: Table, factor: float) -> Loaded:
         Of the cluster.
     table : Table
         What the user gave.
-    factor : float
+    backend : {"lightgbm", "xgboost"}
+        The booster.
+    factor : float, default=1
         How many times the rows the booster needs in memory.
+    known : table, optional
+        Outline of the training, whose categories these rows are given.
 
     Raises
     ------
     DataError
-        When there are no rows, or labels, ids or weights cannot be used.
+        When there are no rows, labels, ids or weights cannot be used, features are not what the
+        booster reads, or partitions differ in their columns.
     GroupError
         When a query lies in more than one partition.
     LimitError
@@ -93,8 +106,17 @@ def load(client: Any, table: Table, factor: float) -> Loaded:
     filled = [i for i, summary in enumerate(summaries) if summary.n_rows]
     if not filled:
         raise DataError(f"{table.name}: no rows in {table.n_partitions} partitions")
-    parts, kept = [futures[i] for i in filled], [summaries[i] for i in filled]
-    return Loaded(table, _spread(client, parts, kept, limit), kept)
+    outline = agreed({i: summaries[i].outline for i in filled}, table.name, backend)
+    if known is not None:
+        outline = known_by(known, outline, table.name, backend)
+    kept = [summaries[i] for i in filled]
+    parts = [
+        futures[i]
+        if fits(summaries[i].outline, outline)
+        else client.submit(conform, futures[i], outline, pure=False)
+        for i in filled
+    ]
+    return Loaded(table, _spread(client, parts, kept, limit), kept, filled, outline)
 
 
 def smallest_memory(client: Any, factor: float) -> Limit | None:
@@ -165,7 +187,7 @@ def _spread(
 def _check_known_sizes(table: Table, limit: Limit) -> None:
     """Refuse a block that is too large before anything is computed."""
     rows = row_chunks(table.features)
-    if rows is None:
+    if rows is None or not isinstance(table.features._meta, np.ndarray):
         return
     width = table.features.shape[1] * table.features.dtype.itemsize
     for number, n in enumerate(rows):

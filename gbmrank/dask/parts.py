@@ -1,16 +1,19 @@
 """Partitions as they lie on the workers: checked, in query order, with their summaries."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.backends.tables import is_sparse, read_table, take_rows
+from gbmrank.dask.features import blank_columns, conformed, outline_of
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankError, LimitError
+from gbmrank.estimators.columns import renamed
 
-__all__ = ["Limit", "Prepared", "Summary", "column_of", "prepare", "summary_of"]
+__all__ = ["Limit", "Prepared", "Summary", "column_of", "conform", "prepare", "summary_of"]
 
 
 class Limit(NamedTuple):
@@ -39,7 +42,7 @@ class Prepared:
     Parameters
     ----------
     features : table
-        As the user has it, rows in query order.
+        With column names that both boosters take, rows in query order.
     labels : array of shape (n_rows,)
         float32, as both boosters keep them.
     sizes : array of shape (n_queries,)
@@ -48,6 +51,8 @@ class Prepared:
         float32, as both boosters keep them.
     ids : array of shape (n_queries,)
         The user's query ids.
+    outline : table
+        The columns as the user has them, without rows.
     """
 
     features: Any
@@ -55,6 +60,7 @@ class Prepared:
     sizes: npt.NDArray[np.int64]
     weight: npt.NDArray[np.float32] | None
     ids: npt.NDArray[Any]
+    outline: Any
 
     def to_data(self) -> RankingData:
         """Return labels, queries and weights."""
@@ -68,6 +74,8 @@ class Summary(NamedTuple):
     n_bytes: int
     ids: npt.NDArray[Any]
     informative: int
+    outline: Any
+    blank: frozenset[int]  # columns of categories without any
 
 
 def prepare(
@@ -94,11 +102,12 @@ def prepare(
             f"{where}: {n_rows} rows of features, but {lengths} labels, query ids (and weights); "
             "all columns need the same rows in the same partitions"
         )
+    if not n_rows:
+        return _empty(features)
+    table = read_table(features, where)
     if limit is not None:
-        limit.check(_size_of(features), where)
+        limit.check(_size_of(table), where)
     try:
-        if not n_rows:
-            return _empty(features)
         groups = Groups.from_qid(qid, n_rows)
         data = RankingData.from_arrays(labels, qid=qid, weight=weight)
     except GbmrankError as error:
@@ -106,19 +115,31 @@ def prepare(
     single = None if data.weight is None else data.weight.astype(np.float32)
     ids = groups.ids if groups.ids is not None else np.empty(0)
     return Prepared(
-        _arranged(features, groups), data.labels.astype(np.float32), groups.sizes, single, ids
+        _arranged(renamed(table), groups),
+        data.labels.astype(np.float32),
+        groups.sizes,
+        single,
+        ids,
+        outline_of(table),
     )
+
+
+def conform(part: Prepared, outline: Any) -> Prepared:
+    """Give a partition the columns that all have; runs on a worker."""
+    return replace(part, features=conformed(part.features, outline))
 
 
 def summary_of(part: Prepared) -> Summary:
     """Return what the client needs to know; runs on a worker."""
     if not len(part.labels):
-        return Summary(0, 0, part.ids, 0)
+        return Summary(0, 0, part.ids, 0, part.outline, frozenset())
     offsets = np.concatenate([[0], np.cumsum(part.sizes)])[:-1]
     highest = np.maximum.reduceat(part.labels, offsets)
     lowest = np.minimum.reduceat(part.labels, offsets)
     size = _size_of(part.features)
-    return Summary(len(part.labels), size, part.ids, int((highest > lowest).sum()))
+    informative = int((highest > lowest).sum())
+    blank = blank_columns(part.features)
+    return Summary(len(part.labels), size, part.ids, informative, part.outline, blank)
 
 
 def column_of(part: Prepared, name: str, first_code: int = 0) -> Any:
@@ -137,18 +158,17 @@ def _looked_up(part: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _empty(features: Any) -> Prepared:
-    return Prepared(features, np.empty(0, np.float32), np.empty(0, np.int64), None, np.empty(0))
+    nothing = np.empty(0, np.float32)
+    return Prepared(features, nothing, np.empty(0, np.int64), None, np.empty(0), None)
 
 
 def _arranged(features: Any, groups: Groups) -> Any:
-    if groups.row_order is None:
-        return features
-    return (
-        features.iloc[groups.row_order] if hasattr(features, "iloc") else groups.arrange(features)
-    )
+    return features if groups.row_order is None else take_rows(features, groups.row_order)
 
 
 def _size_of(features: Any) -> int:
     if hasattr(features, "memory_usage"):
         return int(features.memory_usage(index=False).sum())
+    if is_sparse(features):
+        return int(features.data.nbytes + features.indices.nbytes + features.indptr.nbytes)
     return int(features.nbytes)

@@ -6,6 +6,7 @@ from typing import Any
 import dask
 import numpy as np
 import numpy.typing as npt
+from dask.array.dispatch import concatenate_lookup
 
 from gbmrank.dask.columns import array_of, blocks, features_of, is_frame
 from gbmrank.data import Groups
@@ -185,5 +186,6 @@ def _pick(block: Any, chosen: npt.NDArray[np.bool_]) -> Any:
     return block[chosen]
 
 
-def _join(pieces: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    return np.concatenate(pieces)
+def _join(pieces: list[Any]) -> Any:
+    """Join rows; numpy alone would forget masks, and reads no sparse matrix."""
+    return concatenate_lookup.dispatch(type(pieces[0]))(pieces, axis=0)

@@ -7,7 +7,7 @@ from typing import Any, final
 from distributed import default_client
 
 from gbmrank.api import MetricList
-from gbmrank.dask.columns import Table, is_frame
+from gbmrank.dask.columns import Table
 from gbmrank.dask.evaluation import evaluate
 from gbmrank.dask.prediction import predict
 from gbmrank.dask.training import train
@@ -52,6 +52,8 @@ class DaskGBMRanker(AbstractEstimator):
         Value of each metric after every round, by evaluation set.
     n_features_in_ : int
         Number of features.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the columns, where the features had any.
     """
 
     def __init__(
@@ -105,11 +107,8 @@ class DaskGBMRanker(AbstractEstimator):
             seed=self.seed,
             keep_best=self.early_stopping_rounds is not None,
         )
-        count = "num_feature" if self.backend == "lightgbm" else "num_features"
-        named = {name for name in (y, qid, sample_weight) if isinstance(name, str)}
-        columns = [str(name) for name in X.columns if name not in named] if is_frame(X) else None
-        self.feature_names_: list[str] | None = columns
-        self.n_features_in_ = int(getattr(self.booster_, count)())
+        self.n_features_in_ = self.trained_.columns.count
+        self._keep_names(self.trained_.columns.names)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -135,7 +134,13 @@ class DaskGBMRanker(AbstractEstimator):
         return self.trained_.history
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return one raw score per row: a dask array, not yet computed, for a dask collection."""
+        """Return one raw score per row: a dask array, not yet computed, for a dask collection.
+
+        Parameters
+        ----------
+        X : dask array, dask frame, or a table in memory
+            Rows to score, with the columns of the training.
+        """
         self._check_fitted("trained_")
         return predict(self.trained_, X)
 
@@ -151,8 +156,8 @@ class DaskGBMRanker(AbstractEstimator):
         """
         self._check_fitted("trained_")
         first = metric_list(self.metric)[0]
-        table = Table.read(X, y, qid, sample_weight, "score")
-        value = evaluate(self._client(), self.trained_.fitted, table, MetricList([first]))[0]
+        table = Table.read(X, y, qid, sample_weight, "X")
+        value = evaluate(self._client(), self.trained_, table, MetricList([first]))[0]
         return value if first.higher_is_better else -value
 
     def to_local(self) -> GBMRanker:
@@ -163,7 +168,7 @@ class DaskGBMRanker(AbstractEstimator):
         self._check_fitted("trained_")
         own = Trained(copy.copy(self.trained_.fitted), self.evals_result_, self.best_iteration_)
         params = {name: value for name, value in self.get_params().items() if name != "client"}
-        return GBMRanker.from_trained(own, self.n_features_in_, self.feature_names_, **params)
+        return GBMRanker.from_trained(own, self.trained_.columns, **params)
 
     def _client(self) -> Any:
         if self.client is not None:

@@ -14,6 +14,7 @@ from gbmrank.columns import shared_ids
 from gbmrank.dask.columns import Table
 from gbmrank.dask.job import DaskJob
 from gbmrank.dask.loading import Loaded, load
+from gbmrank.dask.model import DaskTrained
 from gbmrank.dask.watch import watched
 from gbmrank.errors import (
     ConfigError,
@@ -25,6 +26,8 @@ from gbmrank.errors import (
     ParameterError,
     WeightError,
 )
+from gbmrank.estimators.columns import Columns
+from gbmrank.estimators.constraints import placed_constraints
 from gbmrank.objectives import held_preferences
 from gbmrank.training import Native, Trained, metric_list, ranking_objective
 
@@ -54,19 +57,20 @@ def train(
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     keep_best: bool = True,
-) -> Trained:
+) -> DaskTrained:
     """Train a ranker on a Dask cluster.
 
     The booster's own distributed training does the work; a query must lie in one partition
     (:func:`~gbmrank.dask.repartition_by_query`). Rows of a query need not be together
-    within it. Partitions without rows are left out.
+    within it. Partitions without rows are left out. Categories that differ between partitions
+    are known by their values.
 
     Parameters
     ----------
     client : distributed.Client
         Of the cluster.
     X : dask array or dask frame
-        Features.
+        Features: numbers (blocks may be sparse), or categories in a frame.
     y : dask array, dask series or str
         Labels, larger is better; a text names a column of ``X``.
     qid : dask array, dask series or str
@@ -99,12 +103,15 @@ def train(
 
     Returns
     -------
-    Trained
-        With the booster, the history of the metrics, and the best round;
+    DaskTrained
+        With the booster, the history of the metrics, the best round, and the columns;
         :func:`gbmrank.dask.predict` scores rows with it.
 
     Raises
     ------
+    DataError
+        For features that the booster does not read or would misread, and for columns that are
+        not the same in all partitions and sets.
     GroupError
         When a query lies in more than one partition; it names queries and partitions.
     WorkerLostError
@@ -123,11 +130,14 @@ def train(
     own = Table.read(X, y, qid, sample_weight, "train")
     sets = _eval_tables((eval_set, eval_qid, eval_sample_weight, eval_names))
     same = [pair[0] is X and pair[1] is y for pair in eval_set]
-    data = watched(client, lambda: load(client, own, _FACTORS[backend]))
+    data = watched(client, lambda: load(client, own, backend, _FACTORS[backend]))
     valid = {
-        table.name: data if again else watched(client, partial(load, client, table, 1.0))
+        table.name: data
+        if again
+        else watched(client, partial(load, client, table, backend, known=data.outline))
         for table, again in zip(sets, same, strict=True)
     }
+    columns = Columns.of(data.outline, backend)
     _check_learnable(data)
     _warn_of_leakage(data, valid)
     job = DaskJob(
@@ -135,7 +145,7 @@ def train(
         valid=valid,
         objective=target.name if isinstance(target, Native) else target,
         metrics=metrics,
-        params=used,
+        params=placed_constraints(used, columns, backend),
         rounds=rounds,
         patience=early_stopping,
         keep_best=keep_best,
@@ -143,7 +153,7 @@ def train(
     trained: Trained = watched(client, lambda: trainer(client, job))
     if trained.fitted.n_rounds == 0:
         warnings.warn(f"{target}: no tree was grown", NoProgressWarning, stacklevel=2)
-    return trained
+    return DaskTrained(trained.fitted, trained.history, trained.best_round, columns)
 
 
 def _trainer(backend: str) -> Any:

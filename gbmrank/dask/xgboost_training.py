@@ -17,16 +17,18 @@ from xgboost import collective
 
 from gbmrank.api import MetricList
 from gbmrank.backends.base import Columns, answer_booster, bound_to, read_scores
+from gbmrank.backends.tables import categorical_columns, column_names, first_beyond
 from gbmrank.backends.trainer import Monitor
 from gbmrank.backends.xgboost import XGBOOST
-from gbmrank.backends.xgboost_trainer import XGBoostFitted, first_rounds
-from gbmrank.dask.columns import is_frame
+from gbmrank.backends.xgboost_trainer import XGBoostFitted, first_rounds, said_of_infinite
 from gbmrank.dask.job import DaskJob
 from gbmrank.dask.loading import Loaded
 from gbmrank.dask.parcel import Parcel, limit_threads
+from gbmrank.dask.parts import Prepared
 from gbmrank.dask.sums import bind_all, means, totals
 from gbmrank.data import RankingData
-from gbmrank.errors import GbmrankError
+from gbmrank.errors import DataError, GbmrankError
+from gbmrank.estimators.columns import safe_names
 from gbmrank.metrics import Ranked
 from gbmrank.training import Trained
 
@@ -122,24 +124,75 @@ def train_on_xgboost(client: Any, job: DaskJob) -> Trained:
     if native:
         params["objective"] = job.objective
     parcel = Parcel.pack({"objective": job.objective, "metrics": job.metrics})
-    train = _matrix(client, job.train, params)
+    names = _names(job)
+    train = _matrix(client, job.train, params, names)
     valid = {
-        name: train if one is job.train else _matrix(client, one, params, reference=train)
+        name: train if one is job.train else _matrix(client, one, params, names, train)
         for name, one in job.valid.items()
     }
     watch = _Watch(parcel, tuple(valid), job.patience)
-    answer = dxgb.train(
-        client,
-        params,
-        train,
-        num_boost_round=job.rounds,
-        obj=None if native else _Objective(parcel),
-        evals=[(one, name) for name, one in valid.items()],
-        custom_metric=watch.metric if valid else None,
-        verbose_eval=False,
-        callbacks=[watch],
-    )
+    try:
+        answer = dxgb.train(
+            client,
+            params,
+            train,
+            num_boost_round=job.rounds,
+            obj=None if native else _Objective(parcel),
+            evals=[(one, name) for name, one in valid.items()],
+            custom_metric=watch.metric if valid else None,
+            verbose_eval=False,
+            callbacks=[watch],
+        )
+    except xgb.core.XGBoostError as error:
+        sets = [job.train, *job.valid.values()]
+        for loaded in sets:
+            _refuse_infinite(client, loaded, error)
+        _refuse_absent(client, sets, error)
+        raise
     return _trained(answer["booster"], job)
+
+
+def _refuse_infinite(client: Any, loaded: Loaded, error: Exception) -> None:
+    """Say where a number is that XGBoost refuses, which it does not tell."""
+    given = column_names(loaded.outline) or []
+    names = dict(zip(safe_names(given), given, strict=True))
+    found = client.gather(client.map(_first_infinite, loaded.parts, pure=False))
+    for number, column in zip(loaded.numbers, found, strict=True):
+        if column is not None:
+            what = f"{loaded.table.name}, partition {number}"
+            raise DataError(said_of_infinite(names.get(column, column), what)) from error
+
+
+def _refuse_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
+    """Say that a worker knows no categories, where it has rows of some sets alone."""
+    if not categorical_columns(sets[0].outline):
+        return
+    holders = {
+        one.table.name: {w for at in client.who_has(one.parts).values() for w in at} for one in sets
+    }
+    workers = set.union(*holders.values())
+    few = [name for name, found in holders.items() if found != workers]
+    if few:
+        raise DataError(
+            f"{few[0]} has no rows on some of the {len(workers)} workers with rows of other sets, "
+            "and XGBoost reads categories only where every worker has rows of every set: "
+            f"cut {few[0]} into {len(workers)} or more partitions of whole queries"
+        ) from error
+
+
+def _first_infinite(part: Prepared) -> Any:
+    found = first_beyond(part.features)
+    return None if found is None else found[1]
+
+
+def _names(job: DaskJob) -> list[str] | None:
+    """Return names for all sets, of which XGBoost wants them in all or in none."""
+    known = column_names(job.train.outline)
+    if known is not None:
+        return safe_names(known)
+    width, others = job.train.outline.shape[1], job.valid.values()
+    named = any(column_names(one.outline) is not None for one in others)
+    return [f"f{number}" for number in range(width)] if named else None
 
 
 def _trained(booster: Any, job: DaskJob) -> Trained:
@@ -157,10 +210,12 @@ def _trained(booster: Any, job: DaskJob) -> Trained:
     return Trained(XGBoostFitted(cut), kept["history"], best)
 
 
-def _matrix(client: Any, loaded: Loaded, params: Any, reference: Any = None) -> Any:
+def _matrix(
+    client: Any, loaded: Loaded, params: Any, names: list[str] | None, reference: Any = None
+) -> Any:
     columns = {"label": loaded.column("labels"), "qid": loaded.column("codes")}
-    if is_frame(loaded.table.like):  # a worker without rows does not know them
-        columns["feature_names"] = [str(name) for name in loaded.table.like.columns]
+    if names is not None:  # a worker without rows does not know them
+        columns["feature_names"] = names
     if loaded.table.weight is not None:
         columns[_CARRIER] = loaded.column("weight")
     if params.get("tree_method", "hist") not in ("hist", "auto"):

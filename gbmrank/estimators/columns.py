@@ -7,11 +7,17 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, final
 
-from gbmrank.backends.tables import categorical_columns, column_names, with_names
+import numpy as np
+
+from gbmrank.backends.tables import categorical_columns, column_names, read_table, with_names
+from gbmrank.backends.trainer import Fitted
 from gbmrank.errors import DataError, GbmrankWarning
-from gbmrank.estimators.zeros import zeros_of
+from gbmrank.estimators.zeros import parts_to_score, zeros_of
+from gbmrank.types import FloatArray
 
 __all__ = ["Columns", "check_names", "renamed", "safe_names"]
+
+_TRAINING = "the training"
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
 _SHOWN = 5  # names in a warning
@@ -40,13 +46,51 @@ class Columns:
     zeros: str | None = None
 
     @classmethod
-    def of(cls, table: Any, backend: str) -> "Columns":
-        """Read them off the table of a training."""
+    def of(cls, table: Any, backend: str | None = None) -> "Columns":
+        """Read them off the table of a training with a booster."""
         kinds = categorical_columns(table)
         return cls(int(table.shape[1]), column_names(table), kinds, zeros_of(table, backend))
 
-    def check(self, table: Any, what: str) -> None:
+    def scores(
+        self, fitted: Fitted, table: Any, what: str = "X", who: str = "GBMRanker"
+    ) -> FloatArray:
+        """Return one raw score per row of a table with these columns.
+
+        Parameters
+        ----------
+        fitted : Fitted
+            A model of these columns.
+        table : table of shape (n_rows, n_features)
+            Features.
+        what, who : str
+            The table and the model, for messages.
+        """
+        read = read_table(table, what, fitted.backend)
+        self.check_count(read, what, who)
+        self.check(read, what)
+        parts = parts_to_score(read, self.zeros, what)
+        return np.concatenate([fitted.scores(renamed(part)) for part in parts])
+
+    def check_count(self, table: Any, what: str, who: str = "GBMRanker") -> None:
+        """Raise DataError unless a table has as many columns."""
+        width = int(table.shape[1])
+        if width != self.count:
+            raise DataError(
+                f"{what} has {width} features, but {who} is expecting {self.count} features as "
+                "input"
+            )
+
+    def check(self, table: Any, what: str, where: str = _TRAINING) -> None:
         """Raise unless a table has these columns: their names, in this order, and their kinds.
+
+        Parameters
+        ----------
+        table : table
+            As :func:`gbmrank.backends.tables.read_table` returns it; it may have no rows.
+        what : str
+            Its name, for messages.
+        where : str, default="the training"
+            Whose columns these are, for messages.
 
         Raises
         ------
@@ -59,29 +103,30 @@ class Columns:
             As :func:`check_names` does.
         """
         own = column_names(table)
-        refuse_other_names(what, own, self.names)
+        refuse_other_names(what, own, self.names, where)
         if self.categorical is not None:
-            self._check_kinds(categorical_columns(table), own, what)
-        check_names(what, own, self.names)
+            self._check_kinds(categorical_columns(table), own, (what, where))
+        check_names(what, own, self.names, where)
 
-    def _check_kinds(self, now: list[int], own: list[str] | None, what: str) -> None:
+    def _check_kinds(self, now: list[int], own: list[str] | None, called: tuple[str, str]) -> None:
+        what, where = called
         known: list[int] = self.categorical or []
         changed = sorted(set(now).symmetric_difference(known))
         if changed:
             names = own or self.names
             column = names[changed[0]] if names is not None else changed[0]
-            raise DataError(f"the column {column!r} of {what} {_change(changed[0] in now)}")
+            raise DataError(f"the column {column!r} of {what} {_change(changed[0] in now, where)}")
 
 
-def _change(now: bool) -> str:
+def _change(now: bool, where: str) -> str:
     if now:
         return (
-            "holds categories, and in the training it held numbers: give the numbers, or train on "
+            f"holds categories, and in {where} it held numbers: give the numbers, or train on "
             "categories"
         )
     return (
-        "holds numbers, and in the training it held categories: make it a category, in a frame "
-        "(astype('category') in pandas, of the values it had in the training)"
+        f"holds numbers, and in {where} it held categories: make it a category, in a frame "
+        f"(astype('category') in pandas, of the values it had in {where})"
     )
 
 
@@ -107,7 +152,9 @@ def safe_names(names: list[str]) -> list[str]:
     return list(made)
 
 
-def check_names(what: str, own: list[str] | None, known: list[str] | None) -> None:
+def check_names(
+    what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
+) -> None:
     """Raise unless columns have the names of the training, in its order.
 
     LightGBM goes by position alone, and so does a table without names, here or in the training,
@@ -124,7 +171,7 @@ def check_names(what: str, own: list[str] | None, known: list[str] | None) -> No
     GbmrankWarning
         When one of the two has names and the other has none, so that nothing can be compared.
     """
-    refuse_other_names(what, own, known)
+    refuse_other_names(what, own, known, where)
     named = _has_names(own)
     if own != known and (named or _has_names(known)):
         warnings.warn(
@@ -134,13 +181,15 @@ def check_names(what: str, own: list[str] | None, known: list[str] | None) -> No
         )
 
 
-def refuse_other_names(what: str, own: list[str] | None, known: list[str] | None) -> None:
+def refuse_other_names(
+    what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
+) -> None:
     """Raise where columns and those of the training have names, and they are not the same."""
     if own is None or known is None or own == known:
         return
     if _has_names(own) or set(own) == set(known):
         raise DataError(
-            f"the columns of {what} are not those of the training: got {', '.join(own)}; expected "
+            f"the columns of {what} are not those of {where}: got {', '.join(own)}; expected "
             f"{', '.join(known)}, in this order"
         )
 

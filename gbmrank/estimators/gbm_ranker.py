@@ -10,7 +10,7 @@ import numpy as np
 from gbmrank.api import Objective
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted
-from gbmrank.errors import DataError, GbmrankError, NumericError
+from gbmrank.errors import GbmrankError, NumericError
 from gbmrank.estimators.base import AbstractEstimator
 from gbmrank.estimators.columns import Columns, renamed
 from gbmrank.estimators.constraints import placed_constraints
@@ -27,7 +27,6 @@ from gbmrank.estimators.rows import (
     warn_about_stopping,
 )
 from gbmrank.estimators.saving import write_model
-from gbmrank.estimators.zeros import parts_to_score
 from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
 from gbmrank.types import FloatArray, IntArray
 
@@ -209,8 +208,7 @@ class GBMRanker(AbstractEstimator):
     def from_trained(
         cls,
         trained: Trained,
-        n_features: int,
-        feature_names: list[str] | None = None,
+        columns: Columns,
         **params: Any,
     ) -> "GBMRanker":
         """Make a ranker of a model that was trained elsewhere in gbmrank.
@@ -219,16 +217,12 @@ class GBMRanker(AbstractEstimator):
         ----------
         trained : Trained
             The model.
-        n_features : int
-            Columns of its features.
-        feature_names : list of str, optional
-            Their names.
+        columns : Columns
+            What is known about those of its features.
         **params : object
             Parameters of the ranker, with which the model was trained.
         """
-        return cls(**{**params, "backend": trained.fitted.backend})._keep(
-            trained, Columns(n_features, feature_names)
-        )
+        return cls(**{**params, "backend": trained.fitted.backend})._keep(trained, columns)
 
     def predict(self, X: Any) -> FloatArray:  # noqa: N803
         """Return one raw score per row; larger is ranked first.
@@ -239,10 +233,7 @@ class GBMRanker(AbstractEstimator):
             Features, with the columns of the training.
         """
         self._check_fitted("booster_")
-        table = read_table(X, backend=self._fitted.backend)
-        self._check_columns(table, "X")
-        parts = parts_to_score(table, self._columns.zeros, "X")
-        return np.concatenate([self._fitted.scores(renamed(part)) for part in parts])
+        return self._columns.scores(self._fitted, X)
 
     def rank(self, X: Any, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
@@ -332,14 +323,6 @@ class GBMRanker(AbstractEstimator):
             keep_best=self.early_stopping_rounds is not None,
             names=_CALLED,
         )
-
-    def _check_columns(self, table: Any, what: str) -> None:
-        if table.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"{what} has {table.shape[1]} features, but GBMRanker is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        self._columns.check(table, what)
 
     def _so_far(self, model: Any, columns: Columns) -> "GBMRanker | None":
         if model is None:

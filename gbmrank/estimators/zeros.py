@@ -18,15 +18,15 @@ __all__ = ["parts_to_score", "with_zeros", "zeros_of"]
 _CELLS_AT_ONCE = 1 << 22
 
 
-def zeros_of(table: Any, backend: str) -> str | None:
+def zeros_of(table: Any, backend: str | None) -> str | None:
     """Return what the zeros of a training set are to the booster.
 
     Parameters
     ----------
     table : table
         As :func:`gbmrank.backends.tables.read_table` returns it.
-    backend : {"lightgbm", "xgboost"}
-        The booster.
+    backend : {"lightgbm", "xgboost"} or None
+        The booster, if one is to read it.
 
     Returns
     -------
@@ -35,7 +35,11 @@ def zeros_of(table: Any, backend: str) -> str | None:
     """
     if backend != "xgboost":
         return None
-    if not is_sparse(table) or table.nnz == table.shape[0] * table.shape[1]:
+    if not is_sparse(table):
+        return "numbers"
+    if table.shape[0] == 0:  # stands for rows that lie elsewhere
+        return "both"
+    if table.nnz == table.shape[0] * table.shape[1]:
         return "numbers"
     return "missing" if np.all(table.data) else "both"
 
