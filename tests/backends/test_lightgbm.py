@@ -620,11 +620,15 @@ def test_fields_that_are_set_one_by_one_are_noticed(field):
 def test_subsets_of_files_that_lost_their_queries(tmp_path):
     path = str(tmp_path / "rows.bin")
     dataset(TRAIN).save_binary(path)
-    params = {**TREE_PARAMS, "feature_pre_filter": False}
+    params = {**PARAMS, "feature_pre_filter": False}
+
+    def stored():
+        return lgb.Dataset(path, params={**TREE_PARAMS, "feature_pre_filter": False})
+
     folds = gbmrank.query_folds(group=TRAIN.sizes, n_folds=3)
     with pytest.raises(GroupError, match=r"lost the queries of a subset .*query_folds\(dataset\)"):
-        lgb.cv(params, lgb.Dataset(path, params=params), 2, folds=folds)
-    whole = lgb.Dataset(path, params=params)
+        lgb.cv(params, stored(), 2, folds=folds)
+    whole = stored()
     lgb.cv(params, whole, 2, folds=gbmrank.query_folds(whole, n_folds=3), feval=NDCG)
 
 

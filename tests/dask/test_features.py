@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import gbmrank
 from gbmrank.dask import DaskGBMRanker, repartition_by_query
-from gbmrank.errors import DataError
+from gbmrank.errors import DataError, GbmrankWarning
 from tests.dask.blocks import WORDS, pieces, rows_of, words
 from tests.faults.test_features import SPARSE
 from tests.ranking_tasks import Task, make_task
@@ -329,6 +329,7 @@ def test_the_ranker_of_one_machine_knows_the_columns(client, backend, tmp_path):
 
 
 @BOTH
+@pytest.mark.filterwarnings("ignore:the columns of X have no names")
 def test_names_of_columns_are_those_of_the_user(client, backend):
     odd = PLAIN.set_axis(["a b", "a_b", "a b"], axis=1)
     assert len(np.unique(odd.columns)) == 2
@@ -346,8 +347,11 @@ def test_arrays_and_frames_as_sets_of_one_training(client, backend):
     blocks, frames = pieces(TASK, TASK.x), pieces(TASK, pd.DataFrame(TASK.x, columns=list("abcde")))
     for parts, other in ((blocks, pd.DataFrame(OTHER.x, columns=list("edcba"))), (frames, OTHER.x)):
         x, y, qid = rows_of(OTHER, pieces(OTHER, other), start=1000)
-        model = fit(client, backend, parts, eval_set=[(x, y)], eval_qid=[qid])
-        here = gbmrank.metric("ndcg@10").score(OTHER.y, model.predict(other), group=OTHER.sizes)
+        with pytest.warns(GbmrankWarning, match="the columns of valid_0 .* taken by position"):
+            model = fit(client, backend, parts, eval_set=[(x, y)], eval_qid=[qid])
+        with pytest.warns(GbmrankWarning, match="the columns of X .* taken by position"):
+            scores = model.predict(other)
+        here = gbmrank.metric("ndcg@10").score(OTHER.y, scores, group=OTHER.sizes)
         value = model.evals_result_["valid_0"]["ndcg@10"][-1]
         assert value == pytest.approx(here, rel=1e-12)
 
