@@ -38,6 +38,7 @@ from gbmrank.errors import (
     NumericError,
     ParameterError,
     UnknownNameError,
+    WeightError,
 )
 from gbmrank.kernels.pool import at_most
 from gbmrank.objectives import held_preferences, with_groups
@@ -185,6 +186,7 @@ def train(
     params = _params(plan, target)
     _check_plan(plan, params, valid)
     _check_parts(data, valid, target)
+    _check_linear(params, data.data)
     monitor = Monitor(
         watched,
         [str(item) for item in watched],
@@ -291,6 +293,14 @@ def _check_parts(data: Part, valid: Mapping[str, Part], target: Objective | Nati
         check_weights(part.data, name)
         warn_if_rounded(part.data, name)
         _warn_if_shared(data.data, part.data, name)
+
+
+def _check_linear(params: Mapping[str, Any], data: RankingData) -> None:
+    if params.get("booster") == "gblinear" and data.weight is not None:
+        raise WeightError(
+            "booster='gblinear' takes one weight per row, and XGBoost keeps one per query where "
+            "there are queries, so it would read beyond them: leave out the weights, or grow trees"
+        )
 
 
 def _width(part: Part, what: str) -> int:

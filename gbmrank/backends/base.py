@@ -290,7 +290,8 @@ def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
     if row >= 0:
         raise DataError(
             f"the score of row {row}, query {groups.query_of(row)!r}, is {scores[row]}; look for "
-            "NaN in init_score or base_margin, or lower the learning rate"
+            "NaN in init_score or base_margin, for an objective in the parameters beside this one "
+            "or weights beside booster='gblinear' (XGBoost), or lower the learning rate"
         )
     return scores
 

@@ -311,8 +311,8 @@ def check_params(
     _check_one_score(backend, params)
     if backend == "lightgbm":
         _check_lightgbm(params, objective, custom)
-    elif not math.isfinite(_number(params, "base_score", 0.0)):
-        raise DataError(f"base_score must be a finite number, got {params['base_score']!r}")
+    else:
+        _check_xgboost(params)
 
 
 def check_native_only(backend: str, params: Mapping[str, Any], objective: str) -> None:
@@ -353,6 +353,17 @@ def _check_lightgbm(params: Mapping[str, Any], objective: str, custom: bool) -> 
     goss = params.get("data_sample_strategy") == "goss"
     if custom and is_on(params, "bagging_by_query") and goss:
         raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")
+
+
+def _check_xgboost(params: Mapping[str, Any]) -> None:
+    if not math.isfinite(_number(params, "base_score", 0.0)):
+        raise DataError(f"base_score must be a finite number, got {params['base_score']!r}")
+    if _number(params, "disable_default_eval_metric", 1) == 0:
+        raise ConfigError(
+            f"disable_default_eval_metric={params['disable_default_eval_metric']!r}: what is "
+            "watched is given as metric=; with weights of queries XGBoost's own default, rmse, "
+            "ends the whole process; leave it out"
+        )
 
 
 def _number(params: Mapping[str, Any], name: str, default: float) -> float:

@@ -55,7 +55,8 @@ class _XGBoost:
             Setting(
                 "disable_default_eval_metric",
                 1,
-                "XGBoost would report rmse, and early stopping may follow it",
+                "XGBoost would report rmse, and early stopping may follow it; with weights of "
+                "queries, rmse ends the whole process",
             ),
             Setting(
                 "min_child_weight",

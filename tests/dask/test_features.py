@@ -197,6 +197,26 @@ def test_features_that_are_not_read(client, backend):
 
 
 @pytest.mark.fault(
+    "sparse features in XGBoost beside dense ones of the training, or the other way round",
+    promise="`DataError` for evaluation sets; predictions fill zeros in, or refuse them where they "
+    "may have been missing",
+)
+def test_zeros_of_sparse_and_dense_features(client):
+    plain = np.where(TASK.x > 0.3, TASK.x, 0.0)
+    dense, sparse = pieces(TASK, plain), [sp.csr_matrix(p) for p in pieces(TASK, plain)]
+    model, other = fit(client, "xgboost", dense), np.where(OTHER.x > 0.3, OTHER.x, 0.0)
+    expected = model.predict(other)
+    assert model.predict(sp.csr_matrix(other)).tolist() == expected.tolist()
+    local = model.to_local().predict(sp.csr_matrix(other))
+    assert local.tolist() == expected.tolist()
+    x, y, qid = rows_of(OTHER, [sp.csr_matrix(p) for p in pieces(OTHER, other)], start=1000)
+    with pytest.raises(DataError, match="valid_0 is sparse, and the training is dense"):
+        fit(client, "xgboost", dense, eval_set=[(x, y)], eval_qid=[qid])
+    with pytest.raises(DataError, match="is dense and has zeros"):
+        fit(client, "xgboost", sparse).predict(other)
+
+
+@pytest.mark.fault(
     "masked features, features of another byte order, and sparse ones in any form",
     promise="read as on one machine: the model is that of plain features",
 )

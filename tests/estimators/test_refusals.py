@@ -58,6 +58,7 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({**XGB, "num_trees": 3}, ConfigError, "the number of rounds is given as n_estimators="),
         ({**XGB, "num_feature": 9}, ConfigError, "xgboost has no parameter 'num_feature'"),
         ({**XGB, "boost_from_average": 0}, ConfigError, "no parameter 'boost_from_average'"),
+        ({**XGB, "disable_default_eval_metric": 0}, ConfigError, "rmse, ends the whole process"),
         ({**XGB, "missing": 0.0}, ConfigError, "missing values are NaN: give them so"),
         ({**XGB, "enable_categorical": True}, ConfigError, "are always read as such; leave it"),
         ({"callbacks": []}, ConfigError, "lightgbm has no parameter 'callbacks'; leave it out"),

@@ -5,7 +5,7 @@ import pytest
 from xgboost.core import XGBoostError
 
 import gbmrank
-from gbmrank.errors import GbmrankWarning, WeightError
+from gbmrank.errors import DataError, GbmrankWarning, WeightError
 from tests.faults.doors import BACKENDS, TASK, data_set, fit, ranker, train
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -105,6 +105,23 @@ def test_infinite_weights_in_lightgbm():
     row = int(TASK.sizes[:3].sum())
     with pytest.raises(WeightError, match=rf"the weight of row {row}, query 3, is infinite"):
         train("lightgbm", "ranknet", data_set("lightgbm", weight=weight))
+
+
+@pytest.mark.fault(
+    "weights beside `booster='gblinear'` in XGBoost, which reads beyond them",
+    promise="`WeightError` in `GBMRanker`; at XGBoost's own door scores that are NaN stop the "
+    "training with an error that names the cause, others give no sign",
+)
+@pytest.mark.filterwarnings("ignore:.*deprecated:UserWarning")  # gblinear, from 3.4 on
+def test_weights_of_linear_models():
+    with pytest.raises(WeightError, match="booster='gblinear' takes one weight per row"):
+        ranker("xgboost", booster="gblinear").fit(
+            TASK.x, TASK.y, qid=TASK.qid, sample_weight=np.ones(QUERIES)
+        )
+    fit("xgboost", booster="gblinear")
+    objective, rows = gbmrank.objective("ranknet"), data_set("xgboost")
+    with pytest.raises(DataError, match=r"nan; look for .* weights beside booster='gblinear'"):
+        objective(np.full(TASK.n, np.nan), rows)
 
 
 @pytest.mark.fault(
