@@ -13,7 +13,7 @@ from gbmrank.data import Groups, RankingData, as_floats, check_finite
 from gbmrank.errors import DataError, LabelRangeError, NumericError, ParameterError
 from gbmrank.kernels import pool
 from gbmrank.kernels.layout import GradHess, Span
-from gbmrank.ranking import gains
+from gbmrank.ranking import check_threshold, gains
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -64,6 +64,7 @@ class AbstractObjective(ABC):
     def __post_init__(self) -> None:
         check_choice(self.name, "normalize", self.normalize, _NORMALIZE)
         check_choice(self.name, "hessian", self.hessian, _HESSIAN)
+        check_threshold(self.name, getattr(self, "threshold", None))
 
     @property
     @abstractmethod
