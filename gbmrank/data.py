@@ -210,7 +210,8 @@ class RankingData:
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better; NaN, infinity and what is beyond 1e150 are refused.
+            Larger is better; NaN, infinity and what is beyond 1e150 are refused. All columns are
+            matched by position; an index of pandas is not read.
         group : array-like of shape (n_queries,), optional
             Rows per query.
         qid : array-like of shape (n_rows,), optional

@@ -73,7 +73,7 @@ class Objective(AbstractValue[AbstractObjective]):
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better.
+            Larger is better. All columns are matched by position; an index of pandas is not read.
         scores : array-like of shape (n_rows,)
             Raw scores.
         group : array-like of shape (n_queries,), optional
