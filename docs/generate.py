@@ -85,7 +85,9 @@ def _losses() -> str:
     )
     return (
         f"{NOTE}\n# Losses\n\nScalar penalties; z is the margin by which the right answer leads, v "
-        "a score, and a pair of\nformulas gives the loss of a useful and of a useless item.\n\n"
+        "a score, and a pair of\nformulas gives the loss of a useful and of a useless item. In the "
+        "templates of pairs `squared_hinge`\nis max(1 - z, 0)^2: its t counts in `pointwise` "
+        "alone, as `eta` does, which `squared` does not need.\n\n"
         f"{losses}\n## Generators of `bregman`\n\n{generators}"
     )
 

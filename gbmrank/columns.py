@@ -31,15 +31,16 @@ def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArra
         array = _one_column(values)
         if array.dtype.kind in "cmM":
             raise TypeError(f"{array.dtype} is not a real number")
-        floats = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+        with np.errstate(over="ignore"):  # longer floats become infinite, which callers refuse
+            floats = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
             f"{what} must be one column of numbers, got {_describe(values)}: {error}"
         ) from error
     if floats.ndim != 1:
         raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
     if exact:
-        check_digits(array, what)
+        check_digits(_before_rounding(values, array), what)
     # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
     return np.require(floats, requirements=["C", "W"])
 
@@ -51,20 +52,50 @@ def check_digits(array: npt.NDArray[Any], what: str) -> None:
     --------
     >>> check_digits(np.array([2**53, 2**53 + 2, 2**60]), "labels")
     """
-    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not len(array):
-        return
-    if int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
-        return
-    size = np.abs(array).astype(np.uint64)
-    lowest_bit = np.maximum(size & (~size + np.uint64(1)), np.uint64(1))
-    lossy = np.flatnonzero(size // lowest_bit > np.uint64(_EXACT))
+    lossy = np.flatnonzero(_loses_digits(array))
     if len(lossy):
+        row = int(lossy[0])
         raise DataError(
             f"{len(lossy)} of {len(array)} {what} are whole numbers with more digits than float64 "
-            f"holds, in which gbmrank computes; the first is {array[lossy[0]]} in row {lossy[0]}: "
+            f"holds, in which gbmrank computes; the first is {array[row]!s} in row {row}: "
             "subtract an offset, divide them, use ranks, or make the column float64 if the last "
             "digits do not matter"
         )
+
+
+def _before_rounding(values: ArrayLike, read: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a column as it was given: of a list of whole numbers, numpy may have made floats."""
+    large = read.dtype.kind == "f" and isinstance(values, Sequence)
+    if not large or not np.any(np.abs(read) > _EXACT):
+        return read
+    return _one_column(np.array(values, dtype=object))
+
+
+def _loses_digits(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell which entries are whole numbers that float64 does not have."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if not len(array):
+        return np.zeros(0, dtype=bool)
+    if kind == "O":
+        return np.array([_is_lossy(value) for value in array], dtype=bool)
+    if kind == "f" and size > 8:
+        with np.errstate(over="ignore"):
+            rounded = array.astype(np.float64)
+        return np.isfinite(rounded) & (np.abs(array) > _EXACT) & (rounded != array)
+    if kind not in "iu" or size < 8 or -_EXACT <= int(array.min()) <= int(array.max()) <= _EXACT:
+        return np.zeros(len(array), dtype=bool)
+    magnitude = np.abs(array).astype(np.uint64)
+    lowest_bit = np.maximum(magnitude & (~magnitude + np.uint64(1)), np.uint64(1))
+    return magnitude // lowest_bit > np.uint64(_EXACT)
+
+
+def _is_lossy(value: Any) -> bool:
+    if value is None or isinstance(value, float | str | bytes):
+        return False
+    try:
+        return bool(abs(value) > _EXACT and value == int(value) and float(value) != value)
+    except (TypeError, ValueError, ArithmeticError):  # what is missing, infinite or no number
+        return False
 
 
 def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
@@ -73,12 +104,13 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     Parameters
     ----------
     qid : array-like of shape (n_rows,)
-        Numbers, texts, dates or other objects; objects are told apart by their texts.
+        Numbers, texts, dates or other objects. Objects of one type that are equal are one id,
+        however they are written; those that only know themselves are told apart by their texts.
 
     Raises
     ------
     GroupError
-        For ids that are missing, and for mixtures that cannot be kept apart.
+        For ids that are missing, and for those that cannot be kept apart as texts.
 
     Examples
     --------
@@ -198,15 +230,48 @@ def _as_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     """Return ids of any type as texts, where that keeps equal ids equal and others apart."""
     plain = ids.tolist()
     kinds = {type(value) for value in plain}
-    texts = text_column([_text(value) for value in plain], "qid")
-    mixed = len(kinds) > 1 or bytes in kinds
-    if mixed and len(set(texts.tolist())) != len(set(plain)):
+    texts = [_text(value) for value in plain]
+    if kinds != {str}:
+        texts = _one_text_each(plain, texts, kinds)
+    return text_column(texts, "qid")
+
+
+def _one_text_each(plain: list[Any], texts: list[str], kinds: set[type]) -> list[str]:
+    """Give equal ids the text of the first one.
+
+    Raises
+    ------
+    GroupError
+        For different ids with one text, and in a mixture of types for equal ids with two.
+    """
+    keys = [
+        value if _knows_equals(value) else text for value, text in zip(plain, texts, strict=True)
+    ]
+    text_of: dict[Any, str] = {}
+    for key, text in zip(keys, texts, strict=True):
+        text_of.setdefault(key, text)
+    settled = [text_of[key] for key in keys]
+    merged = len(set(settled)) < len(text_of)
+    if merged or (len(kinds) > 1 and settled != texts):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise GroupError(
             f"qid mixes types ({names}), and some ids are equal as one and not as the other, such "
             "as 1 and '1'; make the column all text or all numbers"
+            if len(kinds) > 1
+            else f"qid has different ids of the type {names} with one text, which would become one "
+            "query; make the column text or numbers"
         )
-    return texts
+    return settled
+
+
+def _knows_equals(value: Any) -> bool:
+    """Whether an object can be hashed and is equal to more than itself."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    kind: Any = type(value)
+    return kind.__eq__ is not object.__eq__
 
 
 def _text(value: Any) -> str:
@@ -231,7 +296,8 @@ def _names(one: Any) -> set[str]:
 def _one_column(values: Any) -> npt.NDArray[Any]:
     """Read a column; missing entries of frames and masked arrays become NaN or None."""
     if isinstance(values, np.ma.MaskedArray):
-        values = np.array(values.tolist(), dtype=object)
+        masked = bool(np.ma.getmaskarray(values).any())
+        values = np.array(values.tolist(), dtype=object) if masked else values.data
     if type(values).__module__.partition(".")[0] == "polars":  # its texts would get one length
         values = values.to_numpy()
     array = np.asarray(values)

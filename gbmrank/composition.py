@@ -4,7 +4,7 @@ import difflib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, TypeVar
 
 from gbmrank.contract import with_article
@@ -144,7 +144,8 @@ def _missing(preset: Spec, spec: Spec) -> dict[str, object]:
 def spec_of(item: object) -> Spec:
     """Return the canonical spec of an object: what differs from the defaults, and what is shown.
 
-    ``build`` of its text gives an equal object.
+    ``build`` of its text gives an equal object, unless a parameter is a function: the text has
+    its name alone.
     """
     params: list[tuple[str, Value]] = []
     args: tuple[Value, ...] = ()
@@ -228,7 +229,7 @@ def _coerce(what: str, value: object, hint: Any) -> object:
     if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
         return value
     if float in accepted and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return _as_float(what, value)
     if value is None and str in accepted:
         return "none"  # normalize=none means the word
     expected = " or ".join("none" if one is type(None) else one.__name__ for one in accepted)
@@ -239,11 +240,21 @@ def _check_numbers(what: str, values: tuple[Any, ...]) -> None:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ParameterError(f"{what}: every entry must be a number, got {value!s}")
+        _as_float(what, value)
+
+
+def _as_float(what: str, value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ParameterError(
+            f"{what} is too large: the largest number of float64 is 1.8e308"
+        ) from None
 
 
 def _plain(value: Any) -> object:
     """Turn numpy's numbers and arrays, and lists, into Python's numbers and tuples."""
-    if hasattr(value, "tolist"):
+    if hasattr(value, "tolist") and not isinstance(value, type):
         value = value.tolist()
     return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
 
@@ -268,5 +279,7 @@ def _as_value(value: object) -> Value:
         return int(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if not is_dataclass(value):
+        return str(getattr(value, "__name__", type(value).__name__))  # a function has no text
     spec = spec_of(value)
     return spec.name if spec == Spec(spec.name) else spec

@@ -14,9 +14,9 @@ from gbmrank.types import ArrayLike, FloatArray, IntArray
 if TYPE_CHECKING:
     from gbmrank.preferences import PreferenceGraphs
 
-__all__ = ["Groups", "RankingData", "Subset", "as_floats", "check_finite"]
+__all__ = ["LARGEST", "Groups", "RankingData", "Subset", "as_floats", "check_finite"]
 
-_LARGEST = 1e150  # of labels and weights: their squares and sums are finite
+LARGEST = 1e150  # of labels and weights: their squares and sums are finite
 _SMALLEST = 1e-150  # of the largest weight: products with it keep their digits
 
 
@@ -210,7 +210,8 @@ class RankingData:
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better; NaN, infinity and what is beyond 1e150 are refused.
+            Larger is better; NaN, infinity and what is beyond 1e150 are refused. All columns are
+            matched by position; an index of pandas is not read.
         group : array-like of shape (n_queries,), optional
             Rows per query.
         qid : array-like of shape (n_rows,), optional
@@ -291,10 +292,10 @@ def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
 
 def _check_size(labels: FloatArray, groups: Groups) -> None:
     """Raise DataError for labels whose squares or sums would be infinite."""
-    bad = np.flatnonzero(np.abs(labels) > _LARGEST)
+    bad = np.flatnonzero(np.abs(labels) > LARGEST)
     if len(bad):
         raise DataError(
-            f"{len(bad)} of {len(labels)} labels are beyond {_LARGEST:g}, where sums of them "
+            f"{len(bad)} of {len(labels)} labels are beyond {LARGEST:g}, where sums of them "
             f"overflow; the first is {_where(labels, int(bad[0]), groups)}; divide the labels, or "
             "use ranks within the query"
         )
@@ -316,10 +317,10 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
     if not np.isfinite(values).all() or np.any(values < 0):
         at = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
         raise WeightError(f"weights are finite and not negative, got {values[at]} at index {at}")
-    if np.any(values > _LARGEST):
-        at = int(np.flatnonzero(values > _LARGEST)[0])
+    if np.any(values > LARGEST):
+        at = int(np.flatnonzero(values > LARGEST)[0])
         raise WeightError(
-            f"weights are at most {_LARGEST:g}, beyond which their sums overflow; got {values[at]} "
+            f"weights are at most {LARGEST:g}, beyond which their sums overflow; got {values[at]} "
             f"at index {at}: divide them all by one number"
         )
     _check_largest(float(values.max(initial=0.0)), len(values))

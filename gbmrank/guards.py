@@ -111,7 +111,15 @@ class _WatchedBound(AbstractBound):
         """Return the losses of the plugin, one per query."""
         with naming(OBJECTIVES, self.cls, "failed to give losses"):
             values = self.bound.losses(scores.copy())
-        return _per_query(OBJECTIVES, self.cls, "losses", values, self.groups.n_queries)
+        losses = _per_query(OBJECTIVES, self.cls, "losses", values, self.groups.n_queries)
+        bad = np.flatnonzero(~np.isfinite(losses))
+        if len(bad):
+            row = int(self.groups.offsets[bad[0]])
+            raise PluginNumericError(
+                f"{_of(OBJECTIVES, self.cls)} gives the loss {losses[bad[0]]} in query "
+                f"{self.groups.query_of(row)!r}"
+            )
+        return losses
 
 
 @final

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data import Groups
+from gbmrank.data import LARGEST, Groups
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
 from gbmrank.types import FloatArray
 
@@ -16,7 +16,10 @@ __all__ = [
     "best_sums",
     "binarise",
     "check_gain",
+    "check_rank_utility",
+    "check_threshold",
     "discounts",
+    "excess",
     "exp2_gains",
     "gains",
     "mid_ranks",
@@ -39,11 +42,23 @@ def check_gain(gain: Gain) -> None:
                 f"gain={gain!r} is not known; use 'exp2', 'linear' or a table such as [0, 1, 3, 7]"
             )
     elif len(gain) == 0 or not all(_is_gain(value) for value in gain):
-        raise ParameterError(f"a gain table holds finite gains that are not negative, got {gain}")
+        raise ParameterError(
+            f"a gain table holds finite gains that are not negative, got {gain}; they are at most "
+            f"{LARGEST:g}, beyond which sums overflow"
+        )
 
 
 def _is_gain(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value < float("inf")
+    return isinstance(value, int | float) and 0 <= value <= LARGEST
+
+
+def check_threshold(owner: str, threshold: object) -> None:
+    """Raise ParameterError for a threshold that no label, or every label, reaches."""
+    if isinstance(threshold, float) and not math.isfinite(threshold):
+        raise ParameterError(
+            f"{owner}: threshold is the smallest label that is relevant, a finite number; got "
+            f"{threshold}"
+        )
 
 
 def gains(labels: FloatArray, gain: Gain) -> FloatArray:
@@ -101,6 +116,21 @@ def exp2_gains(labels: FloatArray) -> FloatArray:
     array([0., 1., 7.])
     """
     return np.where(labels < 0.5, np.expm1(labels * math.log(2.0)), np.exp2(labels) - 1.0)
+
+
+def excess(labels: FloatArray, neutral: float) -> FloatArray:
+    """Return by how much labels exceed a neutral grade, zero where they do not."""
+    return np.maximum(labels - neutral, 0.0)
+
+
+def check_rank_utility(neutral: float, half_life: float) -> None:
+    """Raise ParameterError unless these are parameters of the expected rank utility."""
+    if not half_life > 1:
+        raise ParameterError(f"eru: half_life must be above 1, got {half_life}")
+    if not -LARGEST <= neutral <= LARGEST:
+        raise ParameterError(
+            f"eru: neutral must be a number between -{LARGEST:g} and {LARGEST:g}, got {neutral}"
+        )
 
 
 def discounts(n: int, k: int | None = None) -> FloatArray:

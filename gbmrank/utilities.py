@@ -13,14 +13,17 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import Groups, RankingData
+from gbmrank.data import LARGEST, Groups, RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.ranking import (
     Gain,
     best_sums,
     binarise,
     check_gain,
+    check_rank_utility,
+    check_threshold,
     discounts,
+    excess,
     gains,
     mid_ranks,
     query_sums,
@@ -105,7 +108,7 @@ class DcgUtility(AbstractUtility):
     def __post_init__(self) -> None:
         check_gain(self.gain)
         _check_cut_off(self.name, self.k)
-        largest = 31.0 if self.gain == "exp2" else 1e150  # the largest labels that are taken
+        largest = 31.0 if self.gain == "exp2" else LARGEST  # the largest labels that are taken
         if not 0 < self.max_grade <= largest:
             raise ParameterError(
                 f"dcg: max_grade must be above 0 and at most {largest:g}, got {self.max_grade:g}"
@@ -174,6 +177,7 @@ class _AbstractBinaryUtility(AbstractUtility):
 
     def __post_init__(self) -> None:
         _check_cut_off(self.name, self.k)
+        check_threshold(self.name, self.threshold)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """One."""
@@ -301,8 +305,7 @@ class EruUtility(AbstractUtility):
     formula: ClassVar[str] = "max(y - neutral, 0)"
 
     def __post_init__(self) -> None:
-        if not self.half_life > 1:
-            raise ParameterError(f"eru: half_life must be above 1, got {self.half_life}")
+        check_rank_utility(self.neutral, self.half_life)
         if not self.neutral < self.max_grade < np.inf:
             raise ParameterError(
                 f"eru: max_grade must be above neutral={self.neutral:g}, got {self.max_grade:g}"
@@ -310,7 +313,7 @@ class EruUtility(AbstractUtility):
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the positive part of y - neutral."""
-        return np.maximum(data.labels - self.neutral, 0.0)
+        return excess(data.labels, self.neutral)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Excess of the largest grade."""

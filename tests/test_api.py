@@ -554,3 +554,23 @@ def test_a_list_of_metrics_knows_preferences_without_labels():
 def test_a_metric_of_no_rows_is_an_error():
     with pytest.raises(gbmrank.DataError, match="ndcg of no rows is not defined"):
         gbmrank.metric("ndcg").score([], [])
+
+
+def test_columns_of_objects_and_masks_at_the_door_of_arrays():
+    plain = gbmrank.objective("ranknet")(np.array([1.0, 0.0]), np.zeros(2))
+    given = gbmrank.objective("ranknet")(
+        np.array([1, 0], object), np.zeros(2), np.array([1], object), np.array([2], object)
+    )
+    np.testing.assert_array_equal(given, plain)
+    missing = (np.array([1, None], object), np.ma.array([1, 0], mask=[False, True]))
+    for labels in missing:
+        for call in (gbmrank.objective("ranknet"), gbmrank.metric("ndcg")):
+            with pytest.raises(DataError, match="1 of 2 labels are NaN"):
+                call(labels, np.zeros(2), None, np.array([2]))
+    with pytest.raises(DataError, match="labels must be one column of numbers"):
+        gbmrank.objective("ranknet")(np.array(["a", "b"]), np.zeros(2))
+
+
+def test_a_metric_is_not_given_as_bytes():
+    with pytest.raises(MetricError, match="got bytes: b'ndcg'"):
+        gbmrank.metric(b"ndcg")

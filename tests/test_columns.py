@@ -1,6 +1,10 @@
 """Ids stay apart in a column, and are found again in another one; numbers keep their digits."""
 
 import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -9,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from gbmrank.columns import as_floats, read_ids, shared_ids
+from gbmrank.data import Groups
 from gbmrank.errors import DataError, GroupError
 
 LARGE = 2**63
@@ -81,7 +86,7 @@ def test_bytes_that_are_no_text_stay_apart():
     assert len(set(read.tolist())) == 3
     with pytest.raises(GroupError, match="qid mixes types"):
         read_ids([b"a", "a"])
-    with pytest.raises(GroupError, match=re.escape("qid mixes types (bytes)")):
+    with pytest.raises(GroupError, match="different ids of the type bytes with one text"):
         read_ids(np.array([b"\xff", b"\\xff"], object))
 
 
@@ -121,6 +126,15 @@ def test_ids_are_found_whatever_their_types(own, others, shared):
         pd.Series([0, 2**53 + 1]),
         pl.Series([0, 2**53 + 1]),
         pa.array([0, 2**53 + 1]),
+        np.ma.array([0, 2**53 + 1]),
+        np.ma.array([0, 2**53 + 1], mask=[True, False]),
+        np.array([0, 2**53 + 1], object),
+        [2**64, 2**64 + 1],
+        (-1, 2**63 + 1),
+        [[-1], [2**63 + 1]],
+        [0, Decimal(2**53 + 1)],
+        [0, Fraction(2**53 + 1)],
+        pd.Series([0, 2**53 + 1], dtype="Int64"),
     ],
 )
 def test_whole_numbers_that_would_lose_digits_are_refused(column):
@@ -132,7 +146,96 @@ def test_whole_numbers_that_would_lose_digits_are_refused(column):
 
 @pytest.mark.parametrize(
     "column",
-    [[2**53, -(2**53)], [2**60, 3 * 2**61, -(2**63)], np.array([2**63], np.uint64), [1e300], []],
+    [
+        [2**63 + 2**30, -1],
+        [2**64, 2.0**70],
+        [Decimal("0.1"), 2**60],
+        [2**53, -(2**53)],
+        [2**60, 3 * 2**61, -(2**63)],
+        np.array([2**63], np.uint64),
+        [1e300],
+        [],
+    ],
 )
 def test_whole_numbers_that_float64_has_are_taken(column):
     assert as_floats(column, "labels", exact=True).tolist() == [float(one) for one in column]
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant == 52, reason="long doubles are doubles here")
+def test_long_doubles_that_would_lose_digits_are_refused():
+    column = np.array([0, 2**53], np.longdouble) + 1
+    with pytest.raises(DataError, match=re.escape("the first is 9007199254740993.0 in row 1")):
+        as_floats(column, "scores", exact=True)
+    assert as_floats(column / 3, "scores", exact=True).dtype == np.float64
+
+
+def test_numbers_beyond_float64_are_refused_or_infinite():
+    with pytest.raises(DataError, match="labels must be one column of numbers"):
+        as_floats([10**400, 1], "labels")
+    assert as_floats(np.array(["1e400"], np.longdouble), "labels", exact=True).tolist() == [np.inf]
+
+
+def test_masked_entries_are_missing():
+    assert np.isnan(as_floats(np.ma.array([1, 2], mask=[False, True]), "labels", exact=True)[1])
+
+
+HOUR = timedelta(hours=1)
+UTC = timezone.utc  # noqa: UP017  (Python 3.10 has no datetime.UTC)
+
+
+class Named:
+    """Knows only itself."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __str__(self):
+        return self.name
+
+
+@dataclass(frozen=True)
+class Short:
+    """Equal by a name of which only the beginning is shown."""
+
+    name: str
+
+    def __str__(self):
+        return self.name[0]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [Decimal("1"), Decimal("1.0"), Decimal("2")],
+        [
+            datetime(2020, 1, 1, 12, tzinfo=UTC),
+            datetime(2020, 1, 1, 13, tzinfo=timezone(HOUR)),
+            datetime(2021, 1, 1, tzinfo=UTC),
+        ],
+        np.array([0.0, -0.0, 1.0], object),
+        np.array([Named("a"), Named("a"), Named("b")]),
+        np.array([{1: 2}, {1: 2}, {2: 3}]),
+    ],
+    ids=["decimals", "times", "zeros", "own objects", "dicts"],
+)
+def test_equal_ids_of_any_type_are_one_query(ids):
+    assert Groups.from_qid(ids, 3).sizes.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [1.0, 1, 2, "2"],
+        np.array([1.0, 1, 2, "2"], object),
+        np.array([True, 1, 0, 0], object),
+        [Fraction(1, 2), 0.5, "a", "a"],
+    ],
+)
+def test_mixtures_that_cannot_be_told_apart_are_refused(ids):
+    with pytest.raises(GroupError, match="qid mixes types"):
+        Groups.from_qid(ids, 4)
+
+
+def test_different_ids_with_one_text_are_refused():
+    with pytest.raises(GroupError, match="different ids of the type Short with one text"):
+        read_ids(np.array([Short("ab"), Short("ac")]))

@@ -204,3 +204,36 @@ def test_public_functions_take_text_parts_and_objects():
     assert str(gbmrank.objective(made, target="dcg")) == "pairwise(loss=logistic, target=dcg)"
     assert repr(made) == "gbmrank.objective('pairwise(loss=logistic, target=ndcg@10)')"
     assert made != gbmrank.metric("ndcg@10")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gbmrank.metric("precision", threshold=10**400),
+        lambda: gbmrank.objective("pointwise", target="dcg", eta=10**400),
+        lambda: gbmrank.metric("ndcg", gain=[0, 10**400]),
+        lambda: gbmrank.mix("ranknet", weights=[10**400]),
+    ],
+)
+def test_whole_numbers_beyond_float64_are_refused(make):
+    with pytest.raises(ParameterError, match="too large: the largest number of float64"):
+        make()
+
+
+def test_a_class_is_no_number():
+    with pytest.raises(
+        ParameterError, match=r"ndcg: dtype must be str, got <class 'numpy\.float32'>"
+    ):
+        gbmrank.metric("ndcg", dtype=np.float32)
+
+
+def test_a_discount_that_is_a_function_has_a_text():
+    metric = gbmrank.metric("positional", discount=lambda ranks: 1.0 / ranks)
+    assert str(metric) == "positional(utility=dcg, discount='<lambda>')"
+    assert repr(metric) == f"gbmrank.metric({str(metric)!r})"
+    assert metric.name_in("xgboost").endswith("positional(utility=dcg,discount='<lambda>')")
+    assert metric.score([1, 0], [1, 2]) == 0.5
+    with pytest.raises(ParameterError, match="one of log2"):
+        gbmrank.metric(str(metric))
+    report = gbmrank.testing.check_metric(metric)
+    assert {one.check for one in report.results if one.outcome == "skipped"} == {"pickling", "spec"}

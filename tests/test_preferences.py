@@ -10,8 +10,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import gbmrank
 from gbmrank.data import Groups
-from gbmrank.errors import DataError, GroupError, LimitError, ParameterError, WeightError
+from gbmrank.errors import (
+    DataError,
+    GroupError,
+    LimitError,
+    NumericError,
+    ParameterError,
+    WeightError,
+)
 from gbmrank.preferences import PreferenceGraphs
 
 
@@ -235,6 +243,33 @@ def test_the_cycle_that_is_found_is_one(seed):
         ),
         (lambda: PreferenceGraphs.from_labels([1, np.nan]), DataError, "1 of 2 labels are NaN"),
         (lambda: PreferenceGraphs.from_labels([1], weights="x"), ParameterError, "got 'x'"),
+        (lambda: PreferenceGraphs.from_labels([2**53 + 1, 0]), DataError, "more digits"),
+        (lambda: PreferenceGraphs.from_labels([1e308, -1e308]), DataError, "beyond 1e+150"),
+        (
+            lambda: PreferenceGraphs.from_edges([0], [1], [1e308], group=[2]),
+            WeightError,
+            "at most 1e+150",
+        ),
+        (lambda: PreferenceGraphs.from_rankings([[[1]]]), DataError, "shape (1, 1, 1)"),
+        (lambda: PreferenceGraphs.from_rankings(["a"]), DataError, "ranks must be numbers"),
+        (lambda: PreferenceGraphs.from_rankings([2**53 + 1, 1]), DataError, "more digits"),
+        (lambda: PreferenceGraphs.from_frame(None, group=[2]), DataError, "got NoneType"),
+        (
+            lambda: PreferenceGraphs.from_frame(
+                {"winner": [0, 2], "loser": [1, 3], "qid": [7, 7]}, qid=["7", "7", "9", "9"]
+            ),
+            GroupError,
+            "edge 1: the table says query '7', and row 2, its winner, is of query '9'",
+        ),
+        (
+            lambda: PreferenceGraphs.from_frame(
+                {"winner": [5], "loser": [6]},
+                items=np.ma.array([5, 6], mask=[False, True]),
+                group=[2],
+            ),
+            DataError,
+            "items has masked entries",
+        ),
         (lambda: PreferenceGraphs.from_rankings([0, 1]), DataError, "ranks count from 1"),
         (lambda: PreferenceGraphs.from_frame({"winner": [0]}, group=[2]), DataError, "loser is"),
         (
@@ -310,3 +345,35 @@ def test_no_rows_and_no_edges_are_fine():
 def test_ragged_ranks_are_refused():
     with pytest.raises(DataError, match="one row per item and one column per judge"):
         PreferenceGraphs.from_rankings([[1, 2], [2]])
+
+
+def test_masked_ranks_are_not_ranked():
+    ranks = np.ma.array([1, 2, 3], mask=[False, True, False])
+    masked = PreferenceGraphs.from_rankings(ranks)
+    assert masked == PreferenceGraphs.from_rankings([1, np.nan, 3])
+    assert masked.n_edges == 1
+    two = np.ma.array([[1, 2], [2, 1]], mask=[[False, False], [True, False]])
+    assert PreferenceGraphs.from_rankings(two).to_matrix(0).tolist() == [[0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("query", [2, -1, "a", 0.0, None, True])
+def test_a_matrix_is_asked_for_by_the_number_of_its_query(query):
+    graphs = PreferenceGraphs.from_labels([1, 0, 2], group=[2, 1])
+    assert graphs.to_matrix(1).shape == (1, 1)
+    with pytest.raises(ParameterError, match="query is a number from 0 to 1"):
+        graphs.to_matrix(query)
+
+
+def test_a_column_qid_that_agrees_is_taken_beside_row_numbers():
+    table = {"winner": [3, 0], "loser": [2, 1], "qid": [9.0, 7.0]}
+    graphs = PreferenceGraphs.from_frame(table, qid=["7", "7", "9", "9"])
+    assert graphs.net_degree().tolist() == [1, -1, -1, 1]
+    assert PreferenceGraphs.from_frame(table, group=[2, 2]) == graphs
+
+
+@pytest.mark.parametrize(
+    "text", ["linear(regulariser=power(q=1.0001))", "linear(nu=1e-300)", "linear(nu=1e-299)"]
+)
+def test_a_minimiser_beyond_float64_is_an_error(text):
+    with pytest.raises(NumericError, match=r"linear: a score .* of query 1 is -?inf; raise nu"):
+        gbmrank.objective(text).minimiser([1, 1, 1e10, 0], group=[2, 2])

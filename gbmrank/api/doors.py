@@ -9,6 +9,7 @@ import numpy.typing as npt
 from gbmrank.backends.base import Backend, Columns
 from gbmrank.backends.lightgbm import LIGHTGBM
 from gbmrank.backends.xgboost import XGBOOST
+from gbmrank.data import as_floats
 from gbmrank.errors import ConfigError, DataError
 
 __all__ = ["array_columns", "backend_named", "backend_of", "check_no_scores", "labelled"]
@@ -38,7 +39,9 @@ def array_columns(labels: Any, weight: Any, group: Any) -> Columns:
             f"(labels, scores, weight, group), got {type(labels).__name__}; for other columns use "
             "gradients(), loss() or score()"
         )
-    return Columns(labels, _array(group), _array(weight), labels)
+    return Columns(
+        _numbers(labels, "labels"), _array(group, "group"), _array(weight, "weight"), labels
+    )
 
 
 def check_no_scores(preds: npt.NDArray[Any]) -> None:
@@ -57,5 +60,11 @@ def labelled(columns: Columns, preds: npt.NDArray[Any]) -> Columns:
     return replace(columns, labels=labels, zeros_if_missing=unsure)
 
 
-def _array(column: Any) -> npt.NDArray[Any] | None:
-    return None if column is None else np.asarray(column)
+def _array(column: Any, what: str) -> npt.NDArray[Any] | None:
+    return None if column is None else _numbers(np.asanyarray(column), what)
+
+
+def _numbers(column: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
+    """Return a column of numbers as it is; read objects and masks as array calls do."""
+    ready = column.dtype.kind in "biuf" and not isinstance(column, np.ma.MaskedArray)
+    return column if ready else as_floats(column, what, exact=what == "labels")

@@ -84,7 +84,7 @@ class Metric(AbstractValue[AbstractMetric]):
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better.
+            Larger is better. All columns are matched by position; an index of pandas is not read.
         scores : array-like of shape (n_rows,)
             Larger is ranked first; equal scores are averaged over all their orders.
         group : array-like of shape (n_queries,), optional
@@ -243,13 +243,15 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     """
     if isinstance(spec, Metric) and not params and like is None:
         return spec
+    if isinstance(spec, bytes):
+        raise MetricError(f"a metric is given as text such as 'ndcg@10', got bytes: {spec!r}")
     if isinstance(spec, str | Spec | AbstractMetric | Metric):
         made = [
             Metric(build(METRICS, item, **{**_presets(item, like, params), **params}))
             for item in _read(spec)
         ]
         return made[0] if len(made) == 1 else MetricList(made)
-    if isinstance(spec, Iterable) and not isinstance(spec, bytes | Mapping):
+    if isinstance(spec, Iterable) and not isinstance(spec, Mapping):
         return MetricList(one for item in spec for one in _flat(metric(item, like=like, **params)))
     raise MetricError(f"a metric is given as text such as 'ndcg@10', got {type(spec).__name__}")
 

@@ -11,6 +11,7 @@ from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import answer_booster
 from gbmrank.composition import build
 from gbmrank.data import RankingData, as_floats
+from gbmrank.errors import DataError, NumericError
 from gbmrank.guards import bind_objective
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry import OBJECTIVES
@@ -72,7 +73,7 @@ class Objective(AbstractValue[AbstractObjective]):
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better.
+            Larger is better. All columns are matched by position; an index of pandas is not read.
         scores : array-like of shape (n_rows,)
             Raw scores.
         group : array-like of shape (n_queries,), optional
@@ -112,10 +113,15 @@ class Objective(AbstractValue[AbstractObjective]):
 
         The parameters are those of :meth:`gradients`; ``per_query`` asks for one value per
         query, in order of first appearance, instead of their sum.
+
+        Raises
+        ------
+        NumericError
+            When the loss of a query, or their sum, is not finite.
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
         values = bind_objective(self.template, data).losses(data.read_scores(scores))
-        return values if per_query else float(values.sum())
+        return values if per_query else _finite_sum(values)
 
     def minimiser(
         self,
@@ -148,7 +154,19 @@ class Objective(AbstractValue[AbstractObjective]):
         return RankingData.from_arrays(labels, preferences=own, **columns)
 
     def bind(self, data: RankingData) -> AbstractBound:
-        """Compute what depends on labels alone, for repeated use with new scores."""
+        """Compute what depends on labels alone, for repeated use with new scores.
+
+        Parameters
+        ----------
+        data : RankingData
+            From ``gbmrank.RankingData.from_arrays``. The bound objective takes and gives rows in
+            its query order; ``data.groups.arrange`` and ``restore`` lead there and back.
+        """
+        if not isinstance(data, RankingData):
+            raise DataError(
+                f"bind takes gbmrank.RankingData, got {type(data).__name__}; make it with "
+                "gbmrank.RankingData.from_arrays(labels, group=...)"
+            )
         return bind_objective(self.template, data)
 
     def inverse_link(self, scores: ArrayLike) -> FloatArray:
@@ -229,6 +247,17 @@ def mix(*parts: Any, weights: Any = None) -> Objective:
     weights=[0.7, 0.3])')
     """
     return objective("mix", parts=parts, weights=weights)
+
+
+def _finite_sum(losses: FloatArray) -> float:
+    with np.errstate(over="ignore"):
+        total = float(losses.sum())
+    if not np.isfinite(total):
+        raise NumericError(
+            f"the sum of the losses of {len(losses)} queries is {total}, though each is finite; "
+            "scale the scores down, or ask for per_query=True"
+        )
+    return total
 
 
 def _bare(value: Any) -> Any:

@@ -256,12 +256,12 @@ class AsymmetricB(_AbstractLogitLoss):
 class SquaredHinge(AbstractCompositeLoss):
     """Squared hinge with separate zones: ``max(t - v, 0)^2`` and ``max(v, 0)^2``.
 
-    Over pairs it is ``max(1 - d, 0)^2``.
+    Over pairs it is ``max(1 - d, 0)^2``, whatever t: another margin only rescales scores.
 
     Parameters
     ----------
     t : float, default=1
-        Score at which a useful item costs nothing; above 0.
+        Score at which a useful item costs nothing, in ``pointwise``; above 0.
     """
 
     t: float = 1.0

@@ -2,18 +2,18 @@
 
 A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin becomes a loss
 class: its further arguments, which need defaults, are the parameters. What the theory
-needs to know of it (convexity, slope, smoothness) is measured.
+needs to know of it (convexity, slope, smoothness) is measured, for the parameters at hand.
 """
 
 import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gbmrank.errors import PluginContractError
+from gbmrank.errors import ParameterError, PluginContractError
 from gbmrank.losses.base import AbstractMarginLoss, ScalarFunction
 from gbmrank.types import FloatArray
 
@@ -22,11 +22,46 @@ __all__ = ["AbstractFunctionLoss", "loss_class"]
 _PROBES: FloatArray = np.concatenate([np.linspace(-8.0, 8.0, 321), [-30.0, 30.0]])
 
 
+class _Traits(NamedTuple):
+    convex: bool
+    differentiable: bool
+    smooth: bool
+    exact_curvature: bool
+
+
+class _Measured:
+    """A trait of a function at the parameters of a loss; of its class, at the defaults."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, loss: "AbstractFunctionLoss | None", cls: Any) -> bool:
+        params = cls.defaults if loss is None else loss.params
+        return bool(getattr(_traits(cls.function, params, cls.name), self.name))
+
+
 @dataclass(frozen=True, slots=True)
 class AbstractFunctionLoss(AbstractMarginLoss):
     """A margin loss made from a function; pickled by that function and its parameters."""
 
     function: ClassVar[Any]
+    defaults: ClassVar[tuple[float, ...]]
+
+    def __post_init__(self) -> None:
+        try:
+            _traits(type(self).function, self.params, self.name)
+        except PluginContractError as error:
+            raise ParameterError(f"{error}, for {self}") from error
+
+    @property
+    def expected_curvature(self) -> Callable[..., float] | None:
+        """One, a mere scale, where the second derivative does not serve."""
+        return None if self.exact_curvature else _one
+
+    @property
+    def constant_curvature(self) -> float | None:
+        """The same one."""
+        return None if self.exact_curvature else 1.0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self).function, type(self).name, self.params)
@@ -61,33 +96,20 @@ def loss_class(function: ScalarFunction, name: str | None = None) -> type[Abstra
 @functools.cache
 def _made(function: ScalarFunction, label: str) -> type[AbstractMarginLoss]:
     parameters = _parameters(function, label)
-    rows = _probe(function, tuple(parameters.values()), label)
-    _, slopes, bends = rows.T
-    rising = np.diff(slopes[:-2])
-    scale = max(float(np.abs(slopes).max()), 1e-12)
-    convex = bool(np.all(rising >= -1e-9 * scale) and np.all(bends >= -1e-9 * scale))
-    # A jump of the slope within one step that the curvature does not explain is a kink.
-    step = _PROBES[1] - _PROBES[0]
-    explained = step * np.maximum(np.abs(bends[:-3]), np.abs(bends[1:-2])) * 2.0 + 1e-6 * scale
-    kink = bool(np.any(np.abs(rising) > explained))
-    jump = bool(np.any(np.abs(np.diff(bends[:-2])) > 0.5 * max(float(np.abs(bends).max()), 1e-12)))
+    defaults = tuple(parameters.values())
+    _traits(function, defaults, label)
     traits: dict[str, Any] = {
         "name": label,
         "formula": (inspect.getdoc(function) or label).splitlines()[0].rstrip("."),
         "reference": f"{function.__module__}.{function.__qualname__}",
-        "convex": convex,
-        "differentiable": not kink,
-        "smooth": not (kink or jump),
+        **{name: _Measured(name) for name in _Traits._fields},
         "curvature_trait": "heuristic",
-        "exact_curvature": convex and bool(bends[160] > 0),
+        "defaults": defaults,
         "function": staticmethod(function),
         "phi": staticmethod(function),
         "__doc__": inspect.getdoc(function),
         "__repr__": _show,
     }
-    if not traits["exact_curvature"]:
-        traits["expected_curvature"] = property(lambda _: _one)
-        traits["constant_curvature"] = property(lambda _: 1.0)
     made = make_dataclass(
         label,
         [(key, float, value) for key, value in parameters.items()],
@@ -98,6 +120,20 @@ def _made(function: ScalarFunction, label: str) -> type[AbstractMarginLoss]:
     )
     made.__module__ = function.__module__  # newer versions of Python name the caller's
     return made
+
+
+@functools.lru_cache(maxsize=1024)
+def _traits(function: ScalarFunction, params: tuple[float, ...], label: str) -> _Traits:
+    _, slopes, bends = _probe(function, params, label).T
+    rising = np.diff(slopes[:-2])
+    scale = max(float(np.abs(slopes).max()), 1e-12)
+    convex = bool(np.all(rising >= -1e-9 * scale) and np.all(bends >= -1e-9 * scale))
+    # A jump of the slope within one step that the curvature does not explain is a kink.
+    step = _PROBES[1] - _PROBES[0]
+    explained = step * np.maximum(np.abs(bends[:-3]), np.abs(bends[1:-2])) * 2.0 + 1e-6 * scale
+    kink = bool(np.any(np.abs(rising) > explained))
+    jump = bool(np.any(np.abs(np.diff(bends[:-2])) > 0.5 * max(float(np.abs(bends).max()), 1e-12)))
+    return _Traits(convex, not kink, not (kink or jump), convex and bool(bends[160] > 0))
 
 
 def _restored(function: ScalarFunction, name: str, params: tuple[float, ...]) -> AbstractMarginLoss:
@@ -122,7 +158,13 @@ def _parameters(function: Callable[..., Any], label: str) -> dict[str, float]:
             f"the loss {label!r} must be a function of the margin and of parameters with defaults, "
             f"such as f(z, alpha=0.5); got {label}{inspect.signature(function)}"
         )
-    return {one.name: float(one.default) for one in arguments[1:]}
+    try:
+        return {one.name: float(one.default) for one in arguments[1:]}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PluginContractError(
+            f"the loss {label!r}: the parameters of a loss are numbers, and so are their defaults; "
+            f"got {label}{inspect.signature(function)}"
+        ) from error
 
 
 def _probe(function: ScalarFunction, params: tuple[float, ...], label: str) -> FloatArray:

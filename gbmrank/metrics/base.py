@@ -12,6 +12,7 @@ from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.layout import Span
 from gbmrank.kernels.rankings import Ranking
 from gbmrank.metrics.ranked import Ranked, run_queries
+from gbmrank.ranking import check_threshold
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -65,6 +66,7 @@ class AbstractMetric(ABC):
         check_choice(self.name, "ties", self.ties, self.tie_rules)
         check_choice(self.name, "empty", self.empty, ("skip", "zero", "one"))
         check_choice(self.name, "dtype", self.dtype, ("float64", "float32"))
+        check_threshold(self.name, getattr(self, "threshold", None))
         self.check()
 
     def check(self) -> None:  # noqa: B027  (a hook: most metrics have nothing more to check)

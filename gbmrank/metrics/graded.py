@@ -8,9 +8,16 @@ import numpy as np
 from gbmrank.data import RankingData
 from gbmrank.metrics.base import check_cutoff
 from gbmrank.metrics.positional import AbstractPositional
-from gbmrank.ranking import Gain, best_sums, check_gain, discounts
+from gbmrank.ranking import (
+    Gain,
+    best_sums,
+    check_gain,
+    check_rank_utility,
+    discounts,
+    excess,
+)
 from gbmrank.types import FloatArray, IntArray
-from gbmrank.utilities import DcgUtility, EruUtility, NdcgUtility, SpearmanUtility
+from gbmrank.utilities import DcgUtility, NdcgUtility, SpearmanUtility
 
 __all__ = ["DCG", "ERU", "NDCG", "Spearman"]
 
@@ -155,17 +162,17 @@ class ERU(AbstractPositional):
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 5"
 
     def check(self) -> None:
-        """Leave the check of ``half_life`` to the utility."""
-        EruUtility(neutral=self.neutral, half_life=self.half_life)
+        """Check the neutral grade and the half-life; grades may be of any size."""
+        check_rank_utility(self.neutral, self.half_life)
 
     def utilities(self, data: RankingData) -> FloatArray:
         """Return the excess over the neutral grade."""
-        excess = EruUtility(neutral=self.neutral, half_life=self.half_life).values(data)
+        worth = excess(data.labels, self.neutral)
         if not self.normalize:
-            return excess
+            return worth
         table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))
-        best = best_sums(excess, table, data.groups)
-        return excess / data.groups.spread(np.where(best > 0, best, np.nan))
+        best = best_sums(worth, table, data.groups)
+        return worth / data.groups.spread(np.where(best > 0, best, np.nan))
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the powers of one half."""

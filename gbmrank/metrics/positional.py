@@ -7,7 +7,7 @@ from typing import ClassVar, TypeAlias, final
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data import LARGEST, RankingData
 from gbmrank.errors import MetricError
 from gbmrank.kernels import compiler
 from gbmrank.kernels.rankings import Positions
@@ -167,10 +167,13 @@ class Positional(AbstractPositional):
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the discounts of the ranks 1..n, zero beyond k."""
         table = self._table(n)
-        if not np.isfinite(table).all() or np.any(table < 0) or np.any(np.diff(table) > 0):
+        with np.errstate(invalid="ignore"):  # NaN is between no two numbers
+            allowed = np.all((table >= 0) & (table <= LARGEST)) and not np.any(np.diff(table) > 0)
+        if not allowed:
             raise MetricError(
                 "positional: a discount is finite, not negative and does not increase with the "
-                f"rank; got {np.array2string(table[:5], precision=4)} for the first ranks"
+                f"rank; got {np.array2string(table[:5], precision=4)} for the first ranks, and "
+                f"{LARGEST:g} is the largest that is taken"
             )
         return cut(table, self.k)
 

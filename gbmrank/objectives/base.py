@@ -1,5 +1,6 @@
 """What an objective is, and what it becomes when it meets data."""
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,11 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data import Groups, RankingData
-from gbmrank.errors import LabelRangeError, NumericError, ParameterError
+from gbmrank.data import Groups, RankingData, as_floats, check_finite
+from gbmrank.errors import DataError, LabelRangeError, NumericError, ParameterError
 from gbmrank.kernels import pool
 from gbmrank.kernels.layout import GradHess, Span
-from gbmrank.ranking import gains
+from gbmrank.ranking import check_threshold, gains
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "AbstractObjective",
     "HessianTrait",
     "check_choice",
+    "check_losses",
     "gain_weights",
     "query_scale",
     "row_scale",
@@ -62,6 +64,7 @@ class AbstractObjective(ABC):
     def __post_init__(self) -> None:
         check_choice(self.name, "normalize", self.normalize, _NORMALIZE)
         check_choice(self.name, "hessian", self.hessian, _HESSIAN)
+        check_threshold(self.name, getattr(self, "threshold", None))
 
     @property
     @abstractmethod
@@ -92,12 +95,22 @@ class AbstractObjective(ABC):
 
 
 class AbstractBound(ABC):
-    """An objective bound to the labels of one data set; scores come and go."""
+    """An objective bound to the labels of one data set; scores come and go.
+
+    The scores given to ``fill`` and ``losses`` of every subclass are checked before they arrive:
+    kernels write by row number, and would go beyond the end of arrays of another length.
+    """
 
     __slots__ = ("groups",)
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, checked in (("fill", _checked_fill), ("losses", _checked_losses)):
+            if name in cls.__dict__:
+                setattr(cls, name, checked(cls.__dict__[name]))
 
     @abstractmethod
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
@@ -115,7 +128,15 @@ class AbstractBound(ABC):
 
     @abstractmethod
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query, shape (n_queries,)."""
+        """Return the loss of each query, shape (n_queries,).
+
+        Raises
+        ------
+        DataError
+            Unless there is one finite score per row.
+        NumericError
+            When a loss is not finite.
+        """
 
     def gradients(
         self, scores: FloatArray, dtype: npt.DTypeLike = np.float64, *, single: bool = False
@@ -124,9 +145,15 @@ class AbstractBound(ABC):
 
         Raises
         ------
+        DataError
+            Unless there is one finite score per row.
         NumericError
-            When one is not finite; with ``single`` the caller has its own check.
+            When a gradient or Hessian is not finite. With ``single`` the caller has its own
+            checks of what is finite, of scores too; their number is always checked.
         """
+        scores = _read_scores(scores, self.groups)
+        if not single:
+            check_finite(scores, "score", self.groups)
         out = GradHess(np.empty(len(scores), dtype), np.empty(len(scores), dtype))
         if len(scores):
             self.fill(scores, out, single=single)
@@ -196,15 +223,20 @@ def run_queries(
 def sum_queries(
     task: Callable[[Span, FloatArray], None], chunks: npt.NDArray[np.int64], groups: Groups
 ) -> FloatArray:
-    """Return what a kernel writes for each query, shape (n_queries,).
+    """Return the loss that a kernel writes for each query, shape (n_queries,)."""
+    values = np.empty(groups.n_queries)
+    run_queries(lambda span: task(span, values), chunks, groups)
+    return check_losses(values, groups)
+
+
+def check_losses(values: FloatArray, groups: Groups) -> FloatArray:
+    """Return the losses of queries.
 
     Raises
     ------
     NumericError
-        When a loss is not finite; it names the query.
+        When one is not finite; it names the query.
     """
-    values = np.empty(groups.n_queries)
-    run_queries(lambda span: task(span, values), chunks, groups)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         row = int(groups.offsets[bad[0]])
@@ -212,6 +244,43 @@ def sum_queries(
             f"the loss of query {groups.query_of(row)!r} is {values[bad[0]]}; {_TOO_STEEP}"
         )
     return values
+
+
+def _checked_fill(fill: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(fill)
+    def checked(self: AbstractBound, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        rows = self.groups.n_rows
+        if out.grad.shape != (rows,) or out.hess.shape != (rows,):
+            raise DataError(
+                f"gradient and Hessian need one entry for each of {rows} rows, got arrays of shape "
+                f"{out.grad.shape} and {out.hess.shape}"
+            )
+        fill(self, _read_scores(scores, self.groups), out, single=single)
+
+    return checked
+
+
+def _checked_losses(losses: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
+    @functools.wraps(losses)
+    def checked(self: AbstractBound, scores: FloatArray) -> FloatArray:
+        read = _read_scores(scores, self.groups)
+        check_finite(read, "score", self.groups)
+        return losses(self, read)
+
+    return checked
+
+
+def _read_scores(scores: FloatArray, groups: Groups) -> FloatArray:
+    """Return scores in query order as the kernels want them."""
+    ready = type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1
+    if not (ready and scores.flags.c_contiguous and scores.flags.writeable):
+        scores = as_floats(scores, "scores", exact=True)
+    if len(scores) != groups.n_rows:
+        raise DataError(
+            f"scores has {len(scores)} entries, and the objective is bound to {groups.n_rows} "
+            "rows: give one score per row, in the order of its queries"
+        )
+    return scores
 
 
 def _check_finite(out: GradHess, scores: FloatArray, groups: Groups) -> None:

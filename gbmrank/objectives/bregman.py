@@ -55,6 +55,7 @@ class Bregman(AbstractObjective):
         What an item is worth.
     eta : float or None, default=None
         Upper bound of the utility, for ``binary_entropy``; the target's own when not given.
+        The other generators need no bound, and neither it nor ``max_grade`` changes them.
     max_grade : float or None, default=None
         Largest label that can occur, for targets whose bound depends on it (they take 4).
     threshold : float or None, default=None

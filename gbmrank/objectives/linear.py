@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
+import numpy as np
+
 from gbmrank.data import RankingData
-from gbmrank.errors import ParameterError
+from gbmrank.errors import NumericError, ParameterError
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.losses.regularisers import AbstractRegulariser, Square
 from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait, query_scale
@@ -89,8 +91,23 @@ class Linear(AbstractObjective):
         return bind_items(whole_query, columns, term, params, constant)
 
     def minimiser(self, data: RankingData) -> FloatArray:
-        """Return the scores that minimise the loss, one per row in query order."""
-        return self.regulariser.inverse_slope(self._net_degrees(data) / self.nu)
+        """Return the scores that minimise the loss, one per row in query order.
+
+        Raises
+        ------
+        NumericError
+            When one is beyond float64; it names the query.
+        """
+        with np.errstate(over="ignore"):
+            scores = self.regulariser.inverse_slope(self._net_degrees(data) / self.nu)
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            query = data.groups.query_of(int(bad[0]))
+            raise NumericError(
+                f"linear: a score that minimises the loss of query {query!r} is {scores[bad[0]]}; "
+                "raise nu, divide labels or weights, or use regulariser=square"
+            )
+        return scores
 
     def _net_degrees(self, data: RankingData) -> FloatArray:
         graphs = preferences_for(self.preferences, data)

@@ -8,7 +8,7 @@ import numpy as np
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.layout import GradHess
-from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait
+from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait, check_losses
 from gbmrank.preferences import PreferenceGraphs
 from gbmrank.types import FloatArray
 
@@ -124,4 +124,6 @@ class _BoundMix(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         pairs = zip(self.parts, self.factors, strict=True)
-        return np.sum([factor * part.losses(scores) for part, factor in pairs], axis=0)
+        with np.errstate(over="ignore"):  # check_losses looks for infinity
+            added = np.sum([factor * part.losses(scores) for part, factor in pairs], axis=0)
+        return check_losses(added, self.groups)

@@ -14,6 +14,7 @@ from gbmrank.objectives.base import (
     AbstractObjective,
     HessianTrait,
     check_choice,
+    check_losses,
     query_scale,
 )
 from gbmrank.objectives.engines import (
@@ -157,13 +158,15 @@ class BoundDifferences(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Centre the residuals of each query."""
         factor = self.groups.spread(2.0 * self.sizes * self.scale)
-        out.grad[:] = factor * self._centred(scores)
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for infinity
+            out.grad[:] = factor * self._centred(scores)
         out.hess[:] = self.curvature
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        squares = query_sums(self._centred(scores) ** 2, self.groups)
-        return self.scale * self.sizes * squares
+        with np.errstate(over="ignore", invalid="ignore"):  # check_losses looks for infinity
+            squares = query_sums(self._centred(scores) ** 2, self.groups)
+            return check_losses(self.scale * self.sizes * squares, self.groups)
 
     def _centred(self, scores: FloatArray) -> FloatArray:
         # Differences of scores first: far from zero, utilities would be lost in their digits.

@@ -51,6 +51,8 @@ class Pointwise(AbstractObjective):
     eta : float or None, default=None
         Upper bound of the utility; the target's own bound when not given. With
         ``target=identity`` and ``eta=1`` labels that are all -1 or +1 are read as 0 and 1.
+        ``loss=squared`` needs no bound: neither ``eta`` nor ``max_grade`` changes it, and labels
+        beyond them are taken.
     max_grade : float or None, default=None
         Largest label that can occur, for targets whose bound depends on it (they take 4).
     threshold : float or None, default=None

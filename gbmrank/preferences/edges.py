@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbmrank.data import Groups, as_floats
+from gbmrank.data import LARGEST, Groups, as_floats
 from gbmrank.errors import DataError, GroupError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
@@ -130,12 +130,13 @@ def _as_weights(weight: ArrayLike | None, ends: tuple[IntArray, IntArray]) -> Fl
     values = as_floats(weight, "weight")
     if len(values) != len(ends[0]):
         raise WeightError(f"weight has {len(values)} entries, but there are {len(ends[0])} edges")
-    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    bad = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
     if len(bad):
         edge = int(bad[0])
         raise WeightError(
             f"{_edge(edge, ends)} has the weight {values[edge]} ({len(bad)} such edges); weights "
-            "are finite and not negative: turn a negative preference round"
+            f"are finite, not negative and at most {LARGEST:g}: turn a negative preference round, "
+            "divide large ones"
         )
     return values
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.columns import read_ids
-from gbmrank.data import Groups
-from gbmrank.errors import DataError, MissingPackageError, ParameterError
-from gbmrank.types import ArrayLike, IntArray
+from gbmrank.columns import id_texts, read_ids
+from gbmrank.data import Groups, as_floats
+from gbmrank.errors import DataError, GroupError, MissingPackageError, ParameterError
+from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 __all__ = ["frame_columns", "read_table"]
 
@@ -45,7 +45,13 @@ def frame_columns(
     groups : Groups
         Query boundaries of the rows, with ids when ``frame`` has a column ``qid``.
     """
-    names = list(getattr(frame, "column_names", getattr(frame, "columns", frame)))
+    try:
+        names = list(getattr(frame, "column_names", getattr(frame, "columns", frame)))
+    except TypeError as error:
+        raise DataError(
+            "preferences are read from a pandas, polars or pyarrow table or from a dict of "
+            f"columns, got {type(frame).__name__}"
+        ) from error
     missing = [name for name in ("winner", "loser") if name not in names]
     if missing:
         raise DataError(
@@ -53,12 +59,29 @@ def frame_columns(
             f"{missing[0]} is missing among {', '.join(map(str, names))}"
         )
     weight = frame["weight"] if "weight" in names else None
-    if items is None:
-        return frame["winner"], frame["loser"], weight
     queries = read_ids(frame["qid"]) if "qid" in names else None
+    if items is None:
+        if queries is not None and groups.ids is not None:
+            _check_queries(as_floats(frame["winner"], "winner"), queries, groups)
+        return frame["winner"], frame["loser"], weight
+    if np.ma.is_masked(items):
+        raise DataError("items has masked entries; every row needs an id")
     rows = _row_table(np.asarray(items), groups, queries is not None)
     ends = [_looked_up(np.asarray(frame[end]), end, queries, rows) for end in ("winner", "loser")]
     return ends[0], ends[1], weight
+
+
+def _check_queries(winner: FloatArray, queries: npt.NDArray[Any], groups: Groups) -> None:
+    """Raise GroupError where a table says another query than its winner has; rows come later."""
+    own = groups.restore(groups.spread(id_texts(np.asarray(groups.ids))))
+    for edge, (row, said) in enumerate(zip(winner.tolist(), id_texts(queries), strict=False)):
+        known = own[int(row)] if 0 <= row < groups.n_rows else said
+        if said != known:
+            raise GroupError(
+                f"edge {edge}: the table says query {str(said)!r}, and row {int(row)}, its winner, "
+                f"is of query {str(known)!r}; without items=, winner and loser are row numbers of "
+                "the whole data set"
+            )
 
 
 def _row_table(items: npt.NDArray[Any], groups: Groups, by_query: bool) -> dict[Any, int]:

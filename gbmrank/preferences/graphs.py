@@ -6,12 +6,18 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.data import Groups, as_floats, check_finite
+from gbmrank.data import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GroupError, ParameterError, WeightError
 from gbmrank.preferences.edges import Edges, edge_degrees, find_cycle, merged, read_edges
 from gbmrank.preferences.frames import frame_columns, read_table
-from gbmrank.preferences.levels import count_pairs, level_degrees, pairs_of_levels, ranked_levels
-from gbmrank.types import ArrayLike, FloatArray, IntArray
+from gbmrank.preferences.levels import (
+    count_pairs,
+    level_degrees,
+    pairs_of_levels,
+    rank_table,
+    ranked_levels,
+)
+from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 __all__ = ["PreferenceGraphs"]
 
@@ -95,19 +101,15 @@ class PreferenceGraphs:
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better.
+            Larger is better; what ``gbmrank.RankingData`` refuses is refused.
         group, qid : array-like, optional
             Queries, as in :meth:`from_edges`; with neither, all rows are one query.
         weights : {"difference", "unit"}, default="difference"
             Weight of a pair: ``y_i - y_j``, or 1.
         """
-        values = as_floats(labels, "labels")
-        groups = Groups.read(len(values), group, qid)
-        arranged = np.array(groups.arrange(values))
-        check_finite(arranged, "label", groups)
         by_difference = _choice("weights", weights, ("difference", "unit")) == "difference"
-        arranged.flags.writeable = False
-        return cls(groups, None, arranged, by_difference)
+        data = RankingData.from_arrays(labels, group=group, qid=qid)
+        return cls(data.groups, None, data.labels, by_difference)
 
     @classmethod
     def from_rankings(
@@ -124,8 +126,8 @@ class PreferenceGraphs:
         Parameters
         ----------
         ranks : array-like of shape (n_rows,) or (n_rows, n_judges)
-            One column per judge. Equal ranks say nothing about each other; NaN is a row the
-            judge did not rank. Judges add up.
+            One column per judge. Equal ranks say nothing about each other; a row that is NaN or
+            masked was not ranked by the judge. Judges add up.
         group, qid : array-like, optional
             Queries, as in :meth:`from_labels`.
         weights : {"unit", "distance"}, default="unit"
@@ -140,8 +142,7 @@ class PreferenceGraphs:
                [1., 0., 1.],
                [0., 0., 0.]])
         """
-        table = _rank_table(ranks)
-        table = table[:, None] if table.ndim == 1 else table
+        table = rank_table(ranks)
         groups = Groups.read(len(table), group, qid)
         by_difference = _choice("weights", weights, ("unit", "distance")) == "distance"
         last = _choice("unranked", unranked, ("absent", "last")) == "last"
@@ -212,7 +213,8 @@ class PreferenceGraphs:
             One edge per row; rename its columns where they have other names.
         items : array-like of shape (n_rows,), optional
             What the table calls the rows of the data; without it, ``winner`` and ``loser`` are
-            row numbers. Ids that repeat from query to query need the column ``qid``.
+            row numbers. Ids that repeat from query to query need the column ``qid``. With row
+            numbers a column ``qid`` must agree with ``qid=``; beside ``group=`` it says nothing.
         group, qid : array-like
             Queries of the rows, as in :meth:`from_edges`.
         acyclic : bool, default=False
@@ -263,7 +265,13 @@ class PreferenceGraphs:
         return pairs_of_levels(self._levels(), self.groups, self.by_difference)
 
     def to_matrix(self, query: int) -> FloatArray:
-        """Return A of one query (by its number), shape (n_items, n_items)."""
+        """Return A of one query (by its number, from 0), shape (n_items, n_items)."""
+        queries = self.groups.n_queries
+        if not is_whole(query) or not 0 <= query < queries:
+            raise ParameterError(
+                f"query is a number from 0 to {queries - 1}, in order of first appearance; got "
+                f"{query!r}"
+            )
         begin, end = self.groups.offsets[query : query + 2].tolist()
         rows, n = np.arange(begin, end), end - begin
         return self.weights(np.repeat(rows, n), np.tile(rows, n)).reshape(n, n)
@@ -378,16 +386,6 @@ def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
         "edges do not tell how many rows there are: give group= (rows per query) or qid= (one id "
         "per row), and not both"
     )
-
-
-def _rank_table(ranks: ArrayLike) -> FloatArray:
-    try:
-        return np.asarray(ranks, dtype=np.float64)
-    except ValueError as error:
-        raise DataError(
-            "ranks must be numbers, one row per item and one column per judge (NaN where a judge "
-            f"did not rank a row): {error}"
-        ) from error
 
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:

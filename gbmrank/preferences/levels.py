@@ -1,13 +1,23 @@
 """Levels that stand for all pairs of a query, without listing them."""
 
+from typing import Any
+
 import numpy as np
 
+from gbmrank.columns import check_digits
 from gbmrank.data import Groups
 from gbmrank.errors import DataError, LimitError
 from gbmrank.preferences.edges import Edges, merged
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["MOST_EDGES", "count_pairs", "level_degrees", "pairs_of_levels", "ranked_levels"]
+__all__ = [
+    "MOST_EDGES",
+    "count_pairs",
+    "level_degrees",
+    "pairs_of_levels",
+    "rank_table",
+    "ranked_levels",
+]
 
 MOST_EDGES = 200_000_000  # 4.8 GB
 
@@ -62,6 +72,25 @@ def pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> 
     winner, loser = np.concatenate(winners), np.concatenate(losers)
     weight = levels[winner] - levels[loser] if by_difference else np.ones(len(winner))
     return merged(winner, loser, weight, groups)
+
+
+def rank_table(ranks: ArrayLike) -> FloatArray:
+    """Read the ranks of one or more judges, shape (n_rows, n_judges); NaN where there is none."""
+    try:
+        given: Any = np.ma.asanyarray(ranks)
+        table = np.ma.filled(given.astype(np.float64), np.nan)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            "ranks must be numbers, one row per item and one column per judge (NaN where a judge "
+            f"did not rank a row): {error}"
+        ) from error
+    if table.ndim not in (1, 2):
+        raise DataError(
+            "ranks are one row per item and one column per judge, got an array of shape "
+            f"{table.shape}"
+        )
+    check_digits(given.compressed(), "ranks")
+    return table[:, None] if table.ndim == 1 else table
 
 
 def ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:

@@ -355,3 +355,15 @@ def test_labels_and_weights_that_overflow():
         gbmrank.objective("linear").gradients(huge, [0, 0.0, 0])
     with pytest.raises(WeightError, match=r"at most 1e\+150, .* got 1e\+308 at index 0"):
         gbmrank.metric("dcg").score([1, 0, 1, 0], [1, 0, 1, 0], group=[2, 2], weight=[1e308, 1e308])
+
+
+@pytest.mark.fault(
+    "scores of another length than the labels, for an objective that is bound to them",
+    promise="`DataError` with both lengths, before anything is read or written",
+)
+def test_scores_of_another_length_for_a_bound_objective():
+    data = gbmrank.RankingData.from_arrays([1, 0, 2, 0])
+    bound = gbmrank.objective("ranknet").bind(data)
+    for call in (bound.gradients, bound.losses):
+        with pytest.raises(DataError, match="3 entries, and the objective is bound to 4 rows"):
+            call(np.zeros(3))

@@ -1,5 +1,7 @@
 """Query sizes and query ids that do not describe the rows."""
 
+from decimal import Decimal
+
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
@@ -273,3 +275,16 @@ def test_ids_that_xgboost_merges(ids):
     assert offsets(xgb.DMatrix(x, y, group=[3, 3])) == [0, 3, 6]
     batches = gbmrank.data_iterator(lambda: iter([{"data": x, "label": y, "qid": qid}]))
     assert offsets(xgb.QuantileDMatrix(batches)) == [0, 3, 6]
+
+
+@pytest.mark.fault(
+    "query ids that are equal and have different texts, such as two spellings of a decimal or one "
+    "time in two zones",
+    promise="one query; ids that differ and have one text are a `GroupError`",
+)
+def test_ids_that_are_equal_under_other_texts():
+    ids = [Decimal("1"), Decimal("1.0"), Decimal(2), Decimal(2)]
+    values = gbmrank.metric("ndcg").per_query([1, 0, 1, 0], [1, 2, 2, 1], qid=ids)
+    assert values.tolist() == [1.0 / np.log2(3.0), 1.0]
+    with pytest.raises(GroupError, match="qid mixes types"):
+        gbmrank.metric("ndcg").per_query([1, 0, 1, 0], [1, 2, 3, 4], qid=[1.0, 1, 2, "2"])

@@ -328,3 +328,9 @@ def test_long_tied_blocks_of_grades(max_grade: int, share: list[float], above: i
     cut = ERR(max_grade=max_grade, k=n + above - 1).bind(data).score(Ranked(scores, data.groups))
     assert cut == pytest.approx(got, rel=1e-3)
     assert cut <= got * (1 + 1e-12)
+
+
+def test_a_discount_whose_sums_overflow_is_refused():
+    metric = Positional(discount=(1e308, 1e308))
+    with pytest.raises(MetricError, match=r"1e\+150 is the largest that is taken"):
+        metric.rank_discounts(3)

@@ -1,0 +1,75 @@
+"""What is measured of a loss that is one function holds for its own parameters."""
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank import theory
+from gbmrank.errors import ParameterError, PluginContractError
+from gbmrank.losses.functional import loss_class
+from gbmrank.numerics import sigmoid, softplus
+
+
+def kinked(z: float, a: float = 0.0) -> tuple[float, float, float]:
+    p, q = sigmoid(-z), sigmoid(z)
+    return softplus(-z) + a * max(1.0 - z, 0.0), -p - (a if z < 1.0 else 0.0), p * q
+
+
+def wavy(z: float, a: float = 0.0) -> tuple[float, float, float]:
+    p, q = sigmoid(-z), sigmoid(z)
+    return softplus(-z) + a * math.cos(z), -p - a * math.sin(z), p * q - a * math.cos(z)
+
+
+KINKED: Any = loss_class(kinked)
+WAVY: Any = loss_class(wavy)
+
+
+def test_a_kink_that_a_parameter_makes_is_found() -> None:
+    smooth, bent = KINKED(a=0.0), KINKED(a=50.0)
+    assert (smooth.differentiable, smooth.smooth) == (True, True)
+    assert (bent.differentiable, bent.smooth) == (False, False)
+    status = [
+        theory.calibration(gbmrank.objective("pairwise", loss=loss, target="dcg"), "dcg").status
+        for loss in (smooth, bent)
+    ]
+    assert status == ["calibrated", "not calibrated"]
+    assert str(gbmrank.objective("pointwise", loss=smooth)).startswith("pointwise(loss=kinked")
+    with pytest.raises(ParameterError, match="has a kink"):
+        gbmrank.objective("pointwise", loss=bent)
+
+
+def test_a_curvature_that_a_parameter_makes_negative_is_not_returned() -> None:
+    convex, wave = WAVY(a=0.0), WAVY(a=5.0)
+    assert (convex.convex, wave.convex) == (True, False)
+    assert (convex.exact_curvature, wave.exact_curvature) == (True, False)
+    made = [gbmrank.objective("pairwise", loss=loss, target="dcg") for loss in (convex, wave)]
+    assert made[0].gradients([1, 0], [0.0, 0.0])[1].tolist() == [0.25, 0.25]
+    assert made[1].gradients([1, 0], [0.0, 0.0])[1].tolist() == [1.0, 1.0]
+    assert [one.template.hessian_trait for one in made] == ["exact", "heuristic"]
+    with pytest.raises(ParameterError, match="majorise needs a convex loss"):
+        gbmrank.objective("pairwise", loss=wave, hessian="majorise")
+
+
+def test_the_class_has_the_traits_of_the_defaults() -> None:
+    assert (WAVY.convex, KINKED.differentiable, KINKED.smooth) == (True, True, True)
+    copied = pickle.loads(pickle.dumps(WAVY(a=5.0)))  # noqa: S301
+    assert copied.convex is False
+
+
+@pytest.mark.parametrize("a", [np.nan, np.inf])
+def test_parameters_for_which_a_function_is_not_finite(a: float) -> None:
+    with pytest.raises(ParameterError, match=rf"'wavy' is not finite .* for wavy\(a={a}\)"):
+        WAVY(a=a)
+
+
+@pytest.mark.parametrize("default", ["wide", None, 10**400])
+def test_defaults_that_are_no_numbers(default: Any) -> None:
+    def odd(z: float, a: Any = default) -> tuple[float, float, float]:
+        return z * z, 2.0 * z, 2.0
+
+    with pytest.raises(PluginContractError, match="the parameters of a loss are numbers"):
+        loss_class(odd)
