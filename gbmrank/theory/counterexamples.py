@@ -128,7 +128,7 @@ def shown(
     scores = _without_noise(found.scores)
     best = best_tiers(distribution, measure)
     regret = abs(best.value - distribution.value(measure, scores))
-    if regret < margin * max(abs(best.value), 1e-3) or best.tiers is None:
+    if not regret >= margin * max(abs(best.value), 1e-3) or best.tiers is None:
         return None
     nature, risk = nature_of(template), distribution.risk(template)
     floor = min(minimise_in_tiers(risk, tiers, found.scores, nature) for tiers in best.tiers)

@@ -1,0 +1,100 @@
+"""Reading tables of numbers: pair values, preference graphs, label vectors."""
+
+from typing import Any
+
+import numpy as np
+
+from gbmrank.errors import DataError
+from gbmrank.types import ArrayLike, FloatArray
+
+__all__ = ["check_graphs", "read_square", "read_table"]
+
+_LARGEST = 1e150  # squares and sums are finite
+
+
+def read_table(values: ArrayLike, what: str) -> FloatArray:
+    """Return a new float64 array of the same shape.
+
+    Parameters
+    ----------
+    values : array-like
+        Rows of one length, with finite numbers up to 1e150; masked entries are missing ones.
+    what : str
+        What they are, for messages.
+
+    Raises
+    ------
+    DataError
+        For rows of different lengths, text, complex, masked, infinite or huge entries.
+
+    Examples
+    --------
+    >>> read_table([[1, 2], [3, 4]], "labels")
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    rows = values if isinstance(values, list | tuple) else (values,)
+    if any(np.ma.is_masked(row) for row in rows):
+        raise DataError(f"{what} have masked entries, which are missing values; fill or drop them")
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "cmM":
+            raise TypeError(f"{given.dtype} is not a real number")
+        table: FloatArray = np.array(given, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{what} are numbers{_why(values, error)}") from error
+    wrong = np.argwhere(~(np.abs(table) <= _LARGEST))
+    if len(wrong):
+        at = tuple(wrong[0].tolist())
+        raise DataError(
+            f"{what} are finite and at most {_LARGEST:g}, but entry {at} is {table[at]:g}; drop, "
+            "repair or rescale them"
+        )
+    return table
+
+
+def read_square(values: ArrayLike, what: str, *, symmetric: bool = False) -> FloatArray:
+    """Return a new square matrix, symmetric to nine digits where that is asked for.
+
+    Examples
+    --------
+    >>> read_square([[0, 1], [2, 0]], "weights")
+    array([[0., 1.],
+           [2., 0.]])
+    """
+    matrix = read_table(values, what)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DataError(f"{what} form a square matrix, got an array of shape {matrix.shape}")
+    apart = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0.0))
+    if symmetric and len(apart):
+        i, j = apart[0].tolist()
+        raise DataError(
+            f"{what} form a symmetric matrix, but entry ({i}, {j}) is {matrix[i, j]:g} and "
+            f"({j}, {i}) is {matrix[j, i]:g}; average it with its transpose"
+        )
+    return matrix
+
+
+def check_graphs(weights: FloatArray) -> FloatArray:
+    """Return weights of shape (..., n, n) that are not negative, and zero on the diagonal."""
+    loops = np.eye(weights.shape[-1], dtype=bool) & (weights != 0.0)
+    wrong = np.argwhere((weights < 0.0) | loops)
+    if len(wrong):
+        i, j = wrong[0, -2:].tolist()
+        raise DataError(
+            f"the weight of {i} over {j} is {weights[tuple(wrong[0])]:g}; weights are finite and "
+            "not negative, and zero on the diagonal"
+        )
+    return weights
+
+
+def _why(values: Any, error: Exception) -> str:
+    lengths = {len(row) for row in values if hasattr(row, "__len__")} if _listed(values) else ()
+    if len(lengths) < 2:
+        return f", got {type(values).__name__}: {error}"
+    listed = ", ".join(map(str, sorted(lengths)))
+    return f" in rows of one and the same length, got lengths {listed}; fill up the shorter ones"
+
+
+def _listed(values: Any) -> bool:
+    return isinstance(values, list | tuple)
