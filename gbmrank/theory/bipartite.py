@@ -88,7 +88,7 @@ class FiniteBipartite:
             terms = self.eta[:, None] * useful + (1.0 - self.eta[:, None]) * useless
             return float(self.mass @ terms[:, 0]), self.mass * terms[:, 1]
 
-        nature = Nature(shift_invariant=False, convex=chosen.convex)
+        nature = Nature(shift_invariant=False, smooth=chosen.differentiable, convex=chosen.convex)
         return minimise(risk, len(self.mass), nature)
 
     def bipartite_risk(self, loss: Any) -> Risk:
@@ -99,8 +99,7 @@ class FiniteBipartite:
 
     def bipartite_scorer(self, loss: Any) -> Minimum:
         """Minimise the bipartite risk over differences of scores."""
-        nature = Nature(shift_invariant=True, convex=_loss(loss).convex)
-        return minimise(self.bipartite_risk(loss), len(self.mass), nature)
+        return minimise(self.bipartite_risk(loss), len(self.mass), _pair_nature(loss))
 
     def pair_scorer(self, loss: Any) -> FloatArray:
         """Return the best score of every pair, shape (n, n), when any pair score is allowed.
@@ -129,8 +128,7 @@ class FiniteBipartite:
     def push_scorer(self, loss: Any = "exponential", p: float = 4.0) -> Minimum:
         """Minimise the p-norm push risk."""
         risk = self.push_risk(loss, Power(p))
-        nature = Nature(shift_invariant=True, convex=_loss(loss).convex)
-        return minimise(risk, len(self.mass), nature)
+        return minimise(risk, len(self.mass), _pair_nature(loss))
 
     def fixed_point(self, loss: Any, scores: FloatArray) -> FloatArray:
         """Return the probabilities that scores stand for in the bipartite risk of a loss.
@@ -247,6 +245,11 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
 
 def _loss(loss: Any) -> AbstractLoss:
     return build(LOSSES, loss)
+
+
+def _pair_nature(loss: Any) -> Nature:
+    chosen = _loss(loss)
+    return Nature(shift_invariant=True, smooth=chosen.differentiable, convex=chosen.convex)
 
 
 def _vectorised(function: ScalarFunction, params: tuple[float, ...]) -> Any:

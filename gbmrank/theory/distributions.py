@@ -10,9 +10,14 @@ import numpy as np
 from gbmrank.columns import as_floats
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError, LimitError, ParameterError
+from gbmrank.losses import Hinge
+from gbmrank.losses.outer import Expm1
 from gbmrank.matrices import check_graphs, read_table
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, PairwiseDisagreement, Ranked
 from gbmrank.objectives import AbstractObjective
+from gbmrank.objectives.levels import Bipartite, Comparison
+from gbmrank.objectives.mix import Mix
+from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.theory.graph_risks import graph_risk, repeated_graphs
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.parts import as_metric, as_objective
@@ -248,13 +253,28 @@ def _of_length(risk: Risk, n: int) -> Risk:
 
 
 def nature_of(objective: AbstractObjective) -> Nature:
-    """Return what is known about the inner risks of an objective."""
-    losses = [getattr(part, "loss", None) for part in getattr(objective, "parts", (objective,))]
+    """Return what is known about the inner risks of an objective, of all parts of a mix."""
+    parts = _leaves(objective)
+    losses = [getattr(part, "loss", None) for part in parts]
     return Nature(
         objective.shift_invariant,
         all(getattr(loss, "differentiable", True) for loss in losses),
-        all(getattr(loss, "convex", True) for loss in losses),
+        all(getattr(loss, "convex", True) for loss in losses)
+        and all(getattr(part, "g", None) in (None, Expm1()) for part in parts),
+        all(_sums_hinges(part) for part in parts),
     )
+
+
+def _leaves(objective: AbstractObjective) -> list[AbstractObjective]:
+    if not isinstance(objective, Mix):
+        return [objective]
+    return [leaf for part in objective.parts for leaf in _leaves(part)]
+
+
+def _sums_hinges(part: AbstractObjective) -> bool:
+    if not isinstance(part, Comparison | Bipartite | Pairwise) or part.loss != Hinge():
+        return False
+    return not isinstance(part, Comparison) or part.margin == 0.0
 
 
 @functools.lru_cache(maxsize=16)

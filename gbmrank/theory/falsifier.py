@@ -13,7 +13,7 @@ from gbmrank.objectives import AbstractObjective
 from gbmrank.theory.candidates import Search, candidates, graphs, settings_for
 from gbmrank.theory.counterexamples import Counterexample, shown
 from gbmrank.theory.distributions import Distribution, nature_of
-from gbmrank.theory.minimise import MOST_ON_LATTICE
+from gbmrank.theory.minimise import MOST_WITH_KINKS
 from gbmrank.theory.parts import as_metric, as_objective, cut_off, text_of
 from gbmrank.theory.shrink import shrunk
 from gbmrank.theory.views import view
@@ -27,6 +27,7 @@ __all__ = [
     "search_on_graphs",
 ]
 
+_NOT_COMPUTED = "the minimiser of a risk that has kinks and is not convex is not computed"
 _USUAL = (3, 4)
 _MOST_ITEMS = 12
 MARGIN = 1e-3
@@ -89,7 +90,8 @@ def falsify(
     neighbours is nearly worth it, probabilities are moved to make it so. A candidate counts
     when the minimum is attained, ranking by it loses at least a thousandth of the best
     value, and every best order costs more loss than the minimum (or, for a loss with kinks,
-    the minimiser ties what should not tie). Not finding one proves nothing;
+    as soon as it sets apart what the minimiser ties). Where a best order turns out to cost
+    less, the minimum was missed and nothing is claimed. Not finding one proves nothing;
     :func:`search` also tells how many distributions could be judged.
 
     Parameters
@@ -202,6 +204,9 @@ def _searched(
     pair: tuple[AbstractObjective, AbstractMetric],
     budget: int,
 ) -> SearchResult:
+    nature = nature_of(pair[0])
+    if not (nature.smooth or nature.convex):
+        return SearchResult(None, 0, silent=_NOT_COMPUTED)
     tried = failed = unattained = 0
     for candidate in itertools.islice(distributions, budget):
         tried += 1
@@ -233,7 +238,7 @@ def _lengths(template: AbstractObjective, measure: AbstractMetric) -> tuple[int,
 
 
 def _most(template: AbstractObjective) -> int:
-    return _MOST_ITEMS if nature_of(template).smooth else MOST_ON_LATTICE
+    return _MOST_ITEMS if nature_of(template).smooth else MOST_WITH_KINKS
 
 
 def _silence(
