@@ -1,13 +1,23 @@
-"""Reading tables of numbers: pair values, preference graphs, label vectors."""
+"""Reading what theory and decoders are given: tables, whole numbers, single numbers."""
 
+import sys
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from gbmrank.errors import DataError
-from gbmrank.types import ArrayLike, FloatArray
+from gbmrank.columns import as_floats
+from gbmrank.errors import DataError, ParameterError
+from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
-__all__ = ["check_graphs", "read_square", "read_table"]
+__all__ = [
+    "check_graphs",
+    "read_number",
+    "read_square",
+    "read_table",
+    "read_whole",
+    "read_wholes",
+]
 
 _LARGEST = 1e150  # squares and sums are finite
 
@@ -86,6 +96,53 @@ def check_graphs(weights: FloatArray) -> FloatArray:
             "not negative, and zero on the diagonal"
         )
     return weights
+
+
+def read_wholes(values: ArrayLike, what: str, least: int) -> IntArray:
+    """Return a column of whole numbers.
+
+    Examples
+    --------
+    >>> read_wholes([3.0, 4.0], "sizes", 1)
+    array([3, 4])
+    """
+    column = as_floats(values, what)
+    wrong = np.flatnonzero(~((column == np.floor(column)) & (column >= least) & (column < 2**53)))
+    if len(wrong):
+        at = int(wrong[0])
+        raise DataError(f"{what} are whole numbers from {least}, got {column[at]:g} at index {at}")
+    return column.astype(np.int64)
+
+
+def read_whole(value: Any, what: str, least: int) -> int:
+    """Return a whole number; a truth value is none.
+
+    Examples
+    --------
+    >>> read_whole(np.int64(3), "items", 2)
+    3
+    """
+    if not is_whole(value) or value < least:
+        raise ParameterError(f"{what} must be a whole number from {least}, got {value!r}")
+    return int(value)
+
+
+def read_number(
+    value: Any, what: str, low: float = -sys.float_info.max, high: float = sys.float_info.max
+) -> float:
+    """Return a number between two others, finite unless they are not.
+
+    Examples
+    --------
+    >>> read_number(1, "rate", 0)
+    1.0
+    """
+    real = isinstance(value, Real | np.number) and not isinstance(value, bool | complex)
+    if not real or not low <= value <= high:
+        above = f" from {low:g}" if low > -sys.float_info.max else ""
+        below = f" up to {high:g}" if high < sys.float_info.max else ""
+        raise ParameterError(f"{what} must be a finite number{above}{below}, got {value!r}")
+    return float(value)
 
 
 def _why(values: Any, error: Exception) -> str:
