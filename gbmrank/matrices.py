@@ -12,6 +12,7 @@ from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 __all__ = [
     "check_graphs",
+    "check_symmetric",
     "read_number",
     "read_square",
     "read_table",
@@ -57,8 +58,8 @@ def read_table(values: ArrayLike, what: str) -> FloatArray:
     if len(wrong):
         at = tuple(wrong[0].tolist())
         raise DataError(
-            f"{what} are finite and at most {_LARGEST:g}, but entry {at} is {table[at]:g}; drop, "
-            "repair or rescale them"
+            f"{what} are finite and at most {_LARGEST:g}, got {table[at]:g} at index "
+            f"{', '.join(map(str, at))}; drop, repair or rescale them"
         )
     return table
 
@@ -75,14 +76,20 @@ def read_square(values: ArrayLike, what: str, *, symmetric: bool = False) -> Flo
     matrix = read_table(values, what)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"{what} form a square matrix, got an array of shape {matrix.shape}")
+    if symmetric:
+        check_symmetric(matrix, what)
+    return matrix
+
+
+def check_symmetric(matrix: FloatArray, what: str) -> None:
+    """Raise DataError with the first pair of entries that differ in nine digits."""
     apart = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0.0))
-    if symmetric and len(apart):
+    if len(apart):
         i, j = apart[0].tolist()
         raise DataError(
             f"{what} form a symmetric matrix, but entry ({i}, {j}) is {matrix[i, j]:g} and "
             f"({j}, {i}) is {matrix[j, i]:g}; average it with its transpose"
         )
-    return matrix
 
 
 def check_graphs(weights: FloatArray) -> FloatArray:
@@ -141,7 +148,8 @@ def read_number(
     if not real or not low <= value <= high:
         above = f" from {low:g}" if low > -sys.float_info.max else ""
         below = f" up to {high:g}" if high < sys.float_info.max else ""
-        raise ParameterError(f"{what} must be a finite number{above}{below}, got {value!r}")
+        kind = "number" if np.isinf(high) else "finite number"
+        raise ParameterError(f"{what} must be a {kind}{above}{below}, got {value!r}")
     return float(value)
 
 

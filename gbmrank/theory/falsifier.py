@@ -7,7 +7,9 @@ from typing import Any, final
 
 import numpy as np
 
+from gbmrank.columns import as_floats
 from gbmrank.errors import NumericError, ParameterError
+from gbmrank.matrices import read_table, read_whole
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.theory.candidates import Search, candidates, graphs, settings_for
@@ -153,11 +155,12 @@ def search(
     the search says nothing: every order of 4 items has the same precision@5; more items tell
     """
     template, measure = as_objective(objective), as_metric(metric)
-    given = (items,) if isinstance(items, int) else items
-    lengths = _lengths(template, measure) if given is None else _telling(measure, tuple(given))
+    given = None if items is None else _numbers_of_items(items)
+    lengths = _lengths(template, measure) if given is None else _telling(measure, given)
     if not lengths:
         return SearchResult(None, 0, silent=_silence(template, measure, given))
-    plan = Search(lengths, grades or settings_for(template, measure), seed)
+    labels = settings_for(template, measure) if grades is None else _grades(grades)
+    plan = Search(lengths, labels, read_whole(seed, "seed", 0))
     return _searched(candidates(plan, template, measure), (template, measure), budget)
 
 
@@ -196,7 +199,8 @@ def search_on_graphs(
     objective, metric, budget, seed : object
         As for :func:`falsify_on_graphs`.
     """
-    return _searched(graphs(seed), (as_objective(objective), as_metric(metric)), budget)
+    plan = graphs(read_whole(seed, "seed", 0))
+    return _searched(plan, (as_objective(objective), as_metric(metric)), budget)
 
 
 def _searched(
@@ -204,7 +208,7 @@ def _searched(
     pair: tuple[AbstractObjective, AbstractMetric],
     budget: int,
 ) -> SearchResult:
-    nature = nature_of(pair[0])
+    budget, nature = read_whole(budget, "budget", 1), nature_of(pair[0])
     if not (nature.smooth or nature.convex):
         return SearchResult(None, 0, silent=_NOT_COMPUTED)
     tried = failed = unattained = 0
@@ -221,6 +225,18 @@ def _searched(
             small = shrunk(example, *pair, MARGIN)
             return SearchResult(small, tried, failed, unattained)
     return SearchResult(None, tried, failed, unattained)
+
+
+def _numbers_of_items(items: Any) -> tuple[int, ...]:
+    listed = items if isinstance(items, list | tuple | np.ndarray) else (items,)
+    return tuple(read_whole(one, "items", 0) for one in listed)
+
+
+def _grades(grades: Any) -> tuple[float, ...]:
+    column = read_table(as_floats(grades, "grades"), "grades")
+    if len(np.unique(column)) < 2:
+        raise ParameterError(f"grades are at least two different labels, got {column.tolist()}")
+    return tuple(column.tolist())
 
 
 def _telling(measure: AbstractMetric, lengths: tuple[int, ...]) -> tuple[int, ...]:

@@ -109,7 +109,7 @@ def test_c_phi_is_zero_where_every_order_is_best():
     assert theory.c_phi(theory.positional("precision", [1, 0, 1]).discounts) == 0.0
     assert theory.c_phi([1.0]) == 0.0
     assert theory.c_phi([1.0, 0.25, 0.0], p=float("inf")) == 1.0
-    with pytest.raises(gbmrank.ParameterError, match="at least 1"):
+    with pytest.raises(gbmrank.ParameterError, match="p must be a number from 1"):
         theory.c_phi([1.0, 0.0], p=0.5)
 
 
