@@ -14,6 +14,7 @@ from gbmrank.errors import DataError, LimitError, ParameterError
 from gbmrank.kernels import compiler, pool
 from gbmrank.kernels.graph_layout import PairValues
 from gbmrank.kernels.layout import Span
+from gbmrank.matrices import check_symmetric, read_square, read_table, read_wholes
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 __all__ = [
@@ -133,7 +134,11 @@ def diagonal(values: ArrayLike) -> IntArray:
 
 def map_value(values: ArrayLike, order: ArrayLike) -> float:
     """Return the sum that :func:`exact_map` makes largest, for any order of the items."""
-    u, items = _matrix(values, symmetric=True), np.asarray(order, np.int64)
+    u, items = _matrix(values, symmetric=True), read_wholes(order, "order", 0)
+    if not np.array_equal(np.sort(items), np.arange(len(u))):
+        raise DataError(
+            f"an order names each of the items 0 to {len(u) - 1} once, got {items.tolist()}"
+        )
     seen = np.tril(u[np.ix_(items, items)])
     return float((seen.sum(axis=1) / np.arange(1.0, len(items) + 1.0)).sum())
 
@@ -146,7 +151,7 @@ def orders(
     Parameters
     ----------
     values : array of shape (sum of n_items^2,)
-        The matrices of all queries, row by row, one after the other.
+        The matrices of all queries, row by row, one after the other; symmetric for "map".
     sizes : sequence of int
         Items per query.
     surrogate : {"disagreement", "map"}
@@ -161,9 +166,11 @@ def orders(
         Items of each query from 0, best first. Ties are broken by index, as each decoder says.
     """
     check_decoder(surrogate, decoder)
-    sizes = np.asarray(sizes, np.int64)
+    sizes = read_wholes(sizes, "sizes", 1)
     check_exact(sizes, decoder)
     flat = check_values(values, sizes)
+    if surrogate == "map":
+        _check_symmetric(flat, sizes)
     out = np.empty(int(sizes.sum()), np.int64)
     for chosen, concrete in shares(sizes, surrogate, decoder):
         part = flat if chosen.all() else flat[np.repeat(chosen, sizes * sizes)]
@@ -205,14 +212,16 @@ def check_exact(sizes: IntArray, decoder: str, advice: str = "use decoder=auto")
 
 def check_values(values: FloatArray, sizes: IntArray) -> FloatArray:
     """Return pair values as one row of numbers; raise DataError unless all are there and finite."""
-    flat = np.ascontiguousarray(values, dtype=np.float64).reshape(-1)
+    flat = read_table(values, "pair values").reshape(-1)
     cells = int((sizes * sizes).sum())
     if len(flat) != cells:
         raise DataError(f"queries of these sizes have {cells} pair values, got {len(flat)}")
-    if not np.isfinite(flat).all():
-        at = int(np.flatnonzero(~np.isfinite(flat))[0])
-        raise DataError(f"pair values must be finite, got {flat[at]} at index {at}")
     return flat
+
+
+def _check_symmetric(flat: FloatArray, sizes: IntArray) -> None:
+    for n, end in zip(sizes.tolist(), np.cumsum(sizes * sizes).tolist(), strict=True):
+        check_symmetric(flat[end - n * n : end].reshape(n, n), "pair values")
 
 
 def shares(
@@ -266,13 +275,7 @@ def _one(values: ArrayLike, decoder: str, surrogate: str) -> IntArray:
 
 
 def _matrix(values: ArrayLike, symmetric: bool) -> FloatArray:
-    matrix = np.array(values, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise DataError(f"pair values form a square matrix, got an array of shape {matrix.shape}")
-    if symmetric and not np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0, equal_nan=True):
-        i, j = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0.0))[0].tolist()
-        raise DataError(
-            f"the matrix must be symmetric, but entry ({i}, {j}) is {matrix[i, j]:g} and "
-            f"({j}, {i}) is {matrix[j, i]:g}; average it with its transpose"
-        )
+    matrix = read_square(values, "pair values", symmetric=symmetric)
+    if not len(matrix):
+        raise DataError("pair values form a square matrix of at least one item, got none")
     return matrix

@@ -442,6 +442,12 @@ def test_what_is_no_metric(given):
         gbmrank.metric(given)
 
 
+@pytest.mark.parametrize("score", [np.nan, np.inf])
+def test_scores_that_stand_for_no_probability(score):
+    with pytest.raises(DataError, match="1 of 2 scores are NaN or infinite"):
+        gbmrank.objective("asymmetric_a").inverse_link([0.0, score])
+
+
 def test_lists_of_metrics_of_no_rows_are_not_defined():
     with pytest.raises(DataError, match="ndcg, map of no rows is not defined"):
         gbmrank.metric("ndcg, map").score([], [])

@@ -10,7 +10,7 @@ from gbmrank.api.metrics import Metric
 from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import answer_booster
 from gbmrank.composition import build
-from gbmrank.data import RankingData, as_floats
+from gbmrank.data import Groups, RankingData, as_floats, check_finite
 from gbmrank.errors import DataError, NumericError
 from gbmrank.guards import bind_objective
 from gbmrank.objectives import AbstractBound, AbstractObjective
@@ -182,7 +182,9 @@ class Objective(AbstractValue[AbstractObjective]):
         ParameterError
             When the objective's scores are not probabilities.
         """
-        return self.template.inverse_link(as_floats(scores, "scores"))
+        values = as_floats(scores, "scores", exact=True)
+        check_finite(values, "score", Groups.single(len(values)))
+        return self.template.inverse_link(values)
 
     def __call__(
         self, a: Any, b: Any, weight: Any = None, group: Any = None

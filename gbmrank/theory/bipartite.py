@@ -15,11 +15,13 @@ from typing import Any, final
 
 import numpy as np
 
+from gbmrank.columns import as_floats
 from gbmrank.composition import build
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.losses import AbstractLoss, Exponential, PClassification
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.losses.outer import AbstractOuter, Power
+from gbmrank.matrices import read_number, read_table
 from gbmrank.numerics import logit
 from gbmrank.registry import LOSSES
 from gbmrank.theory.graph_risks import pair_risk
@@ -55,9 +57,12 @@ class FiniteBipartite:
     eta: FloatArray
 
     def __init__(self, mass: ArrayLike, eta: ArrayLike) -> None:
-        m, e = np.array(mass, dtype=np.float64), np.array(eta, dtype=np.float64)
-        if m.shape != e.shape or m.ndim != 1 or not np.all(m > 0) or not np.all((e > 0) & (e < 1)):
-            raise DataError("give one positive mass and one eta between 0 and 1 per instance")
+        m, e = read_table(mass, "mass"), read_table(eta, "eta")
+        shapes = m.shape == e.shape and m.ndim == 1 and len(m) > 0
+        if not shapes or not np.all(m > 0) or not np.all((e > 0) & (e < 1)):
+            raise DataError(
+                "give one positive mass and one eta between 0 and 1 per instance, for at least one"
+            )
         object.__setattr__(self, "mass", m / m.sum())
         object.__setattr__(self, "eta", e)
 
@@ -88,7 +93,7 @@ class FiniteBipartite:
             terms = self.eta[:, None] * useful + (1.0 - self.eta[:, None]) * useless
             return float(self.mass @ terms[:, 0]), self.mass * terms[:, 1]
 
-        nature = Nature(shift_invariant=False, convex=chosen.convex)
+        nature = Nature(shift_invariant=False, smooth=chosen.differentiable, convex=chosen.convex)
         return minimise(risk, len(self.mass), nature)
 
     def bipartite_risk(self, loss: Any) -> Risk:
@@ -99,8 +104,7 @@ class FiniteBipartite:
 
     def bipartite_scorer(self, loss: Any) -> Minimum:
         """Minimise the bipartite risk over differences of scores."""
-        nature = Nature(shift_invariant=True, convex=_loss(loss).convex)
-        return minimise(self.bipartite_risk(loss), len(self.mass), nature)
+        return minimise(self.bipartite_risk(loss), len(self.mass), _pair_nature(loss))
 
     def pair_scorer(self, loss: Any) -> FloatArray:
         """Return the best score of every pair, shape (n, n), when any pair score is allowed.
@@ -113,6 +117,8 @@ class FiniteBipartite:
 
     def push_risk(self, loss: Any, outer: AbstractOuter) -> Risk:
         """Return ``scores -> (sum_x' Q_x' G(sum_x P_x kappa(s_x - s_x')), gradient)``."""
+        if not isinstance(outer, AbstractOuter):
+            raise ParameterError(f"outer must be an outer function such as Power(4), got {outer!r}")
         chosen = _loss(loss)
         relevant, other = self.classes
         table = _vectorised(chosen.kappa, chosen.params)
@@ -128,11 +134,10 @@ class FiniteBipartite:
 
     def push_scorer(self, loss: Any = "exponential", p: float = 4.0) -> Minimum:
         """Minimise the p-norm push risk."""
-        risk = self.push_risk(loss, Power(p))
-        nature = Nature(shift_invariant=True, convex=_loss(loss).convex)
-        return minimise(risk, len(self.mass), nature)
+        risk = self.push_risk(loss, Power(read_number(p, "p")))
+        return minimise(risk, len(self.mass), _pair_nature(loss))
 
-    def fixed_point(self, loss: Any, scores: FloatArray) -> FloatArray:
+    def fixed_point(self, loss: Any, scores: ArrayLike) -> FloatArray:
         """Return the probabilities that scores stand for in the bipartite risk of a loss.
 
         ``pi A / (pi A - (1 - pi) B)`` with the mean slopes A of ``l-1`` against relevant and B
@@ -141,7 +146,8 @@ class FiniteBipartite:
         chosen = _loss(loss)
         relevant, other = self.classes
         positive, negative = (_vectorised(each, chosen.params) for each in chosen.partials)
-        gaps = scores[:, None] - scores[None, :]
+        column = self._scores(scores)
+        gaps = column[:, None] - column[None, :]
         a = negative(gaps)[1] @ relevant
         b = positive(gaps)[1] @ other
         pi = self.base_rate
@@ -158,9 +164,15 @@ class FiniteBipartite:
     def auc(self, scores: ArrayLike) -> float:
         """Return the population AUC, ties counting one half."""
         relevant, other = self.classes
-        column = np.asarray(scores, dtype=np.float64)
+        column = self._scores(scores)
         above = (column[:, None] > column[None, :]) + 0.5 * (column[:, None] == column[None, :])
         return float(relevant @ above @ other)
+
+    def _scores(self, scores: ArrayLike) -> FloatArray:
+        column = read_table(as_floats(scores, "scores"), "scores")
+        if len(column) != len(self.mass):
+            raise DataError(f"scores are one per instance, {len(self.mass)}; got {len(column)}")
+        return column
 
 
 @final
@@ -242,11 +254,17 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
             q * chosen.kappa(d, *chosen.params)[0] + (1 - q) * chosen.kappa(-d, *chosen.params)[0]
         )
 
-    return least(0.5) - least(min(0.5 * (1.0 + auc_regret), 1.0 - 1e-15))
+    regret = read_number(auc_regret, "auc_regret", 0.0, 1.0)
+    return least(0.5) - least(min(0.5 * (1.0 + regret), 1.0 - 1e-15))
 
 
 def _loss(loss: Any) -> AbstractLoss:
     return build(LOSSES, loss)
+
+
+def _pair_nature(loss: Any) -> Nature:
+    chosen = _loss(loss)
+    return Nature(shift_invariant=True, smooth=chosen.differentiable, convex=chosen.convex)
 
 
 def _vectorised(function: ScalarFunction, params: tuple[float, ...]) -> Any:

@@ -47,7 +47,7 @@ class BinaryLabels(AbstractCondition):
         >>> BinaryLabels().holds(RankingData.from_arrays([0, 1, 2]))
         False
         """
-        return bool(np.all(np.isin(np.asarray(where.labels), (0.0, 1.0))))
+        return bool(np.all(np.isin(_labels(where), (0.0, 1.0))))
 
     def __str__(self) -> str:
         return "labels are 0 and 1"
@@ -70,7 +70,7 @@ class MaxItems(AbstractCondition):
         """Look at the longest query."""
         if isinstance(where, RankingData):
             return int(where.groups.sizes.max(initial=0)) <= self.n
-        return np.asarray(where.labels).shape[1] <= self.n
+        return _labels(where).shape[1] <= self.n
 
     def __str__(self) -> str:
         return f"no query has more than {self.n} items"
@@ -119,7 +119,7 @@ class Reinforcement(AbstractCondition):
 
     def holds(self, where: Any) -> bool:
         """Test the mean matrix of a distribution, or a matrix."""
-        mean = where if isinstance(where, np.ndarray) else self.mean(where)
+        mean = where if isinstance(where, np.ndarray | list) else self.mean(where)
         return bool(reinforces(mean))
 
     def mean(self, where: Any) -> FloatArray:
@@ -147,15 +147,24 @@ class DegreeCondition(AbstractCondition):
 
     def holds(self, where: Any) -> bool:
         """Test the mean graph of a distribution, or a matrix."""
-        mean = where if isinstance(where, np.ndarray) else _mean_graph(where)
+        mean = where if isinstance(where, np.ndarray | list) else _mean_graph(where)
         return bool(degree_condition(mean))
 
     def __str__(self) -> str:
         return "net degrees order pairs as the mean preference graph does (Duchi et al., Thm 13)"
 
 
+def _labels(where: Any) -> FloatArray:
+    if not hasattr(where, "labels"):
+        raise ParameterError(
+            "a condition is tested on a theory.Distribution, or on RankingData where it can; got "
+            f"{type(where).__name__}"
+        )
+    return np.asarray(where.labels)
+
+
 def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
-    if not hasattr(where, "probabilities") or np.ndim(where.labels) != 2:
+    if not hasattr(where, "probabilities") or _labels(where).ndim != 2:
         raise ParameterError(
             "this condition speaks of the distribution of labels given features, which data do "
             "not show; test it on a theory.Distribution of label vectors"
@@ -164,7 +173,9 @@ def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean_graph(where: Any) -> FloatArray:
-    labels = np.asarray(where.labels)
+    labels = _labels(where)
+    if not hasattr(where, "probabilities"):
+        raise ParameterError("data do not show the mean graph; test it on a theory.Distribution")
     graphs = labels
     if labels.ndim == 2:
         graphs = np.maximum(labels[:, :, None] - labels[:, None, :], 0.0)

@@ -10,16 +10,18 @@ from typing import Any, cast, final
 import numpy as np
 
 from gbmrank.data import RankingData
+from gbmrank.errors import NumericError
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.theory.distributions import Distribution, nature_of
-from gbmrank.theory.minimise import Minimum, minimise_in_tiers
+from gbmrank.theory.minimise import Minimum, Tiers, minimise_in_tiers
 from gbmrank.theory.parts import as_metric, as_objective, cut_off, loss_text, text_of
 from gbmrank.theory.tiers import best_tiers
 from gbmrank.theory.views import order_value, view
 
 __all__ = ["Counterexample", "known_for", "shown", "stored_counterexamples"]
 
+_LEAD = 1e-3
 _FILE = Path(__file__).with_name("counterexamples.json")
 
 
@@ -107,8 +109,9 @@ def shown(
     """Return a counterexample when a distribution is one, with everything computed afresh.
 
     It is one when the minimiser loses at least ``margin`` of performance and either every
-    best order costs more loss than the infimum, or (for a loss with kinks) a minimiser ties
-    items that a best order does not.
+    best order costs more loss than the infimum, or a kink ties items that a best order does
+    not. The least risk of best orders is searched for on its own; where it is lower than the
+    minimum, that was none, and NumericError is raised.
 
     Parameters
     ----------
@@ -128,12 +131,10 @@ def shown(
     scores = _without_noise(found.scores)
     best = best_tiers(distribution, measure)
     regret = abs(best.value - distribution.value(measure, scores))
-    if regret < margin * max(abs(best.value), 1e-3) or best.tiers is None:
+    if not regret >= margin * max(abs(best.value), 1e-3) or best.tiers is None:
         return None
-    nature, risk = nature_of(template), distribution.risk(template)
-    floor = min(minimise_in_tiers(risk, tiers, found.scores, nature) for tiers in best.tiers)
-    gap = floor - found.value
-    if nature.smooth and gap < 1e-8 * (1e-3 + abs(found.value)):
+    gap = _gap(distribution, template, found, best.tiers)
+    if gap is None:
         return None
     return Counterexample(
         loss_text(template),
@@ -142,9 +143,43 @@ def shown(
         tuple(float(p) for p in distribution.probabilities),
         tuple(float(f"{s:.7g}") for s in scores),
         regret,
-        max(gap, 0.0),
+        gap,
         best.order,
     )
+
+
+def _gap(
+    distribution: Distribution,
+    template: AbstractObjective,
+    found: Minimum,
+    orders: tuple[Tiers, ...],
+) -> float | None:
+    """Return what a best order costs above a minimum; None where that is nothing.
+
+    It is 0, not None, where a loss with kinks holds items together: apart by a thousandth they
+    cost more in proportion.
+
+    Raises
+    ------
+    NumericError
+        When a best order has less risk than the minimum, which is none then.
+    """
+    nature, risk, value = nature_of(template), distribution.risk(template), found.value
+
+    def least(lead: float) -> float:
+        return min(minimise_in_tiers(risk, tiers, found.scores, nature, lead) for tiers in orders)
+
+    gap = least(0.0) - value
+    noise = 1e-8 * (1e-3 + abs(value)) if nature.smooth else 1e-8 * (1.0 + abs(value))
+    if gap < -noise:
+        raise NumericError(
+            f"a best order has a risk of {value + gap:.9g}, and the minimum found is {value:.9g}: "
+            "it is no minimum"
+        )
+    if gap >= noise:
+        return gap
+    held = not nature.smooth and least(_LEAD) - value >= 1e-2 * _LEAD * (1e-3 + abs(value))
+    return 0.0 if held else None
 
 
 @functools.cache

@@ -2,16 +2,23 @@
 
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
+from gbmrank.columns import as_floats
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError, LimitError, ParameterError
-from gbmrank.metrics import AbstractMetric, PairwiseDisagreement, Ranked
+from gbmrank.losses import Hinge
+from gbmrank.losses.outer import Expm1
+from gbmrank.matrices import check_graphs, read_table
+from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, PairwiseDisagreement, Ranked
 from gbmrank.objectives import AbstractObjective
-from gbmrank.theory.graph_risks import disagreement, graph_risk
+from gbmrank.objectives.levels import Bipartite, Comparison
+from gbmrank.objectives.mix import Mix
+from gbmrank.objectives.pairwise import Pairwise
+from gbmrank.theory.graph_risks import graph_risk, repeated_graphs
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.parts import as_metric, as_objective
 from gbmrank.theory.views import view
@@ -70,17 +77,18 @@ class Distribution:
     probabilities: FloatArray
 
     def __init__(self, labels: ArrayLike, probabilities: ArrayLike) -> None:
-        table = _array(labels, "label vectors")
-        weight = _array(probabilities, "probabilities")
+        table = read_table(labels, "label vectors")
+        weight = read_table(probabilities, "probabilities")
         square = table.ndim == 3 and table.shape[1] == table.shape[2]
-        if not (table.ndim == 2 or square) or len(table) != len(weight) or weight.ndim != 1:
+        fits = weight.ndim == 1 and len(table.shape) and len(table) == len(weight)
+        if not (table.ndim == 2 or square) or not fits or not table.size:
             raise DataError(
                 "a distribution takes m label vectors of n items, or m graphs of n by n, and m "
                 f"probabilities; got shapes {table.shape} and {weight.shape}"
             )
-        if not np.all(weight >= 0) or not 0 < weight.sum() < np.inf:
+        if not np.all(weight >= 0) or not weight.sum() > 0:
             raise DataError(f"probabilities are not negative and not all zero, got {weight}")
-        object.__setattr__(self, "labels", table)
+        object.__setattr__(self, "labels", check_graphs(table) if square else table)
         object.__setattr__(self, "probabilities", weight / weight.sum())
 
     @property
@@ -90,7 +98,7 @@ class Distribution:
 
     def inner_risk(self, objective: Any, scores: ArrayLike) -> float:
         """Return the expected loss of scores, shape (n,)."""
-        return self.risk(objective)(np.asarray(scores, dtype=np.float64))[0]
+        return self.risk(objective)(self._scores(scores))[0]
 
     def minimiser(self, objective: Any) -> Minimum:
         """Return the scores that minimise the expected loss, and whether they exist."""
@@ -101,7 +109,7 @@ class Distribution:
         """Return the inner risk as a function ``scores -> (value, gradient)``."""
         template = as_objective(objective)
         if self.labels.ndim == 3:
-            return graph_risk(template, self.mean_graph())
+            return _of_length(graph_risk(template, self.mean_graph()), self.n_items)
         bound = template.bind(self._data())
         count, p = len(self.probabilities), self.probabilities
 
@@ -110,22 +118,23 @@ class Distribution:
             grad, _ = bound.gradients(repeated)
             return float(p @ bound.losses(repeated)), p @ grad.reshape(count, -1)
 
-        return risk
+        return _of_length(risk, self.n_items)
 
     def value(self, metric: Any, scores: ArrayLike) -> float:
         """Return the expected value of a metric; ties count the mean over their orders.
 
-        Label vectors on which the metric is undefined are left out, or count as its
-        ``empty`` option says.
+        Label vectors and graphs on which the metric is undefined are left out, or count as
+        its ``empty`` option says: either way by the same amount for all scores, so that it
+        decides nothing about orders. NaN where it is undefined on all of them.
         """
-        measure = as_metric(metric)
-        return float(self.expected_values(measure, np.asarray(scores, dtype=np.float64)[None])[0])
+        return float(self.expected_values(as_metric(metric), self._scores(scores)[None])[0])
 
     def best(self, metric: Any) -> Best:
         """Return the best expected value and the orders that reach it.
 
-        All orders are enumerated for up to 8 items; beyond, metrics of the positional
-        family sort the expected utilities, and others are refused.
+        Where the metric is undefined (NaN), every order is as good as any other. All orders
+        are enumerated for up to 8 items; beyond, metrics of the positional family sort the
+        expected utilities, and others are refused.
         """
         measure = as_metric(metric)
         n = self.n_items
@@ -137,12 +146,12 @@ class Distribution:
         values = self.expected_values(measure, -ranks.astype(np.float64))
         top = values.max() if measure.higher_is_better else values.min()
         tolerance = 1e-12 * (1.0 + abs(float(top)))
-        reached = np.flatnonzero(np.abs(values - top) <= tolerance)
+        reached = np.flatnonzero(~(np.abs(values - top) > tolerance))  # all, where undefined
         chosen = tuple(tuple(int(i) for i in orders[row]) for row in reached)
         return Best(float(top), chosen, -ranks[reached[0]].astype(np.float64))
 
     def regret(self, metric: Any, scores: ArrayLike) -> float:
-        """Return how much worse than the best order these scores are; at least 0."""
+        """Return how much worse than the best order these scores are; NaN where undefined."""
         measure = as_metric(metric)
         return abs(self.best(measure).value - self.value(measure, scores))
 
@@ -161,43 +170,54 @@ class Distribution:
             graphs = np.maximum(graphs[:, :, None] - graphs[:, None, :], 0.0)
         return np.einsum("m,mij->ij", self.probabilities, graphs)
 
-    def order_values(self, metric: Any, scores: FloatArray) -> FloatArray:
+    def order_values(self, metric: Any, scores: ArrayLike) -> FloatArray:
         """Return a metric of every label vector under every row of scores, shape (m, rows)."""
-        return self._values(as_metric(metric), scores)
+        return self._values(as_metric(metric), self._score_rows(scores))
 
-    def expected_values(self, metric: Any, scores: FloatArray) -> FloatArray:
+    def expected_values(self, metric: Any, scores: ArrayLike) -> FloatArray:
         """Return the expected value of a metric for every row of scores, shape (rows,)."""
         measure = as_metric(metric)
-        if self.labels.ndim == 3:
-            graph = self._graphs_for(measure)
-            return np.array([disagreement(graph, row) for row in scores])
-        return self._mean(self._values(measure, scores), measure)
+        return self._mean(self._values(measure, self._score_rows(scores)), measure)
+
+    def _scores(self, scores: ArrayLike) -> FloatArray:
+        column = as_floats(scores, "scores")
+        return self._score_rows(column[None])[0]
+
+    def _score_rows(self, scores: ArrayLike) -> FloatArray:
+        rows = read_table(scores, "scores")
+        if rows.ndim != 2 or rows.shape[1] != self.n_items:
+            given = rows.shape[1] if rows.ndim == 2 else f"an array of shape {rows.shape}"
+            raise DataError(f"scores are one per item, {self.n_items}; got {given}")
+        return rows
 
     def _data(self) -> RankingData:
+        if self.labels.ndim == 3:
+            raise ParameterError("utilities need label vectors; this is a distribution of graphs")
         return _repeated(self.labels, 1)
-
-    def _graphs_for(self, measure: AbstractMetric) -> FloatArray:
-        if not isinstance(measure, PairwiseDisagreement):
-            raise ParameterError(
-                f"{measure.name} needs labels; pairwise_disagreement is the metric of graphs"
-            )
-        if not measure.normalize:
-            return self.mean_graph()
-        totals = self.labels.sum(axis=(1, 2))
-        shares = self.probabilities / np.where(totals > 0, totals, np.inf)
-        return np.einsum("m,mij->ij", shares, self.labels)
 
     def _values(self, measure: AbstractMetric, scores: FloatArray) -> FloatArray:
         """Return the value of each label vector under each row of scores, shape (m, rows)."""
-        m, n = self.labels.shape
+        m, n = self.labels.shape[:2]
         at_once = max(_ROWS_AT_ONCE // (m * n), 1)
         parts = []
         for first in range(0, len(scores), at_once):
             block = scores[first : first + at_once]
-            data = _repeated(self.labels, len(block))
-            ranked = Ranked(np.ascontiguousarray(np.tile(block.ravel(), m)), data.groups)
-            parts.append(measure.bind(data).per_query(ranked).reshape(m, len(block)))
+            bound, groups = self._bound(measure, len(block))
+            ranked = Ranked(np.ascontiguousarray(np.tile(block.ravel(), m)), groups)
+            parts.append(bound.per_query(ranked).reshape(m, len(block)))
         return np.concatenate(parts, axis=1)
+
+    def _bound(self, measure: AbstractMetric, times: int) -> tuple[AbstractBoundMetric, Groups]:
+        if self.labels.ndim == 2:
+            data = _repeated(self.labels, times)
+            return measure.bind(data), data.groups
+        if not isinstance(measure, PairwiseDisagreement):
+            raise ParameterError(
+                f"{measure.name} needs labels; pairwise_disagreement is the metric of graphs"
+            )
+        graphs = repeated_graphs(self.labels, times)
+        data = RankingData(np.zeros(graphs.n_rows), graphs.groups)
+        return replace(measure, preferences=graphs).bind(data), data.groups
 
     def _mean(self, values: FloatArray, measure: AbstractMetric) -> FloatArray:
         defined = ~np.isnan(values[:, 0])
@@ -206,7 +226,7 @@ class Distribution:
             return self.probabilities @ np.where(np.isnan(values), filled, values)
         p = self.probabilities[defined]
         if not p.sum() > 0:
-            return np.zeros(values.shape[1])
+            return np.full(values.shape[1], np.nan)
         return (p @ values[defined]) / p.sum()
 
     def _best_sorted(self, measure: AbstractMetric) -> Best:
@@ -220,28 +240,41 @@ class Distribution:
         return Best(self.value(measure, scores), (order,), scores)
 
 
-def _array(values: Any, what: str) -> FloatArray:
-    try:
-        return np.array(values, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        lengths = {len(row) for row in values if hasattr(row, "__len__")}
-        if len(lengths) < 2:
-            raise DataError(f"{what} are numbers: {error}") from error
-        listed = ", ".join(map(str, sorted(lengths)))
-        raise DataError(
-            f"{what} of one distribution have one and the same length, got lengths {listed}; fill "
-            "up the shorter ones or make a distribution of each length"
-        ) from error
+def _of_length(risk: Risk, n: int) -> Risk:
+    """Return a risk that refuses another number of scores, which kernels would not notice."""
+
+    def checked(scores: FloatArray) -> tuple[float, FloatArray]:
+        column = scores if type(scores) is np.ndarray else as_floats(scores, "scores")
+        if column.shape != (n,):
+            raise DataError(f"scores are one per item, {n}; got an array of shape {column.shape}")
+        return risk(column)
+
+    return checked
 
 
 def nature_of(objective: AbstractObjective) -> Nature:
-    """Return what is known about the inner risks of an objective."""
-    losses = [getattr(part, "loss", None) for part in getattr(objective, "parts", (objective,))]
+    """Return what is known about the inner risks of an objective, of all parts of a mix."""
+    parts = _leaves(objective)
+    losses = [getattr(part, "loss", None) for part in parts]
     return Nature(
         objective.shift_invariant,
         all(getattr(loss, "differentiable", True) for loss in losses),
-        all(getattr(loss, "convex", True) for loss in losses),
+        all(getattr(loss, "convex", True) for loss in losses)
+        and all(getattr(part, "g", None) in (None, Expm1()) for part in parts),
+        all(_sums_hinges(part) for part in parts),
     )
+
+
+def _leaves(objective: AbstractObjective) -> list[AbstractObjective]:
+    if not isinstance(objective, Mix):
+        return [objective]
+    return [leaf for part in objective.parts for leaf in _leaves(part)]
+
+
+def _sums_hinges(part: AbstractObjective) -> bool:
+    if not isinstance(part, Comparison | Bipartite | Pairwise) or part.loss != Hinge():
+        return False
+    return not isinstance(part, Comparison) or part.margin == 0.0
 
 
 @functools.lru_cache(maxsize=16)

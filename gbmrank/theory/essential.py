@@ -8,6 +8,7 @@ import numpy as np
 
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import ParameterError
+from gbmrank.matrices import read_whole
 from gbmrank.metrics import MAP, NDCG, AbstractMetric, Ranked
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Comparison
@@ -83,6 +84,8 @@ def essential_loss(
     """
     if weights not in ("ndcg", "one"):
         raise ParameterError(f"weights must be ndcg or one, got {weights!r}")
+    if k is not None:
+        k = read_whole(k, "k", 1)
     data = RankingData.from_arrays(labels, group=group)
     return _essential(data, data.read_scores(scores), None if weights == "one" else (k,))
 
@@ -171,6 +174,14 @@ def _surrogate(
     weights: tuple[int | None] | None,
 ) -> FloatArray:
     """Return the surrogate with the factor that makes it at least the essential loss."""
+    if getattr(template, "preferences", None) is not None:
+        raise ParameterError("the essential loss is one of labels; leave out preferences")
+    margin = getattr(template, "margin", 0.0)
+    if not isinstance(margin, str) and margin < 0.0:
+        raise ParameterError(
+            f"{template.name} with margin={margin:g} does not bound the essential loss; one from 0 "
+            "on does"
+        )
     factor = np.ones(data.groups.n_queries)
     weighted = getattr(template, "weights", "none") == "gain_discount"
     if weighted and weights != (None,):

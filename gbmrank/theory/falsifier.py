@@ -7,13 +7,15 @@ from typing import Any, final
 
 import numpy as np
 
+from gbmrank.columns import as_floats
 from gbmrank.errors import NumericError, ParameterError
+from gbmrank.matrices import read_table, read_whole
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.theory.candidates import Search, candidates, graphs, settings_for
 from gbmrank.theory.counterexamples import Counterexample, shown
 from gbmrank.theory.distributions import Distribution, nature_of
-from gbmrank.theory.minimise import MOST_ON_LATTICE
+from gbmrank.theory.minimise import MOST_WITH_KINKS
 from gbmrank.theory.parts import as_metric, as_objective, cut_off, text_of
 from gbmrank.theory.shrink import shrunk
 from gbmrank.theory.views import view
@@ -27,6 +29,7 @@ __all__ = [
     "search_on_graphs",
 ]
 
+_NOT_COMPUTED = "the minimiser of a risk that has kinks and is not convex is not computed"
 _USUAL = (3, 4)
 _MOST_ITEMS = 12
 MARGIN = 1e-3
@@ -89,7 +92,8 @@ def falsify(
     neighbours is nearly worth it, probabilities are moved to make it so. A candidate counts
     when the minimum is attained, ranking by it loses at least a thousandth of the best
     value, and every best order costs more loss than the minimum (or, for a loss with kinks,
-    the minimiser ties what should not tie). Not finding one proves nothing;
+    as soon as it sets apart what the minimiser ties). Where a best order turns out to cost
+    less, the minimum was missed and nothing is claimed. Not finding one proves nothing;
     :func:`search` also tells how many distributions could be judged.
 
     Parameters
@@ -151,11 +155,12 @@ def search(
     the search says nothing: every order of 4 items has the same precision@5; more items tell
     """
     template, measure = as_objective(objective), as_metric(metric)
-    given = (items,) if isinstance(items, int) else items
-    lengths = _lengths(template, measure) if given is None else _telling(measure, tuple(given))
+    given = None if items is None else _numbers_of_items(items)
+    lengths = _lengths(template, measure) if given is None else _telling(measure, given)
     if not lengths:
         return SearchResult(None, 0, silent=_silence(template, measure, given))
-    plan = Search(lengths, grades or settings_for(template, measure), seed)
+    labels = settings_for(template, measure) if grades is None else _grades(grades)
+    plan = Search(lengths, labels, read_whole(seed, "seed", 0))
     return _searched(candidates(plan, template, measure), (template, measure), budget)
 
 
@@ -194,7 +199,8 @@ def search_on_graphs(
     objective, metric, budget, seed : object
         As for :func:`falsify_on_graphs`.
     """
-    return _searched(graphs(seed), (as_objective(objective), as_metric(metric)), budget)
+    plan = graphs(read_whole(seed, "seed", 0))
+    return _searched(plan, (as_objective(objective), as_metric(metric)), budget)
 
 
 def _searched(
@@ -202,6 +208,9 @@ def _searched(
     pair: tuple[AbstractObjective, AbstractMetric],
     budget: int,
 ) -> SearchResult:
+    budget, nature = read_whole(budget, "budget", 1), nature_of(pair[0])
+    if not (nature.smooth or nature.convex):
+        return SearchResult(None, 0, silent=_NOT_COMPUTED)
     tried = failed = unattained = 0
     for candidate in itertools.islice(distributions, budget):
         tried += 1
@@ -216,6 +225,18 @@ def _searched(
             small = shrunk(example, *pair, MARGIN)
             return SearchResult(small, tried, failed, unattained)
     return SearchResult(None, tried, failed, unattained)
+
+
+def _numbers_of_items(items: Any) -> tuple[int, ...]:
+    listed = items if isinstance(items, list | tuple | np.ndarray) else (items,)
+    return tuple(read_whole(one, "items", 0) for one in listed)
+
+
+def _grades(grades: Any) -> tuple[float, ...]:
+    column = read_table(as_floats(grades, "grades"), "grades")
+    if len(np.unique(column)) < 2:
+        raise ParameterError(f"grades are at least two different labels, got {column.tolist()}")
+    return tuple(column.tolist())
 
 
 def _telling(measure: AbstractMetric, lengths: tuple[int, ...]) -> tuple[int, ...]:
@@ -233,7 +254,7 @@ def _lengths(template: AbstractObjective, measure: AbstractMetric) -> tuple[int,
 
 
 def _most(template: AbstractObjective) -> int:
-    return _MOST_ITEMS if nature_of(template).smooth else MOST_ON_LATTICE
+    return _MOST_ITEMS if nature_of(template).smooth else MOST_WITH_KINKS
 
 
 def _silence(

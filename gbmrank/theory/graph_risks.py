@@ -1,4 +1,4 @@
-"""Surrogates and disagreement on the mean of a distribution of preference graphs."""
+"""Surrogates on the mean of a distribution of preference graphs, and graphs as queries."""
 
 import numpy as np
 
@@ -7,10 +7,11 @@ from gbmrank.losses.base import ScalarFunction
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.linear import Linear
+from gbmrank.preferences import PreferenceGraphs
 from gbmrank.theory.minimise import Risk
 from gbmrank.types import FloatArray
 
-__all__ = ["disagreement", "graph_risk", "pair_risk"]
+__all__ = ["graph_risk", "pair_risk", "repeated_graphs"]
 
 
 def graph_risk(objective: AbstractObjective, mean: FloatArray) -> Risk:
@@ -49,11 +50,13 @@ def pair_risk(
     return risk
 
 
-def disagreement(weights: FloatArray, scores: FloatArray) -> float:
-    """Return the weight of contradicted preferences, ties counting one half."""
-    below = scores[:, None] < scores[None, :]
-    equal = scores[:, None] == scores[None, :]
-    return float(np.sum(weights * (below + 0.5 * equal)) - 0.5 * np.trace(weights))
+def repeated_graphs(weights: FloatArray, times: int) -> PreferenceGraphs:
+    """Return graphs of shape (m, n, n) as queries, every one ``times`` in a row."""
+    m, n = weights.shape[:2]
+    graph, winner, loser = np.nonzero(np.repeat(weights, times, axis=0))
+    weight = weights[graph // times, winner, loser]
+    sizes = np.full(m * times, n, dtype=np.int64)
+    return PreferenceGraphs.from_edges(n * graph + winner, n * graph + loser, weight, group=sizes)
 
 
 def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:

@@ -163,18 +163,16 @@ def _table(utilities: Utilities, vectors: FloatArray) -> FloatArray:
 
 
 def _proportional(first: Utilities, second: Utilities, domain: Domain, n: int) -> bool:
+    return ratio(first, second, domain, n) is not None
+
+
+def ratio(first: Utilities, second: Utilities, domain: Domain, n: int) -> float | None:
+    """Return a > 0 with ``second = a first + b(y)`` for queries of n items; None without one."""
     vectors = label_vectors(domain, n)
     u, v = _table(first, vectors), _table(second, vectors)
     size_u, size_v = float(np.sqrt(np.sum(u * u))), float(np.sqrt(np.sum(v * v)))
     if size_u <= _TOLERANCE or size_v <= _TOLERANCE:
-        return size_u <= _TOLERANCE and size_v <= _TOLERANCE
+        return 1.0 if size_u <= _TOLERANCE and size_v <= _TOLERANCE else None
     u, v = u / size_u, v / size_v
-    return bool(np.sum(u * v) > 0.5 and np.abs(u - v).max() <= _TOLERANCE * np.abs(u).max())
-
-
-def ratio(first: Utilities, second: Utilities, domain: Domain, n: int) -> float:
-    """Return a with ``second = a first + b(y)`` for queries of n items that agree on order."""
-    vectors = label_vectors(domain, n)
-    u, v = _table(first, vectors), _table(second, vectors)
-    size = float(np.sum(u * u))
-    return float(np.sum(u * v)) / size if size > 0 else 1.0
+    alike = np.sum(u * v) > 0.5 and np.abs(u - v).max() <= _TOLERANCE * np.abs(u).max()
+    return size_v / size_u if alike else None

@@ -1,30 +1,25 @@
-"""Minima of smooth risks of a few scores, and whether they are attained."""
+"""Minima of risks of a few scores, and whether they are attained."""
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
 from gbmrank.errors import LimitError, NumericError
+from gbmrank.theory.kinks import FAR, Risk, Tiers, least_risk
 from gbmrank.types import FloatArray
 
-__all__ = ["MOST_ON_LATTICE", "Minimum", "Nature", "Risk", "Tiers", "minimise", "minimise_in_tiers"]
+__all__ = ["MOST_WITH_KINKS", "Minimum", "Nature", "Risk", "Tiers", "minimise", "minimise_in_tiers"]
 
-Risk = Callable[[FloatArray], tuple[float, FloatArray]]
-"""``scores -> (value, gradient)``."""
-
-Tiers = tuple[tuple[int, ...], ...]
-"""Items of one tier are in any order, and above those of the next; a full order has one each."""
-
-_FAR = 30.0  # scores that spread further are running off
 _STEPS = 120
 _MORE_STARTS = 6
 _HOPS = 4
 _FLAT = 1e-6  # slope that counts as none, relative to the risk
+_TIE = 1e-5  # scores that are made equal where that costs nothing
+_FREE = 1e-11
 
-MOST_ON_LATTICE = 5
+MOST_WITH_KINKS = 5
 """Most items of a risk with kinks."""
 
 
@@ -61,14 +56,18 @@ class Nature:
     shift_invariant : bool
         Whether adding a constant to all scores changes nothing.
     smooth : bool, default=True
-        Whether it is differentiable; if not, it is a hinge risk with corners at whole scores.
+        Whether it is differentiable.
     convex : bool, default=True
         If not, several starting points are tried, and moving single scores to another valley.
+    whole : bool, default=False
+        Whether it is a sum of hinges ``max(1 - (s_i - s_j), 0)`` with factors that are not
+        negative: then it has a minimum at whole scores.
     """
 
     shift_invariant: bool
     smooth: bool = True
     convex: bool = True
+    whole: bool = False
 
     def starts(self, n: int) -> list[FloatArray]:
         """Return scores to start from: zero, and others where there may be several valleys."""
@@ -81,8 +80,9 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     """Minimise a risk of n scores by damped Newton steps.
 
     The Hessian is taken from differences of gradients; where it is not positive definite its
-    diagonal is raised until it is. A hinge risk is evaluated on a lattice of whole scores
-    instead, where it has its corners.
+    diagonal is raised until it is. A sum of plain hinges is evaluated on a lattice of whole
+    scores instead, where it has its corners; another convex risk with kinks is enclosed by
+    ellipsoids until its least value is known.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     NumericError
         When the steps end where the risk is neither flat nor falling towards infinity.
     LimitError
-        For a risk with kinks of more than 5 items.
+        For a risk with kinks of more than 5 items, or that is not convex.
 
     Examples
     --------
@@ -109,7 +109,8 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     (1.0, True)
     """
     if not nature.smooth:
-        return _on_lattice(risk, n, None)
+        _check_kinks(n, nature)
+        return _on_lattice(risk, n, None) if nature.whole else _enclosed(risk, n, nature)
     found = [_descended(risk, start, nature.shift_invariant) for start in nature.starts(n)]
     best = min(found, key=lambda each: each.value)
     if not nature.convex:
@@ -125,7 +126,7 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
 
 def _stalled(found: Minimum) -> bool:
     flat = found.slope <= _FLAT * (1.0 + abs(found.value))
-    return not (found.attained or flat or _spread(found.scores) > _FAR)
+    return not (found.attained or flat or _spread(found.scores) > FAR)
 
 
 def _hopped(risk: Risk, best: Minimum, shift_invariant: bool) -> Minimum:
@@ -159,7 +160,7 @@ def _descended(risk: Risk, scores: FloatArray, shift_invariant: bool) -> Minimum
     damping = 1e-9
     value, grad = risk(scores)
     for _ in range(_STEPS):
-        if float(np.abs(grad).max()) <= 1e-11 * (1.0 + abs(value)) or _spread(scores) > _FAR:
+        if float(np.abs(grad).max()) <= 1e-11 * (1.0 + abs(value)) or _spread(scores) > FAR:
             break
         step, damping, moved = _step(risk, (scores, value, grad), damping)
         if moved is None:
@@ -168,11 +169,13 @@ def _descended(risk: Risk, scores: FloatArray, shift_invariant: bool) -> Minimum
         if shift_invariant:
             scores = scores - scores.mean()
     flat = float(np.abs(grad).max()) <= _FLAT * (1.0 + abs(value))
-    attained = _spread(scores) <= _FAR and flat and not _running_off(risk, scores, grad)
+    attained = _spread(scores) <= FAR and flat and not _running_off(risk, scores, grad)
     return Minimum(scores, value, attained, float(np.abs(grad).max()))
 
 
-def minimise_in_tiers(risk: Risk, tiers: Tiers, start: FloatArray, nature: Nature) -> float:
+def minimise_in_tiers(
+    risk: Risk, tiers: Tiers, start: FloatArray, nature: Nature, lead: float = 0.0
+) -> float:
     """Return the infimum of a risk over scores that do not contradict an order of tiers.
 
     Parameters
@@ -186,9 +189,14 @@ def minimise_in_tiers(risk: Risk, tiers: Tiers, start: FloatArray, nature: Natur
         Scores to begin at; they are put into the order first.
     nature : Nature
         What is known about the risk.
+    lead : float, default=0
+        By how much each tier has to lead the next; for risks with kinks only.
     """
     if not nature.smooth:
-        return _on_lattice(risk, len(start), tiers).value
+        _check_kinks(len(start), nature)
+        if nature.whole and lead == 0.0:
+            return _on_lattice(risk, len(start), tiers).value
+        return least_risk(risk, len(start), nature.shift_invariant, tiers, lead)[1]
     starts = [start, *nature.starts(len(start))[1:]]
     return min(_descended_in_tiers(risk, tiers, each) for each in starts)
 
@@ -202,7 +210,7 @@ def _descended_in_tiers(risk: Risk, tiers: Tiers, start: FloatArray) -> float:
         value, grad = risk(cone @ x)
         return value, grad @ cone
 
-    bounds = [(-_FAR, _FAR)] + [(0.0, 2.0 * _FAR)] * (len(inside) - 1)
+    bounds = [(-FAR, FAR)] + [(0.0, 2.0 * FAR)] * (len(inside) - 1)
     options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-11}
     found = minimize(of_parts, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return float(found.fun)
@@ -293,10 +301,40 @@ def _spread(scores: FloatArray) -> float:
     return float(max(np.ptp(scores), np.abs(scores).max()))
 
 
+def _check_kinks(n: int, nature: Nature) -> None:
+    if not nature.convex:
+        raise LimitError(
+            "the minimiser of a risk that has kinks and is not convex is not computed; use a loss "
+            "without kinks, or a convex one"
+        )
+    if n > MOST_WITH_KINKS:
+        raise LimitError(
+            f"risks with kinks are minimised for up to {MOST_WITH_KINKS} items, got {n}"
+        )
+
+
+def _enclosed(risk: Risk, n: int, nature: Nature) -> Minimum:
+    scores, value = least_risk(risk, n, nature.shift_invariant)
+    while scores.any() and risk(0.5 * scores)[0] <= value:  # one of many minima
+        scores = 0.5 * scores
+    tied = _tied(scores)
+    if (tied_value := risk(tied)[0]) <= value + _FREE * (1.0 + abs(value)):
+        scores, value = tied, tied_value
+    falls = float(risk(1.1 * scores)[1] @ scores) < -1e-14 * (1.0 + abs(value))
+    return Minimum(scores, value, float(np.linalg.norm(scores)) <= 0.99 * FAR and not falls, 0.0)
+
+
+def _tied(scores: FloatArray) -> FloatArray:
+    """Return scores with those that are nearly equal made equal."""
+    order = np.argsort(scores, kind="stable")
+    blocks = np.concatenate([[0], np.cumsum(np.diff(scores[order]) > _TIE)])
+    tied = np.empty_like(scores)
+    tied[order] = (np.bincount(blocks, scores[order]) / np.bincount(blocks))[blocks]
+    return tied
+
+
 def _on_lattice(risk: Risk, n: int, tiers: Tiers | None) -> Minimum:
-    """Best whole scores; corners of hinge risks are whole, with or without an order."""
-    if n > MOST_ON_LATTICE:
-        raise LimitError(f"hinge risks are minimised for up to {MOST_ON_LATTICE} items, got {n}")
+    """Best whole scores; corners of plain hinge risks are whole, with or without an order."""
     best: tuple[float, FloatArray] | None = None
     for steps in itertools.product(range(-n, n + 1), repeat=n - 1):
         scores = np.array([0.0, *steps])

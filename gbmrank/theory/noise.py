@@ -11,7 +11,8 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.errors import DataError
+from gbmrank.errors import DataError, ParameterError
+from gbmrank.matrices import check_graphs, read_square, read_table
 from gbmrank.preferences import PreferenceGraphs
 from gbmrank.types import ArrayLike, FloatArray
 
@@ -100,6 +101,8 @@ def is_acyclic(A: ArrayLike) -> Answer:  # noqa: N803
     (0, 1, 2)
     """
     weights = _graph(A)
+    if not len(weights):
+        return _YES
     winner, loser = np.nonzero(weights)
     graphs = PreferenceGraphs.from_edges(winner, loser, group=[len(weights)])
     cycle = graphs.find_cycle()
@@ -188,9 +191,7 @@ def reinforces(U: ArrayLike) -> Answer:  # noqa: N803
     U : array-like of shape (n_items, n_items)
         Symmetric; the expectation of ``y_i y_j / number of relevant items``.
     """
-    u = np.asarray(U, dtype=np.float64)
-    if u.ndim != 2 or u.shape[0] != u.shape[1] or not np.allclose(u, u.T, rtol=1e-9, atol=0.0):
-        raise DataError(f"expected a symmetric matrix, got an array of shape {u.shape}")
+    u = read_square(U, "expectations", symmetric=True)
     diagonal, slack = np.diag(u), 4.0 * _TOLERANCE * len(u) * _largest(u)
     for i in range(len(u)):
         more = np.maximum(u - u[i], 0.0)  # row j: (u_jg - u_ig)+
@@ -224,13 +225,20 @@ class NoiseReport:
 
     def share(self, condition: str) -> float:
         """Return the share of queries in which a condition holds."""
-        return float(np.mean([bool(answer) for answer in self.answers[condition]]))
+        return float(np.mean([bool(answer) for answer in self._answers_to(condition)]))
 
     def failures(self, condition: str) -> Iterator[tuple[int, Answer]]:
         """Yield the query number and the answer where a condition does not hold."""
-        for query, answer in zip(self.queries.tolist(), self.answers[condition], strict=True):
+        for query, answer in zip(self.queries.tolist(), self._answers_to(condition), strict=True):
             if not answer:
                 yield query, answer
+
+    def _answers_to(self, condition: str) -> list[Answer]:
+        if condition not in self.answers:
+            raise ParameterError(
+                f"condition must be one of {', '.join(self.answers)}; got {condition!r}"
+            )
+        return self.answers[condition]
 
     def __str__(self) -> str:
         meaning = {
@@ -266,6 +274,11 @@ def noise_report(graphs: PreferenceGraphs, *, judgments: ArrayLike | None = None
     in 0% of your 1 queries the degree condition holds: sorting by net degree is right
     in 100% of your 1 queries the difference graph has no cycle: a pair model is right
     """
+    if not isinstance(graphs, PreferenceGraphs):
+        raise DataError(
+            f"noise_report takes PreferenceGraphs, got {type(graphs).__name__}; make them with "
+            "PreferenceGraphs.from_edges or one of its sisters"
+        )
     edges = graphs.to_edges()
     queries = np.flatnonzero(np.diff(edges.offsets))
     if not len(queries):
@@ -293,7 +306,7 @@ def _mean_precision_target(relevant: FloatArray) -> FloatArray:
 
 
 def _binary(judgments: ArrayLike, graphs: PreferenceGraphs) -> FloatArray:
-    table = np.asarray(judgments, dtype=np.float64)
+    table = read_table(judgments, "judgments")
     if table.ndim != 2 or len(table) != graphs.n_rows or not np.isin(table, (0.0, 1.0)).all():
         raise DataError(
             f"judgments are 0 or 1, one row per row of the data ({graphs.n_rows}) and one column "
@@ -303,26 +316,19 @@ def _binary(judgments: ArrayLike, graphs: PreferenceGraphs) -> FloatArray:
 
 
 def _graph(A: ArrayLike) -> FloatArray:  # noqa: N803
-    weights = np.array(A, dtype=np.float64)
-    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
-        raise DataError(f"a graph is a square matrix, got an array of shape {weights.shape}")
-    bad = np.argwhere(~(np.isfinite(weights) & (weights >= 0)) | np.diag(np.diag(weights) != 0))
-    if len(bad):
-        i, j = bad[0].tolist()
+    if isinstance(A, PreferenceGraphs):
         raise DataError(
-            f"the weight of {i} over {j} is {weights[i, j]:g}; weights are finite and not "
-            "negative, and zero on the diagonal"
+            "this looks at the matrix of one query, got PreferenceGraphs; give "
+            "graphs.to_matrix(query), or ask noise_report"
         )
-    return weights
+    return check_graphs(read_square(A, "the weights of a graph"))
 
 
 def _per_item(f: ArrayLike, n: int) -> FloatArray:
-    values = np.array(f, dtype=np.float64)
-    if values.shape != (n,) or not np.all(np.isfinite(values)):
-        raise DataError(
-            f"f has one finite number per item of the graph ({n}); got an array of shape "
-            f"{values.shape}: {values}"
-        )
+    rule = f"f has one finite number per item of the graph ({n})"
+    values = read_table(f, f"{rule}; its entries")
+    if values.shape != (n,):
+        raise DataError(f"{rule}; got an array of shape {values.shape}: {values}")
     return values
 
 

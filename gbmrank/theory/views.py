@@ -6,8 +6,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from gbmrank.columns import as_floats
 from gbmrank.data import RankingData
-from gbmrank.errors import ParameterError
+from gbmrank.errors import DataError, ParameterError
+from gbmrank.matrices import read_number, read_table
 from gbmrank.metrics import (
     ERR,
     MAP,
@@ -106,6 +108,8 @@ def positional(metric: Any, labels: ArrayLike) -> Positional:
             "(u, phi, b); dcg, ndcg, precision, recall, wta, auc, spearman and eru do"
         )
     data = RankingData.from_arrays(labels)
+    if not data.groups.n_rows:
+        raise DataError("labels of a query are those of at least one item, got none")
     values = np.array(seen.utilities(data))
     return Positional(values, seen.discounts(len(values)), float(seen.offsets(data)[0]))
 
@@ -132,14 +136,14 @@ def c_phi(phi: ArrayLike, p: float = 2.0) -> float:
     >>> round(c_phi(1 / np.log2(np.arange(2, 7))), 6)
     0.64502
     """
-    if not p >= 1:
-        raise ParameterError(f"c_phi: p must be at least 1, got {p}")
-    table = np.asarray(phi, dtype=np.float64)
+    power = read_number(p, "c_phi: p", 1.0, np.inf)
+    table = read_table(as_floats(phi, "phi"), "phi")
     half = len(table) // 2
     gaps = np.abs(table[:half] - table[::-1][:half])
-    if not half:
-        return 0.0
-    return float(gaps.max()) if np.isinf(p) else float(np.sum(gaps**p) ** (1.0 / p))
+    largest = float(gaps.max(initial=0.0))
+    if largest == 0.0 or np.isinf(power):
+        return largest
+    return largest * float(np.sum((gaps / largest) ** power) ** (1.0 / power))
 
 
 def order_value(utilities: FloatArray, phi: FloatArray, scores: FloatArray) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gbmrank.errors import ParameterError
 from gbmrank.losses.composite import AbstractCompositeLoss
+from gbmrank.matrices import read_number
 from gbmrank.registry import LOSSES
 from gbmrank.theory.links import Link, LinkFunction, check_link, find_link
 from gbmrank.theory.tables import Grid, expected_curvature, is_convex, tabulated
@@ -116,7 +117,11 @@ def _restored(weight: WeightFunction, rate: float, link: Any, name: str) -> Abst
 def _loss_class(
     weight: WeightFunction, rate: float, given: str | LinkFunction, name: str
 ) -> type[AbstractWeightLoss]:
-    if not 0 < rate < math.inf:
+    if not callable(weight):
+        raise ParameterError(
+            f"loss_from_weight: weight must be a function c -> w(c) of arrays, got {weight!r}"
+        )
+    if not read_number(rate, "loss_from_weight: rate") > 0.0:
         raise ParameterError(f"loss_from_weight: rate must be above 0, got {rate}")
     link = find_link(given)
     grid = _grid(link)
@@ -203,9 +208,19 @@ def _grid(link: Link) -> Grid:
     return Grid.between(float(low), float(high), float(centre), steep, _CELLS)
 
 
+def _called(weight: WeightFunction, c: FloatArray) -> FloatArray:
+    found = np.asarray(weight(c), dtype=np.float64)
+    if found.shape not in ((), c.shape):
+        raise ParameterError(
+            f"loss_from_weight: w(c) must return one number per c, here {len(c)}, or one for all; "
+            f"got an array of shape {found.shape}"
+        )
+    return found * np.ones(len(c))
+
+
 def _weights_at(weight: WeightFunction, c: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
-        values = np.asarray(weight(c), dtype=np.float64) * np.ones(len(c))
+        values = _called(weight, c)
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if len(wrong):
         at = wrong[0]
@@ -229,8 +244,8 @@ def _tail(weight: WeightFunction, *, at_one: bool) -> float:
     depth = np.arange(_DEPTH, _DEEPEST + 1)
     part: FloatArray = np.exp2(-depth.astype(np.float64))
     with np.errstate(all="ignore"):
-        values = np.asarray(weight(1.0 - part if at_one else part), dtype=np.float64)
-        logs = np.log(values * np.ones(len(part))) - 2.0 * _LOG_2 * depth
+        values = _called(weight, 1.0 - part if at_one else part)
+        logs = np.log(values) - 2.0 * _LOG_2 * depth
         falls = -np.diff(logs) / _LOG_2
         early, late = float(falls[:4].mean()), float(falls[-4:].mean())
         pieces = -np.diff(np.exp(logs)) / falls

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gbmrank.data import RankingData
-from gbmrank.errors import GbmrankError
+from gbmrank.errors import GbmrankError, NumericError
+from gbmrank.losses import Hinge
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.pairwise import Pairwise
@@ -14,7 +15,7 @@ from gbmrank.theory.counterexamples import Counterexample
 from gbmrank.theory.distributions import Distribution, all_orders
 from gbmrank.theory.graph_risks import pair_risk
 from gbmrank.theory.match import DOMAINS, Domain, disagreement
-from gbmrank.theory.minimise import Nature, minimise
+from gbmrank.theory.minimise import Nature, minimise, minimise_in_tiers
 from gbmrank.theory.parts import cut_off, text_of
 from gbmrank.theory.shapes import pair_shape
 from gbmrank.theory.views import order_value, view
@@ -175,27 +176,28 @@ def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample 
     """Return a distribution on which a loss with a kink ties items that should not tie.
 
     One item is useful at a time, with probabilities 1/2, 3/10 and 1/5: the minimiser of the
-    hinge is (1, 0, 0) up to a constant. It is found on whole scores and counts when no
-    group of items gains by moving together, which is enough for a convex loss of pairs.
+    hinge is (1, 0, 0) up to a constant. It counts when the best order costs more as soon as
+    items are a thousandth apart.
     """
     seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
     distribution = Distribution(np.eye(3), weights)
     if seen is None or not pair_shape(template.loss).convex:
         return None
+    nature = Nature(shift_invariant=True, smooth=False, whole=template.loss == Hinge())
     try:
         sorted_by = expected_utilities(distribution, template.target.values)
         wanted = distribution.expected_utilities(measure)
-    except ValueError:  # labels that the target does not take
+        pairs = np.outer(np.maximum(sorted_by, 0.0), np.ones(3)) * (1.0 - np.eye(3))
+        risk = pair_risk(template.loss.kappa, template.loss.params, pairs)
+        found = minimise(risk, 3, nature)
+        order = np.argsort(-wanted, kind="stable")
+        apart = minimise_in_tiers(risk, tuple((int(i),) for i in order), found.scores, nature, 1e-3)
+    except (ValueError, NumericError):  # labels that the target does not take, or no minimum
         return None
-    pairs = np.outer(np.maximum(sorted_by, 0.0), np.ones(3)) * (1.0 - np.eye(3))
-    risk = pair_risk(template.loss.kappa, template.loss.params, pairs)
-    found = minimise(risk, 3, Nature(shift_invariant=True, smooth=False))
-    moves = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * 1e-3
-    if any(risk(found.scores + step)[0] < found.value - 1e-12 for step in (*moves, *-moves)):
+    if not found.attained or apart - found.value < 1e-5 * abs(found.value):
         return None
     phi = seen.discounts(3)
     regret = order_value(wanted, phi, wanted) - order_value(wanted, phi, found.scores)
     if regret <= _MARGIN * np.abs(wanted).max():
         return None
-    order = np.argsort(-wanted, kind="stable")
     return _example(distribution, template, measure, (found.scores, regret, order))

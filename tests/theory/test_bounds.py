@@ -109,7 +109,7 @@ def test_c_phi_is_zero_where_every_order_is_best():
     assert theory.c_phi(theory.positional("precision", [1, 0, 1]).discounts) == 0.0
     assert theory.c_phi([1.0]) == 0.0
     assert theory.c_phi([1.0, 0.25, 0.0], p=float("inf")) == 1.0
-    with pytest.raises(gbmrank.ParameterError, match="at least 1"):
+    with pytest.raises(gbmrank.ParameterError, match="p must be a number from 1"):
         theory.c_phi([1.0, 0.0], p=0.5)
 
 
@@ -135,6 +135,8 @@ def test_the_bound_follows_the_scale_of_the_utility():
         ("ranknet", "dcg", "no regret bound"),
         ("pairwise(loss=squared_hinge, target=dcg)", "dcg", "no constant is published"),
         ("pairwise(loss=logistic, target=identity)", "dcg(gain=linear)", "largest_utility="),
+        ("pointwise(loss=squared, target=identity)", "auc", "independent given their features"),
+        ("pointwise(loss=squared, target=recall)", "map", "no regret bound"),
     ],
 )
 def test_where_there_is_no_bound_the_reason_is_told(objective, metric, words):
@@ -143,8 +145,68 @@ def test_where_there_is_no_bound_the_reason_is_told(objective, metric, words):
 
 
 def test_a_negative_regret_is_refused():
-    with pytest.raises(gbmrank.ParameterError, match="not negative"):
+    with pytest.raises(gbmrank.ParameterError, match="from 0, got -1"):
         theory.regret_bound("cossock_zhang", "dcg", [5], -1.0)
+
+
+CONDITIONAL = ("pointwise(loss=squared, target=dcg)", "dcg(gain=linear)@1")
+
+
+def test_a_bound_under_a_condition_is_that_of_the_labels_it_allows():
+    bound = theory.regret_bound(*CONDITIONAL, [2], 1.0)
+    assert bound.ratio == pytest.approx(1.0, rel=1e-12)
+    assert bound.condition == theory.BinaryLabels()
+    assert str(bound).endswith(", when labels are 0 and 1")
+    assert theory.regret_bound("cossock_zhang", "dcg", [5], 1.0).condition is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_no_trial_loses_more_than_the_bound_under_its_condition(n):
+    objective, metric = CONDITIONAL
+    factor = theory.regret_bound(objective, metric, [n], 1.0).value
+    rng = np.random.default_rng(n)
+    closest = 0.0
+    for _ in range(100):
+        distribution = Distribution(rng.integers(0, 2, (4, n)), rng.dirichlet(np.ones(4)))
+        utilities = distribution.expected_utilities("dcg")
+        best, worst = np.argsort(-utilities)[[0, -1]]
+        scores = utilities.copy()  # the cheapest way to swap the first and the last
+        middle = 0.5 * (utilities[best] + utilities[worst])
+        scores[best], scores[worst] = middle - 1e-9, middle + 1e-9
+        surrogate = distribution.inner_risk(objective, scores) - distribution.inner_risk(
+            objective, utilities
+        )
+        lost = distribution.regret(metric, scores)
+        assert lost <= factor * max(surrogate, 0.0) ** 0.5 * (1 + 1e-6) + 1e-7
+        closest = max(closest, lost / (factor * surrogate**0.5) if surrogate > 1e-6 else 0.0)
+    assert closest > 0.5
+
+
+def test_queries_beyond_the_condition_have_no_bound():
+    pair = ("pairwise(loss=squared, target=ndcg)", "ndcg@10")
+    assert theory.regret_bound(*pair, [4, 10], 0.01).condition == theory.MaxItems(10)
+    with pytest.raises(gbmrank.ParameterError, match=r"50 items.*no query has more than 10 items"):
+        theory.regret_bound(*pair, [5, 50], 0.01)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "regret", "largest", "words"),
+    [
+        ([], 0.1, None, "group_sizes are the lengths of the queries, got none"),
+        (["a"], 0.1, None, "group_sizes must be one column of numbers"),
+        ([np.nan], 0.1, None, "got nan at index 0"),
+        ([5, -5], 0.1, None, "got -5 at index 1"),
+        ([10.9], 0.1, None, "got 10.9 at index 0"),
+        ([5], "0.01", None, "surrogate_regret must be a finite number from 0, got '0.01'"),
+        ([5], np.nan, None, "surrogate_regret"),
+        ([5], 0.1, np.nan, "largest_utility must be a finite number from 0, got nan"),
+        ([5], 0.1, -1, "largest_utility"),
+        ([5], 0.1, "3", "largest_utility"),
+    ],
+)
+def test_what_no_bound_can_be_made_of_is_refused(sizes, regret, largest, words):
+    with pytest.raises((gbmrank.ParameterError, gbmrank.DataError), match=words):
+        theory.regret_bound("pairwise(target=dcg)", "dcg", sizes, regret, largest_utility=largest)
 
 
 @pytest.mark.parametrize("loss", ["p_classification", "asymmetric_a", "brier_sigmoid"])

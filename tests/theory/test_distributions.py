@@ -130,7 +130,29 @@ def test_label_vectors_without_a_value_are_left_out_or_filled():
     distribution = Distribution([[1, 0], [0, 0]], [0.5, 0.5])
     assert distribution.value("map", [1.0, 0.0]) == 1.0
     assert distribution.value("map(empty=zero)", [1.0, 0.0]) == 0.5
-    assert Distribution([[0, 0]], [1.0]).value("map", [1.0, 0.0]) == 0.0
+
+
+@pytest.mark.parametrize(("empty", "expected"), [("skip", 1.0), ("zero", 0.5), ("one", 1.0)])
+def test_graphs_without_a_value_are_left_out_or_filled(empty, expected):
+    metric = f"pairwise_disagreement(empty={empty})"
+    graphs = Distribution([[[0, 1], [0, 0]], [[0, 0], [0, 0]]], [0.5, 0.5])
+    assert graphs.value(metric, [0.0, 1.0]) == expected
+    assert Distribution([[1, 0], [0, 0]], [0.5, 0.5]).value(metric, [0.0, 1.0]) == expected
+
+
+def test_ties_of_graphs_count_as_the_metric_says():
+    first = Distribution([[[0, 3], [1, 0]]], [1.0])
+    for ties, expected in (("mean", 2.0), ("duchi", 3.0), ("index", 1.0)):
+        metric = f"pairwise_disagreement(normalize=false, ties={ties})"
+        assert first.value(metric, [1.0, 1.0]) == expected
+
+
+def test_where_a_metric_is_undefined_no_order_is_better():
+    empty = Distribution([[0, 0]], [1.0])
+    assert np.isnan(empty.value("ndcg", [1.0, 0.0]))
+    assert np.isnan(empty.regret("map", [1.0, 0.0]))
+    assert empty.best("ndcg").orders == ((0, 1), (1, 0))
+    assert empty.value("ndcg(empty=one)", [1.0, 0.0]) == 1.0
 
 
 def test_the_best_order_of_err_is_found_by_trying_all():
@@ -177,12 +199,59 @@ def test_inner_risk_is_the_mean_loss():
         ([[1, 0]], [-1.0], "not negative"),
         ([[1, 0], [0]], [0.5, 0.5], "got lengths 1, 2; fill up the shorter ones"),
         ([["a", "b"]], [1.0], "label vectors are numbers"),
-        ([[1, 0], [0, 1]], [[0.5], [0.2, 0.3]], "probabilities of one distribution"),
+        ([[1, 0], [0, 1]], [[0.5], [0.2, 0.3]], "probabilities are numbers in rows of one"),
+        ([[1, 0]], 1, "m probabilities"),
+        ([[]], [1.0], "m probabilities"),
+        ([[np.nan, 1]], [1.0], "got nan at index 0, 0"),
+        ([[np.inf, 1]], [1.0], "got inf at index 0, 0"),
+        ([[1, 0]], [np.inf], "probabilities are finite"),
+        ([[1j, 0]], [1.0], "not a real number"),
+        (np.ma.array([[1.0, 0.0]], mask=[[False, True]]), [1.0], "masked"),
+        ([[[0, -1], [0, 0]]], [1.0], "weight of 0 over 1 is -1"),
+        ([[[0, np.nan], [0, 0]]], [1.0], "finite"),
+        ([[[2, 1], [0, 0]]], [1.0], "zero on the diagonal"),
     ],
 )
 def test_what_is_no_distribution_is_refused(labels, p, words):
     with pytest.raises(gbmrank.DataError, match=words):
         Distribution(labels, p)
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ([1.0], "one per item, 3; got 1"),
+        ([1.0, 2.0, 3.0, 4.0], "one per item, 3; got 4"),
+        ([np.nan, 1.0, 2.0], "finite"),
+        ([np.inf, 1.0, 2.0], "finite"),
+        (["a", "b", "c"], "must be one column of numbers"),
+        ([[1.0, 2.0, 3.0]] * 2, "must be one column"),
+        (np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False]), "finite"),
+    ],
+)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda d, s: d.inner_risk("ranknet", s),
+        lambda d, s: d.value("dcg", s),
+        lambda d, s: d.regret("dcg", s),
+    ],
+)
+def test_scores_that_do_not_fit_are_refused(ask, scores, words):
+    with pytest.raises(gbmrank.DataError, match=words):
+        ask(Distribution(*COMPARED), scores)
+
+
+@pytest.mark.parametrize(
+    "distribution", [Distribution(*COMPARED), GRAPHS], ids=["labels", "graphs"]
+)
+def test_risks_refuse_another_number_of_scores(distribution):
+    risk = distribution.risk("ranknet")
+    for scores in (np.zeros(2), np.zeros(4), [1.0]):
+        with pytest.raises(gbmrank.DataError, match="one per item, 3"):
+            risk(scores)
+    with pytest.raises(gbmrank.DataError, match="one per item, 3"):
+        distribution.order_values("pairwise_disagreement", np.zeros((2, 4)))
 
 
 def test_graphs_take_graph_losses_and_disagreement_alone():
@@ -192,6 +261,8 @@ def test_graphs_take_graph_losses_and_disagreement_alone():
         GRAPHS.value("dcg", [1.0, 0.0, 0.0])
     with pytest.raises(gbmrank.ParameterError, match="positional family"):
         Distribution(*COMPARED).expected_utilities("err")
+    with pytest.raises(gbmrank.ParameterError, match="label vectors"):
+        GRAPHS.expected_utilities("dcg")
 
 
 def test_normalised_disagreement_weighs_every_graph_alike():

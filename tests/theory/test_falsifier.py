@@ -4,11 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import gbmrank
 from gbmrank import theory
 from gbmrank.losses.functional import loss_class
 from gbmrank.theory.candidates import adversarial
+from gbmrank.theory.counterexamples import shown
 
 
 @pytest.mark.parametrize("metric", ["err", "map"])
@@ -69,7 +71,6 @@ def test_nothing_is_found_where_a_theorem_forbids_it(objective, metric):
 def test_the_search_alone_finds_one_too():
     """Without the distributions of the papers, from random ones."""
     from gbmrank.theory.candidates import climbed, random_one, worth_of_a_swap
-    from gbmrank.theory.counterexamples import shown
     from gbmrank.theory.parts import as_metric, as_objective
 
     template, measure = as_objective("ranknet"), as_metric("dcg")
@@ -158,3 +159,39 @@ def test_a_search_that_says_nothing_says_so(objective, metric, items, words):
 def test_items_that_are_no_query_are_refused():
     with pytest.raises(gbmrank.ParameterError, match="at least 2 items"):
         theory.falsify("ranknet", "dcg", items=1)
+
+
+@pytest.mark.parametrize(
+    ("objective", "metric", "grades"),
+    [
+        ("push(loss=hinge, p=2)", "dcg", (0.0, 1.0)),
+        ("comparison(loss=hinge, margin=0.5)", "dcg", None),
+        ("mix(ranksvm, pointwise(loss=squared, target=dcg))", "dcg", None),
+    ],
+)
+def test_counterexamples_with_kinks_are_no_worse_than_any_scores(objective, metric, grades):
+    """The first of them once claimed scores whose risk a right order undercut."""
+    example = theory.falsify(objective, metric, grades=grades, budget=60)
+    risk = example.distribution.risk(objective)
+    scores = np.array(example.scores)
+    rng = np.random.default_rng(0)
+    for start in scores + rng.normal(0.0, 0.5, size=(4, len(scores))):
+        options = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 4000}
+        other = minimize(lambda s: risk(s)[0], start, method="Nelder-Mead", options=options)
+        assert risk(scores)[0] <= other.fun + 1e-7
+    assert example.distribution.regret(metric, scores) > 1e-3
+
+
+def test_a_minimum_that_a_right_order_undercuts_is_no_counterexample():
+    from gbmrank.theory.minimise import Minimum
+
+    distribution = theory.Distribution([[1, 0], [0, 1]], [0.7, 0.3])
+    wrong = Minimum(np.array([-1.0, 1.0]), distribution.inner_risk("ranknet", [-1, 1]), True, 0.0)
+    with pytest.raises(gbmrank.NumericError, match="it is no minimum"):
+        shown(distribution, "ranknet", "dcg", found=wrong)
+
+
+def test_ties_that_no_kink_holds_are_no_counterexample():
+    # max(-d, 0): every right order is as good as the ties at which the search stops.
+    sure = theory.Distribution([[2, 0, 0], [2, 2, 0]], [0.5, 0.5])
+    assert shown(sure, "comparison(loss=hinge, margin=-1)", "dcg") is None

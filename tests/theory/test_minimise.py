@@ -1,5 +1,6 @@
 """Minima of risks that are convex, that are not, and that are no risks."""
 
+import functools
 import itertools
 import math
 
@@ -110,3 +111,98 @@ def test_the_least_risk_in_an_order_of_tiers(tiers):
     )
     found = minimise_in_tiers(risk, tiers, centre, Nature(shift_invariant=False))
     assert found == pytest.approx(expected.fun, abs=1e-7)
+
+
+# Objective, labels, probabilities, the least risk, and scores that reach it.
+KINKED = [
+    ("mix(ranksvm, pointwise(loss=squared, target=identity))", [[1, 0, 2]], [1], 0.0, (1, 0, 2)),
+    (
+        "mix(mix(ranksvm), mix(pointwise(loss=squared, target=identity)))",
+        [[1, 0, 2]],
+        [1],
+        0.0,
+        (1, 0, 2),
+    ),
+    ("push(loss=hinge, p=2)", [[1, 0], [0, 1]], [0.7, 0.3], 1.68, (0.2, -0.2)),
+    ("comparison(loss=hinge, margin=0.5)", [[1, 0], [0, 1]], [0.6, 0.4], 1.2, (0.75, -0.75)),
+    ("comparison(loss=hinge, margin=3)", [[1, 0], [0, 1]], [0.6, 0.4], 3.2, (2.0, -2.0)),
+    ("comparison(loss=hinge, margin=weight)", [[2, 0], [0, 2]], [0.6, 0.4], 2.4, (1.5, -1.5)),
+]
+
+
+@pytest.mark.parametrize(("objective", "labels", "p", "least", "scores"), KINKED)
+def test_minima_of_risks_with_kinks(objective, labels, p, least, scores):
+    distribution = Distribution(labels, p)
+    found = distribution.minimiser(objective)
+    value = distribution.inner_risk(objective, scores)
+    assert found.attained
+    assert found.value <= value + 1e-9
+    assert value == pytest.approx(least, abs=1e-9)
+    np.testing.assert_allclose(found.scores, scores, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "push(loss=hinge, p=2)",
+        "push(loss=hinge, g=expm1)",
+        "comparison(loss=hinge, margin=0.3)",
+        "mix(ranksvm, ranknet, weights=[0.3, 2])",
+        "mix(pairwise(loss=hinge), pointwise(loss=squared, target=identity))",
+        "ranksvm",
+        "pairwise(loss=hinge, target=dcg)",
+    ],
+)
+def test_no_scores_have_less_risk_than_a_minimum_with_kinks(objective):
+    rng = np.random.default_rng(len(objective))
+    for n in (2, 3, 4):
+        labels = np.concatenate([rng.integers(0, 2, (3, n)), np.eye(n)])
+        distribution = Distribution(labels, rng.dirichlet(np.ones(3 + n)))
+        found = distribution.minimiser(objective)
+        risk = functools.partial(distribution.inner_risk, objective)
+        assert found.attained
+        for start in found.scores + rng.normal(0.0, 0.3, size=(3, n)):
+            options = {"xatol": 1e-9, "fatol": 1e-13, "maxiter": 4000}
+            other = minimize(risk, start, method="Nelder-Mead", options=options)
+            assert found.value <= other.fun + 1e-9
+
+
+@pytest.mark.parametrize("other", ["ranknet", "rankboost"])
+def test_a_risk_with_kinks_that_runs_off_is_noticed(other):
+    assert not Distribution([[1, 0]], [1.0]).minimiser(f"mix(ranksvm, {other})").attained
+
+
+def test_one_of_many_minima_is_near():
+    found = Distribution([[1, 0, 0]], [1.0]).minimiser("push(loss=hinge, p=2)")
+    assert found.attained
+    assert found.value == 0.0
+    assert np.ptp(found.scores) < 10
+
+
+def _ramp(z):
+    """A hinge that stays below 2: not convex, with kinks."""
+    return min(max(1.0 - z, 0.0), 2.0), (-1.0 if -1.0 < z < 1.0 else 0.0), 0.0
+
+
+def test_kinks_of_what_is_not_convex_are_not_minimised():
+    objective = gbmrank.objective("comparison", loss=loss_class(_ramp)())
+    with pytest.raises(gbmrank.LimitError, match="is not computed"):
+        Distribution([[1, 0]], [1.0]).minimiser(objective)
+    assert "says nothing: the minimiser" in str(gbmrank.theory.search(objective, "dcg"))
+
+
+def test_slopes_that_are_none_do_not_prove_a_minimum():
+    kinked = Nature(shift_invariant=False, smooth=False)
+    with pytest.raises(gbmrank.NumericError, match="is it convex"):
+        minimise(lambda s: (float(np.abs(s).sum()), np.full_like(s, np.nan)), 2, kinked)
+
+
+def test_the_least_risk_of_items_apart_in_a_kink():
+    # The hinge ties items 1 and 2 at a risk of 0.45; 0.01 apart they cost more.
+    distribution = Distribution([[0, 0, 1], [1, 0, 0], [1, 1, 0]], [0.2, 0.5, 0.3])
+    risk, nature = distribution.risk("ranksvm"), Nature(True, smooth=False)
+    order, start = ((0,), (1,), (2,)), np.zeros(3)
+    tied = minimise_in_tiers(risk, order, start, nature)
+    assert tied == pytest.approx(0.45, abs=1e-9)
+    apart = minimise_in_tiers(risk, order, start, nature, 0.01)
+    assert tied + 1e-4 < apart < tied + 1e-2
