@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.columns import as_floats
+from gbmrank.columns import as_floats, check_digits
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
@@ -54,6 +54,7 @@ def read_table(values: ArrayLike, what: str) -> FloatArray:
         table: FloatArray = np.array(given, dtype=np.float64)
     except (ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{what} are numbers{_why(values, error)}") from error
+    check_digits(given.reshape(-1), what)
     wrong = np.argwhere(~(np.abs(table) <= _LARGEST))
     if len(wrong):
         at = tuple(wrong[0].tolist())

@@ -187,3 +187,8 @@ def test_what_can_be_read_is_taken():
 )
 def test_c_phi_neither_underflows_nor_overflows(phi, p, expected):
     assert theory.c_phi(phi, p=p) == pytest.approx(expected, rel=1e-12)
+
+
+def test_labels_with_more_digits_than_float64_has():
+    with pytest.raises(gbmrank.DataError, match="more digits than float64 holds"):
+        theory.Distribution([[2**53 + 1, 2**53]], [1.0])
