@@ -1,7 +1,9 @@
 """Which file is what: from the names on the command line to labels and scores."""
 
 import argparse
+import os
 import re
+import stat
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -168,8 +170,15 @@ def _guess(path: str, limits: Limits) -> str:
     known = table_format(path)
     if known is not None:
         return known
+    if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
+        raise ConfigError(
+            f"{quoted(path)} is no regular file (a pipe?), and to tell its format would use up its "
+            f"first lines; say --format {' or '.join(FORMATS)}"
+        )
     small = replace(limits, block=1 << 16)
     _, line = next(read_lines(path, small), (0, ""))
+    if not line:
+        raise DataError(f"{quoted(path)} is empty")
     words = line.split()
     if "," in line.partition("#")[0]:
         return "csv"

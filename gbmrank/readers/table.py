@@ -226,6 +226,8 @@ def read_parquet(
     columns, limits = columns or Columns(), limits or Limits()
     try:
         with open(path, "rb") as file:
+            if not file.seekable():
+                raise DataError(f"{quoted(path)} is a pipe, and Parquet begins at its end; save it")
             opened = pq.ParquetFile(file)
             header = opened.schema_arrow.names
             _check_header(header, path)

@@ -395,6 +395,8 @@ def test_files_that_are_not_there_or_do_not_match(capsys, tmp_path, files):
     assert "no column of scores" in refused(capsys, "--labels", str(path))
     (tmp_path / "odd").write_text("a b c d e\n")
     assert "cannot tell what" in refused(capsys, "--labels", str(tmp_path / "odd"), *files[2:])
+    (tmp_path / "odd").write_text("\n")
+    assert "odd' is empty" in refused(capsys, "--labels", str(tmp_path / "odd"), *files[2:])
 
 
 # --- as a program ----------------------------------------------------------------------------

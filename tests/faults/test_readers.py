@@ -1,13 +1,32 @@
 """Files that are damaged, hostile or too large."""
 
+import contextlib
 import gzip
+import json
+import os
+import re
+import threading
+from pathlib import Path
 
 import pytest
 
+from gbmrank.cli import main
 from gbmrank.errors import LimitError, ParseError
 from gbmrank.readers import Limits, read_csv, read_letor
 
 GOOD = "1 qid:1 1:2\n"
+
+
+def evaluated(capsys, *arguments: str):
+    assert main(["evaluate", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *arguments: str) -> str:
+    assert main([*arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
 
 
 @pytest.fixture
@@ -72,3 +91,44 @@ def test_bombs_and_giant_lines(file):
     file.write_text(GOOD + "1 qid:1 999999999:1\n")
     with pytest.raises(LimitError, match=r"2 rows with 999,999,999 features"):
         read_letor(file)
+
+
+@contextlib.contextmanager
+def piped(content: bytes):
+    """Give the name of a pipe out of which this comes."""
+    end, start = os.pipe()
+
+    def write():
+        with contextlib.suppress(BrokenPipeError), open(start, "wb") as file:
+            file.write(content)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield f"/dev/fd/{end}"
+    finally:
+        os.close(end)
+        writer.join()
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs names of pipes")
+@pytest.mark.fault(
+    "a pipe as the file of labels",
+    promise="read whole where `--format` says what it is, else `ConfigError`; Parquet is refused",
+)
+def test_labels_from_a_pipe(capsys, tmp_path):
+    topics = range(3000)  # more than a first look takes out of a pipe
+    qrels = "".join(f"{topic} 0 document{topic} 1\n" for topic in topics).encode()
+    results = tmp_path / "results.run"
+    results.write_text("".join(f"{topic} Q0 document{topic} 1 2.5 r\n" for topic in topics))
+    options = ["--scores", str(results), "--metrics", "map"]
+    with piped(qrels) as path:
+        message = refused(capsys, "evaluate", "--labels", path, *options)
+    assert re.search("is no regular file.*say --format letor or csv or parquet or trec", message)
+    with piped(qrels) as path:
+        out = evaluated(capsys, "--labels", path, "--format", "trec", *options)
+    assert (out["queries"], out["notes"]) == (3000, [])
+    with piped(qrels) as path:
+        assert "Parquet begins at its end" in refused(
+            capsys, "evaluate", "--labels", path, "--format", "parquet", *options
+        )
