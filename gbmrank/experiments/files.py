@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from gbmrank.readers import (
 )
 from gbmrank.readers.text import PathLike, quoted
 
-__all__ = ["FORMATS", "Reading", "read_files"]
+__all__ = ["FORMATS", "Features", "Reading", "read_files", "stack_features"]
 
 FORMATS = ("letor", "csv", "parquet")
 _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
@@ -73,11 +73,15 @@ def read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
             f"{len(shared)} query ids, such as {quoted(min(shared))}, are in several files; rows "
             "with the same id were taken for one query"
         )
+    stacked = stack_features(
+        [_features(file, path) for file, path in zip(files, paths, strict=True)]
+    )
     return RankingFile(
         labels=np.concatenate([file.labels for file in files]),
         qid=np.concatenate([_ids(file) for file in files]),
-        X=_stacked(files, paths),
-        feature_names=max((file.feature_names for file in files), key=len),
+        X=stacked.X,
+        feature_names=stacked.names,
+        by_index=stacked.by_index,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -128,25 +132,51 @@ def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> Rankin
     )
 
 
-def _stacked(files: Sequence[RankingFile], paths: Sequence[PathLike]) -> npt.NDArray[Any] | None:
-    """Put features below each other; a LETOR file may leave out the last ones."""
-    blocks = [file.X for file in files]
-    if any(block is None for block in blocks):
-        raise DataError(f"{quoted(paths[[b is None for b in blocks].index(True)])} has no features")
-    widths = [0 if block is None else block.shape[1] for block in blocks]
-    names = [file.feature_names for file in files]
-    by_index = all(name.isdecimal() for own in names for name in own)
-    if not by_index and len(set(names)) > 1:
-        at = next(i for i, own in enumerate(names) if own != names[0])
-        differs = sorted(set(names[0]) ^ set(names[at])) or ["their order"]
-        raise DataError(
-            f"{quoted(paths[0])} and {quoted(paths[at])} have different feature columns: "
-            f"{', '.join(map(quoted, differs[:5]))}"
-        )
+class Features(NamedTuple):
+    """Columns of one file or part; arrays have no names."""
+
+    title: str
+    X: npt.NDArray[Any]
+    names: tuple[str, ...]
+    by_index: bool
+
+
+def stack_features(tables: Sequence[Features]) -> Features:
+    """Put features below each other; LETOR files, and they alone, may leave out the last ones.
+
+    Raises
+    ------
+    DataError
+        For columns of other names, in another order, or of another number.
+    """
+    by_index = all(table.by_index for table in tables)
+    model = max(tables, key=lambda table: len(table.names) if by_index else bool(table.names))
+    for table in tables:
+        known = model.names[: len(table.names)] if by_index else model.names
+        if table.names and table.names != known:
+            raise DataError(_difference(model, table))
+    widths = [table.X.shape[1] for table in tables]
+    if len(set(widths)) > 1 and not by_index:
+        told = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
+        raise DataError(f"the parts have different numbers of features: {', '.join(told)}")
     width = max(widths)
-    return np.concatenate(
-        [np.pad(b, ((0, 0), (0, width - b.shape[1]))) for b in blocks if b is not None]
-    )
+    blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
+    title = ", ".join(table.title for table in tables)
+    return Features(title, np.concatenate(blocks), model.names, by_index)
+
+
+def _difference(one: Features, other: Features) -> str:
+    differ = sorted(set(one.names) ^ set(other.names))
+    pair = f"{one.title} and {other.title} have"
+    if not differ:
+        return f"{pair} the same feature columns in another order; name all of them (--feature)"
+    return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
+
+
+def _features(file: RankingFile, path: PathLike) -> Features:
+    if file.X is None:
+        raise DataError(f"{quoted(path)} has no features")
+    return Features(quoted(path), file.X, file.feature_names, file.by_index)
 
 
 def _ids(file: RankingFile) -> npt.NDArray[np.str_]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -15,7 +15,7 @@ from gbmrank.columns import id_texts
 from gbmrank.data import RankingData
 from gbmrank.demo_data import FEATURES, DemoData, demo_data
 from gbmrank.errors import ConfigError, DataError
-from gbmrank.experiments.files import Reading, read_files
+from gbmrank.experiments.files import Features, Reading, read_files, stack_features
 from gbmrank.experiments.frames import is_frame, read_frame
 from gbmrank.readers import Columns, RankingFile
 from gbmrank.types import FloatArray, IntArray
@@ -42,6 +42,8 @@ class Source:
         Labels and queries.
     feature_names : tuple of str
         One per column.
+    by_index : bool
+        Whether these are indices of LETOR.
     parts : array of shape (n_queries,) or None
         Number in ``PARTS`` of each query; None where folds are to be cut.
     gain : array of shape (n_rows,) or None
@@ -54,6 +56,7 @@ class Source:
     X: npt.NDArray[Any]
     data: RankingData
     feature_names: tuple[str, ...] = ()
+    by_index: bool = False
     parts: IntArray | None = None
     gain: FloatArray | None = None
     notes: tuple[str, ...] = ()
@@ -169,8 +172,9 @@ def _one(data: Any, reading: Reading) -> Source:
         columns = replace(reading.columns or Columns(), features=reading.features)
         return _from_file(read_frame(data, columns), "a table")
     raise DataError(
-        "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns, a "
-        f"mapping with train and test, or None for the demonstration; got {_described(data)}"
+        "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
+        "lazy one needs its collect() or compute()), a mapping with train and test, or None for the "
+        f"demonstration; got {_described(data)}"
     )
 
 
@@ -208,6 +212,7 @@ def _from_file(file: RankingFile, title: str) -> Source:
         X=rows.groups.arrange(file.X),
         data=rows,
         feature_names=file.feature_names,
+        by_index=file.by_index,
         notes=tuple(notes),
     )
 
@@ -241,35 +246,21 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
             f"{', '.join(map(repr, data)) or 'none'}"
         )
     parts = {name: _one(data[name], reading) for name in PARTS if data.get(name) is not None}
-    width = _width([part.X.shape[1] for part in parts.values()], parts)
+    stacked = stack_features(
+        [Features(name, p.X, p.feature_names, p.by_index) for name, p in parts.items()]
+    )
     numbers = [np.full(part.n_queries, PARTS.index(name)) for name, part in parts.items()]
     sizes = np.concatenate([part.data.groups.sizes for part in parts.values()])
     joined = RankingData.from_arrays(
         np.concatenate([part.data.labels for part in parts.values()]), group=sizes
     )
     ids = np.concatenate([part.ids for part in parts.values()])
-    names = max((part.feature_names for part in parts.values()), key=len)
     return Source(
         title=", ".join(dict.fromkeys(part.title for part in parts.values())),
-        X=np.concatenate([_widened(part.X, width) for part in parts.values()]),
+        X=stacked.X,
         data=replace(joined, groups=replace(joined.groups, ids=ids)),
-        feature_names=names,
+        feature_names=stacked.names,
+        by_index=stacked.by_index,
         parts=np.concatenate(numbers).astype(np.int64),
         notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
     )
-
-
-def _width(widths: Sequence[int], parts: Mapping[str, Source]) -> int:
-    """Return the number of features; LETOR files may leave out the last ones."""
-    by_index = all(name.isdecimal() for part in parts.values() for name in part.feature_names)
-    named = all(part.feature_names for part in parts.values())
-    if len(set(widths)) > 1 and not (by_index and named):
-        told = ", ".join(f"{name} {width}" for name, width in zip(parts, widths, strict=True))
-        raise DataError(f"the parts have different numbers of features: {told}")
-    if named and not by_index and len({part.feature_names for part in parts.values()}) > 1:
-        raise DataError("the parts have different feature columns, or in another order")
-    return max(widths)
-
-
-def _widened(table: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
-    return np.pad(table, ((0, 0), (0, width - table.shape[1])))

@@ -316,4 +316,5 @@ def _joined(blocks: list[_Block], rules: Rules, limits: Limits) -> RankingFile:
         X=matrix,
         ids=text_array(ids, rules.path, limits) if any(ids) else None,
         feature_names=tuple(map(str, names)),
+        by_index=True,
     )

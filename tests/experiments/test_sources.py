@@ -12,7 +12,7 @@ from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.files import Reading
 from gbmrank.experiments.sources import PARTS, read_source
-from gbmrank.readers import Columns
+from gbmrank.readers import Columns, read_letor
 
 X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0], [7.0, 8.0]])
 Y = [2, 0, 1, 0]
@@ -116,6 +116,45 @@ def test_csv_files_with_other_columns_are_refused(tmp_path):
         read_source([tmp_path / "a.csv", tmp_path / "b.csv"])
 
 
+@pytest.mark.parametrize("second", ["2,1", "2", "1", "1,2,3"])
+@pytest.mark.parametrize("kind", ["files", "parts", "frames"])
+def test_columns_named_by_numbers_are_no_letor_indices(tmp_path, second, kind):
+    (tmp_path / "a.csv").write_text("label,qid,1,2\n1,a,10,20\n0,a,11,21\n")
+    (tmp_path / "b.csv").write_text(f"label,qid,{second}\n1,b,{second}\n0,b,{second}\n")
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    parts = dict(zip(("train", "test"), paths, strict=True))
+    frames = {name: pd.read_csv(path).rename(columns=number) for name, path in parts.items()}
+    message = "the same feature columns in another order" if second == "2,1" else "different feat"
+    with pytest.raises(DataError, match=message):
+        read_source({"files": paths, "parts": parts, "frames": frames}[kind])
+
+
+def number(name: str) -> "str | int":
+    return int(name) if name.isdecimal() else name
+
+
+def test_letor_files_that_count_otherwise_or_beside_tables(tmp_path):
+    (tmp_path / "a.txt").write_text(LETOR)
+    (tmp_path / "b.txt").write_text("1 qid:9 0:4\n0 qid:9 0:3 1:1\n")
+    (tmp_path / "c.csv").write_text("label,qid,1,2\n1,a,10,20\n0,a,11,21\n")
+    one = read_letor(tmp_path / "a.txt")
+    other = read_letor(tmp_path / "b.txt", zero_based=True)
+    with pytest.raises(DataError, match="train and test have different feature columns: '0'"):
+        read_source({"train": one, "test": other})
+    with pytest.raises(DataError, match="different feature columns: '3'"):
+        read_source([tmp_path / "a.txt", tmp_path / "c.csv"])
+
+
+def test_columns_whose_names_are_one_text_are_refused():
+    frame = pd.DataFrame({**frame_columns(), 1: [1, 2, 3, 4], "1": [5, 6, 7, 8]})
+    with pytest.raises(DataError, match="the table' has two columns called '1'; rename one"):
+        read_source(frame)
+    columns = [pa.array(column) for column in frame_columns().values()]
+    table = pa.Table.from_arrays(columns, names=["label", "qid", "x", "x"])
+    with pytest.raises(DataError, match="two columns called 'x'"):
+        read_source(table)
+
+
 def test_given_parts_stay_apart_even_with_equal_ids():
     one = (X, Y, QID)
     source = read_source({"train": one, "test": one})
@@ -154,6 +193,7 @@ def test_given_parts_must_be_known_and_of_one_width():
         ((X[:, 0], Y, QID), "rows by columns"),
         (([["x", "y"]] * 4, Y, QID), "table of numbers"),
         (pd.DataFrame({"label": Y, "f": Y}), "no column of query ids"),
+        (pl.LazyFrame(frame_columns()), r"collect\(\) .* got LazyFrame"),
     ],
 )
 def test_what_cannot_be_used_is_refused(data, words):

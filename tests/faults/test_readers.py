@@ -8,10 +8,12 @@ import re
 import threading
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import gbmrank
 from gbmrank.cli import main
-from gbmrank.errors import LimitError, ParseError
+from gbmrank.errors import DataError, LimitError, ParseError
 from gbmrank.readers import Limits, read_csv, read_letor
 
 GOOD = "1 qid:1 1:2\n"
@@ -109,6 +111,25 @@ def piped(content: bytes):
     finally:
         os.close(end)
         writer.join()
+
+
+@pytest.mark.fault(
+    "files or given splits whose columns have other names, another order, or one text as name",
+    promise="`DataError` that names them; LETOR files alone may leave out the last features",
+)
+def test_columns_that_do_not_match(tmp_path, capsys):
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    one.write_text("label,qid,1,2\n1,a,10,20\n0,a,11,21\n")
+    other.write_text("label,qid,2,1\n1,b,20,10\n0,b,21,11\n")
+    for given in ([str(one), str(other)], ["--train", str(one), "--test", str(other)]):
+        message = refused(capsys, "compare", *given, "--out", str(tmp_path / "out"))
+        assert "the same feature columns in another order; name all of them (--feature)" in message
+    other.write_text("label,qid,2\n1,b,20\n0,b,21\n")
+    message = refused(capsys, "compare", str(one), str(other), "--out", str(tmp_path / "out"))
+    assert "have different feature columns: '1'" in message
+    twice = pd.DataFrame({"label": [1, 0], "qid": [1, 1], 1: [10, 11], "1": [20, 21]})
+    with pytest.raises(DataError, match="two columns called '1'"):
+        gbmrank.compare(twice)
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs names of pipes")
