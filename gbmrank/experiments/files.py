@@ -1,6 +1,7 @@
 """Files of rows with features: LETOR text, CSV, Parquet; several are put together."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -46,6 +47,9 @@ class Reading:
         Whether the first LETOR feature has index 0.
     limits : Limits
         Sizes above which a file is refused.
+    names : mapping of str to str
+        What a file is called in titles, and in ids of queries that have none of their own; see
+        :func:`distinct_names`.
     """
 
     form: str | None = None
@@ -54,6 +58,27 @@ class Reading:
     delimiter: str | None = None
     zero_based: bool = False
     limits: Limits = field(default_factory=Limits)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
+    """Return for each path its name, with as many folders as tell it from the other files.
+
+    Examples
+    --------
+    >>> list(distinct_names(["/a/x.txt", "/b/x.txt", "/b/y.txt"]).values())
+    ['a/x.txt', 'b/x.txt', 'y.txt']
+    """
+    whole = {os.fspath(path): Path(path).resolve().parts for path in paths}
+    files = set(whole.values())
+    lengths = {
+        own: next(n for n in range(1, len(own) + 1) if _ends(files, own[-n:]) == 1) for own in files
+    }
+    return {path: "/".join(parts[-lengths[parts] :]) for path, parts in whole.items()}
+
+
+def _ends(files: Iterable[tuple[str, ...]], tail: tuple[str, ...]) -> int:
+    return sum(parts[-len(tail) :] == tail for parts in files)
 
 
 def read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
@@ -124,7 +149,7 @@ def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> Rankin
             f"rows of {quoted(path)}; they sum to {sizes.sum():g}"
         )
     numbers = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
-    stem = Path(path).name
+    stem = reading.names[os.fspath(path)]
     return replace(
         file,
         qid=np.array([f"{stem}:{number}" for number in numbers]),

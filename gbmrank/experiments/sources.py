@@ -4,7 +4,6 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -15,9 +14,10 @@ from gbmrank.columns import id_texts
 from gbmrank.data import RankingData
 from gbmrank.demo_data import FEATURES, DemoData, demo_data
 from gbmrank.errors import ConfigError, DataError
-from gbmrank.experiments.files import Features, Reading, read_files, stack_features
+from gbmrank.experiments.files import Features, Reading, distinct_names, read_files, stack_features
 from gbmrank.experiments.frames import is_frame, read_frame
 from gbmrank.readers import Columns, RankingFile
+from gbmrank.readers.text import PathLike
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["PARTS", "Source", "read_source"]
@@ -117,6 +117,7 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
         data = demo_data()
     if isinstance(data, Source):
         return data
+    reading = replace(reading, names=distinct_names(_paths(data)))
     source = _joined(data, reading) if isinstance(data, Mapping) else _one(data, reading)
     if reading.features is not None:
         source = _selected(source, tuple(reading.features))
@@ -156,13 +157,21 @@ def _listed(names: tuple[str, ...]) -> str:
     return few if len(names) <= _SHOWN_NAMES else f"{few}, ..., {names[-1]}"
 
 
+def _paths(data: Any) -> list[PathLike]:
+    """Return every path that is anywhere in the data."""
+    if isinstance(data, str | os.PathLike):
+        return [data]
+    parts = data.values() if isinstance(data, Mapping) else data if type(data) is list else ()
+    return [path for part in parts for path in _paths(part)]
+
+
 def _one(data: Any, reading: Reading) -> Source:
     if isinstance(data, DemoData):
         return _demonstration(data)
     if isinstance(data, str | os.PathLike):
         data = [data]
     if isinstance(data, list) and data and all(isinstance(p, str | os.PathLike) for p in data):
-        title = ", ".join(Path(path).name for path in data)
+        title = ", ".join(reading.names[os.fspath(path)] for path in data)
         return _from_file(read_files(data, reading), title)
     if isinstance(data, RankingFile):
         return _from_file(data, "a file")
@@ -173,8 +182,8 @@ def _one(data: Any, reading: Reading) -> Source:
         return _from_file(read_frame(data, columns), "a table")
     raise DataError(
         "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
-        "lazy one needs its collect() or compute()), a mapping with train and test, or None for the "
-        f"demonstration; got {_described(data)}"
+        "lazy one needs its collect() or compute()), a mapping with train and test, or None for "
+        f"the demonstration; got {_described(data)}"
     )
 
 

@@ -93,6 +93,23 @@ def test_lightgbm_files_of_sizes_are_found(tmp_path):
         read_source(tmp_path / "rank.train")
 
 
+def test_files_of_sizes_with_one_name_in_two_folders(tmp_path):
+    paths = [tmp_path / folder / "rank.txt" for folder in ("one", "two")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("1 1:1\n0 1:2\n2 1:3\n")
+        path.with_name("rank.txt.query").write_text("2\n1\n")
+    source = read_source(paths)
+    assert source.title == "one/rank.txt, two/rank.txt"
+    assert source.ids.tolist() == [
+        *("one/rank.txt:0", "one/rank.txt:1", "two/rank.txt:0", "two/rank.txt:1")
+    ]
+    assert read_source({"train": paths[0], "test": paths[1]}).overlap() == []
+    spelt_otherwise = tmp_path / "two" / ".." / "one" / "rank.txt"
+    same = read_source({"train": paths[0], "test": spelt_otherwise})
+    assert same.overlap() == ["rank.txt:0", "rank.txt:1"]
+
+
 def test_a_file_without_queries_says_what_is_needed(tmp_path):
     (tmp_path / "rank.train").write_text("1 1:1\n")
     with pytest.raises(DataError, match=r"qid.*rank\.train\.query"):
