@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.columns import check_digits
+from gbmrank.columns import check_digits, id_texts
 from gbmrank.errors import DataError, LimitError, MissingPackageError, ParseError
 from gbmrank.readers.header import Columns, check_header
 from gbmrank.readers.letor_lines import MAX_ID
@@ -29,6 +29,7 @@ __all__ = ["read_csv", "read_parquet", "table_format"]
 
 _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _MISSING = ("", "NULL", "NA", "N/A", "NaN")
+_NO_ID = frozenset((*_MISSING, "nan"))
 
 
 def table_format(path: PathLike) -> str | None:
@@ -200,10 +201,11 @@ def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt
     """Convert the cells of a column, or say which one cannot be."""
     if part in ("qid", "docid"):
         longest = max(map(len, texts), default=0)
-        if longest <= MAX_ID and (part == "docid" or all(texts)):
+        lost = _without_id(texts) if part == "qid" else None
+        if longest <= MAX_ID and lost is None:
             return text_array(texts, source.path, source.limits)
-        bad = next(i for i, text in enumerate(texts) if not 0 < len(text) <= MAX_ID)
-        wanted = f"an id of 1 to {MAX_ID} characters"
+        bad = next(i for i, text in enumerate(texts) if i == lost or len(text) > MAX_ID)
+        wanted = f"an id of 1 to {MAX_ID} characters, not nan or NULL"
     else:
         values = [_cell(text, part) for text in texts]
         if None not in values:
@@ -214,6 +216,11 @@ def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt
         f"{_at(source.path, source.lines[bad])}:{quoted(name)}: expected {wanted}, "
         f"got {quoted(texts[bad])}"
     )
+
+
+def _without_id(texts: Sequence[str]) -> int | None:
+    """Return the first row whose query id is missing."""
+    return next((row for row, text in enumerate(texts) if text in _NO_ID), None)
 
 
 def _cell(text: str, part: str) -> float | None:
@@ -227,10 +234,11 @@ def _cell(text: str, part: str) -> float | None:
 def _arrow_column(column: Any, part: str, name: str, source: _Source) -> npt.NDArray[Any]:
     values, path = column.to_numpy(), source.path
     if part in ("qid", "docid"):
-        if column.null_count and part == "qid":
-            row = next(i for i, value in enumerate(column) if not value.is_valid)
+        whole = id_texts(values) if values.dtype.kind == "f" else values
+        texts = ["" if value is None else str(value) for value in whole.tolist()]
+        row = _without_id(texts) if part == "qid" else None
+        if row is not None:
             raise ParseError(f"{quoted(path)[1:-1]}: row {row} has no query id in {quoted(name)}")
-        texts = ["" if value is None else str(value) for value in values.tolist()]
         if max(map(len, texts), default=0) > MAX_ID:
             raise ParseError(f"{quoted(path)[1:-1]}: {quoted(name)} has ids above {MAX_ID} bytes")
         return text_array(texts, path, source.limits)

@@ -132,6 +132,24 @@ def test_columns_that_do_not_match(tmp_path, capsys):
         gbmrank.compare(twice)
 
 
+@pytest.mark.fault(
+    "a missing query id in a table: an empty cell, `NULL`, `NA`, NaN",
+    promise="`ParseError` with its row, in CSV and Parquet files alike",
+)
+@pytest.mark.parametrize("missing", [float("nan"), None, "", "nan", "NULL"])
+def test_query_ids_that_are_missing(tmp_path, missing, capsys):
+    number = not isinstance(missing, str)
+    frame = pd.DataFrame({"label": [1, 0, 2], "qid": [7, 7, missing], "f": 1, "score": 1})
+    frame = frame if number else frame.astype({"qid": str})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for name in ("rows.csv", "rows.parquet"):
+        file = str(tmp_path / name)
+        place = "rows.csv:4:'qid'" if name == "rows.csv" else "rows.parquet: row 2 has no query id"
+        assert place in refused(capsys, "evaluate", "--labels", file)
+        assert place in refused(capsys, "compare", file, "--out", str(tmp_path / "out"))
+
+
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs names of pipes")
 @pytest.mark.fault(
     "a pipe as the file of labels",
