@@ -175,6 +175,20 @@ def test_tables(capsys, tmp_path, files, name):
     assert run_json(capsys, *files[:2], *other)["metrics"] == want
 
 
+def test_columns_of_scores_in_other_tables(capsys, tmp_path, files):
+    want = run_json(capsys, *files)["metrics"]
+    rows = str(same_table(tmp_path, "rows.csv"))
+    message = refused(capsys, "--labels", rows, *files[2:], "--score-column", "score")
+    assert "--score-column has no meaning for" in message
+    (tmp_path / "scores.csv").write_text("s;x\n" + "".join(f"{v};1\n" for v in VALUES))
+    other = ["--scores", str(tmp_path / "scores.csv"), "--delimiter", ";", "--score-column"]
+    assert run_json(capsys, *files[:2], *other, "s")["metrics"] == want
+    assert run_json(capsys, *files[:2], *other, "x")["metrics"] != want
+    table = ["--labels", rows, "--scores", rows, "--score-column"]
+    assert run_json(capsys, *table, "score")["metrics"] == want
+    assert run_json(capsys, *table, "f")["metrics"] != want
+
+
 def test_parquet(capsys, tmp_path, files):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -367,6 +381,10 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--threshold", "x"], "invalid float value: 'x'"),
         (["--complete"], "--complete has no meaning for LETOR"),
         (["--qid-column", "q"], "--qid-column has no meaning for LETOR"),
+        (
+            ["--score-column", "s"],
+            "--score-column has no meaning for .*scores.txt, which is no CSV",
+        ),
         (["--output", "nowhere/x.csv"], "--output nowhere/x.csv: there is no folder .*make it"),
         (["--output", "x.xlsx"], "a name that ends in .csv, .tsv, .json"),
         (["--max-line", "3"], "rows.txt:1: a line is longer than 3 bytes"),

@@ -150,6 +150,49 @@ def test_query_ids_that_are_missing(tmp_path, missing, capsys):
         assert place in refused(capsys, "compare", file, "--out", str(tmp_path / "out"))
 
 
+@pytest.mark.fault(
+    "a table of scores whose ids are in another order than those of the labels",
+    promise="`DataError` with the first row that differs, from `gbmrank evaluate`",
+)
+def test_scores_in_another_order(tmp_path, capsys):
+    labels, scores = tmp_path / "labels.csv", tmp_path / "scores.csv"
+    command = ["--labels", str(labels), "--scores", str(scores), "--metrics", "ndcg"]
+    labels.write_text("label,qid,docid\n2,1,a\n0,1,b\n1,2,c\n0,2,d\n")
+    scores.write_text("qid,docid,score\n2,c,.9\n2,d,.3\n1,b,.2\n1,a,.7\n")
+    message = refused(capsys, "evaluate", *command)
+    assert re.search("has the document 'c' in row 0, where .* has 'a'.*sort both files", message)
+    scores.write_text("qid,score\n2,.9\n2,.3\n1,.2\n1,.7\n")
+    assert "has the query '2' in row 0" in refused(capsys, "evaluate", *command)
+    scores.write_text("qid,docid,score\n1.0,a,.7\n1.0,b,.2\n2.0,,.9\n2.0,d,.3\n")
+    assert evaluated(capsys, *command)["metrics"][0]["mean"] == 1.0
+    scores.write_text("score\n.7\n.2\n.9\n.3\n")
+    assert evaluated(capsys, *command)["metrics"][0]["mean"] == 1.0
+    letor = tmp_path / "labels.txt"
+    letor.write_text("2 qid:1 #docid = a\n0 qid:1 #docid = b\n")
+    scores.write_text("docid,score\na,2\nc,1\n")
+    message = refused(capsys, "evaluate", "--labels", str(letor), *command[2:])
+    assert "has the document 'c' in row 1" in message
+
+
+@pytest.mark.fault(
+    "sizes of queries (`--group`) that contradict the query ids",
+    promise="`DataError`; where they agree, either may be given",
+)
+@pytest.mark.parametrize("name", ["labels.csv", "labels.txt"])
+def test_sizes_beside_ids(tmp_path, name, capsys):
+    letor = "1 qid:7 1:2\n0 qid:7 1:2\n2 qid:8 1:2\n"
+    table = "label,qid\n1,7\n0,7\n2,8\n"
+    files = {name: letor if name.endswith("txt") else table, "scores.txt": "1\n2\n3\n"}
+    for file, text in {**files, "sizes.txt": "1\n2\n"}.items():
+        (tmp_path / file).write_text(text)
+    command = ["--labels", name, "--scores", "scores.txt", "--group", "sizes.txt"]
+    command = [str(tmp_path / word) if "." in word else word for word in command]
+    message = refused(capsys, "evaluate", *command)
+    assert "has 2 queries with other rows than the query ids" in message
+    (tmp_path / "sizes.txt").write_text("2\n1\n")
+    assert evaluated(capsys, *command)["queries"] == 2
+
+
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs names of pipes")
 @pytest.mark.fault(
     "a pipe as the file of labels",
