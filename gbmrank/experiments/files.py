@@ -1,7 +1,7 @@
 """Files of rows with features: LETOR text, CSV, Parquet; several are put together."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -25,6 +25,23 @@ from gbmrank.readers.text import PathLike, quoted
 __all__ = ["FORMATS", "Features", "Reading", "read_files", "stack_features"]
 
 FORMATS = ("letor", "csv", "parquet")
+_TITLES = {
+    "letor": "LETOR, which has no columns (--format csv says otherwise)",
+    "csv": "CSV",
+    "parquet": "Parquet",
+}
+_USED = {
+    "letor": ("zero_based",),
+    "csv": ("label", "qid", "delimiter"),
+    "parquet": ("label", "qid"),
+}
+_OPTIONS = {
+    "label": "the column of labels (label, --label-column)",
+    "qid": "the column of query ids (qid, --qid-column)",
+    "format": "--format",
+    "delimiter": "--delimiter",
+    "zero_based": "--zero-based",
+}
 _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 
 
@@ -53,12 +70,36 @@ class Reading:
     """
 
     form: str | None = None
-    columns: Columns | None = None
+    columns: Columns = field(default_factory=Columns)
     features: Sequence[str] | None = None
     delimiter: str | None = None
     zero_based: bool = False
     limits: Limits = field(default_factory=Limits)
     names: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        columns = replace(self.columns, features=self.features)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "features", columns.features)
+
+    def check_options(self, what: str, used: Collection[str] = ()) -> None:
+        """Refuse options that would silently do nothing.
+
+        Raises
+        ------
+        ConfigError
+            For an option that is set and not among those that are used.
+        """
+        given = {
+            "label": self.columns.label,
+            "qid": self.columns.qid,
+            "format": self.form,
+            "delimiter": self.delimiter,
+            "zero_based": self.zero_based or None,
+        }
+        for name, value in given.items():
+            if value is not None and name not in used:
+                raise ConfigError(f"{_OPTIONS[name]} has no meaning for {what}; leave it out")
 
 
 def distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
@@ -115,19 +156,14 @@ def _read(path: PathLike, reading: Reading) -> RankingFile:
     form = reading.form or table_format(path) or "letor"
     if form not in FORMATS:
         raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
-    columns = replace(reading.columns or Columns(), features=reading.features)
+    columns, limits = reading.columns, reading.limits
+    reading.check_options(f"{quoted(path)}, read as {_TITLES[form]}", ("format", *_USED[form]))
     if form == "parquet":
-        return _with_queries(read_parquet(path, columns, limits=reading.limits), path, reading)
-    if form == "csv":
-        file = read_csv(path, columns, delimiter=reading.delimiter, limits=reading.limits)
-        return _with_queries(file, path, reading)
-    named = columns.label or columns.qid or reading.delimiter
-    if named is not None:
-        raise ConfigError(
-            f"{quoted(path)} is read as LETOR, which has no columns to name and no delimiter; "
-            f"leave out {quoted(named)}, or say --format csv (a name that ends in .csv says it too)"
-        )
-    file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=reading.limits)
+        file = read_parquet(path, columns, limits=limits)
+    elif form == "csv":
+        file = read_csv(path, columns, delimiter=reading.delimiter, limits=limits)
+    else:
+        file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=limits)
     return _with_queries(file, path, reading)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -16,7 +16,7 @@ from gbmrank.demo_data import FEATURES, DemoData, demo_data
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.files import Features, Reading, distinct_names, read_files, stack_features
 from gbmrank.experiments.frames import is_frame, read_frame
-from gbmrank.readers import Columns, RankingFile
+from gbmrank.readers import RankingFile
 from gbmrank.readers.text import PathLike
 from gbmrank.types import FloatArray, IntArray
 
@@ -120,7 +120,7 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
     reading = replace(reading, names=distinct_names(_paths(data)))
     source = _joined(data, reading) if isinstance(data, Mapping) else _one(data, reading)
     if reading.features is not None:
-        source = _selected(source, tuple(reading.features))
+        source = _selected(source, reading.features)
     if not source.X.shape[0] or not source.X.shape[1]:
         raise DataError(
             f"{source.title}: {source.X.shape[0]} rows and {source.X.shape[1]} features; a "
@@ -129,9 +129,9 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
     return source
 
 
-def _selected(source: Source, wanted: tuple[str, ...]) -> Source:
+def _selected(source: Source, chosen: Sequence[str]) -> Source:
     """Keep the features that are asked for; a table was read with these alone."""
-    names = source.feature_names
+    wanted, names = tuple(chosen), source.feature_names
     if wanted == names:
         return source
     if not names:
@@ -145,9 +145,6 @@ def _selected(source: Source, wanted: tuple[str, ...]) -> Source:
             f"{source.title} has no feature {unknown[0]!r}; there are {len(names)}: "
             f"{_listed(names)}"
         )
-    twice = next((name for i, name in enumerate(wanted) if name in wanted[:i]), None)
-    if twice is not None:
-        raise ConfigError(f"the feature {twice!r} is asked for twice")
     at = [names.index(name) for name in wanted]
     return replace(source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted)
 
@@ -167,6 +164,7 @@ def _paths(data: Any) -> list[PathLike]:
 
 def _one(data: Any, reading: Reading) -> Source:
     if isinstance(data, DemoData):
+        reading.check_options("the demonstration data")
         return _demonstration(data)
     if isinstance(data, str | os.PathLike):
         data = [data]
@@ -174,12 +172,14 @@ def _one(data: Any, reading: Reading) -> Source:
         title = ", ".join(reading.names[os.fspath(path)] for path in data)
         return _from_file(read_files(data, reading), title)
     if isinstance(data, RankingFile):
+        reading.check_options("a file that is read already")
         return _from_file(data, "a file")
     if isinstance(data, tuple) and len(data) == 3:
+        reading.check_options("arrays")
         return _from_arrays(data)
     if is_frame(data):
-        columns = replace(reading.columns or Columns(), features=reading.features)
-        return _from_file(read_frame(data, columns), "a table")
+        reading.check_options("a table in memory", ("label", "qid"))
+        return _from_file(read_frame(data, reading.columns), "a table")
     raise DataError(
         "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
         "lazy one needs its collect() or compute()), a mapping with train and test, or None for "
@@ -232,6 +232,8 @@ def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
     names = tuple(map(str, features.columns)) if is_frame(features) else ()
     try:
         table = unmasked(features)
+        if table.dtype.kind in "cmM":
+            raise TypeError(f"they hold {table.dtype}")
         if table.dtype not in (np.float32, np.float64):  # others, and those of foreign byte order
             table = table.astype(np.float64)
     except (TypeError, ValueError) as error:

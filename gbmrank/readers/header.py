@@ -1,7 +1,7 @@
 """The header of a table: which column is what."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -48,6 +48,7 @@ class Columns:
     def __post_init__(self) -> None:
         if isinstance(self.features, str):
             raise ConfigError(f"features is a list of names; say [{self.features!r}]")
+        object.__setattr__(self, "features", _listed_once(self.features))
         named = self._named_parts()
         for name in (*named.values(), *(self.features or ())):
             if not isinstance(name, str):
@@ -117,6 +118,19 @@ def check_header(header: Sequence[str], path: PathLike) -> None:
     twice = next((name for i, name in enumerate(header) if name in header[:i]), None)
     if twice is not None:
         raise DataError(f"{quoted(path)} has two columns called {quoted(twice)}; rename one")
+
+
+def _listed_once(features: Iterable[str] | None) -> tuple[str, ...] | None:
+    if features is None:
+        return None
+    try:
+        names = tuple(features)
+    except TypeError:
+        raise ConfigError(f"features is a list of names, got {features!r}") from None
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ConfigError(f"the feature {twice!r} is asked for twice")
+    return names
 
 
 def _named(name: str, header: Sequence[str], path: PathLike) -> str:

@@ -1,6 +1,7 @@
 """Files, arrays and tables become rows in query order."""
 
 import gzip
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,6 +126,52 @@ def test_columns_of_a_letor_file_cannot_be_named(tmp_path, reading):
         read_source(tmp_path / "a.txt", reading)
 
 
+COLUMNS = {"columns": Columns(label="one")}
+QUERIES = {"columns": Columns(qid="one")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "words"),
+    [
+        *(("csv", option, "read as CSV") for option in [{"zero_based": True}]),
+        *(("parquet", o, "as Parquet") for o in [{"zero_based": True}, {"delimiter": ";"}]),
+        *(
+            (kind, option, words)
+            for kind, words in (("demo", "the demonstration data"), ("arrays", "arrays"))
+            for option in (COLUMNS, QUERIES, {"form": "csv"}, {"delimiter": ";"})
+        ),
+        ("frame", {"zero_based": True}, "a table in memory"),
+        ("parts", COLUMNS, "arrays"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(tmp_path, kind, option, words):
+    frame = pd.DataFrame(frame_columns())
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    arrays = (X, Y, QID)
+    data = {
+        "csv": tmp_path / "a.csv",
+        "parquet": tmp_path / "a.parquet",
+        "demo": None,
+        "arrays": arrays,
+        "frame": frame,
+        "parts": {"train": arrays, "test": arrays},
+    }
+    with pytest.raises(ConfigError, match=f" has no meaning for .*{words}; leave it out"):
+        read_source(data[kind], Reading(**option))
+
+
+def test_features_may_come_from_any_iterable_and_once(tmp_path):
+    (tmp_path / "a.csv").write_text("label,qid,a,b\n1,1,2,3\n0,1,3,4\n")
+    (tmp_path / "a.txt").write_text(LETOR)
+    for path, name in ((tmp_path / "a.csv", "b"), (tmp_path / "a.txt", "2")):
+        once: Any = (one for one in [name])
+        source = read_source(path, Reading(features=once))
+        assert source.feature_names == (name,)
+        with pytest.raises(ConfigError, match=f"the feature '{name}' is asked for twice"):
+            read_source(path, Reading(features=[name, name]))
+
+
 def test_csv_files_with_other_columns_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("label,qid,f\n1,1,2\n0,1,3\n")
     (tmp_path / "b.csv").write_text("label,qid,g\n1,2,2\n")
@@ -209,6 +256,8 @@ def test_given_parts_must_be_known_and_of_one_width():
         ((X[:3], Y, QID), "3 rows of features and 4 labels"),
         ((X[:, 0], Y, QID), "rows by columns"),
         (([["x", "y"]] * 4, Y, QID), "table of numbers"),
+        ((X + 1j, Y, QID), "table of numbers: they hold complex128"),
+        ((X.astype("M8[s]"), Y, QID), "they hold datetime64"),
         (pd.DataFrame({"label": Y, "f": Y}), "no column of query ids"),
         (pl.LazyFrame(frame_columns()), r"collect\(\) .* got LazyFrame"),
     ],

@@ -96,6 +96,8 @@ def test_tables_that_do_not_fit(file, text, columns, message):
         ({"qid": "a", "score": "a"}, "'a' is named as qid and as score"),
         ({"label": 7}, "named by text, got 7 of type int; say '7'"),
         ({"features": ["a", 1]}, "named by text, got 1 of type int; say '1'"),
+        ({"features": ["a", "b", "a"]}, "the feature 'a' is asked for twice"),
+        ({"features": 3}, "features is a list of names, got 3"),
         ({"features": "ab"}, r"features is a list of names; say \['ab'\]"),
     ],
 )
