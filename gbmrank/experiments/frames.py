@@ -45,6 +45,7 @@ def read_frame(frame: Any, columns: Columns) -> RankingFile:
         scores=as_floats(frame[at[parts["score"]]], "scores") if "score" in parts else None,
         X=np.column_stack(features) if features else None,
         feature_names=names,
+        notes=columns.notes(parts, names),
     )
 
 

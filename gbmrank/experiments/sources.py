@@ -214,8 +214,6 @@ def _from_file(file: RankingFile, title: str) -> Source:
     notes = list(file.notes)
     if rows.groups.row_order is not None:
         notes.append("rows of a query are not all adjacent; they were put together by their id")
-    if file.scores is not None:
-        notes.append("a column of scores was left out of the features; to use it, name them all")
     return Source(
         title=title,
         X=rows.groups.arrange(file.X),

@@ -110,6 +110,26 @@ class Columns:
                 )
         return tuple(_named(name, header, path) for name in self.features)
 
+    def notes(self, taken: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
+        """Say which columns became features, or did not, by their names alone."""
+        if self.features is not None:
+            return ()
+        left_out = {"score": "scores", "docid": "document ids"}
+        told = [
+            f"the column {quoted(taken[part])} of {what} was left out of the features; to use it, "
+            "name them all"
+            for part, what in left_out.items()
+            if part in taken
+        ]
+        told += [
+            f"the column {quoted(name)} is a feature, although it is called as a {what} may be; if "
+            "it is one, name the features without it"
+            for part, what in {"label": "label", "qid": "query id"}.items()
+            for name in names
+            if name.lower() in _USUAL[part]
+        ]
+        return tuple(told)
+
 
 def check_header(header: Sequence[str], path: PathLike) -> None:
     """Raise DataError for a table without columns, and for two columns of one name."""

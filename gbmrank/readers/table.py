@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,7 +95,8 @@ def read_csv(
         name: _text_column(texts[name], part, name, _Source(path, numbers, limits))
         for part, name in (*parts.items(), *(("feature", name) for name in names))
     }
-    return _assembled(path, converted, parts, names)
+    read = _assembled(path, converted, parts, names)
+    return replace(read, notes=columns.notes(parts, names))
 
 
 def read_parquet(
@@ -144,7 +146,8 @@ def read_parquet(
         name: _arrow_column(table[name], part, name, _Source(path, [], limits))
         for part, name in (*parts.items(), *(("feature", name) for name in names))
     }
-    return _assembled(path, converted, parts, names)
+    read = _assembled(path, converted, parts, names)
+    return replace(read, notes=columns.notes(parts, names))
 
 
 def _assembled(

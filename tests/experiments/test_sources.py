@@ -55,6 +55,25 @@ def test_a_score_column_is_left_out_and_this_is_said():
     assert any("scores was left out" in note for note in source.notes)
 
 
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet"])
+def test_columns_that_are_told_by_their_names_alone_are_noted(tmp_path, form):
+    frame = pd.DataFrame(
+        {**frame_columns(), "id": [1, 2, 3, 4], "Target": Y, "group": [1, 1, 2, 2]}
+    )
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    source = read_source(frame if form == "frame" else tmp_path / f"a.{form}")
+    assert source.feature_names == ("one", "two", "Target", "group")
+    found = [note for note in source.notes if "column" in note]
+    assert [note.split(";")[0] for note in found] == [
+        "the column 'id' of document ids was left out of the features",
+        "the column 'Target' is a feature, although it is called as a label may be",
+        "the column 'group' is a feature, although it is called as a query id may be",
+    ]
+    named = read_source(frame, Reading(features=["one", "Target"]))
+    assert not any("column" in note for note in named.notes)
+
+
 def test_text_in_a_feature_is_refused_by_name():
     with pytest.raises(DataError, match=r"'one'.*encode it as numbers"):
         read_source(pd.DataFrame({**frame_columns(), "one": ["x", "y", "z", "w"]}))
