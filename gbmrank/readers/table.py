@@ -41,9 +41,13 @@ def table_format(path: PathLike) -> str | None:
     >>> table_format("rows.csv.gz"), table_format("train.txt")
     ('csv', None)
     """
+    return _BY_SUFFIX.get(_suffix(path))
+
+
+def _suffix(path: PathLike) -> str:
+    """Return how a name ends, before ``.gz``, in small letters."""
     name = Path(path)
-    plain = name.with_suffix("") if name.suffix == ".gz" else name
-    return _BY_SUFFIX.get(plain.suffix.lower())
+    return Path(name.stem if name.suffix == ".gz" else name.name).suffix.lower()
 
 
 def read_csv(
@@ -273,7 +277,7 @@ def _check_cells(path: PathLike, cells: int, limits: Limits) -> None:
 
 
 def _usual_delimiter(path: PathLike) -> str:
-    return "\t" if ".tsv" in Path(path).name.lower() else ","
+    return "\t" if _suffix(path) == ".tsv" else ","
 
 
 def _at(path: PathLike, line: int) -> str:

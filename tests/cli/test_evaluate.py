@@ -330,6 +330,14 @@ def test_values_of_queries_in_files(capsys, tmp_path, files):
     ]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs modes of files")
+def test_files_have_the_mode_of_other_files(capsys, tmp_path, files):
+    (tmp_path / "other").touch()
+    run(capsys, *files, "--output", str(tmp_path / "out.csv"))
+    modes = {(tmp_path / name).stat().st_mode for name in ("other", "out.csv")}
+    assert len(modes) == 1
+
+
 def test_a_file_that_is_there_is_kept(capsys, tmp_path, files):
     out = tmp_path / "out.csv"
     out.write_text("precious")
@@ -375,10 +383,14 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--metrics", "ndcg@10", "--threshold", "1"], "it goes with auc, map, mrr, precision"),
         (["--gain", "cubic"], "gain='cubic' is not known"),
         (["--gain", "1,x"], "--gain is exp2, linear or a table"),
+        (["--gain", "0,1_0,3"], "--gain is exp2, linear or a table"),
+        (["--gain", "0,\uff11,3"], "--gain is exp2, linear or a table"),
+        (["--metrics", "ndcg@\uff11"], "this character has no meaning here"),
+        (["--threshold", "1_0"], "invalid number value: '1_0'"),
         (["--ties", "random"], "ties must be one of mean, worst, best, index"),
         (["--empty", "two"], "empty must be one of skip, zero, one"),
         (["--like", "solr"], "invalid choice: 'solr'"),
-        (["--threshold", "x"], "invalid float value: 'x'"),
+        (["--threshold", "x"], "invalid number value: 'x'"),
         (["--complete"], "--complete has no meaning for LETOR"),
         (["--qid-column", "q"], "--qid-column has no meaning for LETOR"),
         (

@@ -41,6 +41,13 @@ def test_columns_can_be_named(file):
     np.testing.assert_array_equal(got.X, [[9]])
 
 
+def test_the_end_of_a_name_tells_the_delimiter(tmp_path):
+    for name, delimiter in (("a.tsv.csv", ","), ("a.csv.tsv.gz", "\t"), ("A.TSV", "\t")):
+        path = tmp_path / name
+        path.write_text(delimiter.join(["label", "qid"]) + "\n" + delimiter.join("12") + "\n")
+        assert read_csv(path).labels.tolist() == [1.0]
+
+
 def test_tabs_gzip_bom_and_windows(tmp_path):
     path = tmp_path / "rows.tsv.gz"
     path.write_bytes(gzip.compress('\ufefflabel\tqid\r\n1\t"a\tb"\r\n\r\n'.encode()))
