@@ -200,7 +200,8 @@ def _as_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
     kinds = {type(value) for value in plain}
     texts = text_column([_text(value) for value in plain], "qid")
     mixed = len(kinds) > 1 or bytes in kinds
-    if mixed and len(set(texts.tolist())) != len(set(plain)):
+    pairs = set(zip(plain, texts.tolist(), strict=True)) if mixed else set()
+    if mixed and not len(pairs) == len({text for _, text in pairs}) == len(set(plain)):
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise GroupError(
             f"qid mixes types ({names}), and some ids are equal as one and not as the other, such "
