@@ -28,7 +28,7 @@ Value: TypeAlias = "bool | int | float | str | Spec | tuple[Value, ...] | None"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]*")
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)(?![A-Za-z0-9_.:-]))
+        (?P<number>[-+]?(?:[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|inf|nan)(?![A-Za-z0-9_.:-]))
       | (?P<name>[A-Za-z][A-Za-z0-9_.:-]*)
       | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
       | (?P<mark>[()\[\],=@])

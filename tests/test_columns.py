@@ -47,6 +47,8 @@ def test_fractions_are_taken_where_nothing_is_lost():
 def test_lists_are_read_as_columns_of_objects_are():
     with pytest.raises(GroupError, match=r"qid mixes types \(int, str\)"):
         read_ids([1, "1", 2])
+    with pytest.raises(GroupError, match=r"qid mixes types \(float, int, str\)"):
+        read_ids([1, "1", 1.0])  # two texts and two values, but not the same pairs
     with pytest.raises(GroupError, match="missing in 1 rows, first in row 1"):
         read_ids(["a", float("nan"), "b"])
     with pytest.raises(GroupError, match="missing in 1 rows, first in row 0"):

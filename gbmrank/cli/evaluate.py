@@ -13,6 +13,7 @@ from gbmrank.cli.evaluation import Evaluation, Measured, evaluate
 from gbmrank.cli.screen import bold, clean, table
 from gbmrank.errors import MetricError
 from gbmrank.metrics import BUILTIN_METRICS, TOOLS
+from gbmrank.readers.text import to_number
 from gbmrank.spec import format_value, parse_list
 
 __all__ = ["add_arguments", "run"]
@@ -35,10 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     measures.add_argument("--like", choices=tuple(TOOLS), help="give the numbers this tool gives")
     measures.add_argument("--gain", metavar="GAIN", help="exp2, linear, or a table such as 0,1,3,7")
     measures.add_argument(
-        "--threshold", type=float, metavar="Y", help="labels from here on are relevant"
+        "--threshold", type=number, metavar="Y", help="labels from here on are relevant"
     )
     measures.add_argument(
-        "--max-grade", type=float, metavar="Y", help="largest grade of the scale (ERR)"
+        "--max-grade", type=number, metavar="Y", help="largest grade of the scale (ERR)"
     )
     measures.add_argument("--ties", metavar="RULE", help="mean (default), worst, best, index")
     measures.add_argument(
@@ -109,11 +110,19 @@ def _gain(text: str) -> str | tuple[float, ...]:
     if "," not in text:
         return text
     try:
-        return tuple(float(part) for part in text.strip("[]() ").split(","))
+        return tuple(number(part.strip()) for part in text.strip("[]() ").split(","))
     except ValueError:
         raise MetricError(
             f"--gain is exp2, linear or a table such as 0,1,3,7; got {text!r}"
         ) from None
+
+
+def number(text: str) -> float:
+    """Read a number of an option; argparse has this name in its message."""
+    value = to_number(text)
+    if value is None:
+        raise ValueError(text)
+    return value
 
 
 def _as_text(given: argparse.Namespace, source: inputs.Input, result: Evaluation) -> str:

@@ -1,9 +1,14 @@
 """Which file is what: from the names on the command line to labels and scores."""
 
 import argparse
+import os
 import re
+import stat
 from dataclasses import dataclass, replace
 from typing import final
+
+import numpy as np
+import numpy.typing as npt
 
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.readers import (
@@ -17,7 +22,7 @@ from gbmrank.readers import (
     read_trec,
     table_format,
 )
-from gbmrank.readers.text import quoted, read_lines
+from gbmrank.readers.text import quoted, read_lines, to_number
 from gbmrank.types import FloatArray
 
 __all__ = ["FORMATS", "Input", "add_arguments", "read_input"]
@@ -100,36 +105,42 @@ def read_input(given: argparse.Namespace) -> Input:
             limits=limits,
         )
     else:
-        file = _read_table(given.labels, form, given, limits)
+        columns = Columns(
+            label=given.label_column,
+            qid=given.qid_column,
+            score=given.score_column if given.scores is None else None,
+        )
+        file = _read_table(given.labels, form, columns, given, limits)
     sizes = None if given.group is None else read_column(given.group, limits)
     if sizes is None and file.qid is None:
         raise DataError(
             f"{quoted(given.labels)} has no column of query ids under a usual name (qid, query_id, "
             "topic); name one with --qid-column, or give the rows per query with --group FILE"
         )
+    if sizes is not None and file.qid is not None:
+        _check_sizes(sizes, file.qid, given)
     return Input(file, _scores(file, given, limits), sizes, form)
 
 
-def _read_table(path: str, form: str, given: argparse.Namespace, limits: Limits) -> RankingFile:
-    same = path == given.labels
-    columns = Columns(
-        label=given.label_column if same else None,
-        qid=given.qid_column if same else None,
-        score=given.score_column if not same or given.scores is None else None,
-        need_label=same,
-    )
+def _read_table(
+    path: str, form: str, columns: Columns, given: argparse.Namespace, limits: Limits
+) -> RankingFile:
     if form == "parquet":
         return read_parquet(path, columns, limits=limits)
     return read_csv(path, columns, delimiter=given.delimiter, limits=limits)
 
 
 def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> FloatArray:
-    scores, source = file.scores, given.labels
+    scores, source, other = file.scores, given.labels, None
     if given.scores is not None and file.unranked is None:
         source = given.scores
         form = table_format(source)
-        other = None if form is None else _read_table(source, form, given, limits)
-        scores = read_column(source, limits) if other is None else other.scores
+        if form is None:
+            scores = read_column(source, limits)
+        else:
+            columns = Columns(score=given.score_column, need_label=False)
+            other = _read_table(source, form, columns, given, limits)
+            scores = other.scores
     if scores is None:
         raise DataError(
             f"{quoted(source)} has no column of scores under a usual name (score, prediction); "
@@ -140,23 +151,67 @@ def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> Flo
             f"{quoted(source)} has {len(scores):,} scores, but {quoted(given.labels)} has "
             f"{file.n_rows:,} rows; both need one entry per row, in the same order"
         )
+    if other is not None:
+        _check_order(file, other, given)
     return scores
+
+
+def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespace) -> None:
+    """Refuse scores whose ids say that they are in another order than the labels."""
+    named = given.qid_column is not None  # what has a usual name in the scores may be another id
+    pairs = {"document": (file.ids, other.ids)} | (
+        {} if named else {"query": (file.qid, other.qid)}
+    )
+    for what, (own, theirs) in pairs.items():
+        if own is None or theirs is None:
+            continue
+        differ = (row for row in np.flatnonzero(own != theirs) if not _alike(own[row], theirs[row]))
+        row = next(differ, None)
+        if row is not None:
+            raise DataError(
+                f"{quoted(given.scores)} has the {what} {quoted(theirs[row])} in row {row}, where "
+                f"{quoted(given.labels)} has {quoted(own[row])}; scores are taken in the order of "
+                "the labels: sort both files alike, or leave the column of ids out of the scores"
+            )
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether ids are one number in two spellings, or one of them is not told."""
+    if not one or not other:
+        return True
+    number = to_number(one)
+    return number is not None and number == to_number(other)
+
+
+def _check_sizes(sizes: FloatArray, qid: npt.NDArray[np.str_], given: argparse.Namespace) -> None:
+    """Refuse sizes of queries that contradict the ids of the rows."""
+    ends = np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, len(qid))
+    if sizes.sum() == len(qid) and not np.array_equal(np.cumsum(sizes), ends):
+        raise DataError(
+            f"--group {given.group} has {len(sizes):,} queries with other rows than the query ids "
+            f"of {quoted(given.labels)}, which change {len(ends) - 1:,} times; leave out the "
+            "option or the ids"
+        )
 
 
 def _check_options(given: argparse.Namespace, form: str) -> None:
     """Refuse options that would silently do nothing."""
     table = form in ("csv", "parquet")
+    scores = form if given.scores is None or form == "trec" else table_format(given.scores)
     misplaced = {
         "--complete": given.complete and form != "trec",
         "--zero-based": given.zero_based and form != "letor",
         "--group": given.group is not None and form == "trec",
         "--label-column": given.label_column is not None and not table,
         "--qid-column": given.qid_column is not None and not table,
-        "--delimiter": given.delimiter is not None and form != "csv",
+        "--delimiter": given.delimiter is not None and "csv" not in (form, scores),
     }
     for option, wrong in misplaced.items():
         if wrong:
             raise ConfigError(f"{option} has no meaning for {FORMATS[form]} ({given.labels})")
+    if given.score_column is not None and scores not in ("csv", "parquet"):
+        source = given.scores or given.labels
+        raise ConfigError(f"--score-column has no meaning for {source}, which is no CSV or Parquet")
     if given.delimiter is not None and len(given.delimiter) != 1:
         raise ConfigError(f"--delimiter is one character, got {given.delimiter!r}")
     if given.scores is None and not table:
@@ -168,8 +223,15 @@ def _guess(path: str, limits: Limits) -> str:
     known = table_format(path)
     if known is not None:
         return known
+    if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
+        raise ConfigError(
+            f"{quoted(path)} is no regular file (a pipe?), and to tell its format would use up its "
+            f"first lines; say --format {' or '.join(FORMATS)}"
+        )
     small = replace(limits, block=1 << 16)
     _, line = next(read_lines(path, small), (0, ""))
+    if not line:
+        raise DataError(f"{quoted(path)} is empty")
     words = line.split()
     if "," in line.partition("#")[0]:
         return "csv"

@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import math
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from gbmrank.api import Metric
 from gbmrank.cli.evaluation import Evaluation
 from gbmrank.cli.screen import table
 from gbmrank.errors import ConfigError
+from gbmrank.experiments.store import write_whole
 from gbmrank.readers.text import to_number
 
 __all__ = ["as_json", "as_text", "check_free", "number", "save", "short_names", "shown"]
@@ -95,19 +94,11 @@ def save(path: str, result: Evaluation, force: bool) -> None:
         text = json.dumps({"schema": "gbmrank.per_query/1", "per_query": as_json(result)}, indent=1)
     else:
         text = _as_csv(result, "," if suffix == ".csv" else "\t")
-    folder = Path(path).resolve().parent
+    check_free(path, force)
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".gbmrank-")
+        write_whole(Path(path).absolute(), text.encode("utf-8"))
     except OSError as error:
         raise ConfigError(f"--output {path} cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        check_free(path, force)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _as_csv(result: Evaluation, delimiter: str) -> str:

@@ -1,9 +1,10 @@
 """Files of rows with features: LETOR text, CSV, Parquet; several are put together."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,26 @@ from gbmrank.readers import (
 )
 from gbmrank.readers.text import PathLike, quoted
 
-__all__ = ["FORMATS", "Reading", "read_files"]
+__all__ = ["FORMATS", "Features", "Reading", "read_files", "stack_features"]
 
 FORMATS = ("letor", "csv", "parquet")
+_TITLES = {
+    "letor": "LETOR, which has no columns (--format csv says otherwise)",
+    "csv": "CSV",
+    "parquet": "Parquet",
+}
+_USED = {
+    "letor": ("zero_based",),
+    "csv": ("label", "qid", "delimiter"),
+    "parquet": ("label", "qid"),
+}
+_OPTIONS = {
+    "label": "the column of labels (label, --label-column)",
+    "qid": "the column of query ids (qid, --qid-column)",
+    "format": "--format",
+    "delimiter": "--delimiter",
+    "zero_based": "--zero-based",
+}
 _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 
 
@@ -46,14 +64,62 @@ class Reading:
         Whether the first LETOR feature has index 0.
     limits : Limits
         Sizes above which a file is refused.
+    names : mapping of str to str
+        What a file is called in titles, and in ids of queries that have none of their own; see
+        :func:`distinct_names`.
     """
 
     form: str | None = None
-    columns: Columns | None = None
+    columns: Columns = field(default_factory=Columns)
     features: Sequence[str] | None = None
     delimiter: str | None = None
     zero_based: bool = False
     limits: Limits = field(default_factory=Limits)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        columns = replace(self.columns, features=self.features)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "features", columns.features)
+
+    def check_options(self, what: str, used: Collection[str] = ()) -> None:
+        """Refuse options that would silently do nothing.
+
+        Raises
+        ------
+        ConfigError
+            For an option that is set and not among those that are used.
+        """
+        given = {
+            "label": self.columns.label,
+            "qid": self.columns.qid,
+            "format": self.form,
+            "delimiter": self.delimiter,
+            "zero_based": self.zero_based or None,
+        }
+        for name, value in given.items():
+            if value is not None and name not in used:
+                raise ConfigError(f"{_OPTIONS[name]} has no meaning for {what}; leave it out")
+
+
+def distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
+    """Return for each path its name, with as many folders as tell it from the other files.
+
+    Examples
+    --------
+    >>> list(distinct_names(["/a/x.txt", "/b/x.txt", "/b/y.txt"]).values())
+    ['a/x.txt', 'b/x.txt', 'y.txt']
+    """
+    whole = {os.fspath(path): Path(path).resolve().parts for path in paths}
+    files = set(whole.values())
+    lengths = {
+        own: next(n for n in range(1, len(own) + 1) if _ends(files, own[-n:]) == 1) for own in files
+    }
+    return {path: "/".join(parts[-lengths[parts] :]) for path, parts in whole.items()}
+
+
+def _ends(files: Iterable[tuple[str, ...]], tail: tuple[str, ...]) -> int:
+    return sum(parts[-len(tail) :] == tail for parts in files)
 
 
 def read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
@@ -73,11 +139,15 @@ def read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
             f"{len(shared)} query ids, such as {quoted(min(shared))}, are in several files; rows "
             "with the same id were taken for one query"
         )
+    stacked = stack_features(
+        [_features(file, path) for file, path in zip(files, paths, strict=True)]
+    )
     return RankingFile(
         labels=np.concatenate([file.labels for file in files]),
         qid=np.concatenate([_ids(file) for file in files]),
-        X=_stacked(files, paths),
-        feature_names=max((file.feature_names for file in files), key=len),
+        X=stacked.X,
+        feature_names=stacked.names,
+        by_index=stacked.by_index,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -86,19 +156,14 @@ def _read(path: PathLike, reading: Reading) -> RankingFile:
     form = reading.form or table_format(path) or "letor"
     if form not in FORMATS:
         raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
-    columns = replace(reading.columns or Columns(), features=reading.features)
+    columns, limits = reading.columns, reading.limits
+    reading.check_options(f"{quoted(path)}, read as {_TITLES[form]}", ("format", *_USED[form]))
     if form == "parquet":
-        return _with_queries(read_parquet(path, columns, limits=reading.limits), path, reading)
-    if form == "csv":
-        file = read_csv(path, columns, delimiter=reading.delimiter, limits=reading.limits)
-        return _with_queries(file, path, reading)
-    named = columns.label or columns.qid or reading.delimiter
-    if named is not None:
-        raise ConfigError(
-            f"{quoted(path)} is read as LETOR, which has no columns to name and no delimiter; "
-            f"leave out {quoted(named)}, or say --format csv (a name that ends in .csv says it too)"
-        )
-    file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=reading.limits)
+        file = read_parquet(path, columns, limits=limits)
+    elif form == "csv":
+        file = read_csv(path, columns, delimiter=reading.delimiter, limits=limits)
+    else:
+        file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=limits)
     return _with_queries(file, path, reading)
 
 
@@ -120,7 +185,7 @@ def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> Rankin
             f"rows of {quoted(path)}; they sum to {sizes.sum():g}"
         )
     numbers = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
-    stem = Path(path).name
+    stem = reading.names[os.fspath(path)]
     return replace(
         file,
         qid=np.array([f"{stem}:{number}" for number in numbers]),
@@ -128,25 +193,51 @@ def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> Rankin
     )
 
 
-def _stacked(files: Sequence[RankingFile], paths: Sequence[PathLike]) -> npt.NDArray[Any] | None:
-    """Put features below each other; a LETOR file may leave out the last ones."""
-    blocks = [file.X for file in files]
-    if any(block is None for block in blocks):
-        raise DataError(f"{quoted(paths[[b is None for b in blocks].index(True)])} has no features")
-    widths = [0 if block is None else block.shape[1] for block in blocks]
-    names = [file.feature_names for file in files]
-    by_index = all(name.isdecimal() for own in names for name in own)
-    if not by_index and len(set(names)) > 1:
-        at = next(i for i, own in enumerate(names) if own != names[0])
-        differs = sorted(set(names[0]) ^ set(names[at])) or ["their order"]
-        raise DataError(
-            f"{quoted(paths[0])} and {quoted(paths[at])} have different feature columns: "
-            f"{', '.join(map(quoted, differs[:5]))}"
-        )
+class Features(NamedTuple):
+    """Columns of one file or part; arrays have no names."""
+
+    title: str
+    X: npt.NDArray[Any]
+    names: tuple[str, ...]
+    by_index: bool
+
+
+def stack_features(tables: Sequence[Features]) -> Features:
+    """Put features below each other; LETOR files, and they alone, may leave out the last ones.
+
+    Raises
+    ------
+    DataError
+        For columns of other names, in another order, or of another number.
+    """
+    by_index = all(table.by_index for table in tables)
+    model = max(tables, key=lambda table: len(table.names) if by_index else bool(table.names))
+    for table in tables:
+        known = model.names[: len(table.names)] if by_index else model.names
+        if table.names and table.names != known:
+            raise DataError(_difference(model, table))
+    widths = [table.X.shape[1] for table in tables]
+    if len(set(widths)) > 1 and not by_index:
+        told = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
+        raise DataError(f"the parts have different numbers of features: {', '.join(told)}")
     width = max(widths)
-    return np.concatenate(
-        [np.pad(b, ((0, 0), (0, width - b.shape[1]))) for b in blocks if b is not None]
-    )
+    blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
+    title = ", ".join(table.title for table in tables)
+    return Features(title, np.concatenate(blocks), model.names, by_index)
+
+
+def _difference(one: Features, other: Features) -> str:
+    differ = sorted(set(one.names) ^ set(other.names))
+    pair = f"{one.title} and {other.title} have"
+    if not differ:
+        return f"{pair} the same feature columns in another order; name all of them (--feature)"
+    return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
+
+
+def _features(file: RankingFile, path: PathLike) -> Features:
+    if file.X is None:
+        raise DataError(f"{quoted(path)} has no features")
+    return Features(quoted(path), file.X, file.feature_names, file.by_index)
 
 
 def _ids(file: RankingFile) -> npt.NDArray[np.str_]:

@@ -7,13 +7,19 @@ import numpy as np
 from gbmrank.data import as_floats
 from gbmrank.errors import DataError
 from gbmrank.readers import Columns, RankingFile
+from gbmrank.readers.header import check_header
 from gbmrank.readers.text import quoted
 
 __all__ = ["is_frame", "read_frame"]
 
 
 def is_frame(data: Any) -> bool:
-    """Whether this is a table with named columns; imports no frame package."""
+    """Whether this is a table with named columns; imports no frame package.
+
+    Lazy tables are none: their columns have no values yet.
+    """
+    if hasattr(type(data), "collect") or hasattr(type(data), "compute"):
+        return False
     names = getattr(data, "column_names", None)  # pyarrow
     return names is not None or (hasattr(data, "columns") and hasattr(data, "__getitem__"))
 
@@ -24,9 +30,11 @@ def read_frame(frame: Any, columns: Columns) -> RankingFile:
     Raises
     ------
     DataError
-        For a column that is not there, or a feature that is not a number.
+        For a column that is not there or there twice (columns 1 and ``"1"`` have one name), or
+        a feature that is not a number.
     """
     header = [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
+    check_header(header, "the table")
     parts = columns.found(header, "the table")
     names = columns.feature_names(header, parts, "the table")
     at = dict(zip(header, getattr(frame, "column_names", None) or frame.columns, strict=True))
@@ -37,6 +45,7 @@ def read_frame(frame: Any, columns: Columns) -> RankingFile:
         scores=as_floats(frame[at[parts["score"]]], "scores") if "score" in parts else None,
         X=np.column_stack(features) if features else None,
         feature_names=names,
+        notes=columns.notes(parts, names),
     )
 
 

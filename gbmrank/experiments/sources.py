@@ -4,7 +4,6 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -15,9 +14,10 @@ from gbmrank.columns import id_texts
 from gbmrank.data import RankingData
 from gbmrank.demo_data import FEATURES, DemoData, demo_data
 from gbmrank.errors import ConfigError, DataError
-from gbmrank.experiments.files import Reading, read_files
+from gbmrank.experiments.files import Features, Reading, distinct_names, read_files, stack_features
 from gbmrank.experiments.frames import is_frame, read_frame
-from gbmrank.readers import Columns, RankingFile
+from gbmrank.readers import RankingFile
+from gbmrank.readers.text import PathLike
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["PARTS", "Source", "read_source"]
@@ -42,6 +42,8 @@ class Source:
         Labels and queries.
     feature_names : tuple of str
         One per column.
+    by_index : bool
+        Whether these are indices of LETOR.
     parts : array of shape (n_queries,) or None
         Number in ``PARTS`` of each query; None where folds are to be cut.
     gain : array of shape (n_rows,) or None
@@ -54,6 +56,7 @@ class Source:
     X: npt.NDArray[Any]
     data: RankingData
     feature_names: tuple[str, ...] = ()
+    by_index: bool = False
     parts: IntArray | None = None
     gain: FloatArray | None = None
     notes: tuple[str, ...] = ()
@@ -114,9 +117,10 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
         data = demo_data()
     if isinstance(data, Source):
         return data
+    reading = replace(reading, names=distinct_names(_paths(data)))
     source = _joined(data, reading) if isinstance(data, Mapping) else _one(data, reading)
     if reading.features is not None:
-        source = _selected(source, tuple(reading.features))
+        source = _selected(source, reading.features)
     if not source.X.shape[0] or not source.X.shape[1]:
         raise DataError(
             f"{source.title}: {source.X.shape[0]} rows and {source.X.shape[1]} features; a "
@@ -125,9 +129,9 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
     return source
 
 
-def _selected(source: Source, wanted: tuple[str, ...]) -> Source:
+def _selected(source: Source, chosen: Sequence[str]) -> Source:
     """Keep the features that are asked for; a table was read with these alone."""
-    names = source.feature_names
+    wanted, names = tuple(chosen), source.feature_names
     if wanted == names:
         return source
     if not names:
@@ -141,9 +145,6 @@ def _selected(source: Source, wanted: tuple[str, ...]) -> Source:
             f"{source.title} has no feature {unknown[0]!r}; there are {len(names)}: "
             f"{_listed(names)}"
         )
-    twice = next((name for i, name in enumerate(wanted) if name in wanted[:i]), None)
-    if twice is not None:
-        raise ConfigError(f"the feature {twice!r} is asked for twice")
     at = [names.index(name) for name in wanted]
     return replace(source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted)
 
@@ -153,24 +154,36 @@ def _listed(names: tuple[str, ...]) -> str:
     return few if len(names) <= _SHOWN_NAMES else f"{few}, ..., {names[-1]}"
 
 
+def _paths(data: Any) -> list[PathLike]:
+    """Return every path that is anywhere in the data."""
+    if isinstance(data, str | os.PathLike):
+        return [data]
+    parts = data.values() if isinstance(data, Mapping) else data if type(data) is list else ()
+    return [path for part in parts for path in _paths(part)]
+
+
 def _one(data: Any, reading: Reading) -> Source:
     if isinstance(data, DemoData):
+        reading.check_options("the demonstration data")
         return _demonstration(data)
     if isinstance(data, str | os.PathLike):
         data = [data]
     if isinstance(data, list) and data and all(isinstance(p, str | os.PathLike) for p in data):
-        title = ", ".join(Path(path).name for path in data)
+        title = ", ".join(reading.names[os.fspath(path)] for path in data)
         return _from_file(read_files(data, reading), title)
     if isinstance(data, RankingFile):
+        reading.check_options("a file that is read already")
         return _from_file(data, "a file")
     if isinstance(data, tuple) and len(data) == 3:
+        reading.check_options("arrays")
         return _from_arrays(data)
     if is_frame(data):
-        columns = replace(reading.columns or Columns(), features=reading.features)
-        return _from_file(read_frame(data, columns), "a table")
+        reading.check_options("a table in memory", ("label", "qid"))
+        return _from_file(read_frame(data, reading.columns), "a table")
     raise DataError(
-        "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns, a "
-        f"mapping with train and test, or None for the demonstration; got {_described(data)}"
+        "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
+        "lazy one needs its collect() or compute()), a mapping with train and test, or None for "
+        f"the demonstration; got {_described(data)}"
     )
 
 
@@ -201,13 +214,12 @@ def _from_file(file: RankingFile, title: str) -> Source:
     notes = list(file.notes)
     if rows.groups.row_order is not None:
         notes.append("rows of a query are not all adjacent; they were put together by their id")
-    if file.scores is not None:
-        notes.append("a column of scores was left out of the features; to use it, name them all")
     return Source(
         title=title,
         X=rows.groups.arrange(file.X),
         data=rows,
         feature_names=file.feature_names,
+        by_index=file.by_index,
         notes=tuple(notes),
     )
 
@@ -218,6 +230,8 @@ def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
     names = tuple(map(str, features.columns)) if is_frame(features) else ()
     try:
         table = unmasked(features)
+        if table.dtype.kind in "cmM":
+            raise TypeError(f"they hold {table.dtype}")
         if table.dtype not in (np.float32, np.float64):  # others, and those of foreign byte order
             table = table.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -241,35 +255,21 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
             f"{', '.join(map(repr, data)) or 'none'}"
         )
     parts = {name: _one(data[name], reading) for name in PARTS if data.get(name) is not None}
-    width = _width([part.X.shape[1] for part in parts.values()], parts)
+    stacked = stack_features(
+        [Features(name, p.X, p.feature_names, p.by_index) for name, p in parts.items()]
+    )
     numbers = [np.full(part.n_queries, PARTS.index(name)) for name, part in parts.items()]
     sizes = np.concatenate([part.data.groups.sizes for part in parts.values()])
     joined = RankingData.from_arrays(
         np.concatenate([part.data.labels for part in parts.values()]), group=sizes
     )
     ids = np.concatenate([part.ids for part in parts.values()])
-    names = max((part.feature_names for part in parts.values()), key=len)
     return Source(
         title=", ".join(dict.fromkeys(part.title for part in parts.values())),
-        X=np.concatenate([_widened(part.X, width) for part in parts.values()]),
+        X=stacked.X,
         data=replace(joined, groups=replace(joined.groups, ids=ids)),
-        feature_names=names,
+        feature_names=stacked.names,
+        by_index=stacked.by_index,
         parts=np.concatenate(numbers).astype(np.int64),
         notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
     )
-
-
-def _width(widths: Sequence[int], parts: Mapping[str, Source]) -> int:
-    """Return the number of features; LETOR files may leave out the last ones."""
-    by_index = all(name.isdecimal() for part in parts.values() for name in part.feature_names)
-    named = all(part.feature_names for part in parts.values())
-    if len(set(widths)) > 1 and not (by_index and named):
-        told = ", ".join(f"{name} {width}" for name, width in zip(parts, widths, strict=True))
-        raise DataError(f"the parts have different numbers of features: {told}")
-    if named and not by_index and len({part.feature_names for part in parts.values()}) > 1:
-        raise DataError("the parts have different feature columns, or in another order")
-    return max(widths)
-
-
-def _widened(table: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
-    return np.pad(table, ((0, 0), (0, width - table.shape[1])))

@@ -1,8 +1,9 @@
 """Files to arrays: LETOR text, CSV and Parquet tables, TREC qrels and runs."""
 
+from gbmrank.readers.header import Columns
 from gbmrank.readers.letor import read_letor
 from gbmrank.readers.ranking_file import RankingFile
-from gbmrank.readers.table import Columns, read_csv, read_parquet, table_format
+from gbmrank.readers.table import read_csv, read_parquet, table_format
 from gbmrank.readers.text import Limits, read_column
 from gbmrank.readers.trec import read_trec
 

@@ -194,10 +194,10 @@ def _plain_qid(texts: list[bytes], rules: Rules) -> list[str] | None:
 
 def _plain_features(texts: list[bytes], rules: Rules) -> tuple[Any, Any, Any] | None:
     """Return counts, indices and values, or None unless all is ``index:value``."""
-    joined = b" ".join(texts)
-    if joined.replace(b":NULL", b":").translate(None, _PLAIN):
+    joined = b" ".join([*texts, b""])
+    if joined.replace(b":NULL ", b": ").replace(b":NULL\t", b":\t").translate(None, _PLAIN):
         return None
-    text = np.frombuffer(joined.replace(b":NULL", b":nan "), dtype=np.uint8)
+    text = np.frombuffer(joined.replace(b":NULL", b":nan"), dtype=np.uint8)
     places = _places(text)
     if places is None:
         return None
@@ -220,7 +220,7 @@ def _places(
         return None
     if np.any(starts >= colons) or np.any(colons[:-1] >= starts[1:]):
         return None
-    if len(colons) and (colons[-1] + 1 == len(text) or np.any(blank[colons + 1])):
+    if np.any(blank[colons + 1]):  # a blank ends the text
         return None
     return starts, colons
 
@@ -316,4 +316,5 @@ def _joined(blocks: list[_Block], rules: Rules, limits: Limits) -> RankingFile:
         X=matrix,
         ids=text_array(ids, rules.path, limits) if any(ids) else None,
         feature_names=tuple(map(str, names)),
+        by_index=True,
     )

@@ -30,6 +30,8 @@ class RankingFile:
         Document ids as text, empty where a row has none.
     feature_names : tuple of str
         One per column of ``X``.
+    by_index : bool
+        Whether these are indices of LETOR, of which a file may leave out the last ones.
     unranked : array of bool of shape (n_rows,) or None
         Rows that were judged but not retrieved; they have the lowest score of all.
     notes : tuple of str
@@ -42,6 +44,7 @@ class RankingFile:
     X: npt.NDArray[Any] | None = None
     ids: npt.NDArray[np.str_] | None = None
     feature_names: tuple[str, ...] = ()
+    by_index: bool = False
     unranked: npt.NDArray[np.bool_] | None = None
     notes: tuple[str, ...] = ()
 

@@ -1,17 +1,17 @@
 """Tables with named columns: CSV and Parquet."""
 
 import csv
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.columns import check_digits
-from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
+from gbmrank.columns import check_digits, id_texts
+from gbmrank.errors import DataError, LimitError, MissingPackageError, ParseError
+from gbmrank.readers.header import Columns, check_header
 from gbmrank.readers.letor_lines import MAX_ID
 from gbmrank.readers.ranking_file import RankingFile
 from gbmrank.readers.text import (
@@ -26,16 +26,11 @@ from gbmrank.readers.text import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["Columns", "read_csv", "read_parquet", "table_format"]
+__all__ = ["read_csv", "read_parquet", "table_format"]
 
-_USUAL: Mapping[str, tuple[str, ...]] = {
-    "label": ("label", "labels", "relevance", "grade", "rating", "target", "y"),
-    "qid": ("qid", "query_id", "queryid", "query", "topic", "group", "group_id"),
-    "score": ("score", "scores", "prediction", "pred", "preds", "y_score"),
-    "docid": ("docid", "doc_id", "document_id", "docno", "id"),
-}
 _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _MISSING = ("", "NULL", "NA", "N/A", "NaN")
+_NO_ID = frozenset((*_MISSING, "nan"))
 
 
 def table_format(path: PathLike) -> str | None:
@@ -46,101 +41,13 @@ def table_format(path: PathLike) -> str | None:
     >>> table_format("rows.csv.gz"), table_format("train.txt")
     ('csv', None)
     """
+    return _BY_SUFFIX.get(_suffix(path))
+
+
+def _suffix(path: PathLike) -> str:
+    """Return how a name ends, before ``.gz``, in small letters."""
     name = Path(path)
-    plain = name.with_suffix("") if name.suffix == ".gz" else name
-    return _BY_SUFFIX.get(plain.suffix.lower())
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """Which columns of a table to read.
-
-    A column that is not named is looked for under its usual names (``label``, ``relevance``;
-    ``qid``, ``query_id``; ``score``, ``prediction``; ``docid``; upper or lower case).
-
-    Parameters
-    ----------
-    label, qid, score, docid : str, optional
-        Names of columns. Only the label has to be there; a column that is named has to be
-        there as well.
-    features : sequence of str or None, default=()
-        Columns of ``X``; ``None`` is all that are left over. The label and the query id are
-        refused among them.
-    need_label : bool, default=True
-        Whether a table without labels is refused; otherwise its labels are zeros.
-    """
-
-    label: str | None = None
-    qid: str | None = None
-    score: str | None = None
-    docid: str | None = None
-    features: Sequence[str] | None = ()
-    need_label: bool = True
-
-    def __post_init__(self) -> None:
-        if isinstance(self.features, str):
-            raise ConfigError(f"features is a list of names; say [{self.features!r}]")
-        named = self._named_parts()
-        for name in (*named.values(), *(self.features or ())):
-            if not isinstance(name, str):
-                raise ConfigError(
-                    f"columns are named by text, got {name!r} of type {type(name).__name__}; say "
-                    f"{str(name)!r} for a column that is called so"
-                )
-        for part, name in named.items():
-            first = next(other for other, taken in named.items() if taken == name)
-            if first != part:
-                raise ConfigError(
-                    f"the column {quoted(name)} is named as {first} and as {part}; each needs a "
-                    "column of its own"
-                )
-
-    def _named_parts(self) -> dict[str, str]:
-        """Return the columns that were named, by their part."""
-        return {part: name for part in _USUAL if (name := getattr(self, part)) is not None}
-
-    def found(self, header: Sequence[str], path: PathLike) -> dict[str, str]:
-        """Return the name in the file of each column that is there, by its part.
-
-        Raises
-        ------
-        DataError
-            When a column is named and not there, or no column of labels is found.
-        """
-        named = self._named_parts()
-        free = [name for name in header if name not in named.values()]
-        lowered = {name.lower(): name for name in reversed(free)}
-        parts: dict[str, str] = {}
-        for part, usual in _USUAL.items():
-            if part in named:
-                parts[part] = _named(named[part], header, path)
-            else:
-                match = next((lowered[name] for name in usual if name in lowered), None)
-                if match is not None:
-                    parts[part] = match
-        if "label" not in parts and self.need_label:
-            raise DataError(
-                f"{quoted(path)} has no column of labels under a usual name "
-                f"({', '.join(_USUAL['label'])}); its columns are {_listed(header)}: name one "
-                "with label= (--label-column)"
-            )
-        return parts
-
-    def feature_names(
-        self, header: Sequence[str], taken: Mapping[str, str], path: PathLike
-    ) -> tuple[str, ...]:
-        """Return the names of the feature columns."""
-        if self.features is None:
-            return tuple(name for name in header if name not in taken.values())
-        for part in ("label", "qid"):
-            if taken.get(part) in self.features:
-                raise ConfigError(
-                    f"{quoted(taken[part])} is the column of the {part} of {quoted(path)} and "
-                    "among the features: a model would learn from what it is judged by; leave it "
-                    f"out, or name another column as {part}"
-                )
-        return tuple(_named(name, header, path) for name in self.features)
+    return Path(name.stem if name.suffix == ".gz" else name.name).suffix.lower()
 
 
 def read_csv(
@@ -173,7 +80,7 @@ def read_csv(
     columns, limits = columns or Columns(), limits or Limits()
     rows = _csv_rows(path, delimiter or _usual_delimiter(path), limits)
     _, header = next(rows, (0, []))
-    _check_header(header, path)
+    check_header(header, path)
     parts = columns.found(header, path)
     names = columns.feature_names(header, parts, path)
     texts: dict[str, list[str]] = {name: [] for name in (*parts.values(), *names)}
@@ -192,7 +99,8 @@ def read_csv(
         name: _text_column(texts[name], part, name, _Source(path, numbers, limits))
         for part, name in (*parts.items(), *(("feature", name) for name in names))
     }
-    return _assembled(path, converted, parts, names)
+    read = _assembled(path, converted, parts, names)
+    return replace(read, notes=columns.notes(parts, names))
 
 
 def read_parquet(
@@ -226,9 +134,11 @@ def read_parquet(
     columns, limits = columns or Columns(), limits or Limits()
     try:
         with open(path, "rb") as file:
+            if not file.seekable():
+                raise DataError(f"{quoted(path)} is a pipe, and Parquet begins at its end; save it")
             opened = pq.ParquetFile(file)
             header = opened.schema_arrow.names
-            _check_header(header, path)
+            check_header(header, path)
             parts = columns.found(header, path)
             names = columns.feature_names(header, parts, path)
             wanted = list(dict.fromkeys((*parts.values(), *names)))
@@ -240,7 +150,8 @@ def read_parquet(
         name: _arrow_column(table[name], part, name, _Source(path, [], limits))
         for part, name in (*parts.items(), *(("feature", name) for name in names))
     }
-    return _assembled(path, converted, parts, names)
+    read = _assembled(path, converted, parts, names)
+    return replace(read, notes=columns.notes(parts, names))
 
 
 def _assembled(
@@ -297,10 +208,11 @@ def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt
     """Convert the cells of a column, or say which one cannot be."""
     if part in ("qid", "docid"):
         longest = max(map(len, texts), default=0)
-        if longest <= MAX_ID and (part == "docid" or all(texts)):
+        lost = _without_id(texts) if part == "qid" else None
+        if longest <= MAX_ID and lost is None:
             return text_array(texts, source.path, source.limits)
-        bad = next(i for i, text in enumerate(texts) if not 0 < len(text) <= MAX_ID)
-        wanted = f"an id of 1 to {MAX_ID} characters"
+        bad = next(i for i, text in enumerate(texts) if i == lost or len(text) > MAX_ID)
+        wanted = f"an id of 1 to {MAX_ID} characters, not nan or NULL"
     else:
         values = [_cell(text, part) for text in texts]
         if None not in values:
@@ -311,6 +223,11 @@ def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt
         f"{_at(source.path, source.lines[bad])}:{quoted(name)}: expected {wanted}, "
         f"got {quoted(texts[bad])}"
     )
+
+
+def _without_id(texts: Sequence[str]) -> int | None:
+    """Return the first row whose query id is missing."""
+    return next((row for row, text in enumerate(texts) if text in _NO_ID), None)
 
 
 def _cell(text: str, part: str) -> float | None:
@@ -324,10 +241,11 @@ def _cell(text: str, part: str) -> float | None:
 def _arrow_column(column: Any, part: str, name: str, source: _Source) -> npt.NDArray[Any]:
     values, path = column.to_numpy(), source.path
     if part in ("qid", "docid"):
-        if column.null_count and part == "qid":
-            row = next(i for i, value in enumerate(column) if not value.is_valid)
+        whole = id_texts(values) if values.dtype.kind == "f" else values
+        texts = ["" if value is None else str(value) for value in whole.tolist()]
+        row = _without_id(texts) if part == "qid" else None
+        if row is not None:
             raise ParseError(f"{quoted(path)[1:-1]}: row {row} has no query id in {quoted(name)}")
-        texts = ["" if value is None else str(value) for value in values.tolist()]
         if max(map(len, texts), default=0) > MAX_ID:
             raise ParseError(f"{quoted(path)[1:-1]}: {quoted(name)} has ids above {MAX_ID} bytes")
         return text_array(texts, path, source.limits)
@@ -358,29 +276,8 @@ def _check_cells(path: PathLike, cells: int, limits: Limits) -> None:
         )
 
 
-def _check_header(header: Sequence[str], path: PathLike) -> None:
-    if not header:
-        raise DataError(f"{quoted(path)} is empty; the first line of a table names its columns")
-    twice = next((name for i, name in enumerate(header) if name in header[:i]), None)
-    if twice is not None:
-        raise DataError(f"{quoted(path)} has two columns called {quoted(twice)}")
-
-
-def _named(name: str, header: Sequence[str], path: PathLike) -> str:
-    if name in header:
-        return name
-    near = difflib.get_close_matches(name, header, n=1)
-    hint = f"did you mean {quoted(near[0])}?" if near else f"its columns are {_listed(header)}"
-    raise DataError(f"{quoted(path)} has no column {quoted(name)}; {hint}")
-
-
-def _listed(header: Sequence[str]) -> str:
-    shown = ", ".join(quoted(name) for name in header[:20])
-    return shown + (f" and {len(header) - 20} more" if len(header) > 20 else "")
-
-
 def _usual_delimiter(path: PathLike) -> str:
-    return "\t" if ".tsv" in Path(path).name.lower() else ","
+    return "\t" if _suffix(path) == ".tsv" else ","
 
 
 def _at(path: PathLike, line: int) -> str:

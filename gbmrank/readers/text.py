@@ -201,5 +201,5 @@ def check_line(line: bytes, number: int, path: PathLike, limits: Limits) -> None
     if len(line) > limits.max_line:
         raise LimitError(
             f"{quoted(path)[1:-1]}:{number}: a line is longer than {limits.max_line:,} bytes; if "
-            "it is meant to be, raise max_line (--max-line)"
+            "it is meant to be, raise max_line (--max-line of gbmrank evaluate)"
         )

@@ -175,6 +175,20 @@ def test_tables(capsys, tmp_path, files, name):
     assert run_json(capsys, *files[:2], *other)["metrics"] == want
 
 
+def test_columns_of_scores_in_other_tables(capsys, tmp_path, files):
+    want = run_json(capsys, *files)["metrics"]
+    rows = str(same_table(tmp_path, "rows.csv"))
+    message = refused(capsys, "--labels", rows, *files[2:], "--score-column", "score")
+    assert "--score-column has no meaning for" in message
+    (tmp_path / "scores.csv").write_text("s;x\n" + "".join(f"{v};1\n" for v in VALUES))
+    other = ["--scores", str(tmp_path / "scores.csv"), "--delimiter", ";", "--score-column"]
+    assert run_json(capsys, *files[:2], *other, "s")["metrics"] == want
+    assert run_json(capsys, *files[:2], *other, "x")["metrics"] != want
+    table = ["--labels", rows, "--scores", rows, "--score-column"]
+    assert run_json(capsys, *table, "score")["metrics"] == want
+    assert run_json(capsys, *table, "f")["metrics"] != want
+
+
 def test_parquet(capsys, tmp_path, files):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -316,6 +330,14 @@ def test_values_of_queries_in_files(capsys, tmp_path, files):
     ]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs modes of files")
+def test_files_have_the_mode_of_other_files(capsys, tmp_path, files):
+    (tmp_path / "other").touch()
+    run(capsys, *files, "--output", str(tmp_path / "out.csv"))
+    modes = {(tmp_path / name).stat().st_mode for name in ("other", "out.csv")}
+    assert len(modes) == 1
+
+
 def test_a_file_that_is_there_is_kept(capsys, tmp_path, files):
     out = tmp_path / "out.csv"
     out.write_text("precious")
@@ -361,12 +383,20 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--metrics", "ndcg@10", "--threshold", "1"], "it goes with auc, map, mrr, precision"),
         (["--gain", "cubic"], "gain='cubic' is not known"),
         (["--gain", "1,x"], "--gain is exp2, linear or a table"),
+        (["--gain", "0,1_0,3"], "--gain is exp2, linear or a table"),
+        (["--gain", "0,\uff11,3"], "--gain is exp2, linear or a table"),
+        (["--metrics", "ndcg@\uff11"], "this character has no meaning here"),
+        (["--threshold", "1_0"], "invalid number value: '1_0'"),
         (["--ties", "random"], "ties must be one of mean, worst, best, index"),
         (["--empty", "two"], "empty must be one of skip, zero, one"),
         (["--like", "solr"], "invalid choice: 'solr'"),
-        (["--threshold", "x"], "invalid float value: 'x'"),
+        (["--threshold", "x"], "invalid number value: 'x'"),
         (["--complete"], "--complete has no meaning for LETOR"),
         (["--qid-column", "q"], "--qid-column has no meaning for LETOR"),
+        (
+            ["--score-column", "s"],
+            "--score-column has no meaning for .*scores.txt, which is no CSV",
+        ),
         (["--output", "nowhere/x.csv"], "--output nowhere/x.csv: there is no folder .*make it"),
         (["--output", "x.xlsx"], "a name that ends in .csv, .tsv, .json"),
         (["--max-line", "3"], "rows.txt:1: a line is longer than 3 bytes"),
@@ -395,6 +425,8 @@ def test_files_that_are_not_there_or_do_not_match(capsys, tmp_path, files):
     assert "no column of scores" in refused(capsys, "--labels", str(path))
     (tmp_path / "odd").write_text("a b c d e\n")
     assert "cannot tell what" in refused(capsys, "--labels", str(tmp_path / "odd"), *files[2:])
+    (tmp_path / "odd").write_text("\n")
+    assert "odd' is empty" in refused(capsys, "--labels", str(tmp_path / "odd"), *files[2:])
 
 
 # --- as a program ----------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Files, arrays and tables become rows in query order."""
 
 import gzip
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.files import Reading
 from gbmrank.experiments.sources import PARTS, read_source
-from gbmrank.readers import Columns
+from gbmrank.readers import Columns, read_letor
 
 X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0], [7.0, 8.0]])
 Y = [2, 0, 1, 0]
@@ -54,6 +55,25 @@ def test_a_score_column_is_left_out_and_this_is_said():
     assert any("scores was left out" in note for note in source.notes)
 
 
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet"])
+def test_columns_that_are_told_by_their_names_alone_are_noted(tmp_path, form):
+    frame = pd.DataFrame(
+        {**frame_columns(), "id": [1, 2, 3, 4], "Target": Y, "group": [1, 1, 2, 2]}
+    )
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    source = read_source(frame if form == "frame" else tmp_path / f"a.{form}")
+    assert source.feature_names == ("one", "two", "Target", "group")
+    found = [note for note in source.notes if "column" in note]
+    assert [note.split(";")[0] for note in found] == [
+        "the column 'id' of document ids was left out of the features",
+        "the column 'Target' is a feature, although it is called as a label may be",
+        "the column 'group' is a feature, although it is called as a query id may be",
+    ]
+    named = read_source(frame, Reading(features=["one", "Target"]))
+    assert not any("column" in note for note in named.notes)
+
+
 def test_text_in_a_feature_is_refused_by_name():
     with pytest.raises(DataError, match=r"'one'.*encode it as numbers"):
         read_source(pd.DataFrame({**frame_columns(), "one": ["x", "y", "z", "w"]}))
@@ -93,6 +113,23 @@ def test_lightgbm_files_of_sizes_are_found(tmp_path):
         read_source(tmp_path / "rank.train")
 
 
+def test_files_of_sizes_with_one_name_in_two_folders(tmp_path):
+    paths = [tmp_path / folder / "rank.txt" for folder in ("one", "two")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("1 1:1\n0 1:2\n2 1:3\n")
+        path.with_name("rank.txt.query").write_text("2\n1\n")
+    source = read_source(paths)
+    assert source.title == "one/rank.txt, two/rank.txt"
+    assert source.ids.tolist() == [
+        *("one/rank.txt:0", "one/rank.txt:1", "two/rank.txt:0", "two/rank.txt:1")
+    ]
+    assert read_source({"train": paths[0], "test": paths[1]}).overlap() == []
+    spelt_otherwise = tmp_path / "two" / ".." / "one" / "rank.txt"
+    same = read_source({"train": paths[0], "test": spelt_otherwise})
+    assert same.overlap() == ["rank.txt:0", "rank.txt:1"]
+
+
 def test_a_file_without_queries_says_what_is_needed(tmp_path):
     (tmp_path / "rank.train").write_text("1 1:1\n")
     with pytest.raises(DataError, match=r"qid.*rank\.train\.query"):
@@ -108,12 +145,97 @@ def test_columns_of_a_letor_file_cannot_be_named(tmp_path, reading):
         read_source(tmp_path / "a.txt", reading)
 
 
+COLUMNS = {"columns": Columns(label="one")}
+QUERIES = {"columns": Columns(qid="one")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "words"),
+    [
+        *(("csv", option, "read as CSV") for option in [{"zero_based": True}]),
+        *(("parquet", o, "as Parquet") for o in [{"zero_based": True}, {"delimiter": ";"}]),
+        *(
+            (kind, option, words)
+            for kind, words in (("demo", "the demonstration data"), ("arrays", "arrays"))
+            for option in (COLUMNS, QUERIES, {"form": "csv"}, {"delimiter": ";"})
+        ),
+        ("frame", {"zero_based": True}, "a table in memory"),
+        ("parts", COLUMNS, "arrays"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(tmp_path, kind, option, words):
+    frame = pd.DataFrame(frame_columns())
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    arrays = (X, Y, QID)
+    data = {
+        "csv": tmp_path / "a.csv",
+        "parquet": tmp_path / "a.parquet",
+        "demo": None,
+        "arrays": arrays,
+        "frame": frame,
+        "parts": {"train": arrays, "test": arrays},
+    }
+    with pytest.raises(ConfigError, match=f" has no meaning for .*{words}; leave it out"):
+        read_source(data[kind], Reading(**option))
+
+
+def test_features_may_come_from_any_iterable_and_once(tmp_path):
+    (tmp_path / "a.csv").write_text("label,qid,a,b\n1,1,2,3\n0,1,3,4\n")
+    (tmp_path / "a.txt").write_text(LETOR)
+    for path, name in ((tmp_path / "a.csv", "b"), (tmp_path / "a.txt", "2")):
+        once: Any = (one for one in [name])
+        source = read_source(path, Reading(features=once))
+        assert source.feature_names == (name,)
+        with pytest.raises(ConfigError, match=f"the feature '{name}' is asked for twice"):
+            read_source(path, Reading(features=[name, name]))
+
+
 def test_csv_files_with_other_columns_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("label,qid,f\n1,1,2\n0,1,3\n")
     (tmp_path / "b.csv").write_text("label,qid,g\n1,2,2\n")
     assert read_source(tmp_path / "a.csv").X.tolist() == [[2.0], [3.0]]
     with pytest.raises(DataError, match="different feature columns: 'f', 'g'"):
         read_source([tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
+@pytest.mark.parametrize("second", ["2,1", "2", "1", "1,2,3"])
+@pytest.mark.parametrize("kind", ["files", "parts", "frames"])
+def test_columns_named_by_numbers_are_no_letor_indices(tmp_path, second, kind):
+    (tmp_path / "a.csv").write_text("label,qid,1,2\n1,a,10,20\n0,a,11,21\n")
+    (tmp_path / "b.csv").write_text(f"label,qid,{second}\n1,b,{second}\n0,b,{second}\n")
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    parts = dict(zip(("train", "test"), paths, strict=True))
+    frames = {name: pd.read_csv(path).rename(columns=number) for name, path in parts.items()}
+    message = "the same feature columns in another order" if second == "2,1" else "different feat"
+    with pytest.raises(DataError, match=message):
+        read_source({"files": paths, "parts": parts, "frames": frames}[kind])
+
+
+def number(name: str) -> "str | int":
+    return int(name) if name.isdecimal() else name
+
+
+def test_letor_files_that_count_otherwise_or_beside_tables(tmp_path):
+    (tmp_path / "a.txt").write_text(LETOR)
+    (tmp_path / "b.txt").write_text("1 qid:9 0:4\n0 qid:9 0:3 1:1\n")
+    (tmp_path / "c.csv").write_text("label,qid,1,2\n1,a,10,20\n0,a,11,21\n")
+    one = read_letor(tmp_path / "a.txt")
+    other = read_letor(tmp_path / "b.txt", zero_based=True)
+    with pytest.raises(DataError, match="train and test have different feature columns: '0'"):
+        read_source({"train": one, "test": other})
+    with pytest.raises(DataError, match="different feature columns: '3'"):
+        read_source([tmp_path / "a.txt", tmp_path / "c.csv"])
+
+
+def test_columns_whose_names_are_one_text_are_refused():
+    frame = pd.DataFrame({**frame_columns(), 1: [1, 2, 3, 4], "1": [5, 6, 7, 8]})
+    with pytest.raises(DataError, match="the table' has two columns called '1'; rename one"):
+        read_source(frame)
+    columns = [pa.array(column) for column in frame_columns().values()]
+    table = pa.Table.from_arrays(columns, names=["label", "qid", "x", "x"])
+    with pytest.raises(DataError, match="two columns called 'x'"):
+        read_source(table)
 
 
 def test_given_parts_stay_apart_even_with_equal_ids():
@@ -153,7 +275,10 @@ def test_given_parts_must_be_known_and_of_one_width():
         ((X[:3], Y, QID), "3 rows of features and 4 labels"),
         ((X[:, 0], Y, QID), "rows by columns"),
         (([["x", "y"]] * 4, Y, QID), "table of numbers"),
+        ((X + 1j, Y, QID), "table of numbers: they hold complex128"),
+        ((X.astype("M8[s]"), Y, QID), "they hold datetime64"),
         (pd.DataFrame({"label": Y, "f": Y}), "no column of query ids"),
+        (pl.LazyFrame(frame_columns()), r"collect\(\) .* got LazyFrame"),
     ],
 )
 def test_what_cannot_be_used_is_refused(data, words):

@@ -369,6 +369,23 @@ def test_settings_that_do_not_exist():
 
 
 @pytest.mark.fault(
+    "an option of `gbmrank compare` that the data at hand do not use, such as `--zero-based` with "
+    "CSV, or `--label-column` with the demonstration data",
+    promise="`ConfigError` that names it",
+)
+def test_options_without_use(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("label,qid,f\n1,1,2\n")
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["compare", str(tmp_path / "t.csv"), "--zero-based", *out]) == 2
+    assert "--zero-based has no meaning for" in capsys.readouterr().err
+    for option in (["--label-column", "x"], ["--format", "csv"], ["--delimiter", ";"]):
+        assert main(["compare", *option, *out]) == 2
+        assert "has no meaning for the demonstration data" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"\(qid, --qid-column\) has no meaning for arrays"):
+        compare(data=(TASK.x, TASK.y, TASK.qid), qid="q")
+
+
+@pytest.mark.fault(
     "the column of the label or of the query id among the features, or one column in two roles",
     promise="`ConfigError` that names the column, from `gbmrank.compare` and both commands",
 )

@@ -260,6 +260,12 @@ def test_the_fast_way_accepts_and_gives_what_the_careful_one_does(
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.parametrize("tail", ["2:3", "5", "NULL", ".", "x 2:3", "\t2:", ":1"])
+def test_nothing_may_follow_a_missing_value(file, tail):
+    with pytest.raises(ParseError, match=r"rows\.txt:2:(9|11|16): "):
+        read(file, f"1 qid:1 1:NULL\t2:NULL\n1 qid:1 1:NULL{tail}\n")
+
+
 def outcome(path: Path, **options):
     try:
         got = read_letor(path, **options)
