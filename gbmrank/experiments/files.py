@@ -169,9 +169,9 @@ def _read(path: PathLike, reading: Reading) -> RankingFile:
 
 def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> RankingFile:
     """Return a file that has query ids, from LightGBM's file of sizes if need be."""
-    if file.qid is not None:
-        return file
     sizes_path = Path(str(path).removesuffix(".gz") + _SIZES_SUFFIX)
+    if file.qid is not None:
+        return _without_sizes(file, path, sizes_path)
     if not sizes_path.exists():
         raise DataError(
             f"{quoted(path)} has no query ids: LETOR lines need qid:..., a table a column that "
@@ -224,6 +224,14 @@ def stack_features(tables: Sequence[Features]) -> Features:
     blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
     title = ", ".join(table.title for table in tables)
     return Features(title, np.concatenate(blocks), model.names, by_index)
+
+
+def _without_sizes(file: RankingFile, path: PathLike, sizes_path: Path) -> RankingFile:
+    """Note a file of sizes that is not read, since every row has an id."""
+    if not sizes_path.exists():
+        return file
+    note = f"{quoted(path)} has query ids, so {sizes_path.name} beside it was not read"
+    return replace(file, notes=(*file.notes, note))
 
 
 def _difference(one: Features, other: Features) -> str:

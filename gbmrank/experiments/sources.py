@@ -145,6 +145,9 @@ def _selected(source: Source, chosen: Sequence[str]) -> Source:
             f"{source.title} has no feature {unknown[0]!r}; there are {len(names)}: "
             f"{_listed(names)}"
         )
+    twice = next((name for name in wanted if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{source.title} has several features called {twice!r}; rename them")
     at = [names.index(name) for name in wanted]
     return replace(source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted)
 

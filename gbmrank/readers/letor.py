@@ -21,6 +21,7 @@ from gbmrank.errors import DataError, LimitError
 from gbmrank.readers.letor_lines import MAX_ID, Line, Rules, find_docid, read_line
 from gbmrank.readers.ranking_file import RankingFile
 from gbmrank.readers.text import (
+    NO_ID,
     Limits,
     PathLike,
     check_line,
@@ -187,7 +188,8 @@ def _plain_qid(texts: list[bytes], rules: Rules) -> list[str] | None:
         decoded = {text: text.decode("utf-8") for text in known}
     except UnicodeDecodeError:
         return None
-    if max(map(len, decoded.values()), default=0) > MAX_ID:
+    ids = decoded.values()
+    if max(map(len, ids), default=0) > MAX_ID or not NO_ID.isdisjoint(ids):
         return None
     return [decoded[text] for text in texts]
 

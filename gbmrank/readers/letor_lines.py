@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 from gbmrank.errors import ParseError
-from gbmrank.readers.text import PathLike, fail, quoted, to_number
+from gbmrank.readers.text import NO_ID, PathLike, fail, quoted, to_number
 
 __all__ = ["MAX_ID", "Line", "Rules", "find_docid", "read_line"]
 
@@ -116,6 +116,8 @@ def _qid(token: _Token, number: int, rules: Rules) -> str:
             token.column + 4,
             f"a query id has 1 to {MAX_ID} characters, got {len(qid)}",
         )
+    if qid in NO_ID:
+        raise fail(rules.path, number, token.column + 4, f"a row without a query id, got {qid!r}")
     return qid
 
 

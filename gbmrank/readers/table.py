@@ -15,6 +15,8 @@ from gbmrank.readers.header import Columns, check_header
 from gbmrank.readers.letor_lines import MAX_ID
 from gbmrank.readers.ranking_file import RankingFile
 from gbmrank.readers.text import (
+    MISSING,
+    NO_ID,
     Limits,
     PathLike,
     check_line,
@@ -29,8 +31,6 @@ from gbmrank.types import FloatArray
 __all__ = ["read_csv", "read_parquet", "table_format"]
 
 _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
-_MISSING = ("", "NULL", "NA", "N/A", "NaN")
-_NO_ID = frozenset((*_MISSING, "nan"))
 
 
 def table_format(path: PathLike) -> str | None:
@@ -227,13 +227,13 @@ def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt
 
 def _without_id(texts: Sequence[str]) -> int | None:
     """Return the first row whose query id is missing."""
-    return next((row for row, text in enumerate(texts) if text in _NO_ID), None)
+    return next((row for row, text in enumerate(texts) if text in NO_ID), None)
 
 
 def _cell(text: str, part: str) -> float | None:
     text = text.strip()
     if part == "feature":
-        return float("nan") if text in _MISSING else to_number(text)
+        return float("nan") if text in MISSING else to_number(text)
     value = to_number(text)
     return value if value is not None and np.isfinite(value) else None
 

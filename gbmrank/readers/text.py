@@ -18,6 +18,8 @@ from gbmrank.errors import LimitError, ParseError
 from gbmrank.types import FloatArray
 
 __all__ = [
+    "MISSING",
+    "NO_ID",
     "Limits",
     "PathLike",
     "check_line",
@@ -33,6 +35,8 @@ __all__ = [
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
+MISSING = ("", "NULL", "NA", "N/A", "NaN")  # cells without a value
+NO_ID = frozenset((*MISSING, "nan"))
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)

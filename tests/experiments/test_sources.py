@@ -113,6 +113,22 @@ def test_lightgbm_files_of_sizes_are_found(tmp_path):
         read_source(tmp_path / "rank.train")
 
 
+def test_sizes_beside_ids_are_noted(tmp_path):
+    rows = tmp_path / "rank.txt"
+    rows.write_text("1 qid:a 1:2\n0 qid:a 1:1\n1 qid:b 1:2\n0 qid:b 1:1\n")
+    assert read_source(rows).notes == ()
+    rows.with_name("rank.txt.query").write_text("1\n3\n")
+    (note,) = read_source(rows).notes
+    assert "has query ids, so rank.txt.query beside it was not read" in note
+
+
+def test_features_of_one_name_cannot_be_chosen():
+    frame = pd.DataFrame(np.zeros((4, 3)), columns=["a", "a", "b"])
+    reading = Reading(features=["a", "b"])
+    with pytest.raises(ConfigError, match="several features called 'a'; rename them"):
+        read_source((frame, Y, QID), reading)
+
+
 def test_files_of_sizes_with_one_name_in_two_folders(tmp_path):
     paths = [tmp_path / folder / "rank.txt" for folder in ("one", "two")]
     for path in paths:

@@ -101,6 +101,8 @@ def test_the_same_rows_in_another_dress(file, text):
         ("1 qid:1 1:0x10", 11, "got '0x10'"),
         ("1 qid:1 1:2 #docid = " + "a" * 1001, 13, "a document id of more than 1000"),
         ("1 qid:1 1:2\0", 12, "a NUL byte"),
+        ("1 qid:nan 1:2", 7, "a row without a query id, got 'nan'"),
+        ("1 qid:NULL 1:2", 7, "a row without a query id"),
     ],
 )
 @pytest.mark.parametrize("before", [0, 3])
