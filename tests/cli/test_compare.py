@@ -103,9 +103,9 @@ def test_when_every_run_failed_this_is_said_first(capsys, rows, out):
 
 
 def test_warnings_of_a_booster_are_told_in_full(capsys, rows, out):
-    options = ["--objectives", "ranknet", "--backends", "xgboost", "--param", "learningrate=1"]
+    options = ["--objectives", "ranknet", "--backends", "xgboost", "--param", "top_k=3"]
     text = run(capsys, rows, "--out", out, *QUICK, *options)
-    (line,) = [one for one in text.splitlines() if "learningrate" in one]
+    (line,) = [one for one in text.splitlines() if "top_k" in one]
     assert line.startswith("note: xgboost ranknet: UserWarning: Parameters: {")
     assert "learner.cc" not in line
 
