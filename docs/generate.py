@@ -173,6 +173,7 @@ TOPICS = {
     "dask": "Dask",
     "readers": "Files",
     "compare": "Comparisons",
+    "folders": "Folders of comparisons",
     "names": "Names",
     "plugins": "Plugins",
     "packages": "Packages",

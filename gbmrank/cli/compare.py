@@ -20,7 +20,8 @@ from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
 from gbmrank.experiments.design import LEARNING_RATE, read_value
 from gbmrank.experiments.files import FORMATS, Reading
-from gbmrank.experiments.preparation import DEMO_METRICS, Settings, counted_seeds, demonstration
+from gbmrank.experiments.options import plain_seeds
+from gbmrank.experiments.preparation import DEMO_METRICS, Settings, demonstration
 from gbmrank.experiments.progress import Quiet, progress_on
 from gbmrank.experiments.sources import Source, read_source
 from gbmrank.experiments.store import check_folder
@@ -271,7 +272,7 @@ def _seeds(text: str) -> tuple[int, ...]:
         raise ConfigError(
             f"--seeds is a number of seeds or a list such as 0,1,2; got {text!r}"
         ) from None
-    return numbers if "," in text else counted_seeds(numbers[0])
+    return numbers if "," in text else plain_seeds(numbers[0])
 
 
 def _param(text: str) -> tuple[str, Any]:

@@ -21,12 +21,13 @@ from gbmrank.experiments.background import (
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.documents import results_to_json, save_json
 from gbmrank.experiments.files import Reading
+from gbmrank.experiments.options import plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import (
     Prepared,
     Settings,
-    counted_seeds,
     demonstration,
+    plain_settings,
     prepare,
 )
 from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
@@ -206,7 +207,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         metrics=metrics,
         backends=backends,
         folds=folds,
-        seeds=counted_seeds(seeds) if isinstance(seeds, int) else tuple(seeds),
+        seeds=plain_seeds(seeds),
         rounds=rounds,
         early_stopping=early_stopping,
         valid_share=valid_share,
@@ -235,6 +236,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 
 def compare_source(source: Source, settings: Settings) -> Comparison:
     """Compare on rows that were read; see :func:`compare`."""
+    settings = plain_settings(settings)
     prepared = prepare(source, settings)
     with _opened(prepared, settings) as store:
         _run_all(prepared, store, settings.progress or Quiet())

@@ -99,6 +99,7 @@ class Store:
             Remove the comparison that is in the folder.
         """
         store = cls(folder)
+        text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
         there = check_folder(folder, resume=resume, force=force)
         if there and resume:
             _check_same(store.plan(), plan, folder)
@@ -109,7 +110,6 @@ class Store:
         for rest in [*folder.glob(".writing-*"), *store.runs.glob(".writing-*")]:
             rest.unlink(missing_ok=True)
         if not (there and resume):
-            text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
             write_whole(folder / PLAN, text.encode())
         return store
 

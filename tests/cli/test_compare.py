@@ -204,7 +204,7 @@ def test_given_splits_that_share_queries_are_refused(capsys, tmp_path, out):
         (["--folds", "1"], "at least 2"),
         (["--delimiter", "ab"], "one character"),
         (["--train", "x"], "not both"),
-        (["--threads", "0"], "threads must be at least 1"),
+        (["--threads", "0"], "threads must be a whole number from 1"),
         (["--unknown"], "--unknown"),
     ],
 )
