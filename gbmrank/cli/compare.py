@@ -11,6 +11,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from gbmrank.readers import Columns, Limits
 __all__ = ["add_arguments", "run"]
 
 _SCHEMA = "gbmrank.compare/1"
+_FILES = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
 _SOME_FAILED, _INTERRUPTED = 3, 130
 _PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _PARAM_FOR = re.compile(r"(?P<who>.+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
@@ -74,14 +76,14 @@ def run(given: argparse.Namespace) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GbmrankWarning)  # told below, system by system
-            found = compare_source(source, settings)
+            found = compare_source(source, settings, partial(_write, out=out))
     except KeyboardInterrupt as stopped:
         if not str(stopped):  # before the first run or after the last
             raise
         told = f"{stopped} and kept in {out}; go on with the same command and --resume"
         print(f"gbmrank compare: {clean(told)}", file=sys.stderr)
         return _INTERRUPTED
-    files = _write(found, out)
+    files = {kind: str(out / name) for kind, name in _FILES.items()}
     if given.json:
         print(json.dumps(_as_json(found, files), indent=2, allow_nan=False))
     else:
@@ -295,13 +297,11 @@ def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _write(found: Comparison, out: Path) -> dict[str, str]:
-    """Write the files and return where they are; the report comes last, as it names the others."""
-    found.to_json(out / "results.json")
-    found.to_csv(out / "per_query.csv")
-    found.to_html(out / "report.html")
-    names = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
-    return {kind: str(out / name) for kind, name in names.items()}
+def _write(found: Comparison, out: Path) -> None:
+    """Write the files; the report comes last, as it names the others."""
+    found.to_json(out / _FILES["results"])
+    found.to_csv(out / _FILES["per_query"])
+    found.to_html(out / _FILES["report"])
 
 
 def _as_text(found: Comparison, files: dict[str, str]) -> str:

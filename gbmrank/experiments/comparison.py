@@ -4,7 +4,7 @@ import contextlib
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -21,6 +21,7 @@ from gbmrank.experiments.background import (
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.documents import results_to_json, save_json
 from gbmrank.experiments.files import Reading
+from gbmrank.experiments.lock import locked
 from gbmrank.experiments.options import plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import (
@@ -34,7 +35,7 @@ from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
 from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.sources import Source, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
-from gbmrank.experiments.store import Store
+from gbmrank.experiments.store import Store, check_folder
 from gbmrank.experiments.systems import find_baseline
 from gbmrank.experiments.trial import failed_run
 from gbmrank.readers import Columns
@@ -234,17 +235,32 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     return compare_source(source, settings)
 
 
-def compare_source(source: Source, settings: Settings) -> Comparison:
-    """Compare on rows that were read; see :func:`compare`."""
+def compare_source(
+    source: Source, settings: Settings, finish: Callable[[Comparison], None] | None = None
+) -> Comparison:
+    """Compare on rows that were read; see :func:`compare`.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    settings : Settings
+        The options.
+    finish : callable, optional
+        Gets the comparison while its folder is still held, to write into it.
+    """
     settings = plain_settings(settings)
     prepared = prepare(source, settings)
     with _opened(prepared, settings) as store:
         _run_all(prepared, store, settings.progress or Quiet())
         tasks = prepared.design.tasks
         runs = tuple(store.load(task) or _lost(prepared.design, task) for task in tasks)
-    results = _results(prepared, runs, settings)
+        results = _results(prepared, runs, settings)
+        found = Comparison(results, analyse(results, margin=settings.margin))
+        if finish is not None:
+            finish(found)
     _warn_of_constant_scores(results)
-    return Comparison(results, analyse(results, margin=settings.margin))
+    return found
 
 
 def _lost(design: Design, task: Task) -> Run:
@@ -267,8 +283,10 @@ def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
         "versions": versions(),
     }
     if settings.out is not None:
-        folder = Path(settings.out)
-        yield Store.begin(folder, plan, resume=settings.resume, force=settings.force)
+        folder, how = Path(settings.out), {"resume": settings.resume, "force": settings.force}
+        check_folder(folder, **how)
+        with locked(folder, (settings.progress or Quiet()).note):
+            yield Store.begin(folder, plan, **how)
         return
     if settings.resume:
         raise ConfigError("resume needs the folder of the comparison: give out")

@@ -23,6 +23,7 @@ import numpy as np
 from gbmrank.checksum import BLANK, NAME, is_unchanged, with_checksum
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
+from gbmrank.experiments.lock import LOCK
 from gbmrank.experiments.results import Run, System
 
 __all__ = ["PLAN", "SCHEMA", "Store", "check_folder", "differences", "slug", "write_whole"]
@@ -228,7 +229,9 @@ def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> 
             f"{folder} holds a comparison already; go on with resume (--resume), overwrite it with "
             "force (--force), or choose another folder (--out)"
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (
+        not folder.is_dir() or any(one.name != LOCK for one in folder.iterdir())
+    ):
         raise ConfigError(
             f"{folder} is there and is not the folder of a comparison; choose another (--out)"
         )
