@@ -21,6 +21,7 @@ from gbmrank.experiments.background import (
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.documents import results_to_json, save_json
 from gbmrank.experiments.files import Reading
+from gbmrank.experiments.foreign import foreign_code
 from gbmrank.experiments.lock import locked
 from gbmrank.experiments.options import plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
@@ -281,6 +282,7 @@ def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
         },
         "design": prepared.design.to_json(),
         "versions": versions(),
+        "code": foreign_code([*prepared.chosen.objectives.values(), prepared.metrics]),
     }
     if settings.out is not None:
         folder, how = Path(settings.out), {"resume": settings.resume, "force": settings.force}

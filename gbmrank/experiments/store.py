@@ -31,6 +31,7 @@ __all__ = ["PLAN", "SCHEMA", "Store", "check_folder", "differences", "slug", "wr
 SCHEMA = "gbmrank.run/1"
 PLAN = "plan.json"
 _PLAN_SCHEMA = "gbmrank.plan/1"
+_LATER = ("code",)  # what plans of earlier versions do not have
 _WORK = "work"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
@@ -212,7 +213,8 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
 
 def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
     kept = {key: value for key, value in old.items() if key != "schema"}
-    found = differences(kept, json.loads(json.dumps(new)))
+    known = {key: value for key, value in new.items() if key in kept or key not in _LATER}
+    found = differences(kept, json.loads(json.dumps(known)))
     if found:
         raise ConfigError(
             f"{folder} holds another comparison, which cannot be resumed with these settings: "

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, ParameterError
 from gbmrank.experiments.documents import load_results
 from gbmrank.experiments.lock import LOCK
+from tests.plugins.fakes import shelf  # noqa: F401  (a fixture)
 
 DATA = demo_data(30, items=6)
 QUICK = {"folds": 2, "rounds": 3, "isolate": False, "metrics": "ndcg@3", "backends": ["lightgbm"]}
@@ -118,3 +120,70 @@ def test_a_lock_without_a_comparison_is_no_obstacle(out):
     out.mkdir()
     (out / LOCK).write_text("")
     assert len(compare(out=out).results.runs) == 2
+
+
+LOSS = "def bent(z, c={c}):\n    return c * (1.0 - z) ** 2, -2.0 * c * (1.0 - z), 2.0 * c\n"
+
+
+def lose_a_run(out):
+    next((out / "runs").glob("*.json")).unlink()
+
+
+@pytest.mark.fault(
+    "`resume` after a plugin was changed",
+    promise="`ConfigError`: which version and code the finished runs are from",
+)
+def test_resume_with_another_version_of_a_plugin(out, shelf):  # noqa: F811
+    asked = {"objectives": ["comparison(loss=bent)"], "out": out}
+    shelf.add("bent-plugin", LOSS.format(c=1.0), losses={"bent": "bent"})
+    compare(**asked)
+    lose_a_run(out)
+    compare(**asked, resume=True)
+    info = shelf.folder / "bent_plugin-1.5.dist-info"
+    info.rename(shelf.folder / "old")
+    shelf.add("bent-plugin", LOSS.format(c=0.5), losses={"bent": "bent"})
+    text = (info / "METADATA").read_text().replace("1.5", "2.0")
+    (info / "METADATA").write_text(text)
+    lose_a_run(out)
+    with pytest.raises(ConfigError, match=r"code.bent was 'bent-plugin 1.5, .* is 'bent-plugin"):
+        compare(**asked, resume=True)
+
+
+def registered(source):
+    space: dict[str, Any] = {"__name__": __name__}
+    exec(source, space)  # noqa: S102  (as a notebook does)
+    return gbmrank.register_loss(space["own"])
+
+
+OWN = """
+def inner(z):
+    return {c} * z * z, 2 * {c} * z, 2.0 * {c}
+
+def own(z):  {comment}
+    return inner(1.0 - z)[0], -inner(1.0 - z)[1], inner(1.0 - z)[2]
+"""
+
+
+@pytest.mark.fault(
+    "`resume` after a loss of one's own was changed", promise="`ConfigError`, as with a plugin"
+)
+def test_resume_with_another_loss_under_the_same_name(out):
+    asked = {"objectives": ["comparison(loss=own)"], "out": out}
+    registered(OWN.format(c=1.0, comment=""))
+    compare(**asked)
+    registered(OWN.format(c=1.0, comment="# the same in other words"))
+    lose_a_run(out)
+    assert not compare(**asked, resume=True).results.failed
+    registered(OWN.format(c=3.0, comment=""))
+    lose_a_run(out)
+    with pytest.raises(ConfigError, match=r"code.own was 'this process, code .* and is"):
+        compare(**asked, resume=True)
+
+
+def test_plans_of_earlier_versions_are_resumed(out):
+    compare(out=out)
+    plan = json.loads((out / "plan.json").read_text())
+    del plan["code"]
+    (out / "plan.json").write_text(json.dumps(plan))
+    lose_a_run(out)
+    assert not compare(out=out, resume=True).results.failed
