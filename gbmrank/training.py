@@ -47,6 +47,7 @@ __all__ = [
     "Part",
     "Plan",
     "Trained",
+    "check_plan",
     "metric_list",
     "ranking_objective",
     "train",
@@ -180,8 +181,7 @@ def train(
     """
     valid = valid or {}
     target, watched = ranking_objective(plan.objective), metric_list(plan.metric)
-    params = _params(plan, target)
-    _check_plan(plan, params, valid)
+    params = _checked(plan, target, bool(valid))
     _check_parts(data, valid, target)
     monitor = Monitor(
         watched,
@@ -216,10 +216,33 @@ def train(
     return Trained(fitted, monitor.history, best)
 
 
+def check_plan(plan: Plan) -> None:
+    """Raise for what :func:`train` would refuse whatever the rows are.
+
+    Parameters
+    ----------
+    plan : Plan
+        How; something is watched.
+
+    Raises
+    ------
+    ConfigError
+        For parameters that cannot go with the objective, or would do nothing.
+    """
+    _checked(plan, ranking_objective(plan.objective), watched=True)
+
+
 def metric_list(given: Any) -> MetricList:
     """Read one or several metrics, as text or as objects; the first one counts most."""
     made = metric(given)
     return MetricList([made]) if isinstance(made, Metric) else made
+
+
+def _checked(plan: Plan, target: Objective | Native, watched: bool) -> dict[str, Any]:
+    """Return the parameters of the booster, once nothing speaks against them."""
+    params = _params(plan, target)
+    _check_plan(plan, params, watched)
+    return params
 
 
 def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
@@ -261,7 +284,7 @@ def _check_seeds(plan: Plan, given: Mapping[str, Any]) -> None:
             )
 
 
-def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]) -> None:
+def _check_plan(plan: Plan, params: Mapping[str, Any], watched: bool) -> None:
     called = plan.names.get
     _check_count(called("rounds", "rounds"), plan.rounds)
     if plan.early_stopping is not None:
@@ -269,7 +292,7 @@ def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]
     if plan.threads is not None and not is_whole(plan.threads):
         name = called("threads", "threads")
         raise ParameterError(f"{name} must be a whole number or None, got {plan.threads!r}")
-    if plan.early_stopping is not None and not valid:
+    if plan.early_stopping is not None and not watched:
         raise ConfigError(
             f"early stopping needs a validation set to watch: give {called('valid', 'valid=')}"
         )

@@ -126,8 +126,9 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 
     Every objective is trained in every booster on the same queries, stopped by the first
     metric on queries kept aside, and judged query by query on queries it has not seen.
-    Everything is checked before the first training. A run that fails is reported; the others
-    go on.
+    Options, parameters and splits are checked before the first training, and so are labels
+    and features that every run of a system would refuse. A run that fails is reported; the
+    others go on.
 
     Parameters
     ----------

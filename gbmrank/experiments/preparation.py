@@ -22,9 +22,10 @@ from gbmrank.experiments.options import (
     plain_whole,
 )
 from gbmrank.experiments.progress import Progress
+from gbmrank.experiments.rehearsal import check_trainings
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import Source
-from gbmrank.experiments.splits import check_folds
+from gbmrank.experiments.splits import check_folds, check_parts
 from gbmrank.experiments.store import PLAN
 from gbmrank.experiments.systems import (
     Chosen,
@@ -100,7 +101,7 @@ class Prepared:
     baseline : System
         What differences are taken to.
     refused : mapping of System to error
-        Systems that cannot be trained on these labels.
+        Systems that cannot be trained on these rows.
     jobs : int
         Processes; 0 runs everything in this one.
     """
@@ -138,6 +139,8 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         check_params(params, "params")
     if source.parts is None:
         check_folds(source.n_queries, settings.folds, settings.valid_share)
+    else:
+        check_parts(source.parts)
     audit.check_learnable(source)
     audit.check_metrics(source, metrics)
     here = not settings.isolate or any(
@@ -146,7 +149,9 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     jobs, threads = _shares(source, settings, len(chosen.systems), here)
     design = _design(source, settings, chosen.systems, (metrics, threads))
     _check_names(design)
+    audit.check_watched(source, design, metrics[0])
     refused = audit.doomed(source, design, chosen.objectives)
+    check_trainings(source, design)
     return Prepared(
         source=source,
         design=design,

@@ -18,10 +18,10 @@ from gbmrank.experiments.results import Run
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
 from gbmrank.experiments.tuning import best_of, candidates
-from gbmrank.experiments.warming import warm_up
+from gbmrank.experiments.warming import plan_of, warm_up
 from gbmrank.guards import bind_metric
 from gbmrank.metrics import Ranked
-from gbmrank.training import Part, Plan, Trained, ranking_objective, train
+from gbmrank.training import Part, Trained, train
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["failed_run", "part_of", "regret_name", "run_task", "split_of", "tied_pairs"]
@@ -166,16 +166,7 @@ def _trained(
 
     def attempt(changes: Mapping[str, Any]) -> tuple[float, tuple[Trained, dict[str, Any]]]:
         params = {**base, **changes}
-        plan = Plan(
-            objective=ranking_objective(task.system.objective),
-            metric=watched,
-            backend=task.system.backend,
-            rounds=design.rounds,
-            early_stopping=design.early_stopping,
-            params=params,
-            seed=task.seed,
-            threads=design.threads,
-        )
+        plan = replace(plan_of(design, task), metric=watched, params=params)
         trained = train(plan, parts[0], {_VALID: parts[1]}, on_round)
         best = trained.history[_VALID][str(target)][trained.best_round]
         return (best if target.higher_is_better else -best), (trained, params)
