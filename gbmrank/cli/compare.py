@@ -1,7 +1,8 @@
 """``gbmrank compare``: train objectives on data, judge them query by query, write a report.
 
 Exit code 0: every run is done; 3: some run failed, the others are reported; 2: a mistake in
-the input, nothing was trained; 130: stopped by Ctrl-C, finished runs are kept.
+the input, nothing was trained; 4: a file could not be written, as on a full disk; 130: stopped
+by Ctrl-C. Finished runs are kept.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gbmrank.cli.screen import bold, clean, fitted, line_width
+from gbmrank.cli.screen import bold, clean, fitted, line_width, told
 from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
@@ -33,7 +34,7 @@ __all__ = ["add_arguments", "run"]
 
 _SCHEMA = "gbmrank.compare/1"
 _FILES = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
-_SOME_FAILED, _INTERRUPTED = 3, 130
+_SOME_FAILED, _MACHINE, _INTERRUPTED = 3, 4, 130
 _PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _PARAM_FOR = re.compile(r"(?P<who>.+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _DEFAULTS = Settings()
@@ -53,7 +54,10 @@ _FEATURE_HELP = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = "Exit code: 0 done, 3 some run failed, 2 a mistake in the input, 130 stopped."
+    parser.epilog = (
+        "Exit code: 0 done, 3 some run failed, 2 a mistake in the input, 4 a file could not be "
+        "written, 130 stopped."
+    )
     _add_data(parser.add_argument_group("data"))
     _add_columns(parser.add_argument_group("columns of a table"))
     _add_systems(parser.add_argument_group("what is compared"))
@@ -80,15 +84,24 @@ def run(given: argparse.Namespace) -> int:
     except KeyboardInterrupt as stopped:
         if not str(stopped):  # before the first run or after the last
             raise
-        told = f"{stopped} and kept in {out}; go on with the same command and --resume"
-        print(f"gbmrank compare: {clean(told)}", file=sys.stderr)
-        return _INTERRUPTED
+        return _stopped(str(stopped), out, _INTERRUPTED)
+    except OSError as error:
+        if not hasattr(error, "__notes__"):  # before the first run
+            raise
+        return _stopped(f"error: {told(error)}; {error.__notes__[0]}", out, _MACHINE)
     files = {kind: str(out / name) for kind, name in _FILES.items()}
     if given.json:
         print(json.dumps(_as_json(found, files), indent=2, allow_nan=False))
     else:
         print(_as_text(found, files))
     return _SOME_FAILED if found.results.failed else 0
+
+
+def _stopped(why: str, out: Path, code: int) -> int:
+    """Say what was kept, and return the exit code."""
+    line = f"{why} and kept in {out}; go on with the same command and --resume"
+    print(f"gbmrank compare: {clean(line)}", file=sys.stderr)
+    return code
 
 
 def _add_data(group: Any) -> None:
@@ -299,9 +312,14 @@ def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _write(found: Comparison, out: Path) -> None:
     """Write the files; the report comes last, as it names the others."""
-    found.to_json(out / _FILES["results"])
-    found.to_csv(out / _FILES["per_query"])
-    found.to_html(out / _FILES["report"])
+    try:
+        found.to_json(out / _FILES["results"])
+        found.to_csv(out / _FILES["per_query"])
+        found.to_html(out / _FILES["report"])
+    except OSError as error:
+        runs = len(found.results.runs)
+        error.add_note(f"{runs - len(found.results.failed)} of {runs} runs are done")
+        raise
 
 
 def _as_text(found: Comparison, files: dict[str, str]) -> str:
@@ -323,8 +341,8 @@ def _findings(found: Comparison) -> list[str]:
     head, rows, sides = summary.summary_table(found.results, found.analysis)
     shown = fitted(head, rows, sides, width=line_width())
     regret = summary.regret_sentence(found.analysis)
-    told = [found.analysis.verdict, *([] if regret is None else [regret])]
-    return [f"{shown}\n* baseline", *map(clean, told)]
+    said = [found.analysis.verdict, *([] if regret is None else [regret])]
+    return [f"{shown}\n* baseline", *map(clean, said)]
 
 
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:

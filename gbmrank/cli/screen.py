@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["bold", "clean", "fitted", "line_width", "table", "unmarked"]
+__all__ = ["bold", "clean", "fitted", "line_width", "table", "told", "unmarked"]
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
@@ -113,6 +113,12 @@ def unmarked(text: str) -> str:
     """
     short = _ROLE.sub(lambda found: found["name"].rpartition(".")[2], _SEE.sub("", text))
     return short.replace("``", "")
+
+
+def told(error: OSError) -> str:
+    """Return what the system says went wrong, with the file."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
 
 
 def bold(text: str) -> str:

@@ -314,10 +314,16 @@ def _run_all(prepared: Prepared, store: Store, progress: Progress) -> None:
         else:
             run_here(prepared.source, design, waiting, store, progress)
     except KeyboardInterrupt:
-        kept = sum(1 for _ in store.done(design.tasks))
-        raise KeyboardInterrupt(f"stopped; {kept} of {len(design.tasks)} runs are done") from None
+        raise KeyboardInterrupt(f"stopped; {_kept(design, store)}") from None
+    except OSError as error:  # a full disk
+        error.add_note(_kept(design, store))
+        raise
     finally:
         progress.end()
+
+
+def _kept(design: Design, store: Store) -> str:
+    return f"{sum(1 for _ in store.done(design.tasks))} of {len(design.tasks)} runs are done"
 
 
 def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> Results:
