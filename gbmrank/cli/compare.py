@@ -6,6 +6,7 @@ by Ctrl-C. Finished runs are kept.
 """
 
 import argparse
+import contextlib
 import json
 import re
 import shlex
@@ -78,7 +79,8 @@ def run(given: argparse.Namespace) -> int:
     source = read_source(data, _reading(given))
     _check_overlap(source, given.allow_overlap)
     try:
-        with warnings.catch_warnings():
+        # What boosters and plugins print is not part of the answer.
+        with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             warnings.simplefilter("ignore", GbmrankWarning)  # told below, system by system
             found = compare_source(source, settings, partial(_write, out=out))
     except KeyboardInterrupt as stopped:
