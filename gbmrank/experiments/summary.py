@@ -39,7 +39,7 @@ def summary_table(results: Results, analysis: Analysis) -> Table:
     head = [
         "system",
         f"{target.measure.name} [{100 * analysis.level:g}%]",
-        f"{chr(916)} to baseline",
+        "difference to baseline",
         "p (Holm)",
         *(_title(one) for one in others),
         "calibrated",

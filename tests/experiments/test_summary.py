@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from gbmrank.experiments import summary
+from gbmrank.experiments.comparison import Comparison
 from gbmrank.experiments.statistics import analyse
 from tests.experiments.make_results import failed_run, make_results
 
@@ -21,3 +22,8 @@ def test_queries_without_a_run_are_not_called_undefined():
     said = [note for note in told if "is undefined for" in note]
     assert all(f"undefined for {undefined} of 60" in note for note in said)
     assert len(said) == (undefined > 0)
+
+
+def test_the_table_is_plain_ascii():
+    results = make_results(60, folds=2, seeds=1)
+    assert str(Comparison(results, analyse(results))).isascii()
