@@ -76,6 +76,18 @@ def test_a_full_disk_is_told_with_the_file_and_what_was_kept(tmp_path, limit, fi
     assert main(["compare", *options, "--quiet", "--resume"]) == 0
 
 
+def test_a_disk_that_is_too_small_for_the_rows(tmp_path):
+    rows, out = letor(tmp_path / "rows.txt", queries=60), tmp_path / "out"
+    options = [rows, *QUICK.split(), "--threads", "1", "--out", str(out)]
+    command = [sys.executable, "-c", FULL, "4000", "compare", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 4, done.stderr
+    told = done.stderr.splitlines()[-1]
+    assert f"{out}/work: the rows cannot be written, is the disk full?" in told
+    assert "0 of 2 runs are done and kept" in told
+    assert sorted(path.name for path in out.iterdir()) == ["plan.json", "runs"]
+
+
 def test_half_a_plugin_is_not_left_behind(tmp_path):
     command = [sys.executable, "-c", FULL, "300", "plugin", "new", "gbmrank-tiny"]
     done = subprocess.run(
