@@ -177,6 +177,7 @@ TOPICS = {
     "dask_features": "Features on Dask",
     "readers": "Files",
     "compare": "Comparisons",
+    "folders": "Folders of comparisons",
     "names": "Names",
     "plugins": "Plugins",
     "packages": "Packages",

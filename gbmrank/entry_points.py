@@ -6,13 +6,14 @@ nothing. The module an entry point names may say for which version of the plugin
 it was written, ``gbmrank_api = 1``; without it version 1 is meant.
 """
 
+import contextlib
 import difflib
 import importlib.metadata
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, final
 
@@ -26,6 +27,7 @@ __all__ = [
     "Status",
     "installed",
     "project",
+    "unreadable",
 ]
 
 T = TypeVar("T")
@@ -89,7 +91,9 @@ class Entry(Generic[T]):
         """Load it, whatever happens, and return its status."""
         try:
             self.load()
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             return Status("broken", error.__cause__ or error)
         return Status("ok")
 
@@ -116,9 +120,8 @@ class Loader(Generic[T]):
         point: importlib.metadata.EntryPoint,
         validated: Callable[[Any, Origin], type[T]],
     ) -> None:
-        dist = point.dist
         self.kind, self.point, self.validated = kind, point, validated
-        self.origin = Origin(dist.name, dist.version) if dist is not None else Origin("unknown", "")
+        self.origin = _origin(point.dist)
         self.status = Status("not loaded")
         self._loaded: type[T] | None = None
 
@@ -132,7 +135,8 @@ class Loader(Generic[T]):
         """
         if self._loaded is None:
             try:
-                loaded = self.point.load()
+                with contextlib.redirect_stdout(sys.stderr):  # ours is for answers
+                    loaded = self.point.load()
                 _check_api(self.point, self.origin)
                 self._loaded = self.validated(loaded, self.origin)
             except PluginError as error:
@@ -140,7 +144,9 @@ class Loader(Generic[T]):
                 if self.origin.distribution in str(error):
                     raise
                 raise PluginContractError(f"{self.origin}: {error}") from error
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 self.status = Status("broken", error)
                 raise PluginError(
                     f"the {self.kind} {self.point.name!r} of {self.origin} cannot be loaded: "
@@ -165,16 +171,12 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
         allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
         if allowed == "0":
             return ()
-        points = importlib.metadata.entry_points(group=group)
+        points = _points(group)
         if not allowed:
             return points
         names = {project(name.strip()): name.strip() for name in allowed.split(",")}
-        chosen = [
-            point
-            for point in points
-            if point.dist is not None and project(point.dist.name) in names
-        ]
-        there = {project(point.dist.name) for point in chosen if point.dist is not None}
+        chosen = [point for point in points if project(_origin(point.dist).distribution) in names]
+        there = {project(_origin(point.dist).distribution) for point in chosen}
         for key in names.keys() - there - {""}:
             _warn_unless_installed(names[key])
         return chosen
@@ -190,7 +192,8 @@ def _warn_unless_installed(name: str) -> None:
     try:
         importlib.metadata.distribution(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
-        known = sorted({point.dist.name for point in _all_points() if point.dist is not None})
+        found = (point for group in _GROUPS for point in _points(group))
+        known = sorted({_origin(point.dist).distribution for point in found})
         near = difflib.get_close_matches(project(name), known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"with plugins: {', '.join(known) or '-'}"
         warnings.warn(
@@ -201,8 +204,51 @@ def _warn_unless_installed(name: str) -> None:
         )
 
 
-def _all_points() -> Iterable[importlib.metadata.EntryPoint]:
-    return (point for group in _GROUPS for point in importlib.metadata.entry_points(group=group))
+def unreadable() -> list[tuple[Origin, Exception]]:
+    """Return the distributions of plugins whose entry points cannot be read, with the reason."""
+    if os.environ.get("GBMRANK_PLUGINS", "").strip() == "0":
+        return []
+    found = []
+    for dist in _distributions():
+        try:
+            list(dist.entry_points)
+        except Exception as error:  # a file of somebody else
+            if any(f"[{group}]" in (dist.read_text("entry_points.txt") or "") for group in _GROUPS):
+                found.append((_origin(dist), error))
+    return found
+
+
+def _points(group: str) -> list[importlib.metadata.EntryPoint]:
+    """Return the entry points of a group, past files that cannot be read."""
+    try:
+        return list(importlib.metadata.entry_points(group=group))
+    except Exception:  # one bad file is enough
+        found = []
+        for dist in _distributions():
+            with contextlib.suppress(Exception):
+                found += [point for point in dist.entry_points if point.group == group]
+        return found
+
+
+def _distributions() -> Iterator[importlib.metadata.Distribution]:
+    """Yield all distributions; of two with one name the first on the path counts."""
+    seen = set()
+    for dist in importlib.metadata.distributions():
+        name = project(_origin(dist).distribution)
+        if name not in seen:
+            seen.add(name)
+            yield dist
+
+
+def _origin(dist: importlib.metadata.Distribution | None) -> Origin:
+    """Return name and version; without metadata the folder stands for the name."""
+    if dist is None:
+        return Origin("unknown", "")
+    name = version = None
+    with contextlib.suppress(Exception):
+        name, version = dist.name, dist.version
+    folder = getattr(getattr(dist, "_path", None), "name", "unknown")
+    return Origin(str(name or folder), str(version or "without version"))
 
 
 def _check_api(point: importlib.metadata.EntryPoint, origin: Origin) -> None:

@@ -50,6 +50,7 @@ __all__ = [
     "Part",
     "Plan",
     "Trained",
+    "check_plan",
     "metric_list",
     "ranking_objective",
     "train",
@@ -183,8 +184,7 @@ def train(
     """
     valid = valid or {}
     target, watched = ranking_objective(plan.objective), metric_list(plan.metric)
-    params = _params(plan, target)
-    _check_plan(plan, params, valid)
+    params = _checked(plan, target, bool(valid))
     _check_parts(data, valid, target)
     _check_linear(params, data.data)
     monitor = Monitor(
@@ -220,10 +220,33 @@ def train(
     return Trained(fitted, monitor.history, best)
 
 
+def check_plan(plan: Plan) -> None:
+    """Raise for what :func:`train` would refuse whatever the rows are.
+
+    Parameters
+    ----------
+    plan : Plan
+        How; something is watched.
+
+    Raises
+    ------
+    ConfigError
+        For parameters that cannot go with the objective, or would do nothing.
+    """
+    _checked(plan, ranking_objective(plan.objective), watched=True)
+
+
 def metric_list(given: Any) -> MetricList:
     """Read one or several metrics, as text or as objects; the first one counts most."""
     made = metric(given)
     return MetricList([made]) if isinstance(made, Metric) else made
+
+
+def _checked(plan: Plan, target: Objective | Native, watched: bool) -> dict[str, Any]:
+    """Return the parameters of the booster, once nothing speaks against them."""
+    params = _params(plan, target)
+    _check_plan(plan, params, watched)
+    return params
 
 
 def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
@@ -256,12 +279,12 @@ def _check_once(plan: Plan) -> None:
         check_once(plan.backend, plan.params, THREADS[plan.backend], called, plan.threads)
 
 
-def _check_plan(plan: Plan, params: Mapping[str, Any], valid: Mapping[str, Part]) -> None:
+def _check_plan(plan: Plan, params: Mapping[str, Any], watched: bool) -> None:
     called = plan.names.get
     _check_count(called("rounds", "rounds"), plan.rounds)
     if plan.early_stopping is not None:
         _check_count(called("early_stopping", "early_stopping"), plan.early_stopping)
-    if plan.early_stopping is not None and not valid:
+    if plan.early_stopping is not None and not watched:
         raise ConfigError(
             f"early stopping needs a validation set to watch: give {called('valid', 'valid=')}"
         )

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NoReturn, final
 
-from gbmrank.cli.screen import clean
+from gbmrank.cli.screen import clean, told
 from gbmrank.errors import GbmrankError
 
 __all__ = ["COMMANDS", "main"]
@@ -53,9 +53,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     gbmrank 0...
     0
     """
-    if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # ids that its encoding lacks
+    if argv is None:
+        _prepare_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatched(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _unheard()
+    return code
+
+
+def _prepare_streams() -> None:
+    """Have two streams that take any text; a closed one (``>&-``) takes it nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # ids that its encoding lacks
+
+
+def _unheard() -> int:
+    """Go quietly: the reader, head for example, has seen enough."""
+    from gbmrank.experiments.progress import mute
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            mute(stream)
+    return _DONE
+
+
+def _dispatched(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())
         return _DONE if arguments else _INPUT
@@ -90,9 +120,8 @@ def _answer(program: str, error: BaseException) -> int:
         return int(error.code or 0)
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED
-    if isinstance(error, BrokenPipeError):  # the reader, head for example, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _DONE
+    if isinstance(error, BrokenPipeError):
+        raise error
     if isinstance(error, _UsageError):
         return _complain(program, f"{error} (see {program} --help)")
     if isinstance(error, GbmrankError | OSError):
@@ -104,11 +133,8 @@ def _answer(program: str, error: BaseException) -> int:
     return _OURS
 
 
-def _message(error: Exception) -> str:
-    if not isinstance(error, OSError) or isinstance(error, GbmrankError):
-        return str(error)
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}"
+def _message(error: GbmrankError | OSError) -> str:
+    return str(error) if isinstance(error, GbmrankError) else told(error)
 
 
 class _UsageError(Exception):
@@ -125,7 +151,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _complain(program: str, message: str) -> int:
-    print(f"{program}: error: {clean(message)}", file=sys.stderr)
+    try:
+        print(f"{program}: error: {clean(message)}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _unheard()
     return _INPUT
 
 

@@ -2,11 +2,17 @@
 
 import argparse
 import json
+from collections.abc import Callable
+from typing import TypeVar
 
+from gbmrank.cli.numbers import number, whole
 from gbmrank.cli.screen import bold, clean
+from gbmrank.errors import ParameterError
 
 __all__ = ["add_arguments", "run"]
 
+T = TypeVar("T")
+_MOST_ITEMS = 12
 _METRICS = ("dcg", "ndcg", "auc", "map", "err")
 _ON_GRAPHS = ("pairwise_disagreement(normalize=false)",)
 
@@ -18,11 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric", action="append", help=f"may be repeated; {', '.join(_METRICS)} if left out"
     )
     parser.add_argument(
-        "--items", help="numbers of items (3,4, or just above a cut-off that needs more)"
+        "--items",
+        help=f"numbers of items, up to {_MOST_ITEMS} (3,4, or just above a cut-off)",
     )
     parser.add_argument("--grades", help="labels to try, such as 0,1,2; found out if left out")
-    parser.add_argument("--budget", type=int, default=400, help="distributions to try (400)")
-    parser.add_argument("--seed", type=int, default=0, help="of the search (0)")
+    parser.add_argument("--budget", type=whole, default=400, help="distributions to try (400)")
+    parser.add_argument("--seed", type=whole, default=0, help="of the search (0)")
     parser.add_argument("--graphs", action="store_true", help="preference graphs with low noise")
     parser.add_argument(
         "--kit",
@@ -42,6 +49,7 @@ def run(given: argparse.Namespace) -> int:
     _check_name(given.name, given.kit)
     if given.kit:
         return _run_kit(given)
+    _check_search(given)
     usual = _ON_GRAPHS if given.graphs else _METRICS
     rows = [_checked(given, metric) for metric in given.metric or usual]
     if given.json:
@@ -86,8 +94,7 @@ def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
     if given.graphs:
         result = search_on_graphs(objective, measure, budget=given.budget, seed=given.seed)
     else:
-        items = tuple(int(part) for part in _numbers("--items", given.items)) or None
-        grades = _numbers("--grades", given.grades) or None
+        items, grades = _items(given.items), _grades(given.grades)
         result = search(
             objective, measure, items=items, grades=grades, budget=given.budget, seed=given.seed
         )
@@ -103,12 +110,42 @@ def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
     }
 
 
-def _numbers(option: str, text: str | None) -> tuple[float, ...]:
-    from gbmrank.errors import ParameterError
+def _check_search(given: argparse.Namespace) -> None:
+    """Refuse a search that would find nothing whatever there is."""
+    if given.kind is not None:
+        raise ParameterError("--kind has no meaning without --kit; leave it out")
+    if given.budget < 1 or given.seed < 0:
+        raise ParameterError(
+            f"--budget is 1 or more and --seed 0 or more, got {given.budget} and {given.seed}"
+        )
+    _items(given.items)
+    _grades(given.grades)
 
+
+def _items(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    items = _listed("--items", text, whole)
+    if any(one > _MOST_ITEMS for one in items):
+        raise ParameterError(
+            f"--items goes up to {_MOST_ITEMS}, as longer queries take too long; got {text!r}"
+        )
+    return items
+
+
+def _grades(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    grades = _listed("--grades", text, number)
+    if len(set(grades)) < 2:
+        raise ParameterError(f"--grades needs two different labels or more, got {text!r}")
+    return grades
+
+
+def _listed(option: str, text: str, read: Callable[[str], T]) -> tuple[T, ...]:
     try:
-        return tuple(float(part) for part in text.split(",")) if text else ()
-    except ValueError as error:
+        return tuple(read(part) for part in text.split(","))
+    except argparse.ArgumentTypeError as error:
         raise ParameterError(f"{option} takes numbers with commas, got {text!r}") from error
 
 

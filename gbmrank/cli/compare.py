@@ -1,26 +1,31 @@
 """``gbmrank compare``: train objectives on data, judge them query by query, write a report.
 
 Exit code 0: every run is done; 3: some run failed, the others are reported; 2: a mistake in
-the input, nothing was trained; 130: stopped by Ctrl-C, finished runs are kept.
+the input, nothing was trained; 4: a file could not be written, as on a full disk; 130: stopped
+by Ctrl-C. Finished runs are kept.
 """
 
 import argparse
+import contextlib
 import json
 import re
 import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gbmrank.cli.screen import bold, clean, fitted, line_width
-from gbmrank.errors import ConfigError, GbmrankWarning
+from gbmrank.cli.numbers import number, read_value, whole
+from gbmrank.cli.screen import bold, clean, fitted, line_width, told
+from gbmrank.errors import ConfigError, GbmrankWarning, ParameterError
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
-from gbmrank.experiments.design import LEARNING_RATE, read_value
+from gbmrank.experiments.design import LEARNING_RATE
 from gbmrank.experiments.files import FORMATS, Reading
-from gbmrank.experiments.preparation import DEMO_METRICS, Settings, counted_seeds, demonstration
+from gbmrank.experiments.options import plain_seeds
+from gbmrank.experiments.preparation import DEMO_METRICS, Settings, demonstration
 from gbmrank.experiments.progress import Quiet, progress_on
 from gbmrank.experiments.sources import Source, read_source
 from gbmrank.experiments.store import check_folder
@@ -30,7 +35,8 @@ from gbmrank.readers import Columns, Limits
 __all__ = ["add_arguments", "run"]
 
 _SCHEMA = "gbmrank.compare/1"
-_SOME_FAILED, _INTERRUPTED = 3, 130
+_FILES = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
+_SOME_FAILED, _MACHINE, _INTERRUPTED = 3, 4, 130
 _PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _PARAM_FOR = re.compile(r"(?P<who>.+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 _DEFAULTS = Settings()
@@ -50,7 +56,10 @@ _FEATURE_HELP = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = "Exit code: 0 done, 3 some run failed, 2 a mistake in the input, 130 stopped."
+    parser.epilog = (
+        "Exit code: 0 done, 3 some run failed, 2 a mistake in the input, 4 a file could not be "
+        "written, 130 stopped."
+    )
     _add_data(parser.add_argument_group("data"))
     _add_columns(parser.add_argument_group("columns of a table"))
     _add_systems(parser.add_argument_group("what is compared"))
@@ -62,6 +71,7 @@ def run(given: argparse.Namespace) -> int:
     """Read, train, judge, write, print."""
     if given.resume and given.force:
         raise ConfigError("--resume goes on and --force begins anew; give one of them")
+    _check_used(given)
     out = Path(given.out)
     check_folder(out, resume=given.resume, force=given.force)
     settings = _settings(given)
@@ -71,21 +81,31 @@ def run(given: argparse.Namespace) -> int:
     source = read_source(data, _reading(given))
     _check_overlap(source, given.allow_overlap)
     try:
-        with warnings.catch_warnings():
+        # What boosters and plugins print is not part of the answer.
+        with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             warnings.simplefilter("ignore", GbmrankWarning)  # told below, system by system
-            found = compare_source(source, settings)
+            found = compare_source(source, settings, partial(_write, out=out))
     except KeyboardInterrupt as stopped:
         if not str(stopped):  # before the first run or after the last
             raise
-        told = f"{stopped} and kept in {out}; go on with the same command and --resume"
-        print(f"gbmrank compare: {clean(told)}", file=sys.stderr)
-        return _INTERRUPTED
-    files = _write(found, out)
+        return _stopped(str(stopped), out, _INTERRUPTED)
+    except OSError as error:
+        if not hasattr(error, "__notes__"):  # before the first run
+            raise
+        return _stopped(f"error: {told(error)}; {error.__notes__[0]}", out, _MACHINE)
+    files = {kind: str(out / name) for kind, name in _FILES.items()}
     if given.json:
         print(json.dumps(_as_json(found, files), indent=2, allow_nan=False))
     else:
         print(_as_text(found, files))
     return _SOME_FAILED if found.results.failed else 0
+
+
+def _stopped(why: str, out: Path, code: int) -> int:
+    """Say what was kept, and return the exit code."""
+    line = f"{why} and kept in {out}; go on with the same command and --resume"
+    print(f"gbmrank compare: {clean(line)}", file=sys.stderr)
+    return code
 
 
 def _add_data(group: Any) -> None:
@@ -101,7 +121,7 @@ def _add_data(group: Any) -> None:
     )
     group.add_argument("--format", choices=FORMATS, help="told from the file's name if left out")
     group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
-    group.add_argument("--max-bytes", type=int, metavar="N", help="largest text, unpacked")
+    group.add_argument("--max-bytes", type=whole, metavar="N", help="largest text, unpacked")
 
 
 def _add_columns(group: Any) -> None:
@@ -127,7 +147,7 @@ def _add_systems(group: Any) -> None:
     group.add_argument("--baseline", metavar="NAME", help=_BASELINE_HELP)
     group.add_argument(
         "--margin",
-        type=float,
+        type=number,
         default=0.0,
         metavar="D",
         help="smallest difference that matters (0)",
@@ -137,24 +157,24 @@ def _add_systems(group: Any) -> None:
 def _add_training(group: Any) -> None:
     d = _DEFAULTS
     group.add_argument(
-        "--folds", type=int, default=d.folds, metavar="N", help=f"folds of queries {_SHOWN}"
+        "--folds", type=whole, metavar="N", help=f"folds of queries (default: {d.folds})"
     )
     group.add_argument(
         "--seeds", default="1", metavar="N", help=f"how many, or a list such as 0,1,2 {_SHOWN}"
     )
     group.add_argument(
-        "--rounds", type=int, default=d.rounds, metavar="N", help=f"most trees {_SHOWN}"
+        "--rounds", type=whole, default=d.rounds, metavar="N", help=f"most trees {_SHOWN}"
     )
     group.add_argument(
         "--early-stopping",
-        type=int,
+        type=whole,
         default=d.early_stopping,
         metavar="N",
         help=f"rounds without improvement before a run stops; 0 for never {_SHOWN}",
     )
     group.add_argument(
         "--valid-share",
-        type=float,
+        type=number,
         default=d.valid_share,
         metavar="P",
         help=f"share of the queries kept aside to stop by {_SHOWN}",
@@ -176,14 +196,14 @@ def _add_training(group: Any) -> None:
         "may be repeated",
     )
     group.add_argument(
-        "--tune", type=int, default=0, metavar="N", help=f"settings tried for each run {_SHOWN}"
+        "--tune", type=whole, default=0, metavar="N", help=f"settings tried for each run {_SHOWN}"
     )
-    group.add_argument("--tuner", choices=("random", "optuna"), default="random", help=_SHOWN)
+    group.add_argument("--tuner", choices=("random", "optuna"), help="(default: random)")
     group.add_argument(
-        "--jobs", type=int, metavar="N", help="runs at the same time (as many as threads)"
+        "--jobs", type=whole, metavar="N", help="runs at the same time (as many as threads)"
     )
     group.add_argument(
-        "--threads", type=int, metavar="N", help="of all runs together (the machine's)"
+        "--threads", type=whole, metavar="N", help="of all runs together (the machine's)"
     )
     group.add_argument(
         "--in-process", action="store_true", help="start no processes; one run after the other"
@@ -209,15 +229,15 @@ def _settings(given: argparse.Namespace) -> Settings:
         objectives=texts,
         metrics=given.metrics,
         backends=backends,
-        folds=given.folds,
+        folds=_DEFAULTS.folds if given.folds is None else given.folds,
         seeds=_seeds(given.seeds),
         rounds=given.rounds,
         early_stopping=given.early_stopping or None,
         valid_share=given.valid_share,
-        params=dict(_param(text) for text in given.param) or None,
+        params=_params(given.param) or None,
         params_for=_params_for(given.param_for) or None,
         tune=given.tune,
-        tuner=given.tuner,
+        tuner=given.tuner or _DEFAULTS.tuner,
         baseline=given.baseline,
         margin=given.margin,
         out=given.out,
@@ -229,6 +249,20 @@ def _settings(given: argparse.Namespace) -> Settings:
         progress=Quiet() if given.quiet else progress_on(),
         command=shlex.join(["gbmrank", *sys.argv[1:]]),
     )
+
+
+def _check_used(given: argparse.Namespace) -> None:
+    """Refuse options that would do nothing."""
+    idle = {
+        "--folds has no meaning with given splits (--train, --test)": given.folds is not None
+        and given.train,
+        "--tuner has no meaning without --tune N": given.tuner is not None and not given.tune,
+        "--jobs has no meaning with --in-process, which runs one after the other": given.in_process
+        and given.jobs is not None,
+    }
+    for message, wrong in idle.items():
+        if wrong:
+            raise ConfigError(f"{message}; leave one of them out")
 
 
 def _data(given: argparse.Namespace) -> Any:
@@ -266,19 +300,32 @@ def _check_overlap(source: Source, allowed: bool) -> None:
 
 def _seeds(text: str) -> tuple[int, ...]:
     try:
-        numbers = tuple(int(part) for part in text.split(","))
-    except ValueError:
+        numbers = tuple(whole(part) for part in text.split(","))
+    except argparse.ArgumentTypeError:
         raise ConfigError(
             f"--seeds is a number of seeds or a list such as 0,1,2; got {text!r}"
         ) from None
-    return numbers if "," in text else counted_seeds(numbers[0])
+    return numbers if "," in text else plain_seeds(numbers[0])
 
 
-def _param(text: str) -> tuple[str, Any]:
-    match = _PARAM.fullmatch(text)
-    if match is None:
-        raise ConfigError(f"--param is NAME=VALUE, such as learning_rate=0.05; got {text!r}")
-    return match["name"], read_value(match["value"])
+def _params(texts: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        match = _PARAM.fullmatch(text)
+        if match is None:
+            raise ConfigError(f"--param is NAME=VALUE, such as learning_rate=0.05; got {text!r}")
+        _put(found, match, f"--param {text}")
+    return found
+
+
+def _put(found: dict[str, Any], match: re.Match[str], option: str) -> None:
+    """Add a parameter that is not there yet."""
+    if match["name"] in found:
+        raise ConfigError(f"{option}: {match['name']} is given twice; leave one out")
+    try:
+        found[match["name"]] = read_value(match["value"])
+    except ParameterError as error:
+        raise ConfigError(f"{option}: {error}") from None
 
 
 def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -290,17 +337,20 @@ def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
                 f"--param-for is WHO:NAME=VALUE, such as ranknet:learning_rate=0.05; got {text!r}"
             )
         who = " ".join(match["who"].split())
-        found.setdefault(who, {})[match["name"]] = read_value(match["value"])
+        _put(found.setdefault(who, {}), match, f"--param-for {text}")
     return found
 
 
-def _write(found: Comparison, out: Path) -> dict[str, str]:
-    """Write the files and return where they are; the report comes last, as it names the others."""
-    found.to_json(out / "results.json")
-    found.to_csv(out / "per_query.csv")
-    found.to_html(out / "report.html")
-    names = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
-    return {kind: str(out / name) for kind, name in names.items()}
+def _write(found: Comparison, out: Path) -> None:
+    """Write the files; the report comes last, as it names the others."""
+    try:
+        found.to_json(out / _FILES["results"])
+        found.to_csv(out / _FILES["per_query"])
+        found.to_html(out / _FILES["report"])
+    except OSError as error:
+        runs = len(found.results.runs)
+        error.add_note(f"{runs - len(found.results.failed)} of {runs} runs are done")
+        raise
 
 
 def _as_text(found: Comparison, files: dict[str, str]) -> str:
@@ -322,8 +372,8 @@ def _findings(found: Comparison) -> list[str]:
     head, rows, sides = summary.summary_table(found.results, found.analysis)
     shown = fitted(head, rows, sides, width=line_width())
     regret = summary.regret_sentence(found.analysis)
-    told = [found.analysis.verdict, *([] if regret is None else [regret])]
-    return [f"{shown}\n* baseline", *map(clean, told)]
+    said = [found.analysis.verdict, *([] if regret is None else [regret])]
+    return [f"{shown}\n* baseline", *map(clean, said)]
 
 
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import Any
 from gbmrank.api import MetricList, metric, metrics_callback
 from gbmrank.cli import inputs, per_query
 from gbmrank.cli.evaluation import Evaluation, Measured, evaluate
+from gbmrank.cli.numbers import number
 from gbmrank.cli.screen import bold, clean, table
 from gbmrank.errors import MetricError
 from gbmrank.metrics import BUILTIN_METRICS, TOOLS
-from gbmrank.readers.text import to_number
 from gbmrank.spec import format_value, parse_list
 
 __all__ = ["add_arguments", "run"]
@@ -111,18 +111,10 @@ def _gain(text: str) -> str | tuple[float, ...]:
         return text
     try:
         return tuple(number(part.strip()) for part in text.strip("[]() ").split(","))
-    except ValueError:
+    except argparse.ArgumentTypeError:
         raise MetricError(
             f"--gain is exp2, linear or a table such as 0,1,3,7; got {text!r}"
         ) from None
-
-
-def number(text: str) -> float:
-    """Read a number of an option; argparse has this name in its message."""
-    value = to_number(text)
-    if value is None:
-        raise ValueError(text)
-    return value
 
 
 def _as_text(given: argparse.Namespace, source: inputs.Input, result: Evaluation) -> str:

@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.cli.numbers import whole
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.readers import (
     Columns,
@@ -73,13 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-bytes",
-        type=int,
+        type=whole,
         metavar="N",
         default=_DEFAULTS.max_bytes,
         help="largest text, unpacked",
     )
     limits.add_argument(
-        "--max-line", type=int, metavar="N", default=_DEFAULTS.max_line, help="longest line"
+        "--max-line", type=whole, metavar="N", default=_DEFAULTS.max_line, help="longest line"
     )
 
 

@@ -4,6 +4,7 @@ import argparse
 import json
 import keyword
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -41,12 +42,7 @@ def run(given: argparse.Namespace) -> int:
     target = Path(given.folder) / given.name
     if target.exists():
         raise ParameterError(f"{target} is there already; choose another name or --folder")
-    written = []
-    for path, text in files_of(given.name, given.kind, __version__).items():
-        file = target / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        written.append(str(file))
+    written = _write(target, files_of(given.name, given.kind, __version__))
     if given.json:
         print(json.dumps({"schema": "gbmrank.plugin/1", "files": written}, indent=2))
         return 0
@@ -59,12 +55,33 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
+def _write(target: Path, files: Mapping[str, str]) -> list[str]:
+    """Write all files or none; return where they are."""
+    file = target
+    try:
+        for path, text in files.items():
+            file = target / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        error.filename = error.filename or str(file)
+        raise
+    return [str(target / path) for path in files]
+
+
 def _check_name(name: str) -> None:
     own = _registered_name(name)
-    if not _NAME.fullmatch(name) or keyword.iskeyword(own) or not own[:1].isalpha():
+    if not _NAME.fullmatch(name):
         raise ParameterError(
             f"a plugin is named in lower-case letters, digits and '-', such as gbmrank-tempered; "
             f"got {name!r}"
+        )
+    if keyword.iskeyword(own) or not own[:1].isalpha():
+        what = "is a word of Python" if keyword.iskeyword(own) else "does not begin with a letter"
+        raise ParameterError(
+            f"{name!r} registers {own!r}, which {what}, so no function can be called that; "
+            "choose another name, such as gbmrank-tempered"
         )
 
 

@@ -1,18 +1,21 @@
 """``gbmrank plugins``: which plugins are installed, and what is wrong with a broken one."""
 
 import argparse
+import contextlib
 import json
+import sys
 import traceback
 from typing import Any
 
 from gbmrank.cli.screen import bold, clean, table
-from gbmrank.entry_points import API_VERSION
+from gbmrank.entry_points import API_VERSION, Origin, unreadable
 from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry, Status
 
 __all__ = ["add_arguments", "run"]
 
 _KINDS: tuple[Registry[Any], ...] = (LOSSES, OBJECTIVES, METRICS, UTILITIES)
 _FINE, _BROKEN = 0, 2
+_REWRITE = "its lines are NAME = MODULE:OBJECT; repair or uninstall the distribution"
 _ADVICE = {
     "ModuleNotFoundError": "install the package that is missing into this environment",
     "ImportError": "its version may not fit to what it imports; upgrade both",
@@ -42,12 +45,13 @@ def run(given: argparse.Namespace) -> int:
     """Print plugins with their status; the exit code of doctor is 2 when one is broken."""
     load = given.action == "doctor"
     found = [(entry, _status(entry, load), clash) for entry, clash in _plugins()]
-    broken = any(status.state == "broken" for _, status, _ in found)
+    bad = unreadable()
+    broken = bool(bad) or any(status.state == "broken" for _, status, _ in found)
     if given.json:
-        rows = [_row(*each) for each in found]
+        rows = [*(_row(*each) for each in found), *(_unread(*each) for each in bad)]
         print(json.dumps({"schema": "gbmrank.plugins/1", "plugins": rows}, indent=2))
     else:
-        print(_page(found, load))
+        print("\n\n".join([_page(found, load), *(_told_unread(*each) for each in bad)]))
     return _BROKEN if broken and load else _FINE
 
 
@@ -77,9 +81,10 @@ def _compiled(entry: Entry[Any]) -> Status:
     from gbmrank.cli.names import objective_with
 
     try:
-        text = objective_with(f"{entry.origin.distribution}:{entry.name}")
-        if text is not None:
-            objective(text).loss([1, 0], [0.0, 0.0])
+        with contextlib.redirect_stdout(sys.stderr):
+            text = objective_with(f"{entry.origin.distribution}:{entry.name}")
+            if text is not None:
+                objective(text).loss([1, 0], [0.0, 0.0])
     except Exception as error:  # a plugin may do anything
         return Status("broken", error)
     return Status("ok")
@@ -96,6 +101,24 @@ def _row(entry: Entry[Any], status: Status, clash: str) -> dict[str, object]:
         "advice": None if status.cause is None else _advice(status.cause),
         "same name as": clash or None,
     }
+
+
+def _unread(origin: Origin, error: Exception) -> dict[str, object]:
+    return {
+        "name": None,
+        "kind": None,
+        "distribution": origin.distribution,
+        "version": origin.version,
+        "status": "broken",
+        "cause": f"entry_points.txt cannot be read: {type(error).__name__}: {error}",
+        "advice": _REWRITE,
+        "same name as": None,
+    }
+
+
+def _told_unread(origin: Origin, error: Exception) -> str:
+    head = bold(clean(f"entry_points.txt of {origin} cannot be read"))
+    return "\n".join([head, clean(f"  {type(error).__name__}: {error}"), f"  advice: {_REWRITE}"])
 
 
 def _page(found: list[tuple[Entry[Any], Status, str]], load: bool) -> str:

@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gbmrank.cli.numbers import whole
 from gbmrank.cli.screen import bold, clean, table
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--small", action="store_true", help="a short run on built-in data, to see it work"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (0)")
+    parser.add_argument("--seed", type=whole, default=0, help="of everything random (0)")
     parser.add_argument("--out", metavar="FOLDER", help="write a page with plots there")
-    parser.add_argument("--threads", type=int, metavar="N", help="of boosters and kernels")
+    parser.add_argument("--threads", type=whole, metavar="N", help="of boosters and kernels")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -5,9 +5,10 @@ import re
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["bold", "clean", "fitted", "line_width", "table", "unmarked"]
+__all__ = ["bold", "clean", "fitted", "line_width", "table", "told", "unmarked"]
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
@@ -54,17 +55,36 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = ""
     ------------
     map      0.5
     """
-    cells = [[clean(cell).replace("\n", " ") for cell in row] for row in (head, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    cells = [[_one_line(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(_columns(row[i]) for row in cells) for i in range(len(head))]
     sides = right.ljust(len(head), "<")
     lines = [
         "  ".join(
-            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+            f"{cell:{side}{width - _columns(cell) + len(cell)}}"
+            for cell, side, width in zip(row, sides, widths, strict=True)
         )
         for row in cells
     ]
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
     return "\n".join(line.rstrip() for line in (bold(lines[0]), rule, *lines[1:]))
+
+
+def _one_line(cell: object) -> str:
+    """Return a cell cleaned; one of nothing but commands to a terminal is spelt out."""
+    shown = clean(cell).replace("\n", " ")
+    return shown or str(cell).encode("unicode_escape").decode()
+
+
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide letters two, marks none.
+
+    Examples
+    --------
+    >>> _columns("abc"), _columns("\u4e2d\u6587"), _columns("e\u0301")
+    (3, 4, 1)
+    """
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
 
 def fitted(
@@ -113,6 +133,12 @@ def unmarked(text: str) -> str:
     """
     short = _ROLE.sub(lambda found: found["name"].rpartition(".")[2], _SEE.sub("", text))
     return short.replace("``", "")
+
+
+def told(error: OSError) -> str:
+    """Return what the system says went wrong, with the file."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
 
 
 def bold(text: str) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.api import MetricList, Objective
+from gbmrank.api import Metric, MetricList, Objective
+from gbmrank.backends.tables import first_beyond
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Queries, System
@@ -17,7 +18,7 @@ from gbmrank.metrics import Ranked
 from gbmrank.training import Native
 from gbmrank.types import FloatArray
 
-__all__ = ["audit", "check_learnable", "check_metrics", "doomed", "queries_of"]
+__all__ = ["audit", "check_learnable", "check_metrics", "check_watched", "doomed", "queries_of"]
 
 _LEVELS = 12  # label values that are counted one by one
 
@@ -72,10 +73,28 @@ def check_metrics(source: Source, metrics: MetricList) -> None:
         )
 
 
+def check_watched(source: Source, design: Design, target: Metric) -> None:
+    """Raise when the target has no value on the watched queries of any run."""
+    if target.measure.empty != "skip":
+        return
+    bound = bind_metric(target.measure, source.data)
+    flat = Ranked(np.zeros(source.data.groups.n_rows), source.data.groups)
+    known = ~np.isnan(bound.per_query(flat.prepare(bound.depth)))
+    for task in design.tasks:
+        if known[split_of(source, design, task).valid].any():
+            return
+    raise DataError(
+        f"{target} is undefined for every query that is watched for stopping; give a valid part "
+        "that has what it needs, such as relevant rows, or put another metric first"
+    )
+
+
 def doomed(
     source: Source, design: Design, objectives: Mapping[str, Objective | Native]
 ) -> dict[System, GbmrankError]:
-    """Return the systems whose objective refuses the labels of every run, with the reason.
+    """Return the systems that refuse the rows of every run, with the reason.
+
+    Objectives refuse labels, XGBoost refuses infinite features.
 
     Raises
     ------
@@ -88,10 +107,23 @@ def doomed(
         if isinstance(one, Objective) and (error := _refusal(source, design, name, one)) is not None
     }
     found = {one: errors[one.objective] for one in design.systems if one.objective in errors}
+    beyond = [one for one in design.systems if one.backend == "xgboost" and one not in found]
+    infinite = _infinite(source) if beyond else None
+    found |= {} if infinite is None else dict.fromkeys(beyond, infinite)
     if len(found) == len(design.systems):
-        told = "; ".join(f"{name}: {error}" for name, error in errors.items())
-        raise ConfigError(f"no objective can be trained on these labels: {told}")
+        first = {str(error): one for one, error in reversed(found.items())}
+        told = "; ".join(f"{one}: {text}" for text, one in first.items())
+        raise ConfigError(f"nothing can be trained on these rows: {told}")
     return found
+
+
+def _infinite(source: Source) -> GbmrankError | None:
+    """Return why XGBoost reads none of the rows, if it does not: each is in a part of every run."""
+    place = first_beyond(source.X)
+    return place and DataError(
+        f"feature {place[1] + 1} is infinite, or beyond the largest float32, in row "
+        f"{place[0] + 1}, and XGBoost reads neither: clip it, or make it NaN, a missing value"
+    )
 
 
 def _refusal(source: Source, design: Design, name: str, one: Objective) -> GbmrankError | None:

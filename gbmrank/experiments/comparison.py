@@ -4,7 +4,7 @@ import contextlib
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -21,19 +21,22 @@ from gbmrank.experiments.background import (
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.documents import results_to_json, save_json
 from gbmrank.experiments.files import Reading
+from gbmrank.experiments.foreign import foreign_code
+from gbmrank.experiments.lock import locked
+from gbmrank.experiments.options import plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import (
     Prepared,
     Settings,
-    counted_seeds,
     demonstration,
+    plain_settings,
     prepare,
 )
 from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
 from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.sources import Source, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
-from gbmrank.experiments.store import Store
+from gbmrank.experiments.store import Store, check_folder
 from gbmrank.experiments.systems import find_baseline
 from gbmrank.experiments.trial import failed_run
 from gbmrank.readers import Columns
@@ -123,8 +126,9 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 
     Every objective is trained in every booster on the same queries, stopped by the first
     metric on queries kept aside, and judged query by query on queries it has not seen.
-    Everything is checked before the first training. A run that fails is reported; the others
-    go on.
+    Options, parameters and splits are checked before the first training, and so are labels
+    and features that every run of a system would refuse. A run that fails is reported; the
+    others go on.
 
     Parameters
     ----------
@@ -206,7 +210,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         metrics=metrics,
         backends=backends,
         folds=folds,
-        seeds=counted_seeds(seeds) if isinstance(seeds, int) else tuple(seeds),
+        seeds=plain_seeds(seeds),
         rounds=rounds,
         early_stopping=early_stopping,
         valid_share=valid_share,
@@ -233,16 +237,32 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     return compare_source(source, settings)
 
 
-def compare_source(source: Source, settings: Settings) -> Comparison:
-    """Compare on rows that were read; see :func:`compare`."""
+def compare_source(
+    source: Source, settings: Settings, finish: Callable[[Comparison], None] | None = None
+) -> Comparison:
+    """Compare on rows that were read; see :func:`compare`.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    settings : Settings
+        The options.
+    finish : callable, optional
+        Gets the comparison while its folder is still held, to write into it.
+    """
+    settings = plain_settings(settings)
     prepared = prepare(source, settings)
     with _opened(prepared, settings) as store:
         _run_all(prepared, store, settings.progress or Quiet())
         tasks = prepared.design.tasks
         runs = tuple(store.load(task) or _lost(prepared.design, task) for task in tasks)
-    results = _results(prepared, runs, settings)
+        results = _results(prepared, runs, settings)
+        found = Comparison(results, analyse(results, margin=settings.margin))
+        if finish is not None:
+            finish(found)
     _warn_of_constant_scores(results)
-    return Comparison(results, analyse(results, margin=settings.margin))
+    return found
 
 
 def _lost(design: Design, task: Task) -> Run:
@@ -263,10 +283,13 @@ def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
         },
         "design": prepared.design.to_json(),
         "versions": versions(),
+        "code": foreign_code([*prepared.chosen.objectives.values(), prepared.metrics]),
     }
     if settings.out is not None:
-        folder = Path(settings.out)
-        yield Store.begin(folder, plan, resume=settings.resume, force=settings.force)
+        folder, how = Path(settings.out), {"resume": settings.resume, "force": settings.force}
+        check_folder(folder, **how)
+        with locked(folder, (settings.progress or Quiet()).note):
+            yield Store.begin(folder, plan, **how)
         return
     if settings.resume:
         raise ConfigError("resume needs the folder of the comparison: give out")
@@ -291,10 +314,16 @@ def _run_all(prepared: Prepared, store: Store, progress: Progress) -> None:
         else:
             run_here(prepared.source, design, waiting, store, progress)
     except KeyboardInterrupt:
-        kept = sum(1 for _ in store.done(design.tasks))
-        raise KeyboardInterrupt(f"stopped; {kept} of {len(design.tasks)} runs are done") from None
+        raise KeyboardInterrupt(f"stopped; {_kept(design, store)}") from None
+    except OSError as error:  # a full disk
+        error.add_note(_kept(design, store))
+        raise
     finally:
         progress.end()
+
+
+def _kept(design: Design, store: Store) -> str:
+    return f"{sum(1 for _ in store.done(design.tasks))} of {len(design.tasks)} runs are done"
 
 
 def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> Results:

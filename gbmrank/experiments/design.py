@@ -10,7 +10,7 @@ from gbmrank.errors import ConfigError, ParameterError, UnknownNameError
 from gbmrank.experiments.results import System
 from gbmrank.types import is_whole
 
-__all__ = ["LEARNING_RATE", "Design", "Task", "check_params", "read_value"]
+__all__ = ["LEARNING_RATE", "Design", "Task", "check_params"]
 
 LEARNING_RATE = 0.1
 """Of both boosters, where nothing else is asked for."""
@@ -146,24 +146,6 @@ class Design:
         given["systems"] = tuple(System(*pair) for pair in given["systems"])
         given["metrics"], given["seeds"] = tuple(given["metrics"]), tuple(given["seeds"])
         return cls(**given)
-
-
-def read_value(text: str) -> bool | int | float | str:
-    """Read the value of a parameter on the command line.
-
-    Examples
-    --------
-    >>> read_value("0.05"), read_value("true"), read_value("7"), read_value("dart")
-    (0.05, True, 7, 'dart')
-    """
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def check_params(params: Mapping[str, Any], whose: str) -> None:

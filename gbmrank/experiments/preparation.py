@@ -7,15 +7,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
 
-from gbmrank.api import MetricList
+from gbmrank.api import MetricList, Objective
 from gbmrank.backends.parameters import check_known
-from gbmrank.errors import ConfigError, GbmrankError, ParameterError
+from gbmrank.errors import ConfigError, GbmrankError
 from gbmrank.experiments import audit
 from gbmrank.experiments.design import Design, check_params
+from gbmrank.experiments.options import (
+    check_listed,
+    plain_baseline,
+    plain_number,
+    plain_params,
+    plain_params_for,
+    plain_path,
+    plain_whole,
+)
 from gbmrank.experiments.progress import Progress
+from gbmrank.experiments.rehearsal import check_trainings
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import Source
-from gbmrank.experiments.splits import check_folds
+from gbmrank.experiments.splits import check_folds, check_parts
 from gbmrank.experiments.store import PLAN
 from gbmrank.experiments.systems import (
     Chosen,
@@ -28,8 +38,9 @@ from gbmrank.experiments.systems import (
 )
 from gbmrank.experiments.tuning import check_tuner
 from gbmrank.kernels.pool import get_num_threads
+from gbmrank.training import Native
 
-__all__ = ["DEMO_METRICS", "Prepared", "Settings", "counted_seeds", "demonstration", "prepare"]
+__all__ = ["DEMO_METRICS", "Prepared", "Settings", "demonstration", "plain_settings", "prepare"]
 
 _REGRET_K = 10
 # The truth of the demonstration is about DCG, and simple enough for small trees.
@@ -90,7 +101,7 @@ class Prepared:
     baseline : System
         What differences are taken to.
     refused : mapping of System to error
-        Systems that cannot be trained on these labels.
+        Systems that cannot be trained on these rows.
     jobs : int
         Processes; 0 runs everything in this one.
     """
@@ -102,21 +113,6 @@ class Prepared:
     baseline: System
     refused: Mapping[System, GbmrankError]
     jobs: int
-
-
-def counted_seeds(number: int) -> tuple[int, ...]:
-    """Return so many seeds, from 0.
-
-    Examples
-    --------
-    >>> counted_seeds(3)
-    (0, 1, 2)
-    """
-    if number < 1:
-        raise ConfigError(
-            f"seeds must be at least 1, got {number}; a list such as 0,1 names them one by one"
-        )
-    return tuple(range(number))
 
 
 def demonstration(settings: Settings) -> Settings:
@@ -138,13 +134,13 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     objectives = default_objectives(metrics[0]) if given is None else given
     chosen = choose_systems(objectives, settings.backends)
     baseline = find_baseline(chosen.systems, settings.baseline)
-    if settings.margin < 0.0:
-        raise ParameterError(f"margin must be zero or a positive number, got {settings.margin}")
     check_tuner(settings.tuner if settings.tune else "random")
     for params in (settings.params or {}, *(settings.params_for or {}).values()):
         check_params(params, "params")
     if source.parts is None:
         check_folds(source.n_queries, settings.folds, settings.valid_share)
+    else:
+        check_parts(source.parts)
     audit.check_learnable(source)
     audit.check_metrics(source, metrics)
     here = not settings.isolate or any(
@@ -153,7 +149,9 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     jobs, threads = _shares(source, settings, len(chosen.systems), here)
     design = _design(source, settings, chosen.systems, (metrics, threads))
     _check_names(design)
+    audit.check_watched(source, design, metrics[0])
     refused = audit.doomed(source, design, chosen.objectives)
+    check_trainings(source, design)
     return Prepared(
         source=source,
         design=design,
@@ -163,6 +161,35 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         refused=refused,
         jobs=0 if here else jobs,
     )
+
+
+def plain_settings(settings: Settings) -> Settings:
+    """Return settings in plain values, or say which one is none."""
+    given = settings
+    patience, share = given.early_stopping, "a number between 0 and 1"
+    if given.objectives is not None and not isinstance(given.objectives, Objective | Native):
+        check_listed("objectives", given.objectives, ("ranknet", "pairwise"))
+    if given.backends is not None:
+        check_listed("backends", given.backends, ("lightgbm",))
+    return replace(
+        given,
+        folds=plain_whole("folds", given.folds, 1),
+        rounds=plain_whole("rounds", given.rounds, 1),
+        early_stopping=None if patience is None else _patience(patience),
+        valid_share=plain_number("valid_share", given.valid_share, share),
+        params=plain_params(given.params or {}, "params"),
+        params_for=plain_params_for(given.params_for or {}),
+        tune=plain_whole("tune", given.tune, 0),
+        baseline=plain_baseline(given.baseline),
+        margin=plain_number("margin", given.margin, "zero or a positive number"),
+        out=None if given.out is None else plain_path("out", given.out),
+        jobs=None if given.jobs is None else plain_whole("jobs", given.jobs, 1),
+        threads=None if given.threads is None else plain_whole("threads", given.threads, 1),
+    )
+
+
+def _patience(value: Any) -> int:
+    return plain_whole("early_stopping (None to grow every tree)", value, 1)
 
 
 def _check_names(design: Design) -> None:
@@ -203,10 +230,6 @@ def _design(
 
 def _shares(source: Source, settings: Settings, systems: int, here: bool) -> tuple[int, int]:
     """Return the number of processes and the threads of each, within one budget."""
-    for name in ("jobs", "threads"):
-        value = getattr(settings, name)
-        if value is not None and value < 1:
-            raise ParameterError(f"{name} must be at least 1, got {value}")
     folds = settings.folds if source.parts is None else 1
     tasks = max(systems * folds * len(settings.seeds), 1)  # no seeds: the design says so
     budget = settings.threads or get_num_threads()

@@ -1,5 +1,8 @@
 """Live progress on the error stream: bars on a terminal, plain lines anywhere else."""
 
+import contextlib
+import io
+import os
 import sys
 import time
 from typing import IO, Any, Protocol, final
@@ -8,7 +11,7 @@ from gbmrank.experiments.design import Task
 from gbmrank.experiments.pool import Listener
 from gbmrank.experiments.results import Run
 
-__all__ = ["Lines", "Progress", "Quiet", "printable", "progress_on"]
+__all__ = ["Lines", "Progress", "Quiet", "mute", "printable", "progress_on"]
 
 
 def printable(text: object) -> str:
@@ -23,6 +26,14 @@ def printable(text: object) -> str:
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
         for c in str(text)
     )
+
+
+def mute(stream: IO[str]) -> None:
+    """Send what is left in a stream, and all that follows, nowhere: its reader has gone."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 class Progress(Listener, Protocol):
@@ -99,7 +110,11 @@ class Lines:
         self._say(f"{self._done} of {self._total} runs, {time.monotonic() - self._began:.0f} s")
 
     def _say(self, text: str) -> None:
-        print(printable(text), file=self._out, flush=True)
+        try:
+            print(printable(text), file=self._out, flush=True)
+        except BrokenPipeError:  # nobody listens any more; the runs go on
+            mute(self._out)
+            self._out = io.StringIO()
 
 
 @final
@@ -165,6 +180,8 @@ def outcome(task: Task, run: Run) -> str:
 def progress_on(out: IO[str] | None = None) -> Progress:
     """Return bars where they can be seen, lines where not."""
     stream = out or sys.stderr
+    if stream is None:  # a process without an error stream
+        return Quiet()
     if stream.isatty():
         try:
             return Bars(stream)

@@ -8,7 +8,7 @@ from gbmrank.errors import DataError, ParameterError
 from gbmrank.experiments.sources import PARTS
 from gbmrank.types import IntArray
 
-__all__ = ["Split", "check_folds", "cut", "judged"]
+__all__ = ["Split", "check_folds", "check_parts", "cut", "judged"]
 
 _TRAIN, _VALID, _TEST = range(len(PARTS))
 _FOLDS, _WATCHED = 0, 1  # streams of random numbers
@@ -32,6 +32,16 @@ def check_folds(n_queries: int, folds: int, share: float) -> None:
         raise DataError(
             f"{n_queries} queries cannot be cut into {folds} folds with queries left to learn from "
             "and to watch; give more queries, or splits of your own"
+        )
+
+
+def check_parts(parts: IntArray) -> None:
+    """Raise when given parts leave nothing to watch."""
+    learned = int((parts == _TRAIN).sum())
+    if not (parts == _VALID).any() and learned < 2:
+        raise DataError(
+            f"train has {learned} query, and one at least is watched for stopping; give a valid "
+            "part too, or more queries"
         )
 
 

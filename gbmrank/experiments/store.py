@@ -23,6 +23,7 @@ import numpy as np
 from gbmrank.checksum import BLANK, NAME, is_unchanged, with_checksum
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
+from gbmrank.experiments.lock import LOCK
 from gbmrank.experiments.results import Run, System
 
 __all__ = ["PLAN", "SCHEMA", "Store", "check_folder", "differences", "slug", "write_whole"]
@@ -30,6 +31,7 @@ __all__ = ["PLAN", "SCHEMA", "Store", "check_folder", "differences", "slug", "wr
 SCHEMA = "gbmrank.run/1"
 PLAN = "plan.json"
 _PLAN_SCHEMA = "gbmrank.plan/1"
+_LATER = ("code",)  # what plans of earlier versions do not have
 _WORK = "work"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
@@ -57,8 +59,10 @@ def write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None
         raise
 
 
@@ -99,6 +103,7 @@ class Store:
             Remove the comparison that is in the folder.
         """
         store = cls(folder)
+        text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
         there = check_folder(folder, resume=resume, force=force)
         if there and resume:
             _check_same(store.plan(), plan, folder)
@@ -109,7 +114,6 @@ class Store:
         for rest in [*folder.glob(".writing-*"), *store.runs.glob(".writing-*")]:
             rest.unlink(missing_ok=True)
         if not (there and resume):
-            text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
             write_whole(folder / PLAN, text.encode())
         return store
 
@@ -211,7 +215,8 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
 
 def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
     kept = {key: value for key, value in old.items() if key != "schema"}
-    found = differences(kept, json.loads(json.dumps(new)))
+    known = {key: value for key, value in new.items() if key in kept or key not in _LATER}
+    found = differences(kept, json.loads(json.dumps(known)))
     if found:
         raise ConfigError(
             f"{folder} holds another comparison, which cannot be resumed with these settings: "
@@ -228,7 +233,9 @@ def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> 
             f"{folder} holds a comparison already; go on with resume (--resume), overwrite it with "
             "force (--force), or choose another folder (--out)"
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (
+        not folder.is_dir() or any(one.name != LOCK for one in folder.iterdir())
+    ):
         raise ConfigError(
             f"{folder} is there and is not the folder of a comparison; choose another (--out)"
         )

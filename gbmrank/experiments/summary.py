@@ -39,7 +39,7 @@ def summary_table(results: Results, analysis: Analysis) -> Table:
     head = [
         "system",
         f"{target.measure.name} [{100 * analysis.level:g}%]",
-        f"{chr(916)} to baseline",
+        "difference to baseline",
         "p (Holm)",
         *(_title(one) for one in others),
         "calibrated",
@@ -159,10 +159,14 @@ def _p(value: float) -> str:
 
 def _about_queries(results: Results, target: MeasureAnalysis) -> Iterator[str]:
     total = len(results.queries)
-    if target.undefined:
+    judged = {int(query) for run in results.runs if run.error is None for query in run.queries}
+    failed = total - len(judged)
+    if failed:
+        yield f"{failed} of {total} queries are not counted: every run that judges them failed"
+    if target.undefined > failed:
         yield (
-            f"{target.measure.name} is undefined for {target.undefined} of {total} queries, which "
-            "are not counted"
+            f"{target.measure.name} is undefined for {target.undefined - failed} of {total} "
+            "queries, which are not counted"
         )
     if target.left_out:
         yield (

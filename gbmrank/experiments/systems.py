@@ -5,17 +5,15 @@ import difflib
 import importlib.util
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.backends.native import native_lists, near_native
 from gbmrank.composition import spec_of
 from gbmrank.errors import ConfigError, MissingBackendError, SpecError, UnknownNameError
+from gbmrank.experiments.foreign import foreign_parts, origin_of
 from gbmrank.experiments.results import System
-from gbmrank.guards import is_ours
 from gbmrank.objectives import held_preferences
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES
 from gbmrank.spec import parse_list
 from gbmrank.theory.advice import target_for
 from gbmrank.training import NATIVE, Native, metric_list, ranking_objective
@@ -213,16 +211,5 @@ def needs_this_process(part: Any) -> bool:
 
     That is what was registered with a decorator, in a notebook for example.
     """
-    if isinstance(part, Native):
-        return False
-    if isinstance(part, MetricList | list | tuple):
-        return any(map(needs_this_process, part))
-    if isinstance(part, Objective | Metric):
-        part = part.template if isinstance(part, Objective) else part.measure
-    if not is_dataclass(part) or isinstance(part, type):
-        return False
-    cls = type(part)
-    registries = (LOSSES, METRICS, OBJECTIVES, UTILITIES)
     # Only a plugin's distribution has a version; what a decorator registered has none.
-    known = is_ours(cls) or any(registry.origin_of(cls).version for registry in registries)
-    return not known or any(needs_this_process(getattr(part, f.name)) for f in fields(part))
+    return any(not origin_of(cls).version for cls in foreign_parts(part))

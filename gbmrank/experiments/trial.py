@@ -1,5 +1,6 @@
 """One run: train a system on the queries of a fold and judge it on those left out."""
 
+import math
 import re
 import time
 import warnings
@@ -17,10 +18,10 @@ from gbmrank.experiments.results import Run
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
 from gbmrank.experiments.tuning import best_of, candidates
-from gbmrank.experiments.warming import warm_up
+from gbmrank.experiments.warming import plan_of, warm_up
 from gbmrank.guards import bind_metric
 from gbmrank.metrics import Ranked
-from gbmrank.training import Part, Plan, Trained, ranking_objective, train
+from gbmrank.training import Part, Trained, train
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["failed_run", "part_of", "regret_name", "run_task", "split_of", "tied_pairs"]
@@ -145,7 +146,7 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
         queries=np.searchsorted(judged(source.n_queries, source.parts), split.test),
         values=_values(source, design, split.test, (metrics, scores)),
         tied=tied,
-        history=dict(trained.history.get(_VALID, {})),
+        history=_history(design, trained),
         best_round=trained.best_round,
         seconds=seconds,
         params=params,
@@ -159,21 +160,13 @@ def _trained(
     on_round: Callable[[int], None] | None,
 ) -> tuple[Trained, dict[str, Any]]:
     """Train once, or as often as tuning may, and keep the best on the watched queries."""
-    target = metrics_callback(list(design.metrics))[0]
+    watched = _watchable(design, parts[1].data)
+    target = watched[0]
     base = design.params_of(task.system)
 
     def attempt(changes: Mapping[str, Any]) -> tuple[float, tuple[Trained, dict[str, Any]]]:
         params = {**base, **changes}
-        plan = Plan(
-            objective=ranking_objective(task.system.objective),
-            metric=list(design.metrics),
-            backend=task.system.backend,
-            rounds=design.rounds,
-            early_stopping=design.early_stopping,
-            params=params,
-            seed=task.seed,
-            threads=design.threads,
-        )
+        plan = replace(plan_of(design, task), metric=watched, params=params)
         trained = train(plan, parts[0], {_VALID: parts[1]}, on_round)
         best = trained.history[_VALID][str(target)][trained.best_round]
         return (best if target.higher_is_better else -best), (trained, params)
@@ -189,6 +182,23 @@ def _trained(
         stream=(task.seed, task.fold),
     )
     return best_of(tried, attempt)
+
+
+def _watchable(design: Design, data: RankingData) -> MetricList:
+    """Return the metrics that have a value on the watched queries; the target in any case."""
+    metrics = metrics_callback(list(design.metrics))
+    flat = Ranked(np.zeros(data.groups.n_rows), data.groups)
+    bound = [bind_metric(one.measure, data) for one in metrics]
+    known = [not np.isnan(one.score(flat.prepare(one.depth))) for one in bound]
+    known[0] = True
+    return MetricList([one for one, kept in zip(metrics, known, strict=True) if kept])
+
+
+def _history(design: Design, trained: Trained) -> dict[str, list[float]]:
+    """Return the values on the watched queries; NaN for what is undefined there."""
+    found = trained.history.get(_VALID, {})
+    rounds = max(map(len, found.values()), default=0)
+    return {name: found.get(name, [math.nan] * rounds) for name in design.metrics}
 
 
 def _values(

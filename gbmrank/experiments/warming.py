@@ -2,6 +2,7 @@
 
 import contextlib
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,10 +11,24 @@ from gbmrank.errors import GbmrankWarning
 from gbmrank.experiments.design import Design, Task
 from gbmrank.training import Part, Plan, ranking_objective, train
 
-__all__ = ["warm_up"]
+__all__ = ["plan_of", "warm_up"]
 
 _QUERIES = 2
 _warm: set[tuple[str, ...]] = set()
+
+
+def plan_of(design: Design, task: Task) -> Plan:
+    """Return how a run is trained, before tuning."""
+    return Plan(
+        objective=ranking_objective(task.system.objective),
+        metric=list(design.metrics),
+        backend=task.system.backend,
+        rounds=design.rounds,
+        early_stopping=design.early_stopping,
+        params=design.params_of(task.system),
+        seed=task.seed,
+        threads=design.threads,
+    )
 
 
 def warm_up(design: Design, task: Task, part: Part) -> None:
@@ -32,15 +47,7 @@ def warm_up(design: Design, task: Task, part: Part) -> None:
     if key in _warm:
         return
     _warm.add(key)
-    plan = Plan(
-        objective=ranking_objective(task.system.objective),
-        metric=list(design.metrics),
-        backend=task.system.backend,
-        rounds=1,
-        params=design.params_of(task.system),
-        seed=task.seed,
-        threads=design.threads,
-    )
+    plan = replace(plan_of(design, task), rounds=1, early_stopping=None)
     few = _few(part)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")

@@ -5,6 +5,7 @@ through the pipe. When the parent is gone the input ends, and so does this proce
 it is doing.
 """
 
+import errno
 import json
 import os
 import queue
@@ -33,6 +34,14 @@ _EVERY = 0.2  # seconds between two words about rounds
 
 def lay_out(source: Source, design: Design, folder: Path) -> None:
     """Write what workers read: the rows, and the settings."""
+    try:
+        _write(source, design, folder)
+    except OSError as error:  # numpy tells neither the file nor the reason
+        full = f"the rows cannot be written, is the disk full? ({error.strerror or error})"
+        raise OSError(error.errno or errno.ENOSPC, full, str(folder)) from error
+
+
+def _write(source: Source, design: Design, folder: Path) -> None:
     np.save(folder / "features.npy", np.ascontiguousarray(source.X), allow_pickle=False)
     columns: dict[str, Any] = {"labels": source.data.labels, "sizes": source.data.groups.sizes}
     for name in _OPTIONAL:

@@ -4,6 +4,7 @@
 need it then run in plain Python, hundreds of times slower.
 """
 
+import contextlib
 import importlib.metadata
 import inspect
 import linecache
@@ -86,16 +87,14 @@ def warn_slow(function: FunctionType) -> None:
 
 
 def _named(function: FunctionType) -> str:
-    module = function.__module__
-    owner = next(
-        (
+    module, owner = function.__module__, ""
+    with contextlib.suppress(Exception):  # a bad file of any distribution is enough
+        owner = next(
             f" of {point.dist.name} {point.dist.version}"
             for group in _GROUPS
             for point in importlib.metadata.entry_points(group=group)
             if point.module == module and point.dist
-        ),
-        "",
-    )
+        )
     return f"{module}.{function.__qualname__}{owner}"
 
 

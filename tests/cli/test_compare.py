@@ -16,7 +16,8 @@ from gbmrank.cli import compare, main
 from gbmrank.demo_data import demo_data
 from gbmrank.experiments.documents import load_results
 
-QUICK = ("--in-process", "--quiet", "--folds", "2", "--rounds", "5", "--metrics", "ndcg@3")
+SHORT = ("--in-process", "--quiet", "--rounds", "5", "--metrics", "ndcg@3")
+QUICK = (*SHORT, "--folds", "2")
 ONE = ("--objectives", "ranknet, pairwise(loss=logistic, target=dcg)", "--backends", "lightgbm")
 ESCAPES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
@@ -171,12 +172,12 @@ def test_a_folder_in_use_is_refused_until_told_otherwise(capsys, rows, out):
 
 def test_given_splits_that_share_queries_are_refused(capsys, tmp_path, out):
     train, test = letor(tmp_path / "train.txt"), letor(tmp_path / "test.txt", seed=1)
-    parts = ["--train", train, "--test", test, "--out", out, *QUICK, *ONE]
+    parts = ["--train", train, "--test", test, "--out", out, *SHORT, *ONE]
     assert "20 query ids, such as '0'" in refused(capsys, *parts)
     assert not Path(out).exists()
     assert "note: 20 query ids" in run(capsys, *parts, "--allow-overlap")
     apart = letor(tmp_path / "apart.txt", seed=1, first=100)
-    text = run(capsys, "--train", train, "--test", apart, "--out", out, "--force", *QUICK, *ONE)
+    text = run(capsys, "--train", train, "--test", apart, "--out", out, "--force", *SHORT, *ONE)
     assert "train.txt, apart.txt" in text
 
 
@@ -204,7 +205,7 @@ def test_given_splits_that_share_queries_are_refused(capsys, tmp_path, out):
         (["--folds", "1"], "at least 2"),
         (["--delimiter", "ab"], "one character"),
         (["--train", "x"], "not both"),
-        (["--threads", "0"], "threads must be at least 1"),
+        (["--threads", "0"], "threads must be a whole number from 1"),
         (["--unknown"], "--unknown"),
     ],
 )

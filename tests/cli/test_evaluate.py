@@ -386,11 +386,11 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--gain", "0,1_0,3"], "--gain is exp2, linear or a table"),
         (["--gain", "0,\uff11,3"], "--gain is exp2, linear or a table"),
         (["--metrics", "ndcg@\uff11"], "this character has no meaning here"),
-        (["--threshold", "1_0"], "invalid number value: '1_0'"),
+        (["--threshold", "1_0"], "a number is needed, such as 0.5; got '1_0'"),
         (["--ties", "random"], "ties must be one of mean, worst, best, index"),
         (["--empty", "two"], "empty must be one of skip, zero, one"),
         (["--like", "solr"], "invalid choice: 'solr'"),
-        (["--threshold", "x"], "invalid number value: 'x'"),
+        (["--threshold", "x"], "a number is needed, such as 0.5; got 'x'"),
         (["--complete"], "--complete has no meaning for LETOR"),
         (["--qid-column", "q"], "--qid-column has no meaning for LETOR"),
         (

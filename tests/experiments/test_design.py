@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gbmrank.errors import ConfigError, GbmrankError, ParameterError, UnknownNameError
-from gbmrank.experiments.design import Design, read_value
+from gbmrank.experiments.design import Design
 from gbmrank.experiments.results import System
 
 LGB, XGB = System("lightgbm", "ranknet"), System("xgboost", "ranknet")
@@ -71,14 +71,3 @@ def test_what_makes_no_sense_is_refused(settings, kind, words):
     with pytest.raises(kind, match=words) as caught:
         design(**settings)
     assert isinstance(caught.value, GbmrankError)
-
-
-def test_values_on_the_command_line_have_types():
-    assert [read_value(text) for text in ("1", "1e-3", "False", "gbtree", "")] == [
-        1,
-        0.001,
-        False,
-        "gbtree",
-        "",
-    ]
-    assert isinstance(read_value("1"), int)

@@ -327,3 +327,13 @@ def test_text_becomes_markup_once():
 def test_numbers_have_true_signs():
     assert (signed(0.25, 2), signed(-0.25, 2), signed(0.0, 2)) == ("+0.25", "\u22120.25", "0.00")
     assert (fixed(-0.001, 2), signed(0.001, 2)) == ("0.00", "0.00")
+
+
+def test_the_legend_of_the_curves_names_only_what_is_drawn(tmp_path):
+    results = make_results(60, folds=2, seeds=1)
+    write_report(results, analyse(results), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    legends = re.findall(r'<ul class="legend">.*?</ul>', page, re.DOTALL)
+    curves = next(one for one in legends if "ranknet" in one)
+    assert "listmle" in curves
+    assert "pnorm_push" not in curves

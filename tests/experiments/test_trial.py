@@ -163,3 +163,20 @@ def test_tied_pairs_are_counted_as_pairs():
         pairs = list(itertools.combinations(query, 2))
         expected.append(sum(a == b for a, b in pairs) / max(len(pairs), 1))
     np.testing.assert_allclose(tied_pairs(scores, groups), expected)
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_a_further_metric_may_be_undefined_on_the_watched_queries(backend):
+    labels = DATA.labels.copy()
+    labels[labels > 3] = 3
+    labels[0] = 4
+    source = read_source((DATA.X, labels, DATA.qid))
+    system = System(backend, "ranknet")
+    plan = design(system, metrics=("ndcg@3", "map(threshold=4)"))
+    runs = [run_task(source, plan, Task(system, 0, fold)) for fold in range(3)]
+    assert [run.error for run in runs] == [None] * 3
+    histories = [run.history["map(threshold=4)"] for run in runs]
+    assert sum(np.isnan(one).all() for one in histories) >= 2
+    assert [len(one) for one in histories] == [len(run.history["ndcg@3"]) for run in runs]
+    values = np.concatenate([run.values["map(threshold=4)"] for run in runs])
+    assert np.isfinite(values).sum() == 1

@@ -1,5 +1,7 @@
 """Plugins that break their contract: the message names them, and nothing else breaks."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,8 @@ from gbmrank.errors import PluginContractError, PluginError
 from gbmrank.registry import LOSSES
 from gbmrank.testing import run_checks
 from tests.faults.doors import BACKENDS, TASK, data_set, train
-from tests.plugins.fakes import shelf  # noqa: F401  (a fixture)
-from tests.plugins.test_faults import DIST, objective_source
+from tests.plugins.fakes import forget_plugins, shelf  # noqa: F401  (a fixture)
+from tests.plugins.test_faults import DIST, GOOD, objective_source
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
 ODD = rf"'odd' of {DIST} 1\.5"
@@ -125,3 +127,57 @@ def test_plugins_that_do_not_load(shelf, capsys, source, words):  # noqa: F811
     assert main(["list", "losses"]) == 0
     assert main(["plugins", "doctor"]) == 2
     assert capsys.readouterr().out.count(DIST) > 1
+
+
+def spoil(shelf, file, text):  # noqa: F811
+    (shelf.folder / f"{DIST.replace('-', '_')}-1.5.dist-info" / file).write_text(text)
+    forget_plugins()
+
+
+@pytest.mark.fault(
+    "a distribution whose `entry_points.txt` cannot be read",
+    promise="everything else works; `gbmrank plugins doctor` names the distribution",
+)
+def test_entry_points_that_cannot_be_read(shelf, capsys):  # noqa: F811
+    shelf.add("good-plugin", GOOD, losses={"fine": "fine"})
+    shelf.add(DIST, GOOD, losses={"odd": "fine"})
+    spoil(shelf, "entry_points.txt", "[gbmrank.losses]\na line without a sign\n")
+    assert gbmrank.objective("ranknet").loss([1, 0], [0.0, 0.0]) > 0
+    assert gbmrank.objective("comparison", loss="fine").loss([1, 0], [0.0, 0.0]) == 1.0
+    for command in (["list"], ["info", "ranknet"], ["advise", "ndcg"], ["plugins"]):
+        assert main(command) == 0
+    capsys.readouterr()
+    assert main(["plugins", "doctor"]) == 2
+    assert f"entry_points.txt of {DIST} 1.5 cannot be read" in capsys.readouterr().out
+    assert main(["plugins", "doctor", "--json"]) == 2
+    rows = json.loads(capsys.readouterr().out)["plugins"]
+    assert [row["status"] for row in rows if row["distribution"] == DIST] == ["broken"]
+
+
+@pytest.mark.fault(
+    "a plugin that raises anything at import, or prints",
+    promise="it is named with what it raised; what it prints goes to the error stream",
+)
+def test_a_plugin_that_raises_or_prints_at_import(shelf, capsys):  # noqa: F811
+    shelf.add("good-plugin", f"print('hello')\n{GOOD}", losses={"fine": "fine"})
+    shelf.add(DIST, "raise BaseException('no way')", losses={"odd": "odd"})
+    with pytest.raises(PluginError, match=rf"{DIST} 1.5 cannot be loaded: BaseException\('no way"):
+        gbmrank.objective("comparison", loss="odd")
+    assert main(["plugins", "doctor", "--json"]) == 2
+    captured = capsys.readouterr()
+    rows = {row["name"]: row for row in json.loads(captured.out)["plugins"]}
+    assert rows["odd"]["cause"] == "BaseException: no way"
+    assert rows["fine"]["status"] == "ok"
+    assert "hello" in captured.err
+
+
+@pytest.mark.fault(
+    "a plugin without a name in its metadata", promise="its folder stands for the name"
+)
+def test_a_plugin_without_a_name(shelf, capsys):  # noqa: F811
+    shelf.add(DIST, "raise RuntimeError('broken')", losses={"odd": "odd"})
+    spoil(shelf, "METADATA", "Metadata-Version: 2.1\n")
+    assert main(["plugins", "doctor"]) == 2
+    told = capsys.readouterr().out
+    assert "odd_plugin-1.5.dist-info without version" in told
+    assert "RuntimeError: broken" in told

@@ -50,7 +50,7 @@ def audit(view: View) -> Html:
         [each.measure.name, *map(number, (each.n_queries, each.left_out, each.undefined))]
         for each in view.analysis.measures
     ]
-    head = ("Queries", "Compared", "Left out: a system has no value", "Undefined for every system")
+    head = ("Queries", "Compared", "Left out: a system has no value", "No system has a value")
     notes = [el("li", str(note)) for note in found.get("notes", ())]
     return el(
         "div",

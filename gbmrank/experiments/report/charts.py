@@ -13,7 +13,16 @@ from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice
 from gbmrank.types import FloatArray
 
-__all__ = ["Bar", "curves", "differences", "intervals", "scatter", "sliced", "sorted_differences"]
+__all__ = [
+    "Bar",
+    "curves",
+    "differences",
+    "has_curve",
+    "intervals",
+    "scatter",
+    "sliced",
+    "sorted_differences",
+]
 
 _WIDTH = 460.0
 _STEP = 42.0
@@ -104,6 +113,11 @@ def curves(view: View, backend: str, name: str) -> Html | None:
     body += [_drawn(view, frame, each, (low, high)) for each in lines]
     text = "; ".join(f"{system.objective} best at round {best + 1}" for system, _, best in lines)
     return figure(name, f"Learning curves in {backend}", text, body)
+
+
+def has_curve(view: View, system: System) -> bool:
+    """Whether a system has a learning curve: some run of it has ended well."""
+    return len(_curve(view, system)[0]) > 0
 
 
 def scatter(view: View, challenger: Comparison) -> Html:

@@ -220,7 +220,8 @@ def _theory(view: View) -> Iterator[Child]:
 
 def _legend(view: View) -> Html:
     items = []
-    for objective in dict.fromkeys(each.objective for each in view.results.systems):
+    drawn = [each for each in view.results.systems if charts.has_curve(view, each)]
+    for objective in dict.fromkeys(each.objective for each in drawn):
         class_, dash = view.color(objective)
         line = el("line", x1=0, y1=5, x2=26, y2=5, class_="curve", stroke_dasharray=dash)
         swatch = el("svg", line, viewBox="0 0 26 10", class_=f"swatch {class_}", aria_hidden="true")

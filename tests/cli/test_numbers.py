@@ -1,0 +1,68 @@
+"""Numbers on the command line, and options that would do nothing."""
+
+import pytest
+
+from gbmrank.cli import main
+from gbmrank.cli.numbers import read_value
+
+
+def refused(capsys, *arguments):
+    assert main(list(arguments)) == 2
+    return capsys.readouterr().err
+
+
+def test_values_on_the_command_line_have_types():
+    assert [read_value(text) for text in ("1", "1e-3", "False", "gbtree")] == [
+        *(1, 0.001, False),
+        "gbtree",
+    ]
+    assert isinstance(read_value("1"), int)
+
+
+@pytest.mark.parametrize("option", ["--folds", "--rounds", "--jobs", "--seeds", "--max-bytes"])
+@pytest.mark.parametrize("text", ["1_0", "\uff19", "\u0663", "1e1", "ten", ""])
+def test_whole_numbers_are_ascii_digits(capsys, tmp_path, option, text):
+    told = refused(capsys, "compare", option, text, "--out", str(tmp_path / "out"))
+    assert f"{text!r}" in told
+
+
+@pytest.mark.parametrize("text", ["1_0", "\uff10.5", "nan", "inf", "half"])
+def test_numbers_are_those_of_files(capsys, tmp_path, text):
+    told = refused(capsys, "compare", "--margin", text, "--out", str(tmp_path / "out"))
+    assert f"a number is needed, such as 0.5; got {text!r}" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--param", "num_leaves="], "--param num_leaves=: a value is needed"),
+        (["--param", "num_leaves=1_0"], "a value is needed, such as 10 or 0.5 or true; got '1_0'"),
+        (["--param", "num_leaves=\uff11\uff10"], "a value is needed"),
+        (["--param", "a=1", "--param", "a=2"], "--param a=2: a is given twice"),
+        (["--param-for", "x:a=1", "--param-for", "x:a=1"], "--param-for x:a=1: a is given twice"),
+        (["--train", "a", "--test", "b", "--folds", "3"], "--folds has no meaning with given"),
+        (["--tuner", "optuna"], "--tuner has no meaning without --tune"),
+        (["--in-process", "--jobs", "2"], "--jobs has no meaning with --in-process"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(capsys, tmp_path, options, words):
+    assert words in refused(capsys, "compare", *options, "--out", str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--budget", "-1"], "--budget is 1 or more"),
+        (["--budget", "0"], "--budget is 1 or more"),
+        (["--budget", "1_0"], "a whole number is needed"),
+        (["--seed", "-1"], "--seed 0 or more"),
+        (["--items", "50"], "--items goes up to 12"),
+        (["--items", "3.5"], "--items takes numbers with commas"),
+        (["--items", "1"], "a search needs at least 2 items"),
+        (["--grades", "0"], "--grades needs two different labels"),
+        (["--grades", "1,1"], "--grades needs two different labels"),
+        (["--kind", "loss"], "--kind has no meaning without --kit"),
+    ],
+)
+def test_searches_that_would_find_nothing_are_refused(capsys, options, words):
+    assert words in refused(capsys, "check", "ranknet", "--metric", "dcg", *options)

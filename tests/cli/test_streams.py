@@ -1,0 +1,99 @@
+"""Readers that go away, streams that are closed, and disks that are full."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gbmrank.cli import main
+from tests.cli.test_compare import letor
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+GBMRANK = f"{sys.executable} -m gbmrank"
+QUICK = "--backends lightgbm --objectives native:lambdarank --metrics ndcg@3 --folds 2 --rounds 150"
+
+
+def shell(command, **options):
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, timeout=300, **options
+    )
+
+
+@pytest.mark.parametrize("command", ["--help", "compare --help", "--version", "list"])
+def test_a_reader_that_goes_away_at_once(command):
+    done = shell(f"{GBMRANK} {command} | true; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_mistake_that_nobody_hears_keeps_its_exit_code():
+    done = shell(f"{GBMRANK} list --nope 2>&1 | true; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed(closed):
+    assert shell(f"{GBMRANK} list {closed}").returncode == 0
+    assert shell(f"{GBMRANK} list --nope {closed}").returncode == 2
+
+
+def test_a_comparison_goes_on_when_nobody_reads_its_progress(tmp_path):
+    rows = letor(tmp_path / "rows.txt")
+    command = f"{GBMRANK} compare {rows} {QUICK} --in-process --out {tmp_path}/out"
+    done = shell(f"{command} 2>&1 | head -n 1; echo ${{PIPESTATUS[0]}}")
+    first, code = done.stdout.splitlines()
+    assert first.startswith("[1/2] lightgbm native:lambdarank")
+    assert code == "0"
+    assert (tmp_path / "out" / "report.html").exists()
+    assert not done.stderr
+
+
+FULL = """
+import resource, signal, sys
+from gbmrank.cli import main
+import lightgbm, scipy.sparse, numba
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "file", "kept"), [(2500, "runs", "0 of 2"), (9000, "results.json", "2 of 2")]
+)
+def test_a_full_disk_is_told_with_the_file_and_what_was_kept(tmp_path, limit, file, kept):
+    rows, out = letor(tmp_path / "rows.txt", queries=60), tmp_path / "out"
+    options = [rows, *QUICK.split(), "--early-stopping", "0", "--in-process", "--out", str(out)]
+    command = [sys.executable, "-c", FULL, str(limit), "compare", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 4, done.stderr
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith(f"gbmrank compare: error: {out}/{file}")
+    assert told.endswith(
+        f"File too large; {kept} runs are done and kept in {out}; go on with the same command and "
+        "--resume"
+    )
+    assert main(["compare", *options, "--quiet", "--resume"]) == 0
+
+
+def test_a_disk_that_is_too_small_for_the_rows(tmp_path):
+    rows, out = letor(tmp_path / "rows.txt", queries=60), tmp_path / "out"
+    options = [rows, *QUICK.split(), "--threads", "1", "--out", str(out)]
+    command = [sys.executable, "-c", FULL, "4000", "compare", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 4, done.stderr
+    told = done.stderr.splitlines()[-1]
+    assert f"{out}/work: the rows cannot be written, is the disk full?" in told
+    assert "0 of 2 runs are done and kept" in told
+    assert sorted(path.name for path in out.iterdir()) == ["plan.json", "runs"]
+
+
+def test_half_a_plugin_is_not_left_behind(tmp_path):
+    command = [sys.executable, "-c", FULL, "300", "plugin", "new", "gbmrank-tiny"]
+    done = subprocess.run(
+        [*command, "--folder", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "gbmrank-tiny/" in done.stderr
+    assert "File too large" in done.stderr
+    assert list(tmp_path.iterdir()) == []

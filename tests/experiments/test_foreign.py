@@ -1,0 +1,66 @@
+"""Code that is not gbmrank's: the same hash for the same behaviour, in every process."""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from gbmrank.experiments.foreign import code_of
+from gbmrank.losses.functional import loss_class
+from tests.ranking_tasks import run_python
+
+LOSS = """
+import numpy as np
+from gbmrank.extend import AbstractBoundMetric, AbstractMetric
+from dataclasses import dataclass
+from typing import ClassVar
+
+TABLE = np.arange(3.0)
+NAMES = frozenset(("a", "b", "c", "d"))
+
+class Bound(AbstractBoundMetric):
+    def per_query(self, ranked):
+        kept = [one for one in ranked.groups.sizes if one in (1, 2) or str(one) in NAMES]
+        return TABLE[:1] * len(kept) + {factor}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Odd(AbstractMetric):
+    name: ClassVar[str] = "odd"
+    share: float = 0.5
+    def bind(self, data):
+        return Bound(self, data)
+"""
+
+
+def code(factor):
+    space: dict[str, Any] = {"__name__": "odd_module"}
+    sys.modules["odd_module"] = sys.modules[__name__]  # where dataclasses look
+    exec(LOSS.format(factor=factor), space)  # noqa: S102
+    return code_of(space["Odd"])
+
+
+def test_what_a_class_calls_counts():
+    assert code(1) == code(1)
+    assert code(1) != code(2)
+
+
+def test_another_process_finds_the_same():
+    source = "from tests.experiments.test_foreign import code\nprint(code(1), code(2))"
+    assert run_python(source, PYTHONHASHSEED="7").split() == [code(1), code(2)]
+
+
+def test_closures_arrays_and_defaults_count():
+    def made(width, table, slope=1.0):
+        def own(z, c=slope):
+            return width * z * z + table[0], 2 * width * z, 2 * width * c
+
+        return loss_class(own)
+
+    base = code_of(made(1.0, np.array([1.0])))
+    assert base == code_of(made(1.0, np.array([1.0])))
+    others = {
+        code_of(made(2.0, np.array([1.0]))),
+        code_of(made(1.0, np.array([2.0]))),
+        code_of(made(1.0, np.array([1.0]), 2.0)),
+    }
+    assert len(others | {base}) == 4

@@ -1,0 +1,68 @@
+"""What every run would refuse is told before the first training."""
+
+import numpy as np
+import pytest
+
+import gbmrank
+from gbmrank.demo_data import demo_data
+from gbmrank.errors import ConfigError, DataError
+
+DATA = demo_data(30, items=6)
+QUICK = {"folds": 2, "rounds": 3, "isolate": False, "metrics": "ndcg@3"}
+
+
+def compare(data=DATA, **options):
+    return gbmrank.compare(data, **{**QUICK, "objectives": ["ranknet"], **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"params": {"learning_rate": 0.1, "eta": 0.2}}, "two names of one lightgbm parameter"),
+        ({"params_for": {"lightgbm": {"boosting": "rf"}}}, "lightgbm ranknet: boosting='rf'"),
+        ({"params_for": {"lightgbm": {"boosting": "dart"}}}, "early stopping does not go with"),
+        ({"params_for": {"lightgbm": {"label_gain": [0, 1]}}}, "own objectives and does nothing"),
+        ({"params_for": {"lightgbm": {"eval_at": 3}}}, "what is watched is given as metric"),
+        ({"params": {"learning_rate": "abc"}}, "trained with learning_rate='abc': LightGBM: .*abc"),
+        (
+            {"params_for": {"xgboost": {"eta": "abc"}}},
+            "xgboost ranknet .*eta='abc': XGBoost: .*abc",
+        ),
+        ({"params_for": {"lightgbm": {"num_leaves": 1}}}, "num_leaves=1: LightGBM: Check failed"),
+    ],
+)
+def test_parameters_that_no_run_could_use(options, words):
+    with pytest.raises(ConfigError, match=words):
+        compare(**options)
+
+
+def test_parameters_that_work_are_not_refused():
+    dart = {"lightgbm": {"boosting": "dart"}, "xgboost": {"booster": "dart"}}
+    assert not compare(params_for=dart, early_stopping=None).results.failed
+    assert not compare(params={"max_depth": 3}, seeds=2).results.failed
+
+
+def test_infinite_features_are_for_lightgbm_alone():
+    features = DATA.X.copy()
+    features[5, 2] = np.inf
+    rows = (features, DATA.labels, DATA.qid)
+    failed = compare(rows).results.failed
+    assert {run.system.backend for run in failed} == {"xgboost"}
+    assert "feature 3 is infinite" in str(failed[0].error)
+    with pytest.raises(ConfigError, match=r"nothing can be trained on these rows: .* in row 6"):
+        compare(rows, backends=["xgboost"])
+
+
+def part(queries, labels=DATA.labels):
+    rows = np.isin(DATA.qid, np.unique(DATA.qid)[queries])
+    return DATA.X[rows], labels[rows], DATA.qid[rows]
+
+
+def test_given_parts_that_leave_nothing_to_watch():
+    nothing = np.zeros_like(DATA.labels)
+    train, test = part(slice(0, 10)), part(slice(20, 30))
+    parts = {"train": train, "valid": part(slice(10, 20), nothing), "test": test}
+    with pytest.raises(DataError, match=r"ndcg@3 is undefined for every query that is watched"):
+        compare(parts)
+    with pytest.raises(DataError, match="train has 1 query, and one at least is watched"):
+        compare({"train": part([3]), "test": test})
