@@ -152,14 +152,14 @@ def test_resume_with_another_version_of_a_plugin(out, shelf):  # noqa: F811
 def registered(source):
     space: dict[str, Any] = {"__name__": __name__}
     exec(source, space)  # noqa: S102  (as a notebook does)
-    return gbmrank.register_loss(space["own"])
+    return gbmrank.register_loss(space["resumed_loss"])
 
 
 OWN = """
 def inner(z):
     return {c} * z * z, 2 * {c} * z, 2.0 * {c}
 
-def own(z):  {comment}
+def resumed_loss(z):  {comment}
     return inner(1.0 - z)[0], -inner(1.0 - z)[1], inner(1.0 - z)[2]
 """
 
@@ -168,7 +168,7 @@ def own(z):  {comment}
     "`resume` after a loss of one's own was changed", promise="`ConfigError`, as with a plugin"
 )
 def test_resume_with_another_loss_under_the_same_name(out):
-    asked = {"objectives": ["comparison(loss=own)"], "out": out}
+    asked = {"objectives": ["comparison(loss=resumed_loss)"], "out": out}
     registered(OWN.format(c=1.0, comment=""))
     compare(**asked)
     registered(OWN.format(c=1.0, comment="# the same in other words"))
@@ -176,7 +176,7 @@ def test_resume_with_another_loss_under_the_same_name(out):
     assert not compare(**asked, resume=True).results.failed
     registered(OWN.format(c=3.0, comment=""))
     lose_a_run(out)
-    with pytest.raises(ConfigError, match=r"code.own was 'this process, code .* and is"):
+    with pytest.raises(ConfigError, match=r"code.resumed_loss was 'this process, code .* and is"):
         compare(**asked, resume=True)
 
 
