@@ -37,8 +37,10 @@ check: $(VENV)/.dev
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/sphinx-build -q -W -b html docs build/docs
 
-# Everything CI runs. Boosters of several workers would keep all processors spinning.
-test: export OMP_WAIT_POLICY = PASSIVE
+# Boosters of several workers would keep all processors spinning.
+test nightly fuzz mutation coverage test-oldest test-newest: export OMP_WAIT_POLICY = PASSIVE
+
+# Everything CI runs.
 test: check $(VENV)/.plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --confcutdir=plugins plugins

@@ -205,9 +205,10 @@ def test_names_are_asked_for_without_a_word_or_a_trace(capfd):
 def test_what_only_the_given_settings_read_is_known(monkeypatch):
     monkeypatch.setattr(xgboost_names, "_SETUPS", ({},))
     xgboost_names._of_all_setups.cache_clear()
-    parameters.check_known("xgboost", {"booster": "dart", "rate_drop": 0.1})
-    with pytest.raises(ConfigError, match="no parameter 'rate_drop'"):
-        parameters.check_known("xgboost", {"rate_drop": 0.1})
+    linear = {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "cyclic"}
+    parameters.check_known("xgboost", linear)
+    with pytest.raises(ConfigError, match="no parameter 'feature_selector'"):
+        parameters.check_known("xgboost", {"feature_selector": "cyclic"})
     monkeypatch.setattr(xgboost_names, "_SETUPS", ({"booster": "none"},))
     xgboost_names._of_all_setups.cache_clear()
     parameters.check_known("xgboost", {"max_dept": 0.1})  # nothing is known
