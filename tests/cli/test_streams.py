@@ -58,14 +58,22 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+def on_a_small_disk(limit, *arguments):
+    """Run gbmrank where files have few bytes; those that measure coverage would have more."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    command = [sys.executable, "-c", FULL, str(limit), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, env=kept
+    )
+
+
 @pytest.mark.parametrize(
     ("limit", "file", "kept"), [(2500, "runs", "0 of 2"), (9000, "results.json", "2 of 2")]
 )
 def test_a_full_disk_is_told_with_the_file_and_what_was_kept(tmp_path, limit, file, kept):
     rows, out = letor(tmp_path / "rows.txt", queries=60), tmp_path / "out"
     options = [rows, *QUICK.split(), "--early-stopping", "0", "--in-process", "--out", str(out)]
-    command = [sys.executable, "-c", FULL, str(limit), "compare", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = on_a_small_disk(limit, "compare", *options)
     assert done.returncode == 4, done.stderr
     told = done.stderr.splitlines()[-1]
     assert told.startswith(f"gbmrank compare: error: {out}/{file}")
@@ -79,8 +87,7 @@ def test_a_full_disk_is_told_with_the_file_and_what_was_kept(tmp_path, limit, fi
 def test_a_disk_that_is_too_small_for_the_rows(tmp_path):
     rows, out = letor(tmp_path / "rows.txt", queries=60), tmp_path / "out"
     options = [rows, *QUICK.split(), "--threads", "1", "--out", str(out)]
-    command = [sys.executable, "-c", FULL, "4000", "compare", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = on_a_small_disk(4000, "compare", *options)
     assert done.returncode == 4, done.stderr
     told = done.stderr.splitlines()[-1]
     assert f"{out}/work: the rows cannot be written, is the disk full?" in told
@@ -89,10 +96,7 @@ def test_a_disk_that_is_too_small_for_the_rows(tmp_path):
 
 
 def test_half_a_plugin_is_not_left_behind(tmp_path):
-    command = [sys.executable, "-c", FULL, "300", "plugin", "new", "gbmrank-tiny"]
-    done = subprocess.run(
-        [*command, "--folder", str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = on_a_small_disk(300, "plugin", "new", "gbmrank-tiny", "--folder", str(tmp_path))
     assert done.returncode == 2
     assert "gbmrank-tiny/" in done.stderr
     assert "File too large" in done.stderr
