@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -34,3 +35,20 @@ def default_threads():
 
     yield
     pool.set_num_threads(None)
+
+
+@pytest.fixture(autouse=True)
+def registered_names():
+    """Undo what a test registers, so that no later message suggests its names."""
+    from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES
+
+    tables: list[dict[str, Any]] = [
+        table
+        for registry in (LOSSES, UTILITIES, OBJECTIVES, METRICS)
+        for table in (registry._own, registry._aliases)
+    ]
+    before = [dict(table) for table in tables]
+    yield
+    for table, content in zip(tables, before, strict=True):
+        table.clear()
+        table.update(content)
