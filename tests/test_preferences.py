@@ -375,5 +375,13 @@ def test_a_column_qid_that_agrees_is_taken_beside_row_numbers():
     "text", ["linear(regulariser=power(q=1.0001))", "linear(nu=1e-300)", "linear(nu=1e-299)"]
 )
 def test_a_minimiser_beyond_float64_is_an_error(text):
-    with pytest.raises(NumericError, match=r"linear: a score .* of query 1 is -?inf; raise nu"):
-        gbmrank.objective(text).minimiser([1, 1, 1e10, 0], group=[2, 2])
+    with pytest.raises(NumericError, match=r"linear: a score .* of query 1 is -inf; raise nu"):
+        gbmrank.objective(text).minimiser([1, 1, 0, 1e10, 1e10, 0], group=[2, 2, 2])
+    with pytest.raises(NumericError, match=r"linear: a score .* of query 0 is inf; raise nu"):
+        gbmrank.objective(text).minimiser([1e10, 0, 0, 1e10], group=[2, 2])
+
+
+def test_the_first_minimiser_beyond_float64_is_named():
+    made = gbmrank.objective("linear(regulariser=power(q=1.0001))")
+    with pytest.raises(NumericError, match=r"a score .* of query 0 is inf"):
+        made.minimiser([0.4, 0, 0, 0, 1], group=[3, 2])  # net degrees 0.8, -0.4, -0.4 and -1, 1

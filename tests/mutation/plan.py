@@ -19,6 +19,8 @@ _ONE_BY_ONE = (
     "tests/objectives/test_printed_numbers.py",
     "tests/objectives/test_engines.py::test_accuracy_is_reported_where_the_engine_serves",
     "tests/objectives/test_graph_sums.py::test_the_minimiser_comes_in_the_order_of_the_rows",
+    "tests/test_preferences.py::test_a_minimiser_beyond_float64_is_an_error",
+    "tests/test_preferences.py::test_the_first_minimiser_beyond_float64_is_named",
 )
 _QUICK = "test_edges or test_refusals or test_printed_numbers or accuracy or minimiser"
 _ENGINES = "tests/objectives/test_engines.py::"
