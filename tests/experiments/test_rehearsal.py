@@ -42,6 +42,14 @@ def test_parameters_that_work_are_not_refused():
     assert not compare(params={"max_depth": 3}, seeds=2).results.failed
 
 
+@pytest.mark.filterwarnings("ignore:.*booster=gblinear. is deprecated:UserWarning")  # XGBoost 3.4
+def test_linear_models_of_xgboost_are_not_refused():
+    objectives = ["ranknet", "native:rank:pairwise"]
+    options = {"params": {"booster": "gblinear"}, "early_stopping": None}
+    found = compare(backends=["xgboost"], objectives=objectives, **options)
+    assert not found.results.failed
+
+
 def test_infinite_features_are_for_lightgbm_alone():
     features = DATA.X.copy()
     features[5, 2] = np.inf
