@@ -42,6 +42,11 @@ def test_parameters_that_work_are_not_refused():
     assert not compare(params={"max_depth": 3}, seeds=2).results.failed
 
 
+def test_a_small_bagging_fraction_is_not_refused():  # it leaves no row of two queries
+    bagged = {"bagging_fraction": 0.05, "bagging_freq": 1, "min_data_in_leaf": 1}
+    assert not compare(params_for={"lightgbm": bagged}).results.failed
+
+
 @pytest.mark.filterwarnings("ignore:.*booster=gblinear. is deprecated:UserWarning")  # XGBoost 3.4
 def test_linear_models_of_xgboost_are_not_refused():
     objectives = ["ranknet", "native:rank:pairwise"]
