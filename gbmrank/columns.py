@@ -66,7 +66,7 @@ def check_digits(array: npt.NDArray[Any], what: str) -> None:
 def _before_rounding(values: ArrayLike, read: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a column as it was given: of a list of whole numbers, numpy may have made floats."""
     large = read.dtype.kind == "f" and isinstance(values, Sequence)
-    if not large or not np.any(np.abs(read) > _EXACT):
+    if not large or not np.any(np.abs(read) >= _EXACT):  # which 2**53 + 1 became
         return read
     return _one_column(np.array(values, dtype=object))
 

@@ -133,6 +133,7 @@ def test_ids_are_found_whatever_their_types(own, others, shared):
         np.array([0, 2**53 + 1], object),
         [2**64, 2**64 + 1],
         (-1, 2**63 + 1),
+        [0.5, 2**53 + 1],
         [[-1], [2**63 + 1]],
         [0, Decimal(2**53 + 1)],
         [0, Fraction(2**53 + 1)],
