@@ -298,7 +298,8 @@ def _one_column(values: Any) -> npt.NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         masked = bool(np.ma.getmaskarray(values).any())
         values = np.array(values.tolist(), dtype=object) if masked else values.data
-    if type(values).__module__.partition(".")[0] == "polars":  # its texts would get one length
+    polars = type(values).__module__.partition(".")[0] == "polars"
+    if polars and hasattr(values, "to_numpy"):  # texts would get one length; lazy ones have none
         values = values.to_numpy()
     array = np.asarray(values)
     return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
