@@ -1,6 +1,9 @@
 """Plugins that break their contract: the message names them, and nothing else breaks."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -152,6 +155,22 @@ def test_entry_points_that_cannot_be_read(shelf, capsys):  # noqa: F811
     assert main(["plugins", "doctor", "--json"]) == 2
     rows = json.loads(capsys.readouterr().out)["plugins"]
     assert [row["status"] for row in rows if row["distribution"] == DIST] == ["broken"]
+
+
+def test_entry_points_that_the_compiler_cannot_read(shelf):  # noqa: F811
+    shelf.add(DIST, GOOD, losses={"odd": "fine"})
+    spoil(shelf, "entry_points.txt", "[of.somebody.else]\na line without a sign\n")
+    path = os.pathsep.join(filter(None, [str(shelf.folder), os.getcwd(), os.getenv("PYTHONPATH")]))
+    code = "import gbmrank; print(gbmrank.objective('ranknet').loss([1, 0], [0.0, 0.0]) > 0)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.fault(
