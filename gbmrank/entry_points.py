@@ -168,13 +168,10 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
     """
 
     def read() -> Iterable[importlib.metadata.EntryPoint]:
-        allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
-        if allowed == "0":
-            return ()
-        points = _points(group)
-        if not allowed:
-            return points
-        names = {project(name.strip()): name.strip() for name in allowed.split(",")}
+        names = _allowed()
+        if names is None:
+            return _points(group)
+        points = _points(group) if names else []
         chosen = [point for point in points if project(_origin(point.dist).distribution) in names]
         there = {project(_origin(point.dist).distribution) for point in chosen}
         for key in names.keys() - there - {""}:
@@ -182,6 +179,15 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
         return chosen
 
     return read
+
+
+def _allowed() -> dict[str, str] | None:
+    """Return the names in ``GBMRANK_PLUGINS`` by project; None where everything is allowed."""
+    allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
+    if allowed == "0":
+        return {}
+    names = {project(name.strip()): name.strip() for name in allowed.split(",")}
+    return names if allowed else None
 
 
 def _warn_unless_installed(name: str) -> None:
@@ -205,17 +211,26 @@ def _warn_unless_installed(name: str) -> None:
 
 
 def unreadable() -> list[tuple[Origin, Exception]]:
-    """Return the distributions of plugins whose entry points cannot be read, with the reason."""
-    if os.environ.get("GBMRANK_PLUGINS", "").strip() == "0":
-        return []
-    found = []
+    """Return the allowed distributions of plugins whose entry points cannot be read, and why."""
+    names, found = _allowed(), []
     for dist in _distributions():
+        origin = _origin(dist)
+        if names is not None and project(origin.distribution) not in names:
+            continue
         try:
             list(dist.entry_points)
         except Exception as error:  # a file of somebody else
-            if any(f"[{group}]" in (dist.read_text("entry_points.txt") or "") for group in _GROUPS):
-                found.append((_origin(dist), error))
+            text = _entry_text(dist)
+            if any(f"[{group}]" in text for group in _GROUPS):
+                found.append((origin, error))
     return found
+
+
+def _entry_text(dist: importlib.metadata.Distribution) -> str:
+    try:
+        return dist.read_text("entry_points.txt") or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "replace")
 
 
 def _points(group: str) -> list[importlib.metadata.EntryPoint]:

@@ -133,7 +133,9 @@ def test_plugins_that_do_not_load(shelf, capsys, source, words):  # noqa: F811
 
 
 def spoil(shelf, file, text):  # noqa: F811
-    (shelf.folder / f"{DIST.replace('-', '_')}-1.5.dist-info" / file).write_text(text)
+    (shelf.folder / f"{DIST.replace('-', '_')}-1.5.dist-info" / file).write_text(
+        text, encoding="latin-1"
+    )
     forget_plugins()
 
 
@@ -141,10 +143,11 @@ def spoil(shelf, file, text):  # noqa: F811
     "a distribution whose `entry_points.txt` cannot be read",
     promise="everything else works; `gbmrank plugins doctor` names the distribution",
 )
-def test_entry_points_that_cannot_be_read(shelf, capsys):  # noqa: F811
+@pytest.mark.parametrize("line", ["a line without a sign", "na\xefve = fine"])
+def test_entry_points_that_cannot_be_read(shelf, capsys, line):  # noqa: F811
     shelf.add("good-plugin", GOOD, losses={"fine": "fine"})
     shelf.add(DIST, GOOD, losses={"odd": "fine"})
-    spoil(shelf, "entry_points.txt", "[gbmrank.losses]\na line without a sign\n")
+    spoil(shelf, "entry_points.txt", f"[gbmrank.losses]\n{line}\n")
     assert gbmrank.objective("ranknet").loss([1, 0], [0.0, 0.0]) > 0
     assert gbmrank.objective("comparison", loss="fine").loss([1, 0], [0.0, 0.0]) == 1.0
     for command in (["list"], ["info", "ranknet"], ["advise", "ndcg"], ["plugins"]):
@@ -171,6 +174,19 @@ def test_entry_points_that_the_compiler_cannot_read(shelf):  # noqa: F811
         env={**os.environ, "PYTHONPATH": path},
     )
     assert done.stdout == "True\n", done.stderr
+
+
+def test_entry_points_of_a_plugin_that_is_not_allowed_are_no_fault(
+    shelf,  # noqa: F811
+    capsys,
+    monkeypatch,
+):
+    shelf.add("good-plugin", GOOD, losses={"fine": "fine"})
+    shelf.add(DIST, GOOD, losses={"odd": "fine"})
+    monkeypatch.setenv("GBMRANK_PLUGINS", "good-plugin")
+    spoil(shelf, "entry_points.txt", "[gbmrank.losses]\na line without a sign\n")
+    assert main(["plugins", "doctor"]) == 0
+    assert DIST not in capsys.readouterr().out
 
 
 @pytest.mark.fault(
