@@ -1,6 +1,7 @@
 """Files, arrays and tables become rows in query order."""
 
 import gzip
+import os
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,16 @@ def test_files_of_sizes_with_one_name_in_two_folders(tmp_path):
     spelt_otherwise = tmp_path / "two" / ".." / "one" / "rank.txt"
     same = read_source({"train": paths[0], "test": spelt_otherwise})
     assert same.overlap() == ["rank.txt:0", "rank.txt:1"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights of their own")
+def test_links_have_their_own_names(tmp_path):
+    (tmp_path / "0a1b2c").write_text(LETOR)
+    for name in ("train.txt", "again.txt"):
+        (tmp_path / name).symlink_to("0a1b2c")
+    assert read_source(tmp_path / "train.txt").title == "train.txt"
+    both = {"train": tmp_path / "train.txt", "test": tmp_path / "again.txt"}
+    assert read_source(both).title == "train.txt"
 
 
 def test_a_file_without_queries_says_what_is_needed(tmp_path):
