@@ -205,7 +205,9 @@ def test_parquet_has_whole_numbers_as_ids_whatever_their_type(tmp_path):
     columns = {"label": [1.0, 0.0], "qid": [7.0, 7.5], "docid": [1, None]}
     got = read_parquet(save_parquet(tmp_path / "rows.parquet", columns))
     assert got.qid is not None
+    assert got.ids is not None
     assert got.qid.tolist() == ["7", "7.5"]
+    assert got.ids.tolist() == ["1", ""]
 
 
 @pytest.mark.parametrize(
