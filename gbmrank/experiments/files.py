@@ -242,7 +242,10 @@ def _difference(one: Features, other: Features) -> str:
     differ = sorted(set(one.names) ^ set(other.names))
     pair = f"{one.title} and {other.title} have"
     if not differ:
-        return f"{pair} the same feature columns in another order; name all of them (--feature)"
+        return (
+            f"{pair} the same feature columns in another order; put them into one, which for files "
+            "and tables is done by naming all of them (features, --feature)"
+        )
     return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
 
 

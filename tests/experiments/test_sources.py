@@ -255,6 +255,21 @@ def test_letor_files_that_count_otherwise_or_beside_tables(tmp_path):
         read_source([tmp_path / "a.txt", tmp_path / "c.csv"])
 
 
+def test_the_advice_about_columns_in_another_order_helps():
+    frame = pd.DataFrame(frame_columns())
+    other = frame[["two", "one", "label", "query_id"]].replace({"query_id": {"a": "c", "b": "d"}})
+    advice = r"another order; put them into one, which for files and tables is done by naming all"
+    with pytest.raises(DataError, match=advice):
+        read_source({"train": frame, "test": other})
+    named = Reading(features=["one", "two"])
+    assert read_source({"train": frame, "test": other}, named).feature_names == ("one", "two")
+    arrays = [
+        (part[list(part.columns.drop(["label", "query_id"]))], Y, QID) for part in (frame, other)
+    ]
+    with pytest.raises(DataError, match=advice):  # arrays are not read by name
+        read_source(dict(zip(("train", "test"), arrays, strict=True)), named)
+
+
 def test_columns_whose_names_are_one_text_are_refused():
     frame = pd.DataFrame({**frame_columns(), 1: [1, 2, 3, 4], "1": [5, 6, 7, 8]})
     with pytest.raises(DataError, match="the table' has two columns called '1'; rename one"):
