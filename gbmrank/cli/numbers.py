@@ -7,7 +7,7 @@ from gbmrank.errors import ParameterError
 
 __all__ = ["number", "read_value", "whole"]
 
-_WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
+_WHOLE = re.compile(r"[-+]?\d{1,4000}", re.ASCII)  # Python reads no more digits than 4300
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 
 
