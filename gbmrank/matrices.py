@@ -145,13 +145,17 @@ def read_number(
     >>> read_number(1, "rate", 0)
     1.0
     """
-    real = isinstance(value, Real | np.number) and not isinstance(value, bool | complex)
-    if not real or not low <= value <= high:
+    real = isinstance(value, Real | np.number) and not isinstance(value, bool | np.complexfloating)
+    try:
+        number = float(value) if real else np.nan
+    except OverflowError:
+        number = np.nan
+    if not low <= number <= high:
         above = f" from {low:g}" if low > -sys.float_info.max else ""
         below = f" up to {high:g}" if high < sys.float_info.max else ""
         kind = "number" if np.isinf(high) else "finite number"
         raise ParameterError(f"{what} must be a {kind}{above}{below}, got {value!r}")
-    return float(value)
+    return number
 
 
 def _why(values: Any, error: Exception) -> str:
