@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gbmrank.columns import as_floats, read_ids
 from gbmrank.errors import DataError, GroupError, WeightError
+from gbmrank.matrices import LARGEST
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST", "Groups", "RankingData", "Subset", "as_floats", "check_finite"]
 
-LARGEST = 1e150  # of labels and weights: their squares and sums are finite
 _SMALLEST = 1e-150  # of the largest weight: products with it keep their digits
 
 
