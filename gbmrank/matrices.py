@@ -1,4 +1,4 @@
-"""Reading what theory and decoders are given: tables, whole numbers, single numbers."""
+"""Reading what theory, decoders and comparisons are given: tables and numbers."""
 
 import sys
 from numbers import Real
