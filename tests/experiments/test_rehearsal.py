@@ -1,6 +1,7 @@
 """What every run would refuse is told before the first training."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gbmrank
@@ -62,8 +63,16 @@ def test_infinite_features_are_for_lightgbm_alone():
     failed = compare(rows).results.failed
     assert {run.system.backend for run in failed} == {"xgboost"}
     assert "feature 3 is infinite" in str(failed[0].error)
-    with pytest.raises(ConfigError, match=r"nothing can be trained on these rows: .* in row 6"):
+    words = rf"nothing can be trained on these rows: .* in query {DATA.qid[5]},"
+    with pytest.raises(ConfigError, match=words):
         compare(rows, backends=["xgboost"])
+    parts = {"train": part(slice(0, 20)), "test": part(slice(20, 30))}
+    named = {name: (pd.DataFrame(x).add_prefix("f"), y, q) for name, (x, y, q) in parts.items()}
+    named["test"][0].iloc[9, 2] = np.inf
+    with pytest.raises(
+        ConfigError, match=rf"feature 'f2' is infinite, .* query '{parts['test'][2][9]}'"
+    ):
+        compare(named, backends=["xgboost"])
 
 
 def part(queries, labels=DATA.labels):
