@@ -171,7 +171,7 @@ def test_query_ids_of_many_digits_in_a_table_stay_apart():
     assert graphs.weights(np.array([0, 3, 4]), np.array([1, 2, 5])).tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv.csv", ".tsv", ".parquet"])
 def test_files_are_read(tmp_path, suffix):
     path, frame = tmp_path / f"edges{suffix}", pd.DataFrame(FRAME)
     if suffix == ".parquet":

@@ -27,7 +27,7 @@ def read_table(path: str | Path) -> Any:
     if name.endswith((".parquet", ".pq")):
         return pd.read_parquet(path)
     if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        return pd.read_csv(path, sep="\t" if ".tsv" in name else ",")
+        return pd.read_csv(path, sep="\t" if name.endswith((".tsv", ".tsv.gz")) else ",")
     raise ParameterError(f"preferences are read from .csv, .tsv or .parquet files, got {name!r}")
 
 
