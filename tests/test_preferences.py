@@ -255,6 +255,11 @@ def test_the_cycle_that_is_found_is_one(seed):
         (lambda: PreferenceGraphs.from_rankings([2**53 + 1, 1]), DataError, "more digits"),
         (lambda: PreferenceGraphs.from_frame(None, group=[2]), DataError, "got NoneType"),
         (
+            lambda: PreferenceGraphs.from_frame(pl.DataFrame(FRAME).lazy(), group=[2]),
+            DataError,
+            "got LazyFrame",
+        ),
+        (
             lambda: PreferenceGraphs.from_frame(
                 {"winner": [0, 2], "loser": [1, 3], "qid": [7, 7]}, qid=["7", "7", "9", "9"]
             ),
