@@ -12,6 +12,7 @@ import importlib.metadata
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,34 @@ API_VERSION: Final = 1
 """Version of the contract between gbmrank and plugins, described in docs/plugins.md."""
 _GROUPS: Final = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.utilities")
 _warned: set[str] = set()
+
+
+@final
+class _Aside:
+    """Print on the error stream while plugins load: ours is for answers.
+
+    ``contextlib.redirect_stdout`` would lose the stream where two threads load at the same time:
+    the last one to end puts back what it found, the error stream.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._loading = threading.Lock(), 0
+        self._kept: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._loading:
+                self._kept, sys.stdout = sys.stdout, sys.stderr
+            self._loading += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._loading -= 1
+            if not self._loading:
+                sys.stdout, self._kept = self._kept, None
+
+
+_ASIDE = _Aside()
 
 
 @final
@@ -135,7 +164,7 @@ class Loader(Generic[T]):
         """
         if self._loaded is None:
             try:
-                with contextlib.redirect_stdout(sys.stderr):  # ours is for answers
+                with _ASIDE:
                     loaded = self.point.load()
                 _check_api(self.point, self.origin)
                 self._loaded = self.validated(loaded, self.origin)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -204,6 +205,17 @@ def test_a_plugin_that_raises_or_prints_at_import(shelf, capsys):  # noqa: F811
     assert rows["odd"]["cause"] == "BaseException: no way"
     assert rows["fine"]["status"] == "ok"
     assert "hello" in captured.err
+
+
+def test_plugins_that_load_in_two_threads_leave_the_output_stream(shelf):  # noqa: F811
+    for number, seconds in enumerate((0.2, 0.4)):
+        source = f"import time\ntime.sleep({seconds})\n{GOOD}"
+        shelf.add(f"slow-{number}", source, losses={f"slow{number}": "fine"})
+    assert {"slow0", "slow1"} <= LOSSES.entries.keys()
+    before = sys.stdout
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(LOSSES.get, ("slow0", "slow1")))
+    assert sys.stdout is before
 
 
 @pytest.mark.fault(
