@@ -212,7 +212,7 @@ def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt
         if longest <= MAX_ID and lost is None:
             return text_array(texts, source.path, source.limits)
         bad = next(i for i, text in enumerate(texts) if i == lost or len(text) > MAX_ID)
-        wanted = f"an id of 1 to {MAX_ID} characters, not nan or NULL"
+        wanted = f"an id of 1 to {MAX_ID} characters, none of {', '.join(MISSING[1:])}"
     else:
         values = [_cell(text, part) for text in texts]
         if None not in values:
