@@ -59,7 +59,7 @@ class Groups:
             values = as_floats(sizes, "group")
         except DataError as error:
             raise GroupError(f"{error}; group holds sizes: for query ids use qid=") from error
-        broken = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values))))
+        broken = np.flatnonzero(~((np.abs(values) < 2**53) & (values == np.floor(values))))
         if len(broken):
             raise GroupError(
                 f"group sizes are whole numbers, got {values[broken[0]]} at index {broken[0]}"
