@@ -66,7 +66,7 @@ def check_digits(array: npt.NDArray[Any], what: str) -> None:
 def _before_rounding(values: ArrayLike, read: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a column as it was given: of a list of whole numbers, numpy may have made floats."""
     large = read.dtype.kind == "f" and isinstance(values, Sequence)
-    if not large or not np.any(np.abs(read) > _EXACT):
+    if not large or not np.any(np.abs(read) >= _EXACT):  # which 2**53 + 1 became
         return read
     return _one_column(np.array(values, dtype=object))
 
@@ -298,7 +298,8 @@ def _one_column(values: Any) -> npt.NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         masked = bool(np.ma.getmaskarray(values).any())
         values = np.array(values.tolist(), dtype=object) if masked else values.data
-    if type(values).__module__.partition(".")[0] == "polars":  # its texts would get one length
+    polars = type(values).__module__.partition(".")[0] == "polars"
+    if polars and hasattr(values, "to_numpy"):  # texts would get one length; lazy ones have none
         values = values.to_numpy()
     array = np.asarray(values)
     return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gbmrank.columns import as_floats, read_ids
 from gbmrank.errors import DataError, GroupError, WeightError
+from gbmrank.matrices import LARGEST
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST", "Groups", "RankingData", "Subset", "as_floats", "check_finite"]
 
-LARGEST = 1e150  # of labels and weights: their squares and sums are finite
 _SMALLEST = 1e-150  # of the largest weight: products with it keep their digits
 
 
@@ -59,7 +59,7 @@ class Groups:
             values = as_floats(sizes, "group")
         except DataError as error:
             raise GroupError(f"{error}; group holds sizes: for query ids use qid=") from error
-        broken = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values))))
+        broken = np.flatnonzero(~((np.abs(values) < 2**53) & (values == np.floor(values))))
         if len(broken):
             raise GroupError(
                 f"group sizes are whole numbers, got {values[broken[0]]} at index {broken[0]}"

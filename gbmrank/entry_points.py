@@ -12,6 +12,7 @@ import importlib.metadata
 import os
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,34 @@ API_VERSION: Final = 1
 """Version of the contract between gbmrank and plugins, described in docs/plugins.md."""
 _GROUPS: Final = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.utilities")
 _warned: set[str] = set()
+
+
+@final
+class _Aside:
+    """Print on the error stream while plugins load: ours is for answers.
+
+    ``contextlib.redirect_stdout`` would lose the stream where two threads load at the same time:
+    the last one to end puts back what it found, the error stream.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._loading = threading.Lock(), 0
+        self._kept: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._loading:
+                self._kept, sys.stdout = sys.stdout, sys.stderr
+            self._loading += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._loading -= 1
+            if not self._loading:
+                sys.stdout, self._kept = self._kept, None
+
+
+_ASIDE = _Aside()
 
 
 @final
@@ -135,7 +164,7 @@ class Loader(Generic[T]):
         """
         if self._loaded is None:
             try:
-                with contextlib.redirect_stdout(sys.stderr):  # ours is for answers
+                with _ASIDE:
                     loaded = self.point.load()
                 _check_api(self.point, self.origin)
                 self._loaded = self.validated(loaded, self.origin)
@@ -168,13 +197,10 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
     """
 
     def read() -> Iterable[importlib.metadata.EntryPoint]:
-        allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
-        if allowed == "0":
-            return ()
-        points = _points(group)
-        if not allowed:
-            return points
-        names = {project(name.strip()): name.strip() for name in allowed.split(",")}
+        names = _allowed()
+        if names is None:
+            return _points(group)
+        points = _points(group) if names else []
         chosen = [point for point in points if project(_origin(point.dist).distribution) in names]
         there = {project(_origin(point.dist).distribution) for point in chosen}
         for key in names.keys() - there - {""}:
@@ -182,6 +208,15 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
         return chosen
 
     return read
+
+
+def _allowed() -> dict[str, str] | None:
+    """Return the names in ``GBMRANK_PLUGINS`` by project; None where everything is allowed."""
+    allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
+    if allowed == "0":
+        return {}
+    names = {project(name.strip()): name.strip() for name in allowed.split(",")}
+    return names if allowed else None
 
 
 def _warn_unless_installed(name: str) -> None:
@@ -205,17 +240,26 @@ def _warn_unless_installed(name: str) -> None:
 
 
 def unreadable() -> list[tuple[Origin, Exception]]:
-    """Return the distributions of plugins whose entry points cannot be read, with the reason."""
-    if os.environ.get("GBMRANK_PLUGINS", "").strip() == "0":
-        return []
-    found = []
+    """Return the allowed distributions of plugins whose entry points cannot be read, and why."""
+    names, found = _allowed(), []
     for dist in _distributions():
+        origin = _origin(dist)
+        if names is not None and project(origin.distribution) not in names:
+            continue
         try:
             list(dist.entry_points)
         except Exception as error:  # a file of somebody else
-            if any(f"[{group}]" in (dist.read_text("entry_points.txt") or "") for group in _GROUPS):
-                found.append((_origin(dist), error))
+            text = _entry_text(dist)
+            if any(f"[{group}]" in text for group in _GROUPS):
+                found.append((origin, error))
     return found
+
+
+def _entry_text(dist: importlib.metadata.Distribution) -> str:
+    try:
+        return dist.read_text("entry_points.txt") or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "replace")
 
 
 def _points(group: str) -> list[importlib.metadata.EntryPoint]:

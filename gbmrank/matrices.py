@@ -1,4 +1,4 @@
-"""Reading what theory and decoders are given: tables, whole numbers, single numbers."""
+"""Reading what theory, decoders and comparisons are given: tables and numbers."""
 
 import sys
 from numbers import Real
@@ -11,6 +11,7 @@ from gbmrank.errors import DataError, ParameterError
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 __all__ = [
+    "LARGEST",
     "check_graphs",
     "check_symmetric",
     "read_number",
@@ -20,7 +21,7 @@ __all__ = [
     "read_wholes",
 ]
 
-_LARGEST = 1e150  # squares and sums are finite
+LARGEST = 1e150  # of labels, weights and entries: their squares and sums are finite
 
 
 def read_table(values: ArrayLike, what: str) -> FloatArray:
@@ -55,11 +56,11 @@ def read_table(values: ArrayLike, what: str) -> FloatArray:
     except (ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{what} are numbers{_why(values, error)}") from error
     check_digits(given.reshape(-1), what)
-    wrong = np.argwhere(~(np.abs(table) <= _LARGEST))
+    wrong = np.argwhere(~(np.abs(table) <= LARGEST))
     if len(wrong):
         at = tuple(wrong[0].tolist())
         raise DataError(
-            f"{what} are finite and at most {_LARGEST:g}, got {table[at]:g} at index "
+            f"{what} are finite and at most {LARGEST:g}, got {table[at]:g} at index "
             f"{', '.join(map(str, at))}; drop, repair or rescale them"
         )
     return table
@@ -145,13 +146,17 @@ def read_number(
     >>> read_number(1, "rate", 0)
     1.0
     """
-    real = isinstance(value, Real | np.number) and not isinstance(value, bool | complex)
-    if not real or not low <= value <= high:
+    real = isinstance(value, Real | np.number) and not isinstance(value, bool | np.complexfloating)
+    try:
+        number = float(value) if real else np.nan
+    except OverflowError:
+        number = np.nan
+    if not low <= number <= high:
         above = f" from {low:g}" if low > -sys.float_info.max else ""
         below = f" up to {high:g}" if high < sys.float_info.max else ""
         kind = "number" if np.isinf(high) else "finite number"
         raise ParameterError(f"{what} must be a {kind}{above}{below}, got {value!r}")
-    return float(value)
+    return number
 
 
 def _why(values: Any, error: Exception) -> str:

@@ -262,7 +262,7 @@ def _params(plan: Plan, target: Objective | Native) -> dict[str, Any]:
         check_seed(seed)
     needed = dict(booster_params(target, plan.backend)) if own else {}
     if given.get("booster") == "gblinear":
-        needed.pop("min_child_weight")  # it has no leaves
+        needed.pop("min_child_weight", None)  # it has no leaves
     name = THREADS[plan.backend]
     threads = {} if plan.threads is None else {name: plan.threads}
     made = {**needed, "seed": plan.seed, **threads, **given}

@@ -536,6 +536,7 @@ def test_folds_follow_their_seed_and_unsorted_rows():
         ({"group": [1, 1], "qid": [0, 1]}, GroupError, "not both"),
         ({"group": ["a", "b"]}, DataError, "group must be one column of numbers"),
         ({"group": [np.nan, 3]}, GroupError, "group sizes are whole numbers, got nan"),
+        ({"group": [1e300, 3], "n_folds": 2}, GroupError, "are whole numbers, got 1e+300"),
         ({"qid": [1, None]}, GroupError, "qid is missing in 1 rows"),
         ({"group": [1, 1], "n_folds": 2, "seed": -1}, ParameterError, "at least 0 or None, got -1"),
         ({"group": [1, 1], "n_folds": 2, "seed": "a"}, ParameterError, "or None, got 'a'"),

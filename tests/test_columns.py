@@ -133,6 +133,7 @@ def test_ids_are_found_whatever_their_types(own, others, shared):
         np.array([0, 2**53 + 1], object),
         [2**64, 2**64 + 1],
         (-1, 2**63 + 1),
+        [0.5, 2**53 + 1],
         [[-1], [2**63 + 1]],
         [0, Decimal(2**53 + 1)],
         [0, Fraction(2**53 + 1)],
@@ -161,6 +162,14 @@ def test_whole_numbers_that_would_lose_digits_are_refused(column):
 )
 def test_whole_numbers_that_float64_has_are_taken(column):
     assert as_floats(column, "labels", exact=True).tolist() == [float(one) for one in column]
+
+
+@pytest.mark.parametrize("column", [pl.LazyFrame({"a": [1, 0]}), pl.col("a")])
+def test_lazy_columns_are_refused(column):
+    with pytest.raises(DataError, match=r"labels must be one column.* (LazyFrame|Expr)"):
+        as_floats(column, "labels")
+    with pytest.raises(GroupError, match="qid must be one column"):
+        read_ids(column)
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant == 52, reason="long doubles are doubles here")

@@ -171,7 +171,7 @@ def test_query_ids_of_many_digits_in_a_table_stay_apart():
     assert graphs.weights(np.array([0, 3, 4]), np.array([1, 2, 5])).tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv.csv", ".tsv", ".parquet"])
 def test_files_are_read(tmp_path, suffix):
     path, frame = tmp_path / f"edges{suffix}", pd.DataFrame(FRAME)
     if suffix == ".parquet":
@@ -254,6 +254,11 @@ def test_the_cycle_that_is_found_is_one(seed):
         (lambda: PreferenceGraphs.from_rankings(["a"]), DataError, "ranks must be numbers"),
         (lambda: PreferenceGraphs.from_rankings([2**53 + 1, 1]), DataError, "more digits"),
         (lambda: PreferenceGraphs.from_frame(None, group=[2]), DataError, "got NoneType"),
+        (
+            lambda: PreferenceGraphs.from_frame(pl.DataFrame(FRAME).lazy(), group=[2]),
+            DataError,
+            "got LazyFrame",
+        ),
         (
             lambda: PreferenceGraphs.from_frame(
                 {"winner": [0, 2], "loser": [1, 3], "qid": [7, 7]}, qid=["7", "7", "9", "9"]

@@ -61,6 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         return _unheard()
+    except OSError as error:  # the output leads to a full disk
+        code = _complain("gbmrank", _message(error))
+        _unheard()
     return code
 
 
@@ -74,13 +77,13 @@ def _prepare_streams() -> None:
 
 
 def _unheard() -> int:
-    """Go quietly: the reader, head for example, has seen enough."""
+    """Go quietly: the reader, head for example, has seen enough, or a stream takes no more."""
     from gbmrank.experiments.progress import mute
 
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             mute(stream)
     return _DONE
 
@@ -153,7 +156,7 @@ class _Parser(argparse.ArgumentParser):
 def _complain(program: str, message: str) -> int:
     try:
         print(f"{program}: error: {clean(message)}", file=sys.stderr, flush=True)
-    except BrokenPipeError:
+    except OSError:
         _unheard()
     return _INPUT
 

@@ -1,14 +1,15 @@
 """Numbers on the command line: ASCII digits as in files, no underscores."""
 
 import argparse
+import math
 import re
 
 from gbmrank.errors import ParameterError
+from gbmrank.readers.text import to_number
 
 __all__ = ["number", "read_value", "whole"]
 
-_WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_WHOLE = re.compile(r"[-+]?\d{1,4000}", re.ASCII)  # Python reads no more digits than 4300
 
 
 def whole(text: str) -> int:
@@ -32,9 +33,10 @@ def number(text: str) -> float:
     >>> number("1e-3")
     0.001
     """
-    if not _NUMBER.fullmatch(text.strip()):
+    value = _finite(text.strip())
+    if value is None:
         raise argparse.ArgumentTypeError(f"a number is needed, such as 0.5; got {text!r}")
-    return float(text)
+    return value
 
 
 def read_value(text: str) -> bool | int | float | str:
@@ -55,11 +57,17 @@ def read_value(text: str) -> bool | int | float | str:
         return plain.lower() == "true"
     if _WHOLE.fullmatch(plain):
         return int(plain)
-    if _NUMBER.fullmatch(plain):
-        return float(plain)
+    value = _finite(plain)
+    if value is not None:
+        return value
     if not plain or _is_pythons(plain):
         raise ParameterError(f"a value is needed, such as 10 or 0.5 or true; got {text!r}")
     return text
+
+
+def _finite(text: str) -> float | None:
+    value = to_number(text)
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _is_pythons(text: str) -> bool:

@@ -15,6 +15,7 @@ from gbmrank.experiments.splits import judged
 from gbmrank.experiments.trial import part_of, split_of
 from gbmrank.guards import bind_metric
 from gbmrank.metrics import Ranked
+from gbmrank.readers.text import quoted
 from gbmrank.training import Native
 from gbmrank.types import FloatArray
 
@@ -120,9 +121,14 @@ def doomed(
 def _infinite(source: Source) -> GbmrankError | None:
     """Return why XGBoost reads none of the rows, if it does not: each is in a part of every run."""
     place = first_beyond(source.X)
-    return place and DataError(
-        f"feature {place[1] + 1} is infinite, or beyond the largest float32, in row "
-        f"{place[0] + 1}, and XGBoost reads neither: clip it, or make it NaN, a missing value"
+    if place is None:
+        return None
+    row, number = place
+    called = quoted(source.feature_names[number]) if source.feature_names else str(number + 1)
+    return DataError(
+        f"feature {called} is infinite, or beyond the largest float32, in query "
+        f"{source.data.groups.query_of(row)!r}, and XGBoost reads neither: clip it, or make it "
+        "NaN, a missing value"
     )
 
 

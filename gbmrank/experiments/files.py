@@ -105,12 +105,16 @@ class Reading:
 def distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
     """Return for each path its name, with as many folders as tell it from the other files.
 
+    Two paths of one file, links for example, have one name, that of the first.
+
     Examples
     --------
     >>> list(distinct_names(["/a/x.txt", "/b/x.txt", "/b/y.txt"]).values())
     ['a/x.txt', 'b/x.txt', 'y.txt']
     """
-    whole = {os.fspath(path): Path(path).resolve().parts for path in paths}
+    targets = {os.fspath(path): Path(path).resolve() for path in paths}
+    given = {targets[path]: Path(os.path.abspath(path)).parts for path in reversed(targets)}
+    whole = {path: given[target] for path, target in targets.items()}
     files = set(whole.values())
     lengths = {
         own: next(n for n in range(1, len(own) + 1) if _ends(files, own[-n:]) == 1) for own in files
@@ -238,7 +242,10 @@ def _difference(one: Features, other: Features) -> str:
     differ = sorted(set(one.names) ^ set(other.names))
     pair = f"{one.title} and {other.title} have"
     if not differ:
-        return f"{pair} the same feature columns in another order; name all of them (--feature)"
+        return (
+            f"{pair} the same feature columns in another order; put them into one, which for files "
+            "and tables is done by naming all of them (features, --feature)"
+        )
     return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
 
 

@@ -7,7 +7,7 @@ numbers and the place of the file do not matter.
 
 import hashlib
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -105,11 +105,24 @@ def _of_class(cls: type, root: str, seen: set[int]) -> Iterator[str]:
 
 def _of_function(function: types.FunctionType, root: str, seen: set[int]) -> Iterator[str]:
     yield from _of_code(function.__code__)
-    named = [function.__globals__.get(name) for name in _names(function.__code__)]
+    named = list(_named(function.__globals__, _names(function.__code__), root, set()))
     held = [cell.cell_contents for cell in function.__closure__ or () if _is_full(cell)]
     defaults = [function.__defaults__, function.__kwdefaults__]
     for one in (*named, *held, *defaults):
         yield from _told(one, root, seen)
+
+
+def _named(
+    space: Mapping[str, Any], names: Sequence[str], root: str, seen: set[str]
+) -> Iterator[Any]:
+    """Yield what names stand for, in modules of the package too: ``tools.slope``."""
+    for name in names:
+        value = space.get(name)
+        yield value
+        if isinstance(value, types.ModuleType) and value.__name__ not in seen:
+            seen.add(value.__name__)
+            if value.__name__.partition(".")[0] == root:
+                yield from _named(vars(value), names, root, seen)
 
 
 def _of_code(code: types.CodeType) -> Iterator[str]:

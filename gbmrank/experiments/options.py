@@ -19,21 +19,7 @@ __all__ = [
     "plain_path",
     "plain_seeds",
     "plain_value",
-    "plain_whole",
 ]
-
-
-def plain_whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number, numpy's too, as an int.
-
-    Examples
-    --------
-    >>> plain_whole("folds", np.int64(2), 1)
-    2
-    """
-    if not is_whole(value) or value < least:
-        raise ParameterError(f"{name} must be a whole number from {least}, got {value!r}")
-    return int(value)
 
 
 def plain_number(name: str, value: Any, allowed: str) -> float:

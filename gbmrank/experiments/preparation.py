@@ -19,7 +19,6 @@ from gbmrank.experiments.options import (
     plain_params,
     plain_params_for,
     plain_path,
-    plain_whole,
 )
 from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.rehearsal import check_trainings
@@ -38,6 +37,7 @@ from gbmrank.experiments.systems import (
 )
 from gbmrank.experiments.tuning import check_tuner
 from gbmrank.kernels.pool import get_num_threads
+from gbmrank.matrices import read_whole
 from gbmrank.training import Native
 
 __all__ = ["DEMO_METRICS", "Prepared", "Settings", "demonstration", "plain_settings", "prepare"]
@@ -173,23 +173,23 @@ def plain_settings(settings: Settings) -> Settings:
         check_listed("backends", given.backends, ("lightgbm",))
     return replace(
         given,
-        folds=plain_whole("folds", given.folds, 1),
-        rounds=plain_whole("rounds", given.rounds, 1),
+        folds=read_whole(given.folds, "folds", 1),
+        rounds=read_whole(given.rounds, "rounds", 1),
         early_stopping=None if patience is None else _patience(patience),
         valid_share=plain_number("valid_share", given.valid_share, share),
         params=plain_params(given.params or {}, "params"),
         params_for=plain_params_for(given.params_for or {}),
-        tune=plain_whole("tune", given.tune, 0),
+        tune=read_whole(given.tune, "tune", 0),
         baseline=plain_baseline(given.baseline),
         margin=plain_number("margin", given.margin, "zero or a positive number"),
         out=None if given.out is None else plain_path("out", given.out),
-        jobs=None if given.jobs is None else plain_whole("jobs", given.jobs, 1),
-        threads=None if given.threads is None else plain_whole("threads", given.threads, 1),
+        jobs=None if given.jobs is None else read_whole(given.jobs, "jobs", 1),
+        threads=None if given.threads is None else read_whole(given.threads, "threads", 1),
     )
 
 
 def _patience(value: Any) -> int:
-    return plain_whole("early_stopping (None to grow every tree)", value, 1)
+    return read_whole(value, "early_stopping (None to grow every tree)", 1)
 
 
 def _check_names(design: Design) -> None:

@@ -1,4 +1,4 @@
-"""One round on two queries before the first training, so that mistakes are told at once."""
+"""One round on a few queries before the first training, so that mistakes are told at once."""
 
 import warnings
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from gbmrank.training import Native, Part, Plan, check_plan, train
 __all__ = ["check_trainings"]
 
 _STAND_IN = {"lightgbm": Native("lambdarank"), "xgboost": Native("rank:pairwise")}
+_ROWS = 1000  # so many that a small bagging_fraction leaves some
 _LOUD = ("verbosity", "verbose")
 _ADVICE = "(params go to every booster, params_for or --param-for to one)"
 
@@ -73,11 +74,14 @@ def _failure(plan: Plan, few: Part) -> Exception | None:
 
 
 def _few(source: Source) -> Part:
-    """Return two queries, the first row of each relevant: labels are not what is tried."""
+    """Return the longest queries, the first row of each relevant: labels are not what is tried."""
     groups = source.data.groups
-    chosen = np.argsort(-groups.sizes, kind="stable")[:2]
+    longest = np.argsort(-groups.sizes, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(groups.sizes[longest]), _ROWS)) + 1
+    chosen = longest[: max(enough, 2)]
     rows = np.concatenate([np.arange(*groups.offsets[one : one + 2]) for one in chosen])
+    sizes = groups.sizes[chosen]
     labels = np.zeros(len(rows))
-    labels[[0, groups.sizes[chosen[0]]][: len(chosen)]] = 1.0
-    data = RankingData.from_arrays(labels, group=groups.sizes[chosen])
+    labels[np.cumsum(sizes) - sizes] = 1.0
+    data = RankingData.from_arrays(labels, group=sizes)
     return Part(np.ascontiguousarray(source.X[rows]), data)

@@ -11,11 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numba
+from numba.core import entrypoints
 from numba.core.registry import CPUDispatcher
 
 __all__ = ["INLINED", "entry", "exact_inner", "inner", "merged", "separate"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Numba does this at the first call, once. A distribution whose entry points cannot be read, whoever
+# it is from, would make that call fail.
+with contextlib.suppress(Exception):
+    entrypoints.init_all()
 
 # Division by zero must follow IEEE rules: a check would keep loops from being vectorised.
 _LOOSE: dict[str, Any] = {

@@ -27,7 +27,7 @@ def read_table(path: str | Path) -> Any:
     if name.endswith((".parquet", ".pq")):
         return pd.read_parquet(path)
     if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        return pd.read_csv(path, sep="\t" if ".tsv" in name else ",")
+        return pd.read_csv(path, sep="\t" if name.endswith((".tsv", ".tsv.gz")) else ",")
     raise ParameterError(f"preferences are read from .csv, .tsv or .parquet files, got {name!r}")
 
 
@@ -45,8 +45,10 @@ def frame_columns(
     groups : Groups
         Query boundaries of the rows, with ids when ``frame`` has a column ``qid``.
     """
+    lazy = hasattr(type(frame), "collect")  # its columns have no values yet
+    given = None if lazy else getattr(frame, "column_names", getattr(frame, "columns", frame))
     try:
-        names = list(getattr(frame, "column_names", getattr(frame, "columns", frame)))
+        names = list(given)  # type: ignore[arg-type]
     except TypeError as error:
         raise DataError(
             "preferences are read from a pandas, polars or pyarrow table or from a dict of "

@@ -74,7 +74,7 @@ class Columns:
         Raises
         ------
         DataError
-            When a column is named and not there, or no column of labels is found.
+            When a column is named and not there, or no column of labels, or none at all, is found.
         """
         named = self._named_parts()
         free = [name for name in header if name not in named.values()]
@@ -92,6 +92,11 @@ class Columns:
                 f"{quoted(path)} has no column of labels under a usual name "
                 f"({', '.join(_USUAL['label'])}); its columns are {_listed(header)}: name one "
                 "with label= (--label-column)"
+            )
+        if not parts and self.features == ():
+            raise DataError(
+                f"{quoted(path)} has no column under a usual name; its columns are "
+                f"{_listed(header)}: name one, or say what is between columns (--delimiter)"
             )
         return parts
 

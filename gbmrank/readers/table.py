@@ -212,7 +212,7 @@ def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt
         if longest <= MAX_ID and lost is None:
             return text_array(texts, source.path, source.limits)
         bad = next(i for i, text in enumerate(texts) if i == lost or len(text) > MAX_ID)
-        wanted = f"an id of 1 to {MAX_ID} characters, not nan or NULL"
+        wanted = f"an id of 1 to {MAX_ID} characters, none of {', '.join(MISSING[1:])}"
     else:
         values = [_cell(text, part) for text in texts]
         if None not in values:
@@ -238,17 +238,23 @@ def _cell(text: str, part: str) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
+def _arrow_ids(values: npt.NDArray[Any], part: str, name: str, source: _Source) -> npt.NDArray[Any]:
+    path = source.path
+    if values.dtype.kind == "f":  # integers too, where one is missing
+        values = np.where(np.isnan(values), "", id_texts(values))
+    texts = ["" if value is None else str(value) for value in values.tolist()]
+    row = _without_id(texts) if part == "qid" else None
+    if row is not None:
+        raise ParseError(f"{quoted(path)[1:-1]}: row {row} has no query id in {quoted(name)}")
+    if max(map(len, texts), default=0) > MAX_ID:
+        raise ParseError(f"{quoted(path)[1:-1]}: {quoted(name)} has ids above {MAX_ID} bytes")
+    return text_array(texts, path, source.limits)
+
+
 def _arrow_column(column: Any, part: str, name: str, source: _Source) -> npt.NDArray[Any]:
     values, path = column.to_numpy(), source.path
     if part in ("qid", "docid"):
-        whole = id_texts(values) if values.dtype.kind == "f" else values
-        texts = ["" if value is None else str(value) for value in whole.tolist()]
-        row = _without_id(texts) if part == "qid" else None
-        if row is not None:
-            raise ParseError(f"{quoted(path)[1:-1]}: row {row} has no query id in {quoted(name)}")
-        if max(map(len, texts), default=0) > MAX_ID:
-            raise ParseError(f"{quoted(path)[1:-1]}: {quoted(name)} has ids above {MAX_ID} bytes")
-        return text_array(texts, path, source.limits)
+        return _arrow_ids(values, part, name, source)
     try:
         if values.dtype.kind not in "biuf":
             raise TypeError(f"it holds {column.type}")

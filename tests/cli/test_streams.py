@@ -37,6 +37,16 @@ def test_streams_that_are_closed(closed):
     assert shell(f"{GBMRANK} list --nope {closed}").returncode == 2
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["--help", "--version", "list"])
+def test_streams_that_lead_to_a_full_disk(command):
+    done = shell(f"{GBMRANK} {command} >/dev/full")
+    assert done.returncode == 2
+    assert done.stderr.endswith("error: No space left on device\n")
+    assert done.stderr.count("\n") == 1
+    assert shell(f"{GBMRANK} nonsense 2>/dev/full").returncode == 2
+
+
 def test_a_comparison_goes_on_when_nobody_reads_its_progress(tmp_path):
     rows = letor(tmp_path / "rows.txt")
     command = f"{GBMRANK} compare {rows} {QUICK} --in-process --out {tmp_path}/out"

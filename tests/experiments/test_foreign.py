@@ -1,6 +1,8 @@
 """Code that is not gbmrank's: the same hash for the same behaviour, in every process."""
 
+import importlib
 import sys
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -64,3 +66,26 @@ def test_closures_arrays_and_defaults_count():
         code_of(made(1.0, np.array([1.0]), 2.0)),
     }
     assert len(others | {base}) == 4
+
+
+def test_what_is_reached_through_a_module_of_the_package_counts(tmp_path, monkeypatch):
+    package = tmp_path / "odd_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "tools.py").write_text("WIDTH = 1.0\ndef slope(z):\n    return z\n")
+    (package / "own.py").write_text(
+        "import odd_package.tools\nfrom odd_package import tools as near\n\n"
+        "class Odd:\n    def value(self, z):\n"
+        "        return near.slope(z) * odd_package.tools.WIDTH\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    odd = importlib.import_module("odd_package.own").Odd
+    tools = sys.modules["odd_package.tools"]
+    base = code_of(odd)
+    monkeypatch.setattr(tools, "WIDTH", 2.0)
+    wider = code_of(odd)
+    monkeypatch.setattr(tools, "slope", other := FunctionType((lambda z: -z).__code__, {}))
+    other.__module__ = "odd_package.tools"
+    assert len({base, wider, code_of(odd)}) == 3
+    for name in ("odd_package", "odd_package.own", "odd_package.tools"):
+        del sys.modules[name]

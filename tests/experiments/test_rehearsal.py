@@ -1,6 +1,7 @@
 """What every run would refuse is told before the first training."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gbmrank
@@ -42,6 +43,19 @@ def test_parameters_that_work_are_not_refused():
     assert not compare(params={"max_depth": 3}, seeds=2).results.failed
 
 
+def test_a_small_bagging_fraction_is_not_refused():  # it leaves no row of two queries
+    bagged = {"bagging_fraction": 0.05, "bagging_freq": 1, "min_data_in_leaf": 1}
+    assert not compare(params_for={"lightgbm": bagged}).results.failed
+
+
+@pytest.mark.filterwarnings("ignore:.*booster=gblinear. is deprecated:UserWarning")  # XGBoost 3.4
+def test_linear_models_of_xgboost_are_not_refused():
+    objectives = ["ranknet", "native:rank:pairwise"]
+    options = {"params": {"booster": "gblinear"}, "early_stopping": None}
+    found = compare(backends=["xgboost"], objectives=objectives, **options)
+    assert not found.results.failed
+
+
 def test_infinite_features_are_for_lightgbm_alone():
     features = DATA.X.copy()
     features[5, 2] = np.inf
@@ -49,8 +63,16 @@ def test_infinite_features_are_for_lightgbm_alone():
     failed = compare(rows).results.failed
     assert {run.system.backend for run in failed} == {"xgboost"}
     assert "feature 3 is infinite" in str(failed[0].error)
-    with pytest.raises(ConfigError, match=r"nothing can be trained on these rows: .* in row 6"):
+    words = rf"nothing can be trained on these rows: .* in query {DATA.qid[5]},"
+    with pytest.raises(ConfigError, match=words):
         compare(rows, backends=["xgboost"])
+    parts = {"train": part(slice(0, 20)), "test": part(slice(20, 30))}
+    named = {name: (pd.DataFrame(x).add_prefix("f"), y, q) for name, (x, y, q) in parts.items()}
+    named["test"][0].iloc[9, 2] = np.inf
+    with pytest.raises(
+        ConfigError, match=rf"feature 'f2' is infinite, .* query '{parts['test'][2][9]}'"
+    ):
+        compare(named, backends=["xgboost"])
 
 
 def part(queries, labels=DATA.labels):

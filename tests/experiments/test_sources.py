@@ -1,6 +1,7 @@
 """Files, arrays and tables become rows in query order."""
 
 import gzip
+import os
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,16 @@ def test_files_of_sizes_with_one_name_in_two_folders(tmp_path):
     assert same.overlap() == ["rank.txt:0", "rank.txt:1"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights of their own")
+def test_links_have_their_own_names(tmp_path):
+    (tmp_path / "0a1b2c").write_text(LETOR)
+    for name in ("train.txt", "again.txt"):
+        (tmp_path / name).symlink_to("0a1b2c")
+    assert read_source(tmp_path / "train.txt").title == "train.txt"
+    both = {"train": tmp_path / "train.txt", "test": tmp_path / "again.txt"}
+    assert read_source(both).title == "train.txt"
+
+
 def test_a_file_without_queries_says_what_is_needed(tmp_path):
     (tmp_path / "rank.train").write_text("1 1:1\n")
     with pytest.raises(DataError, match=r"qid.*rank\.train\.query"):
@@ -242,6 +253,21 @@ def test_letor_files_that_count_otherwise_or_beside_tables(tmp_path):
         read_source({"train": one, "test": other})
     with pytest.raises(DataError, match="different feature columns: '3'"):
         read_source([tmp_path / "a.txt", tmp_path / "c.csv"])
+
+
+def test_the_advice_about_columns_in_another_order_helps():
+    frame = pd.DataFrame(frame_columns())
+    other = frame[["two", "one", "label", "query_id"]].replace({"query_id": {"a": "c", "b": "d"}})
+    advice = r"another order; put them into one, which for files and tables is done by naming all"
+    with pytest.raises(DataError, match=advice):
+        read_source({"train": frame, "test": other})
+    named = Reading(features=["one", "two"])
+    assert read_source({"train": frame, "test": other}, named).feature_names == ("one", "two")
+    arrays = [
+        (part[list(part.columns.drop(["label", "query_id"]))], Y, QID) for part in (frame, other)
+    ]
+    with pytest.raises(DataError, match=advice):  # arrays are not read by name
+        read_source(dict(zip(("train", "test"), arrays, strict=True)), named)
 
 
 def test_columns_whose_names_are_one_text_are_refused():

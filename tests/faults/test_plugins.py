@@ -1,6 +1,10 @@
 """Plugins that break their contract: the message names them, and nothing else breaks."""
 
 import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -130,7 +134,9 @@ def test_plugins_that_do_not_load(shelf, capsys, source, words):  # noqa: F811
 
 
 def spoil(shelf, file, text):  # noqa: F811
-    (shelf.folder / f"{DIST.replace('-', '_')}-1.5.dist-info" / file).write_text(text)
+    (shelf.folder / f"{DIST.replace('-', '_')}-1.5.dist-info" / file).write_text(
+        text, encoding="latin-1"
+    )
     forget_plugins()
 
 
@@ -138,10 +144,11 @@ def spoil(shelf, file, text):  # noqa: F811
     "a distribution whose `entry_points.txt` cannot be read",
     promise="everything else works; `gbmrank plugins doctor` names the distribution",
 )
-def test_entry_points_that_cannot_be_read(shelf, capsys):  # noqa: F811
+@pytest.mark.parametrize("line", ["a line without a sign", "na\xefve = fine"])
+def test_entry_points_that_cannot_be_read(shelf, capsys, line):  # noqa: F811
     shelf.add("good-plugin", GOOD, losses={"fine": "fine"})
     shelf.add(DIST, GOOD, losses={"odd": "fine"})
-    spoil(shelf, "entry_points.txt", "[gbmrank.losses]\na line without a sign\n")
+    spoil(shelf, "entry_points.txt", f"[gbmrank.losses]\n{line}\n")
     assert gbmrank.objective("ranknet").loss([1, 0], [0.0, 0.0]) > 0
     assert gbmrank.objective("comparison", loss="fine").loss([1, 0], [0.0, 0.0]) == 1.0
     for command in (["list"], ["info", "ranknet"], ["advise", "ndcg"], ["plugins"]):
@@ -152,6 +159,35 @@ def test_entry_points_that_cannot_be_read(shelf, capsys):  # noqa: F811
     assert main(["plugins", "doctor", "--json"]) == 2
     rows = json.loads(capsys.readouterr().out)["plugins"]
     assert [row["status"] for row in rows if row["distribution"] == DIST] == ["broken"]
+
+
+def test_entry_points_that_the_compiler_cannot_read(shelf):  # noqa: F811
+    shelf.add(DIST, GOOD, losses={"odd": "fine"})
+    spoil(shelf, "entry_points.txt", "[of.somebody.else]\na line without a sign\n")
+    path = os.pathsep.join(filter(None, [str(shelf.folder), os.getcwd(), os.getenv("PYTHONPATH")]))
+    code = "import gbmrank; print(gbmrank.objective('ranknet').loss([1, 0], [0.0, 0.0]) > 0)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_entry_points_of_a_plugin_that_is_not_allowed_are_no_fault(
+    shelf,  # noqa: F811
+    capsys,
+    monkeypatch,
+):
+    shelf.add("good-plugin", GOOD, losses={"fine": "fine"})
+    shelf.add(DIST, GOOD, losses={"odd": "fine"})
+    monkeypatch.setenv("GBMRANK_PLUGINS", "good-plugin")
+    spoil(shelf, "entry_points.txt", "[gbmrank.losses]\na line without a sign\n")
+    assert main(["plugins", "doctor"]) == 0
+    assert DIST not in capsys.readouterr().out
 
 
 @pytest.mark.fault(
@@ -169,6 +205,17 @@ def test_a_plugin_that_raises_or_prints_at_import(shelf, capsys):  # noqa: F811
     assert rows["odd"]["cause"] == "BaseException: no way"
     assert rows["fine"]["status"] == "ok"
     assert "hello" in captured.err
+
+
+def test_plugins_that_load_in_two_threads_leave_the_output_stream(shelf):  # noqa: F811
+    for number, seconds in enumerate((0.2, 0.4)):
+        source = f"import time\ntime.sleep({seconds})\n{GOOD}"
+        shelf.add(f"slow-{number}", source, losses={f"slow{number}": "fine"})
+    assert {"slow0", "slow1"} <= LOSSES.entries.keys()
+    before = sys.stdout
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(LOSSES.get, ("slow0", "slow1")))
+    assert sys.stdout is before
 
 
 @pytest.mark.fault(

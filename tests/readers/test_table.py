@@ -65,7 +65,7 @@ def test_tabs_gzip_bom_and_windows(tmp_path):
         ("label,qid\nnan,a\n", r"rows\.csv:2:'label': expected a finite number, got 'nan'"),
         ("label,qid\n,a\n", r"rows\.csv:2:'label': expected a finite number, got ''"),
         ("label,qid\n1,\n", r"rows\.csv:2:'qid': expected an id of 1 to 1000 char.*got ''"),
-        ("label,qid\n1,a\n0,nan\n", r"rows\.csv:3:'qid': expected an id .* not nan or .*got 'nan'"),
+        ("label,qid\n1,a\n0,nan\n", r"rows\.csv:3:'qid': expected an id .* none of .*got 'nan'"),
         ("label,qid\n1,NULL\n0,a\n", r"rows\.csv:2:'qid': expected an id .*got 'NULL'"),
         ("label,qid,score\n1,a,inf\n", r"rows\.csv:2:'score': expected a finite number, got 'inf'"),
         ('label,qid\n1,"a\n', r"rows\.csv:\d:1: unexpected end of data"),
@@ -127,6 +127,15 @@ def test_a_column_that_is_named_is_not_found_for_another_part(file):
     file.write_text("label,relevance,qid\n1,2,x\n")
     got = read_csv(file, Columns(score="label"))
     np.testing.assert_array_equal([got.labels, got.scores], [[2.0], [1.0]])
+
+
+@pytest.mark.parametrize("text", ["NA", "N/A", "NULL", "nan"])
+def test_texts_that_are_no_ids_are_told(tmp_path, text):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"label,qid\n1,a\n0,{text}\n")
+    words = f"an id of 1 to 1000 characters, none of NULL, NA, N/A, NaN, got '{text}'"
+    with pytest.raises(ParseError, match=words):
+        read_csv(path)
 
 
 def test_whole_numbers_with_too_many_digits_in_parquet(tmp_path):
@@ -205,7 +214,9 @@ def test_parquet_has_whole_numbers_as_ids_whatever_their_type(tmp_path):
     columns = {"label": [1.0, 0.0], "qid": [7.0, 7.5], "docid": [1, None]}
     got = read_parquet(save_parquet(tmp_path / "rows.parquet", columns))
     assert got.qid is not None
+    assert got.ids is not None
     assert got.qid.tolist() == ["7", "7.5"]
+    assert got.ids.tolist() == ["1", ""]
 
 
 @pytest.mark.parametrize(
