@@ -14,6 +14,7 @@ import gbmrank
 from gbmrank.data import Groups
 from gbmrank.errors import (
     DataError,
+    GbmrankError,
     GroupError,
     LimitError,
     NumericError,
@@ -182,6 +183,32 @@ def test_files_are_read(tmp_path, suffix):
     assert graphs.net_degree().tolist() == [4, -4, -2, 2]
     with pytest.raises(ParameterError, match=r"edges.txt"):
         PreferenceGraphs.from_file(tmp_path / "edges.txt", group=[2])
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_ids_in_files_have_no_type(tmp_path, kind):
+    path = tmp_path / "edges.csv"
+    path.write_text("qid,winner,loser\n7,1,2\n8,2,1\n")
+    items, qid = (np.array(ids).astype(kind) for ids in ([1, 2, 1, 2], [7, 7, 8, 8]))
+    graphs = PreferenceGraphs.from_file(path, items=items, qid=qid)
+    assert graphs.net_degree().tolist() == [1, -1, -1, 1]
+
+
+def test_ids_in_files_are_as_they_are_written(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("qid,winner,loser\n07,1,01\n7,NA,1\n")
+    items, qid = ["1", "01", "1", "NA"], ["07", "07", "7", "7"]
+    graphs = PreferenceGraphs.from_file(path, items=items, qid=qid)
+    assert graphs.net_degree().tolist() == [1, -1, -1, 1]
+    path.write_text("qid,winner,loser\n7,1,002\n")
+    with pytest.raises(DataError, match="edge 0: the loser '002' of query '7' is none of the it"):
+        PreferenceGraphs.from_file(path, items=[1, 2], qid=[7, 7])
+    path.write_text("winner,loser,weight\n1,0,2\n0,,1\n")
+    with pytest.raises(DataError, match="loser"):
+        PreferenceGraphs.from_file(path, group=[2])
+    path.write_text("winner,loser,weight\n1,0,\n0,1,1\n")
+    with pytest.raises(GbmrankError, match="weight"):
+        PreferenceGraphs.from_file(path, group=[2])
 
 
 @pytest.mark.parametrize(

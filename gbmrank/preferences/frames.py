@@ -1,5 +1,6 @@
 """Edges in tables: data frames, CSV and Parquet files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,17 @@ from gbmrank.types import ArrayLike, FloatArray, IntArray
 __all__ = ["frame_columns", "read_table"]
 
 
-def read_table(path: str | Path) -> Any:
-    """Read a CSV or Parquet file with pandas."""
+def read_table(path: str | Path, texts: Sequence[str]) -> tuple[Any, bool]:
+    """Read a CSV or Parquet file with pandas; say whether columns of ids are but texts.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    texts : sequence of str
+        Columns of ids. A CSV file does not say whether 7 is a number, and 007 is another id: they
+        are left as they are written.
+    """
     try:
         import pandas as pd
     except ImportError as error:
@@ -25,14 +35,16 @@ def read_table(path: str | Path) -> Any:
         ) from error
     name = Path(path).name.lower()
     if name.endswith((".parquet", ".pq")):
-        return pd.read_parquet(path)
+        return pd.read_parquet(path), False
     if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        return pd.read_csv(path, sep="\t" if name.endswith((".tsv", ".tsv.gz")) else ",")
+        sep = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
+        types = dict.fromkeys(texts, str)
+        return pd.read_csv(path, sep=sep, dtype=types, keep_default_na=False), True
     raise ParameterError(f"preferences are read from .csv, .tsv or .parquet files, got {name!r}")
 
 
 def frame_columns(
-    frame: Any, items: ArrayLike | None, groups: Groups
+    frame: Any, items: ArrayLike | None, groups: Groups, written: bool = False
 ) -> tuple[Any, Any, Any | None]:
     """Return winner rows, loser rows and weights of a table of edges.
 
@@ -44,6 +56,8 @@ def frame_columns(
         What ``winner`` and ``loser`` call the rows; ``None`` when they are row numbers.
     groups : Groups
         Query boundaries of the rows, with ids when ``frame`` has a column ``qid``.
+    written : bool, default=False
+        Whether ids in ``frame`` are as written in a file, and compared as texts.
     """
     lazy = hasattr(type(frame), "collect")  # its columns have no values yet
     given = None if lazy else getattr(frame, "column_names", getattr(frame, "columns", frame))
@@ -68,9 +82,17 @@ def frame_columns(
         return frame["winner"], frame["loser"], weight
     if np.ma.is_masked(items):
         raise DataError("items has masked entries; every row needs an id")
-    rows = _row_table(np.asarray(items), groups, queries is not None)
-    ends = [_looked_up(np.asarray(frame[end]), end, queries, rows) for end in ("winner", "loser")]
+    rows = _row_table(_names(items, written), groups, queries is not None, written)
+    asked = None if queries is None else _names(queries, written)
+    ends = [_looked_up(_names(frame[end]), end, asked, rows) for end in ("winner", "loser")]
     return ends[0], ends[1], weight
+
+
+def _names(ids: ArrayLike, written: bool = False) -> list[Any]:
+    array = np.asarray(ids)
+    if written:
+        return id_texts(array).tolist()
+    return [one.item() if isinstance(one, np.generic) else one for one in array]
 
 
 def _check_queries(winner: FloatArray, queries: npt.NDArray[Any], groups: Groups) -> None:
@@ -86,7 +108,7 @@ def _check_queries(winner: FloatArray, queries: npt.NDArray[Any], groups: Groups
             )
 
 
-def _row_table(items: npt.NDArray[Any], groups: Groups, by_query: bool) -> dict[Any, int]:
+def _row_table(items: list[Any], groups: Groups, by_query: bool, written: bool) -> dict[Any, int]:
     """Map an item's id, or a query's and an item's, to the caller's row."""
     if len(items) != groups.n_rows:
         raise DataError(f"items has {len(items)} entries, but there are {groups.n_rows} rows")
@@ -94,11 +116,11 @@ def _row_table(items: npt.NDArray[Any], groups: Groups, by_query: bool) -> dict[
         raise DataError("the table has a column qid, so say qid= (one id per row) instead of group")
     rows = range(len(items)) if groups.row_order is None else groups.row_order.tolist()
     queries = groups.spread(np.arange(groups.n_queries)).tolist()
-    ids = groups.ids
+    ids = _names(groups.ids, written) if by_query and groups.ids is not None else None
     table: dict[Any, int] = {}
     for row, query in zip(rows, queries, strict=True):
-        item = _plain(items[row])
-        key = (_plain(ids[query]), item) if by_query and ids is not None else item
+        item = items[row]
+        key = item if ids is None else (ids[query], item)
         if key in table:
             advice = "" if by_query else "; give the table a column qid"
             raise DataError(f"the item {item!r} is in rows {table[key]} and {row}{advice}")
@@ -107,18 +129,13 @@ def _row_table(items: npt.NDArray[Any], groups: Groups, by_query: bool) -> dict[
 
 
 def _looked_up(
-    column: npt.NDArray[Any], end: str, queries: npt.NDArray[Any] | None, rows: dict[Any, int]
+    column: list[Any], end: str, queries: list[Any] | None, rows: dict[Any, int]
 ) -> IntArray:
     found = np.empty(len(column), np.int64)
-    for edge in range(len(column)):
-        item = _plain(column[edge])
-        key = item if queries is None else (_plain(queries[edge]), item)
+    for edge, item in enumerate(column):
+        key = item if queries is None else (queries[edge], item)
         if key not in rows:
-            where = "" if queries is None else f" of query {_plain(queries[edge])!r}"
+            where = "" if queries is None else f" of query {queries[edge]!r}"
             raise DataError(f"edge {edge}: the {end} {item!r}{where} is none of the items")
         found[edge] = rows[key]
     return found
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

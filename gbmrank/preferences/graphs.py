@@ -225,9 +225,30 @@ class PreferenceGraphs:
         return graphs.check_acyclic() if acyclic else graphs
 
     @classmethod
-    def from_file(cls, path: str | Path, **options: Any) -> "PreferenceGraphs":
-        """Read a CSV or Parquet file; ``options`` are those of :meth:`from_frame`."""
-        return cls.from_frame(read_table(path), **options)
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        items: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        acyclic: bool = False,
+    ) -> "PreferenceGraphs":
+        """Read a CSV or Parquet file with the columns of :meth:`from_frame`.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its name ends in ``.csv``, ``.tsv`` (``.gz`` too) or ``.parquet``. Ids in CSV are
+            compared as they are written: 7 is the item 7 or ``"7"``, and 007 is neither.
+        items, group, qid, acyclic
+            As in :meth:`from_frame`.
+        """
+        ids = ("qid",) if items is None else ("qid", "winner", "loser")
+        table, written = read_table(path, ids)
+        groups = _read_groups(group, qid)
+        graphs = cls(groups, read_edges(*frame_columns(table, items, groups, written), groups))
+        return graphs.check_acyclic() if acyclic else graphs
 
     @property
     def n_rows(self) -> int:
