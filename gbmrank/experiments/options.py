@@ -21,13 +21,19 @@ __all__ = [
     "plain_value",
 ]
 
+_MOST_SEEDS = 1000  # a larger number is meant to be a seed
+
 
 def plain_number(name: str, value: Any, allowed: str) -> float:
     """Return a finite number from 0 as a float; ``allowed`` says in a message what it may be."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not math.isfinite(value) or value < 0:
+    real = isinstance(value, int | float | np.integer | np.floating)
+    try:
+        number = float(value) if real and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
         raise ParameterError(f"{name} must be {allowed}, got {value!r}")
-    return float(value)
+    return number
 
 
 def plain_seeds(given: Any) -> tuple[int, ...]:
@@ -42,6 +48,11 @@ def plain_seeds(given: Any) -> tuple[int, ...]:
         if given < 1:
             raise ConfigError(
                 f"seeds must be at least 1, got {given}; a list such as 0,1 names them one by one"
+            )
+        if given > _MOST_SEEDS:
+            raise ConfigError(
+                f"seeds says how many, up to {_MOST_SEEDS}, got {given}; a list such as {given},1 "
+                "names them one by one"
             )
         return tuple(range(int(given)))
     listed = given.tolist() if isinstance(given, np.ndarray) else given

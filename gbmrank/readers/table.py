@@ -38,8 +38,8 @@ def table_format(path: PathLike) -> str | None:
 
     Examples
     --------
-    >>> table_format("rows.csv.gz"), table_format("train.txt")
-    ('csv', None)
+    >>> table_format("rows.csv.gz"), table_format("ROWS.CSV.GZ"), table_format("train.txt")
+    ('csv', 'csv', None)
     """
     return _BY_SUFFIX.get(_suffix(path))
 
@@ -47,7 +47,7 @@ def table_format(path: PathLike) -> str | None:
 def _suffix(path: PathLike) -> str:
     """Return how a name ends, before ``.gz``, in small letters."""
     name = Path(path)
-    return Path(name.stem if name.suffix == ".gz" else name.name).suffix.lower()
+    return Path(name.stem if name.suffix.lower() == ".gz" else name.name).suffix.lower()
 
 
 def read_csv(

@@ -212,6 +212,8 @@ def test_constant_scores_are_warned_about():
         ({"params": {"metric": "auc"}}, ConfigError, "metric is set by the comparison"),
         ({"objectives": ["ranknet", "ranknet"]}, ConfigError, "asked for twice"),
         ({"seeds": 0}, ConfigError, "seeds must be at least 1, got 0"),
+        ({"seeds": 20240101}, ConfigError, "seeds says how many, up to 1000, got 20240101; a list"),
+        ({"margin": 10**400}, ParameterError, "margin must be zero or a positive number, got 100"),
         ({"seeds": []}, ParameterError, "seeds is empty"),
     ],
 )
