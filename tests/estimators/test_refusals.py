@@ -101,6 +101,8 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({"input_model": "m.txt"}, ConfigError, "does nothing here; leave it out"),
         ({"pred_early_stop": True}, ConfigError, "does nothing here; leave it out"),
         ({"forcedsplits_filename": "no.json"}, ConfigError, "'no.json': there is no such file"),
+        ({"forced_splits": "no.json"}, ConfigError, "forced_splits='no.json': there is no such"),
+        ({"forcedbins_filename": [{}]}, ConfigError, "=[{}]: there is no such file"),
         ({"objective": "native:"}, UnknownNameError, "'native:' names no objective; lightgbm has"),
         ({"objective": "native:none"}, UnknownNameError, "'native:none' names no objective"),
         ({**XGB, "objective": "native:"}, UnknownNameError, "names no objective; xgboost has"),
