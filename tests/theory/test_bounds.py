@@ -163,6 +163,28 @@ def test_a_bound_of_the_utilities_takes_the_place_of_the_largest():
     assert quarter.value == pytest.approx(0.5 * whole.value, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("loss", "largest", "expected"),
+    [
+        ("softmax_ce", None, (2 * 4 * 1.0) ** 0.5),  # four utilities of at most 1
+        ("softmax_ce", 3.0, (2 * 3.0) ** 0.5),
+        ("itakura_saito(eps=0.25)", None, 2 * (1.0 + 0.25)),
+        ("itakura_saito(eps=0.25)", 0.5, 2 * (0.5 + 0.25)),
+    ],
+)
+def test_constants_of_bounded_sums_and_of_shifted_utilities(loss, largest, expected):
+    objective = f"bregman(loss={loss}, target=ndcg)"
+    bound = theory.regret_bound(objective, "ndcg", [4], 1.0, largest_utility=largest)
+    assert bound.constant == pytest.approx(expected, rel=1e-12)
+
+
+def test_where_every_order_is_best_nothing_is_lost_whatever_the_utilities():
+    pair = ("pairwise(loss=logistic, target=identity)", "precision@5")
+    assert theory.regret_bound(*pair, [3, 5], 1.0).value == 0.0
+    with pytest.raises(gbmrank.ParameterError, match="largest_utility="):
+        theory.regret_bound(*pair, [6], 1.0)
+
+
 def test_a_negative_regret_is_refused():
     with pytest.raises(gbmrank.ParameterError, match="from 0, got -1"):
         theory.regret_bound("cossock_zhang", "dcg", [5], -1.0)
@@ -226,6 +248,7 @@ def test_queries_beyond_the_condition_have_no_bound():
         (["a"], 0.1, None, "group_sizes must be one column of numbers"),
         ([np.nan], 0.1, None, "got nan at index 0"),
         ([5, -5], 0.1, None, "got -5 at index 1"),
+        ([5, 0], 0.1, None, "group_sizes are whole numbers from 1, got 0 at index 1"),
         ([10.9], 0.1, None, "got 10.9 at index 0"),
         ([5], "0.01", None, "surrogate_regret must be a finite number from 0, got '0.01'"),
         ([5], np.nan, None, "surrogate_regret"),
