@@ -29,6 +29,7 @@ _OF_FILES = frozenset(  # main names of parameters of LightGBM's program, which 
         "weight_column",
     }
 )
+_FILES = ("forcedsplits_filename", "forcedbins_filename")
 
 
 @cache
@@ -50,12 +51,12 @@ def check_files(params: Mapping[str, Any]) -> None:
     ConfigError
         With the name as it was given.
     """
-    for name in params:
-        if mains_of_lightgbm().get(name, name) in _OF_FILES:
+    for name, value in params.items():
+        main = mains_of_lightgbm().get(name, name)
+        if main in _OF_FILES:
             raise ConfigError(
-                f"{name}={params[name]!r} is for files that LightGBM's own program reads and does "
+                f"{name}={value!r} is for files that LightGBM's own program reads and does "
                 "nothing here; leave it out"
             )
-    for name in ("forcedsplits_filename", "forcedbins_filename"):
-        if params.get(name) and not os.path.isfile(params[name]):
-            raise ConfigError(f"{name}={params[name]!r}: there is no such file")
+        if main in _FILES and value and not os.path.isfile(str(value)):
+            raise ConfigError(f"{name}={value!r}: there is no such file")

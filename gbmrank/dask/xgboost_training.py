@@ -20,7 +20,12 @@ from gbmrank.backends.base import Columns, answer_booster, bound_to, read_scores
 from gbmrank.backends.tables import categorical_columns, column_names, first_beyond
 from gbmrank.backends.trainer import Monitor
 from gbmrank.backends.xgboost import XGBOOST
-from gbmrank.backends.xgboost_trainer import XGBoostFitted, first_rounds, said_of_infinite
+from gbmrank.backends.xgboost_trainer import (
+    XGBoostFitted,
+    first_rounds,
+    needs_all_values,
+    said_of_infinite,
+)
 from gbmrank.dask.job import DaskJob
 from gbmrank.dask.loading import Loaded
 from gbmrank.dask.parcel import Parcel, limit_threads
@@ -218,7 +223,7 @@ def _matrix(
         columns["feature_names"] = names
     if loaded.table.weight is not None:
         columns[_CARRIER] = loaded.column("weight")
-    if params.get("tree_method", "hist") not in ("hist", "auto"):
+    if needs_all_values(params):
         return dxgb.DaskDMatrix(client, loaded.features, enable_categorical=True, **columns)
     binning = {"ref": reference} if reference is not None else {}
     return dxgb.DaskQuantileDMatrix(

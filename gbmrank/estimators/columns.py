@@ -223,6 +223,6 @@ def _some(names: list[str]) -> str:
 def _level_outside() -> int:
     """Return how far up the stack whoever called gbmrank is, for a warning of the caller."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("gbmrank."):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("gbmrank."):
         frame, level = frame.f_back, level + 1
     return level

@@ -273,7 +273,7 @@ class GBMRanker(AbstractEstimator):
         X : table of shape (n_rows, n_features)
             Features.
         y : array-like of shape (n_rows,)
-            Labels.
+            Labels; None where the metric holds preferences.
         qid : array-like of shape (n_rows,)
             One query id per row; rows are never taken for one query.
         sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
@@ -284,8 +284,9 @@ class GBMRanker(AbstractEstimator):
         refuse(unknown, "GBMRanker")
         scores = self.predict(X)
         read_queries(qid, len(scores))
-        check_count(y, len(scores))
         measure = metric_list(self.metric)[0]
+        if y is not None or getattr(measure.measure, "preferences", None) is None:
+            check_count(y, len(scores))
         value = float(measure.score(y, scores, qid=qid, weight=sample_weight))
         return value if measure.higher_is_better else -value
 

@@ -2,7 +2,7 @@
 
 import importlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -201,9 +201,7 @@ def named_sets(
     count = len(sets)
     qids = [None] * count if qids is None else list(qids)
     weights = [None] * count if weights is None else list(weights)
-    names = [f"valid_{number}" for number in range(count)] if names is None else names
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise DataError(f"eval_names must be a list of texts, one per set; got {names!r}")
+    names = [f"valid_{number}" for number in range(count)] if names is None else _texts(names)
     for what, entries in zip(_WANTED, (qids, weights, names), strict=True):
         if len(entries) != count:
             raise DataError(
@@ -219,6 +217,13 @@ def _refuse_without_set(*given: Any) -> None:
     for what, one in zip(_WANTED, given, strict=True):
         if one is not None:
             raise DataError(f"{what} is given without an evaluation set; give eval_set= too")
+
+
+def _texts(names: Any) -> list[str]:
+    listed = [*names] if isinstance(names, Iterable) and not isinstance(names, str) else [names]
+    if isinstance(names, str) or not all(isinstance(name, str) for name in listed):
+        raise DataError(f"eval_names must be a list of texts, one per set; got {names!r}")
+    return listed
 
 
 def _is_pair(given: Any) -> bool:

@@ -44,7 +44,14 @@ _STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
 
 
-_held: list[Any] = []  # locks, while this process forks
+class _Held(threading.local):
+    """The locks that this thread holds while it forks; two threads may fork at once."""
+
+    def __init__(self) -> None:
+        self.locks: list[Any] = []
+
+
+_held = _Held()
 
 
 def _hold_compiler() -> None:
@@ -53,12 +60,12 @@ def _hold_compiler() -> None:
     for lock in (_lock, numba_lock):
         if lock is not None:
             lock.acquire()
-            _held.append(lock)
+            _held.locks.append(lock)
 
 
 def _let_go() -> None:
-    while _held:
-        _held.pop().release()
+    while _held.locks:
+        _held.locks.pop().release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -79,6 +79,10 @@ def regret_bound(
 ) -> Bound:
     """Bound the performance lost by a model from what its surrogate regret is.
 
+    Performance is the mean over all queries, where those on which the metric is undefined
+    count alike whatever their order. A metric with ``empty=skip`` leaves them out: divide
+    the bound by the share of the others.
+
     Parameters
     ----------
     objective, metric : objects or text
@@ -91,7 +95,9 @@ def regret_bound(
         objective's own units.
     largest_utility : float, optional
         Bound of the expected utility of an item (of their sum for softmax_ce), when the
-        objective does not know one.
+        objective does not know one, or a lower one. It takes the place of ``max U`` in the
+        constant; ``eta`` is part of the loss and stays. Without it, utilities that are gains
+        are those of labels up to ``max_grade``, which is 4 unless the target has another.
 
     Raises
     ------
@@ -178,7 +184,8 @@ def _bound_at(n: int, template: AbstractObjective, pieces: _Pieces, largest: flo
 def _utility_bound(
     n: int, template: AbstractObjective, constant: Constant, largest: float | None
 ) -> float:
-    bound = largest if largest is not None else utility_bound(template, n)
+    known = utility_bound(template, n)
+    bound = known if largest is None or constant.of == "eta" else largest
     if bound is None:
         if constant.of == "none":
             return 1.0

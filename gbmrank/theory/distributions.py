@@ -14,7 +14,7 @@ from gbmrank.losses import Hinge
 from gbmrank.losses.outer import Expm1
 from gbmrank.matrices import check_graphs, read_table
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, PairwiseDisagreement, Ranked
-from gbmrank.objectives import AbstractObjective
+from gbmrank.objectives import AbstractObjective, held_preferences
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.mix import Mix
 from gbmrank.objectives.pairwise import Pairwise
@@ -110,6 +110,8 @@ class Distribution:
         template = as_objective(objective)
         if self.labels.ndim == 3:
             return _of_length(graph_risk(template, self.mean_graph()), self.n_items)
+        if held_preferences(template):
+            raise _in_place_of_labels(template.name)
         bound = template.bind(self._data())
         count, p = len(self.probabilities), self.probabilities
 
@@ -209,6 +211,8 @@ class Distribution:
 
     def _bound(self, measure: AbstractMetric, times: int) -> tuple[AbstractBoundMetric, Groups]:
         if self.labels.ndim == 2:
+            if getattr(measure, "preferences", None) is not None:
+                raise _in_place_of_labels(measure.name)
             data = _repeated(self.labels, times)
             return measure.bind(data), data.groups
         if not isinstance(measure, PairwiseDisagreement):
@@ -238,6 +242,13 @@ class Distribution:
         scores = self.expected_utilities(measure)
         order = tuple(int(i) for i in np.argsort(-scores, kind="stable"))
         return Best(self.value(measure, scores), (order,), scores)
+
+
+def _in_place_of_labels(name: str) -> ParameterError:
+    return ParameterError(
+        f"{name} holds preferences of other rows, which would count in place of the labels; leave "
+        "them out, or make a distribution of graphs"
+    )
 
 
 def _of_length(risk: Risk, n: int) -> Risk:

@@ -1,7 +1,7 @@
 """Search for a distribution on which minimising an objective misorders for a metric."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -228,7 +228,7 @@ def _searched(
 
 
 def _numbers_of_items(items: Any) -> tuple[int, ...]:
-    listed = items if isinstance(items, list | tuple | np.ndarray) else (items,)
+    listed = items if isinstance(items, Sequence | np.ndarray) else (items,)
     return tuple(read_whole(one, "items", 0) for one in listed)
 
 

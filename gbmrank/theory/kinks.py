@@ -50,7 +50,8 @@ def least_risk(
     scores : array of shape (n,)
         The best ones found.
     value : float
-        Their risk, at most a billionth above the infimum.
+        Their risk, at most ``1e-9 (1 + abs(value))`` above that of any scores whose root of
+        the sum of squares is at most 30.
 
     Raises
     ------

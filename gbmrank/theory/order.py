@@ -110,7 +110,7 @@ def _pointwise(objective: Pointwise) -> Preserved | None:
         return None
     factor = 2.0 / math.sqrt(shape.least_weight)
     bounded = _bounded(target, objective.eta)
-    constant = Constant(f"{_number(factor)}sqrt(eta)", factor, 0.5, "largest")
+    constant = Constant(f"{_number(factor)}sqrt(eta)", factor, 0.5, "eta")
     reference = f"{_THEOREM} and 5.3; Menon and Williamson 2014"
     known = factor < 1e3  # a weight that vanishes somewhere has no such bound
     return Preserved(bounded, constant if known else None, reference, shape.bounded_curvature)
@@ -159,7 +159,7 @@ def _generator_constant(generator: AbstractGenerator) -> Constant | None:
     if isinstance(generator, Poisson):
         return Constant("2 sqrt(max U)", 2.0, 0.5, "largest")
     if isinstance(generator, BinaryEntropy):
-        return Constant("sqrt(eta)", 1.0, 0.5, "largest")
+        return Constant("sqrt(eta)", 1.0, 0.5, "eta")
     if isinstance(generator, ItakuraSaito):
         return Constant("2 (max U + eps)", 2.0, 1.0, "largest")
     return None

@@ -23,14 +23,15 @@ class Constant:
         Number in front.
     power : float
         Power of the bound of the utilities in it.
-    of : {"none", "largest", "sum"}
-        What is bounded: nothing, the largest utility (eta), or the sum over a query.
+    of : {"none", "eta", "largest", "sum"}
+        What is bounded: nothing, what the loss takes (eta), the largest expected utility, or
+        their sum over a query.
     """
 
     text: str
     factor: float
     power: float = 0.0
-    of: Literal["none", "largest", "sum"] = "none"
+    of: Literal["none", "eta", "largest", "sum"] = "none"
 
     def value(self, bound: float = 1.0) -> float:
         """Return c for utilities bounded by this number.

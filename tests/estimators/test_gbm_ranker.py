@@ -433,6 +433,19 @@ def test_it_needs_no_scikit_learn():
     assert run_python(code) == "True\nTrue"
 
 
+def test_preferences_of_a_metric_are_scored_without_labels():
+    best = np.flatnonzero(TASK.y == TASK.y.max())[0]
+    other = np.flatnonzero((TASK.qid == TASK.qid[best]) & (TASK.y < TASK.y[best]))[0]
+    graphs = gbmrank.PreferenceGraphs.from_edges([best], [other], qid=TASK.qid)
+    metric = gbmrank.metric("pairwise_disagreement", preferences=graphs)
+    model = ranker("lightgbm", metric=metric).fit(TASK.x, TASK.y, qid=TASK.qid)
+    expected = -metric.score(None, model.predict(TASK.x), qid=TASK.qid)
+    assert model.score(TASK.x, None, qid=TASK.qid) == expected
+    assert model.score(TASK.x, TASK.y, qid=TASK.qid) == expected
+    with pytest.raises(gbmrank.DataError, match=f"y has 5 entries, but X has {TASK.n} rows"):
+        model.score(TASK.x, TASK.y[:5], qid=TASK.qid)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_preferences_follow_rows_in_any_order(backend):
     rng = np.random.default_rng(0)

@@ -101,6 +101,8 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({"input_model": "m.txt"}, ConfigError, "does nothing here; leave it out"),
         ({"pred_early_stop": True}, ConfigError, "does nothing here; leave it out"),
         ({"forcedsplits_filename": "no.json"}, ConfigError, "'no.json': there is no such file"),
+        ({"forced_splits": "no.json"}, ConfigError, "forced_splits='no.json': there is no such"),
+        ({"forcedbins_filename": [{}]}, ConfigError, "=[{}]: there is no such file"),
         ({"objective": "native:"}, UnknownNameError, "'native:' names no objective; lightgbm has"),
         ({"objective": "native:none"}, UnknownNameError, "'native:none' names no objective"),
         ({**XGB, "objective": "native:"}, UnknownNameError, "names no objective; xgboost has"),
@@ -313,6 +315,7 @@ def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
             "eval_names must be a list of texts, one per set; got 'ab'",
         ),
         ({**TWO_SETS, "eval_names": [1, 2]}, DataError, "a list of texts, one per set; got [1, 2]"),
+        ({**TWO_SETS, "eval_names": 2}, DataError, "a list of texts, one per set; got 2"),
         ({"eval_qid": TASK.qid}, DataError, "eval_qid is given without an evaluation set"),
         ({"eval_sample_weight": [1.0]}, DataError, "eval_sample_weight is given without an"),
         ({"eval_names": ["a"]}, DataError, "eval_names is given without an evaluation set"),
@@ -322,6 +325,11 @@ def test_rows_are_refused(call, error, message):
     with pytest.raises(error) as caught:
         fit({}, **call)
     assert message in str(caught.value)
+
+
+def test_names_of_sets_may_come_from_anything_that_lists_them():
+    sets = {"eval_set": (TASK.x, TASK.y), "eval_qid": TASK.qid + 1000}
+    assert list(fit({}, **sets, eval_names=iter(["held out"])).evals_result_) == ["held out"]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

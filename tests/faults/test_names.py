@@ -345,6 +345,13 @@ def test_constraints_on_features(backend, name, forms):
         ranker(backend, **{name: forms[1]}).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 
+def test_a_warning_reaches_code_that_is_in_no_module():
+    named = pd.DataFrame(TASK.x, columns=list("abcde"))
+    model = ranker("lightgbm").fit(named, TASK.y, qid=TASK.qid)
+    with pytest.warns(GbmrankWarning, match="taken by position"):
+        exec("model.predict(x)", {"model": model, "x": TASK.x})  # noqa: S102
+
+
 @pytest.mark.fault(
     "hostile names of columns and queries in a comparison",
     promise="harmless in every file it writes",

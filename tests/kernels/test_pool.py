@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gbmrank
 from gbmrank.errors import ConfigError, ParameterError
-from gbmrank.kernels import pool
+from gbmrank.kernels import compiler, pool
 from tests.ranking_tasks import make_task, run_python
 
 TASK = make_task(seed=3, queries=300, longest=60)
@@ -121,11 +121,41 @@ print(codes)
     assert run_python(code) == "[7, 7, 7]"
 
 
+def test_threads_that_fork_at_once_let_go_of_their_own_locks(monkeypatch):
+    other_holds, done = threading.Event(), threading.Event()
+
+    class Lock:
+        def __init__(self):
+            self.inner = threading.RLock()
+            self.acquire = self.inner.acquire
+
+        def release(self):
+            self.inner.release()
+            other_holds.wait(30)  # the other thread comes in between two releases
+
+    def fork():
+        compiler._hold_compiler()
+        other_holds.set()
+        done.wait(30)
+        compiler._let_go()
+
+    monkeypatch.setattr(compiler, "_lock", Lock())
+    other = threading.Thread(target=fork, daemon=True)
+    compiler._hold_compiler()
+    other.start()
+    compiler._let_go()
+    done.set()
+    other.join(30)
+    assert not other.is_alive()
+    assert compiler._lock.acquire(timeout=30)
+    compiler._lock.release()
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_gets_threads_of_its_own():
     code = """
 import os, sys, threading, numpy as np
-from gbmrank.kernels import pool
+from gbmrank.kernels import compiler, pool
 pool.set_num_threads(2)
 def both():
     together = threading.Barrier(2, timeout=20)

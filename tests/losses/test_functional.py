@@ -46,6 +46,7 @@ def test_a_curvature_that_a_parameter_makes_negative_is_not_returned() -> None:
     convex, wave = WAVY(a=0.0), WAVY(a=5.0)
     assert (convex.convex, wave.convex) == (True, False)
     assert (convex.exact_curvature, wave.exact_curvature) == (True, False)
+    assert not WAVY(a=-5.0).exact_curvature  # it bends upwards at 0, and downwards elsewhere
     made = [gbmrank.objective("pairwise", loss=loss, target="dcg") for loss in (convex, wave)]
     assert made[0].gradients([1, 0], [0.0, 0.0])[1].tolist() == [0.25, 0.25]
     assert made[1].gradients([1, 0], [0.0, 0.0])[1].tolist() == [1.0, 1.0]

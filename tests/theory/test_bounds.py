@@ -46,9 +46,8 @@ def _constant(row, utilities):
     assert preserved is not None
     constant = preserved.constant
     assert constant is not None
-    bound = {"none": 1.0, "largest": utilities.max(), "sum": utilities.sum()}[constant.of]
-    if getattr(template, "eta", None) is not None:
-        bound = template.eta
+    known = {"none": 1.0, "largest": utilities.max(), "sum": utilities.sum()}
+    bound = template.eta if constant.of == "eta" else known[constant.of]
     return constant.value(bound + getattr(template.loss, "eps", 0.0))
 
 
@@ -144,9 +143,62 @@ def test_where_there_is_no_bound_the_reason_is_told(objective, metric, words):
         theory.regret_bound(objective, metric, [5], 0.1)
 
 
+@pytest.mark.parametrize("row", ["point.logistic", "point.exponential", "breg.binent"])
+def test_a_bound_of_the_utilities_does_not_take_the_place_of_eta(row):
+    objective, metric = ROWS[row], "dcg(gain=linear)"
+    labels = np.array([[0.3, 0.05]])  # far below eta = 1.5
+    distribution = Distribution(labels, [1.0])
+    least = distribution.minimiser(objective)
+    scores = least.scores.mean() + np.array([-1e-9, 1e-9])
+    surrogate = distribution.inner_risk(objective, scores) - least.value
+    bound = theory.regret_bound(objective, metric, [2], surrogate, largest_utility=0.3)
+    assert bound == theory.regret_bound(objective, metric, [2], surrogate)
+    assert distribution.regret(metric, scores) <= bound.value
+
+
+def test_a_bound_of_the_utilities_takes_the_place_of_the_largest():
+    pair = ("pairwise(loss=logistic, target=ndcg)", "ndcg")
+    whole, quarter = (theory.regret_bound(*pair, [4], 1.0, largest_utility=u) for u in (1.0, 0.25))
+    assert whole == theory.regret_bound(*pair, [4], 1.0)
+    assert quarter.value == pytest.approx(0.5 * whole.value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "largest", "expected"),
+    [
+        ("softmax_ce", None, (2 * 4 * 1.0) ** 0.5),  # four utilities of at most 1
+        ("softmax_ce", 3.0, (2 * 3.0) ** 0.5),
+        ("itakura_saito(eps=0.25)", None, 2 * (1.0 + 0.25)),
+        ("itakura_saito(eps=0.25)", 0.5, 2 * (0.5 + 0.25)),
+    ],
+)
+def test_constants_of_bounded_sums_and_of_shifted_utilities(loss, largest, expected):
+    objective = f"bregman(loss={loss}, target=ndcg)"
+    bound = theory.regret_bound(objective, "ndcg", [4], 1.0, largest_utility=largest)
+    assert bound.constant == pytest.approx(expected, rel=1e-12)
+
+
+def test_where_every_order_is_best_nothing_is_lost_whatever_the_utilities():
+    pair = ("pairwise(loss=logistic, target=identity)", "precision@5")
+    assert theory.regret_bound(*pair, [3, 5], 1.0).value == 0.0
+    with pytest.raises(gbmrank.ParameterError, match="largest_utility="):
+        theory.regret_bound(*pair, [6], 1.0)
+
+
 def test_a_negative_regret_is_refused():
     with pytest.raises(gbmrank.ParameterError, match="from 0, got -1"):
         theory.regret_bound("cossock_zhang", "dcg", [5], -1.0)
+
+
+def test_queries_that_a_metric_skips_enlarge_what_the_others_lose():
+    pair = ("pairwise(loss=squared, target=ndcg)", "ndcg")
+    distribution = Distribution([[0, 0], [1, 0]], [0.99, 0.01])
+    scores = np.array([0.0, 1e-9])
+    surrogate = distribution.inner_risk(pair[0], scores)
+    surrogate -= distribution.minimiser(pair[0]).value
+    bound = theory.regret_bound(*pair, [2], surrogate).value
+    assert distribution.regret("ndcg(empty=zero)", scores) <= bound
+    assert bound < distribution.regret("ndcg(empty=skip)", scores) <= bound / 0.01
 
 
 CONDITIONAL = ("pointwise(loss=squared, target=dcg)", "dcg(gain=linear)@1")
@@ -196,6 +248,7 @@ def test_queries_beyond_the_condition_have_no_bound():
         (["a"], 0.1, None, "group_sizes must be one column of numbers"),
         ([np.nan], 0.1, None, "got nan at index 0"),
         ([5, -5], 0.1, None, "got -5 at index 1"),
+        ([5, 0], 0.1, None, "group_sizes are whole numbers from 1, got 0 at index 1"),
         ([10.9], 0.1, None, "got 10.9 at index 0"),
         ([5], "0.01", None, "surrogate_regret must be a finite number from 0, got '0.01'"),
         ([5], np.nan, None, "surrogate_regret"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gbmrank
+from gbmrank import theory
 from gbmrank.theory import Distribution
 from tests import oracles
 
@@ -276,3 +277,21 @@ def test_probabilities_are_relative():
     np.testing.assert_array_equal(Distribution(labels, [6, 2]).probabilities, [0.75, 0.25])
     population = gbmrank.theory.FiniteBipartite([6, 2], [0.5, 0.6])
     np.testing.assert_array_equal(population.mass, [0.75, 0.25])
+
+
+def test_preferences_of_other_rows_do_not_count_in_place_of_labels():
+    graphs = gbmrank.PreferenceGraphs.from_edges([0, 3], [1, 4], group=[3, 3])
+    own = gbmrank.objective("comparison", preferences=graphs)
+    labels = Distribution([[1, 0, 0], [0, 0, 1]], [0.5, 0.5])  # as many rows as the preferences
+    words = "holds preferences of other rows, which would count in place of the labels"
+    for objective in (own, gbmrank.mix("ranknet", own)):
+        with pytest.raises(gbmrank.ParameterError, match=words):
+            labels.inner_risk(objective, [0, 0, 1])
+        with pytest.raises(gbmrank.ParameterError, match=words):
+            theory.search(objective, "dcg", budget=1)
+    metric = gbmrank.metric("pairwise_disagreement", preferences=graphs)
+    with pytest.raises(gbmrank.ParameterError, match=words):
+        labels.value(metric, [0, 0, 1])
+    graph = Distribution([[[0, 1, 0], [0, 0, 0], [0, 0, 0]]], [1.0])
+    assert graph.value(metric, [0, 1, 1]) == 1.0
+    assert graph.inner_risk(own, [0, 0, 1]) == graph.inner_risk("comparison", [0, 0, 1])

@@ -186,9 +186,11 @@ def test_a_minimum_that_a_right_order_undercuts_is_no_counterexample():
     from gbmrank.theory.minimise import Minimum
 
     distribution = theory.Distribution([[1, 0], [0, 1]], [0.7, 0.3])
-    wrong = Minimum(np.array([-1.0, 1.0]), distribution.inner_risk("ranknet", [-1, 1]), True, 0.0)
-    with pytest.raises(gbmrank.NumericError, match="it is no minimum"):
-        shown(distribution, "ranknet", "dcg", found=wrong)
+    least = distribution.minimiser("ranknet").value
+    for value in (distribution.inner_risk("ranknet", [-1, 1]), least + 1e-6):
+        wrong = Minimum(np.array([-1.0, 1.0]), value, True, 0.0)
+        with pytest.raises(gbmrank.NumericError, match="it is no minimum"):
+            shown(distribution, "ranknet", "dcg", found=wrong)
 
 
 def test_ties_that_no_kink_holds_are_no_counterexample():

@@ -172,6 +172,20 @@ def test_a_risk_with_kinks_that_runs_off_is_noticed(other):
     assert not Distribution([[1, 0]], [1.0]).minimiser(f"mix(ranksvm, {other})").attained
 
 
+@pytest.mark.parametrize("lead", [0.3, 0.5])
+def test_items_that_a_kink_ties_have_equal_scores(lead):
+    distribution = Distribution([[0, 0, 1], [1, 0, 0], [1, 1, 0]], [0.2, 0.5, 0.3])
+    scores = distribution.minimiser(f"comparison(loss=hinge, margin={lead})").scores
+    assert scores[1] == scores[2] < scores[0]
+
+
+@pytest.mark.parametrize(("at", "attained"), [(20.0, True), (31.0, False)])
+def test_a_kink_beyond_what_is_searched_is_no_minimum_that_is_reached(at, attained):
+    nature = Nature(shift_invariant=False, smooth=False)
+    found = minimise(lambda s: (float(abs(s[0] - at)), np.sign(s - at)), 1, nature)
+    assert found.attained == attained
+
+
 def test_one_of_many_minima_is_near():
     found = Distribution([[1, 0, 0]], [1.0]).minimiser("push(loss=hinge, p=2)")
     assert found.attained

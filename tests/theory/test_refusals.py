@@ -1,5 +1,6 @@
 """What is no matrix, no list of scores and no number is refused with what is allowed."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,10 @@ def test_entries_that_are_not_symmetric_are_named():
         theory.reinforces([[0, 1], [2, 0]])
     with pytest.raises(gbmrank.DataError, match=r"entry \(0, 1\) is 1 and \(1, 0\) is 3"):
         decoders.orders(np.array([0, 1, 3, 0.0]), [2], "map", "exact")
+    for apart, refused in ((1e-12, False), (1e-7, True)):
+        nearly = [[2.0, 1.0], [1.0 + apart, 2.0]]
+        with pytest.raises(gbmrank.DataError) if refused else contextlib.nullcontext():
+            theory.reinforces(nearly)
 
 
 @pytest.mark.parametrize("order", [[0, 0], [0.9, 1.9], [0, -1], [0], [0, 2], ["a", "b"]])
@@ -168,7 +173,8 @@ def test_refused(case):
 def test_what_can_be_read_is_taken():
     found = theory.falsify("ranknet", "dcg", items=np.int64(3), grades=np.array([0, 1]), budget=20)
     assert found is not None
-    assert theory.falsify("ranknet", "dcg", items=[3], budget=20) is not None
+    for items in ([3], range(3, 5), np.array([3])):
+        assert theory.falsify("ranknet", "dcg", items=items, budget=20) is not None
     scores = [0.0, 1.0]
     np.testing.assert_allclose(
         _two().fixed_point("logistic", scores), _two().fixed_point("logistic", np.array(scores))
