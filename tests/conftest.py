@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+import signal
 import tempfile
 from typing import Any
 
@@ -19,6 +20,8 @@ settings.register_profile(  # make fuzz
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gbmrank"))
 
+# Jobs in the background ignore SIGINT, and so would the processes that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Kernels compiled by tests stay out of the user's cache, and are kept between runs.
 # Installed plugins have tests of their own.
 os.environ.setdefault("GBMRANK_PLUGINS", "0")

@@ -46,13 +46,11 @@ def test_a_mistake_with_force_costs_nothing(out):
 
 
 RUNNING = """
-import signal, sys, time
+import sys, time
 from gbmrank.demo_data import demo_data
 from gbmrank.experiments.comparison import compare_source
 from gbmrank.experiments.preparation import Settings
 from gbmrank.experiments.sources import read_source
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 
 class Waiting:
     begin = started = rounds = note = end = lambda self, *given: None
