@@ -199,8 +199,7 @@ def named_sets(
     if not isinstance(sets, list | tuple) or not all(map(_is_pair, sets)):
         raise DataError("eval_set must be (X, y) or a list of (X, y)")
     count = len(sets)
-    qids = [None] * count if qids is None else list(qids)
-    weights = [None] * count if weights is None else list(weights)
+    qids, weights = _listed("eval_qid", qids, count), _listed("eval_sample_weight", weights, count)
     names = [f"valid_{number}" for number in range(count)] if names is None else _texts(names)
     for what, entries in zip(_WANTED, (qids, weights, names), strict=True):
         if len(entries) != count:
@@ -217,6 +216,15 @@ def _refuse_without_set(*given: Any) -> None:
     for what, one in zip(_WANTED, given, strict=True):
         if one is not None:
             raise DataError(f"{what} is given without an evaluation set; give eval_set= too")
+
+
+def _listed(what: str, given: Any, count: int) -> list[Any]:
+    if given is None:
+        return [None] * count
+    try:
+        return list(given)
+    except TypeError as error:
+        raise DataError(f"{what} must list {_WANTED[what]} per set; got {given!r}") from error
 
 
 def _texts(names: Any) -> list[str]:

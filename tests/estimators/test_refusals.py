@@ -316,6 +316,16 @@ def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
         ),
         ({**TWO_SETS, "eval_names": [1, 2]}, DataError, "a list of texts, one per set; got [1, 2]"),
         ({**TWO_SETS, "eval_names": 2}, DataError, "a list of texts, one per set; got 2"),
+        (
+            {**TWO_SETS, "eval_qid": 5},
+            DataError,
+            "eval_qid must list one array of ids per set; got 5",
+        ),
+        (
+            {**TWO_SETS, "eval_sample_weight": 1.0},
+            DataError,
+            "eval_sample_weight must list one array",
+        ),
         ({"eval_qid": TASK.qid}, DataError, "eval_qid is given without an evaluation set"),
         ({"eval_sample_weight": [1.0]}, DataError, "eval_sample_weight is given without an"),
         ({"eval_names": ["a"]}, DataError, "eval_names is given without an evaluation set"),
