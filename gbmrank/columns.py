@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import DataError, GroupError
+from gbmrank.errors import DataError, GroupError, PluginContractError
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["as_floats", "check_digits", "id_texts", "read_ids", "shared_ids", "text_column"]
+__all__ = [
+    "as_floats",
+    "check_digits",
+    "computed_column",
+    "id_texts",
+    "read_ids",
+    "shared_ids",
+    "text_column",
+]
 
 _EXACT = 2**53  # float64 has all whole numbers up to here
 
@@ -43,6 +51,38 @@ def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArra
         check_digits(_before_rounding(values, array), what)
     # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
     return np.require(floats, requirements=["C", "W"])
+
+
+def computed_column(values: Any, count: int, what: str) -> FloatArray:
+    """Read a column that others may have computed; kernels would read beyond a shorter one.
+
+    Parameters
+    ----------
+    values : array-like of shape (count,)
+        What was returned.
+    count : int
+        How many numbers it should hold.
+    what : str
+        Who returned it, for the message.
+
+    Raises
+    ------
+    PluginContractError
+        When it is anything but that many real numbers.
+
+    Examples
+    --------
+    >>> computed_column([1, 2], 2, "values")
+    array([1., 2.])
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0, dtype=object)
+    if array.shape != (count,) or array.dtype.kind not in "biuf":
+        found = f"{array.dtype} of shape {array.shape}" if array.ndim else type(values).__name__
+        raise PluginContractError(f"{what} must be {count} real numbers, got {found}")
+    return array.astype(np.float64, copy=False)
 
 
 def check_digits(array: npt.NDArray[Any], what: str) -> None:
