@@ -364,6 +364,51 @@ def test_a_data_set_of_another_shape_is_refused_with_both_numbers():
         graphs.check_rows(Groups.from_sizes([1, 3], 4))
 
 
+@pytest.mark.parametrize("use", ["metric", "objective", "pairs"])
+def test_queries_in_another_order_are_refused(use):
+    graphs = PreferenceGraphs.from_edges([0, 2], [1, 3], qid=["a", "a", "b", "b"])
+    scores = np.array([1.0, 2.0, 3.0, 4.0])
+
+    def matched(qid):
+        if use == "metric":
+            metric = gbmrank.metric("pairwise_disagreement", preferences=graphs)
+            return metric.score(None, scores, qid=qid)
+        if use == "objective":
+            return gbmrank.objective("ranknet", preferences=graphs).loss(None, scores, qid=qid)
+        model = gbmrank.PairRanker(n_estimators=1, min_data_in_leaf=1)
+        return model.fit(scores[:, None], qid=qid, preferences=graphs)
+
+    matched(["a", "a", "b", "b"])
+    matched([7, 7, 8, 8])  # other names of the queries: rows are matched by position
+    for qid in (["b", "b", "a", "a"], ["b", "b", "c", "c"]):
+        with pytest.raises(DataError, match="query 'a' where the data set has 'b'"):
+            matched(qid)
+
+
+def test_ids_that_are_written_otherwise_are_the_same():
+    graphs = PreferenceGraphs.from_edges([0], [1], qid=[7, 7, 8])
+    for qid in ([7.0, 7.0, 8.0], ["7", "7", "8"]):
+        graphs.check_rows(Groups.from_qid(qid, 3))
+
+
+@pytest.mark.parametrize("rows", [[-1, 0], [-3, -2, -1], [0, 9], [0.5, 1], [[0, 1], [2, 3]], "a"])
+def test_rows_that_are_not_there_are_not_taken(rows):
+    graphs = PreferenceGraphs.from_edges([0, 3], [1, 2], group=[2, 2])
+    assert graphs.take([]).n_rows == 0
+    assert graphs.take([2, 3]).net_degree().tolist() == [-1, 1]
+    with pytest.raises(DataError, match="row"):
+        graphs.take(rows)
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [{"group": [np.nan]}, {"group": [np.inf, 1]}, {"qid": 5}, {"qid": "a"}, {"qid": [[1, 2], [3]]}],
+)
+def test_queries_that_are_none_get_an_error_of_gbmrank(queries):
+    with pytest.raises(GroupError, match=next(iter(queries))):
+        PreferenceGraphs.from_edges([0], [1], **queries)
+
+
 def test_no_rows_and_no_edges_are_fine():
     graphs = PreferenceGraphs.from_edges([], [], group=[3])
     assert graphs.n_edges == 0
