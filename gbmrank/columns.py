@@ -14,6 +14,7 @@ __all__ = [
     "as_floats",
     "check_digits",
     "computed_column",
+    "find_missing",
     "id_texts",
     "read_ids",
     "shared_ids",
@@ -168,11 +169,24 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     if ids.dtype.kind == "T":  # numpy's texts of any length, which may be missing
         ids = ids.astype(object)
     if ids.dtype.kind == "O":
-        _check_present(np.array([_is_missing(value) for value in ids], dtype=bool))
+        _check_present(find_missing(ids))
         return _as_texts(ids)
-    if ids.dtype.kind in "fcmM":
-        _check_present(np.isnan(ids))
+    _check_present(find_missing(ids))
     return ids
+
+
+def find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Say which entries are None, NaN or what else stands for a missing value.
+
+    Examples
+    --------
+    >>> find_missing(np.array(["a", None, float("nan")], dtype=object)).tolist()
+    [False, True, True]
+    """
+    if values.dtype.kind == "O":
+        return np.array([_is_missing(value) for value in values], dtype=bool)
+    there = np.zeros(len(values), dtype=bool)
+    return np.isnan(values) if values.dtype.kind in "fcmM" else there
 
 
 def id_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:

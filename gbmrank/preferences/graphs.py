@@ -213,9 +213,10 @@ class PreferenceGraphs:
         frame : pandas, polars or pyarrow table, or dict of columns
             One edge per row; rename its columns where they have other names.
         items : array-like of shape (n_rows,), optional
-            What the table calls the rows of the data; without it, ``winner`` and ``loser`` are
-            row numbers. Ids that repeat from query to query need the column ``qid``. With row
-            numbers a column ``qid`` must agree with ``qid=``; beside ``group=`` it says nothing.
+            What the table calls the rows of the data, none missing; without it, ``winner`` and
+            ``loser`` are row numbers. Ids that repeat from query to query need the column ``qid``.
+            With row numbers a column ``qid`` must agree with ``qid=``; beside ``group=`` it
+            says nothing.
         group, qid : array-like
             Queries of the rows, as in :meth:`from_edges`.
         acyclic : bool, default=False
