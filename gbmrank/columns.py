@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import DataError, GroupError
+from gbmrank.errors import DataError, GroupError, PluginContractError
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["as_floats", "check_digits", "id_texts", "read_ids", "shared_ids", "text_column"]
+__all__ = [
+    "as_floats",
+    "check_digits",
+    "computed_column",
+    "find_missing",
+    "id_texts",
+    "read_ids",
+    "shared_ids",
+    "text_column",
+]
 
 _EXACT = 2**53  # float64 has all whole numbers up to here
 
@@ -43,6 +52,38 @@ def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArra
         check_digits(_before_rounding(values, array), what)
     # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
     return np.require(floats, requirements=["C", "W"])
+
+
+def computed_column(values: Any, count: int, what: str) -> FloatArray:
+    """Read a column that others may have computed; kernels would read beyond a shorter one.
+
+    Parameters
+    ----------
+    values : array-like of shape (count,)
+        What was returned.
+    count : int
+        How many numbers it should hold.
+    what : str
+        Who returned it, for the message.
+
+    Raises
+    ------
+    PluginContractError
+        When it is anything but that many real numbers.
+
+    Examples
+    --------
+    >>> computed_column([1, 2], 2, "values")
+    array([1., 2.])
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0, dtype=object)
+    if array.shape != (count,) or array.dtype.kind not in "biuf":
+        found = f"{array.dtype} of shape {array.shape}" if array.ndim else type(values).__name__
+        raise PluginContractError(f"{what} must be {count} real numbers, got {found}")
+    return array.astype(np.float64, copy=False)
 
 
 def check_digits(array: npt.NDArray[Any], what: str) -> None:
@@ -128,11 +169,24 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     if ids.dtype.kind == "T":  # numpy's texts of any length, which may be missing
         ids = ids.astype(object)
     if ids.dtype.kind == "O":
-        _check_present(np.array([_is_missing(value) for value in ids], dtype=bool))
+        _check_present(find_missing(ids))
         return _as_texts(ids)
-    if ids.dtype.kind in "fcmM":
-        _check_present(np.isnan(ids))
+    _check_present(find_missing(ids))
     return ids
+
+
+def find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Say which entries are None, NaN or what else stands for a missing value.
+
+    Examples
+    --------
+    >>> find_missing(np.array(["a", None, float("nan")], dtype=object)).tolist()
+    [False, True, True]
+    """
+    if values.dtype.kind == "O":
+        return np.array([_is_missing(value) for value in values], dtype=bool)
+    there = np.zeros(len(values), dtype=bool)
+    return np.isnan(values) if values.dtype.kind in "fcmM" else there
 
 
 def id_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:

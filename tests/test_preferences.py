@@ -212,6 +212,79 @@ def test_ids_in_files_are_as_they_are_written(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("winner,loser\n0,1,2\n1,2,3\n", "more fields than its header"),
+        ("winner,loser\n0,1\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+        ("winner,winner,loser\n0,1,2\n", "two columns called winner"),
+        ("winner,loser\n1_0,1\n", "edge 0: the winner '1_0' is not a number"),
+        ("winner,loser,weight\n0,1,2\n1,2,\u0663\n", "edge 1: the weight '\u0663' is not a number"),
+        ("winner,loser\nTrue,0\n", "edge 0: the winner 'True' is not a number"),
+        ("", "edges.csv cannot be read as a table of preferences"),
+    ],
+)
+def test_files_that_could_be_misread_are_refused(tmp_path, text, message):
+    path = tmp_path / "edges.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        PreferenceGraphs.from_file(path, group=[12])
+
+
+@pytest.mark.parametrize("name", ["edges.csv.gz", "edges.parquet"])
+def test_damaged_files_get_an_error_of_gbmrank(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"winner,loser\n0,1\n")
+    with pytest.raises(DataError, match=name):
+        PreferenceGraphs.from_file(path, group=[2])
+
+
+@pytest.mark.parametrize(
+    ("table", "items", "message"),
+    [
+        ({"winner": [None], "loser": ["a"]}, [None, "a"], "items has no id at index 0"),
+        ({"winner": [None], "loser": ["a"]}, ["b", "a"], "winner has no id at index 0"),
+        ({"winner": ["NaT"], "loser": ["2020"]}, ["NaT", "2020"], "items has no id at index 0"),
+        ({"winner": [2**63 + 2, -1], "loser": [-1, 2**63 + 2]}, [2**63 + 1, -1], "none of the it"),
+        ({"winner": ["a\0"], "loser": ["b"]}, ["a", "b"], r"the winner 'a\\x00' is none of the it"),
+        ({"winner": "a", "loser": "b"}, ["a", "b"], "winner must be one column of ids"),
+        ({"winner": ["a"], "loser": ["b"]}, 5, "items must be one column of ids"),
+        ({"winner": ["a"], "loser": ["b"], "qid": [1, 1]}, ["a", "b"], "qid has 2 entries and win"),
+        ({"winner": ["a", "b"], "loser": ["b", "a"], "qid": [1]}, ["a", "b"], "qid has 1 entries"),
+    ],
+)
+def test_ids_that_are_missing_or_others_are_refused(table, items, message):
+    if items == ["NaT", "2020"]:
+        items = np.array(items, dtype="M8[ns]")
+        table = {name: np.array(column, dtype="M8[ns]") for name, column in table.items()}
+    with pytest.raises(DataError, match=message):
+        PreferenceGraphs.from_frame(table, items=items, qid=[1, 1])
+
+
+def test_the_column_qid_has_an_entry_per_edge_beside_row_numbers():
+    table = {"winner": [0, 1], "loser": [1, 0], "qid": [1]}
+    with pytest.raises(DataError, match="qid has 1 entries and winner has 2"):
+        PreferenceGraphs.from_frame(table, qid=[1, 1])
+
+
+def test_two_columns_of_one_name_are_refused():
+    table = pd.DataFrame([[0, 1, 1, 0]], columns=["winner", "winner", "loser", "loser"])
+    with pytest.raises(DataError, match="two columns called winner"):
+        PreferenceGraphs.from_frame(table, group=[2])
+
+
+def test_tuples_may_be_ids():
+    table = {"winner": [("a", 2)], "loser": [("a", 1)]}
+    graphs = PreferenceGraphs.from_frame(table, items=[("a", 1), ("a", 2)], group=[2])
+    assert graphs.net_degree().tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("ranks", [[1 + 2j, 2], np.array(["2020", "2021"], dtype="M8[Y]")])
+def test_ranks_that_are_no_real_numbers_are_refused(ranks):
+    with pytest.raises(DataError, match="is not a real number"):
+        PreferenceGraphs.from_rankings(ranks)
+
+
+@pytest.mark.parametrize(
     ("edges", "error", "message"),
     [
         (([0, 9], [1, 0]), DataError, "edge 1: the winner 9 is not a row; rows are whole numbers"),
@@ -362,6 +435,51 @@ def test_a_data_set_of_another_shape_is_refused_with_both_numbers():
         graphs.check_rows(Groups.single(5))
     with pytest.raises(DataError, match="they differ in size or order"):
         graphs.check_rows(Groups.from_sizes([1, 3], 4))
+
+
+@pytest.mark.parametrize("use", ["metric", "objective", "pairs"])
+def test_queries_in_another_order_are_refused(use):
+    graphs = PreferenceGraphs.from_edges([0, 2], [1, 3], qid=["a", "a", "b", "b"])
+    scores = np.array([1.0, 2.0, 3.0, 4.0])
+
+    def matched(qid):
+        if use == "metric":
+            metric = gbmrank.metric("pairwise_disagreement", preferences=graphs)
+            return metric.score(None, scores, qid=qid)
+        if use == "objective":
+            return gbmrank.objective("ranknet", preferences=graphs).loss(None, scores, qid=qid)
+        model = gbmrank.PairRanker(n_estimators=1, min_data_in_leaf=1)
+        return model.fit(scores[:, None], qid=qid, preferences=graphs)
+
+    matched(["a", "a", "b", "b"])
+    matched([7, 7, 8, 8])  # other names of the queries: rows are matched by position
+    for qid in (["b", "b", "a", "a"], ["b", "b", "c", "c"]):
+        with pytest.raises(DataError, match="query 'a' where the data set has 'b'"):
+            matched(qid)
+
+
+def test_ids_that_are_written_otherwise_are_the_same():
+    graphs = PreferenceGraphs.from_edges([0], [1], qid=[7, 7, 8])
+    for qid in ([7.0, 7.0, 8.0], ["7", "7", "8"]):
+        graphs.check_rows(Groups.from_qid(qid, 3))
+
+
+@pytest.mark.parametrize("rows", [[-1, 0], [-3, -2, -1], [0, 9], [0.5, 1], [[0, 1], [2, 3]], "a"])
+def test_rows_that_are_not_there_are_not_taken(rows):
+    graphs = PreferenceGraphs.from_edges([0, 3], [1, 2], group=[2, 2])
+    assert graphs.take([]).n_rows == 0
+    assert graphs.take([2, 3]).net_degree().tolist() == [-1, 1]
+    with pytest.raises(DataError, match="row"):
+        graphs.take(rows)
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [{"group": [np.nan]}, {"group": [np.inf, 1]}, {"qid": 5}, {"qid": "a"}, {"qid": [[1, 2], [3]]}],
+)
+def test_queries_that_are_none_get_an_error_of_gbmrank(queries):
+    with pytest.raises(GroupError, match=next(iter(queries))):
+        PreferenceGraphs.from_edges([0], [1], **queries)
 
 
 def test_no_rows_and_no_edges_are_fine():

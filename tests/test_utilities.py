@@ -1,13 +1,23 @@
 """Utilities against their definitions, their bounds and their edge cases."""
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank import DataError, Groups, LabelRangeError, ParameterError, RankingData
+from gbmrank import (
+    DataError,
+    Groups,
+    LabelRangeError,
+    ParameterError,
+    PluginContractError,
+    RankingData,
+)
 from gbmrank.composition import build
 from gbmrank.registry import METRICS, UTILITIES
-from gbmrank.utilities import WITHOUT_UTILITY, ideal_dcg
+from gbmrank.utilities import WITHOUT_UTILITY, AbstractUtility, ideal_dcg
 from tests import objective_oracles as oracle
 
 SIZES = (6, 1, 4, 5, 3)
@@ -151,3 +161,46 @@ def test_every_metric_has_a_utility_or_a_reason():
 def test_other_unknown_names_get_the_nearest():
     with pytest.raises(gbmrank.UnknownNameError, match="did you mean 'ndcg'"):
         gbmrank.objective("pairwise", target="ndgc@10")
+
+
+@dataclass(frozen=True, slots=True)
+class Given(AbstractUtility):
+    """What a function makes of the labels."""
+
+    function: Any = None
+    name: ClassVar[str] = "given"
+
+    def values(self, data):
+        return self.function(data.labels)
+
+    def upper_bounds(self, sizes):
+        return np.full(len(sizes), 31.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda y: y[:-1],
+        lambda y: np.empty(0),
+        lambda y: np.append(y, 1.0),
+        lambda y: y[:, None],
+        lambda y: y + 0j,
+        lambda y: None,
+        lambda y: y + np.inf,
+        lambda y: np.where(y == 2, np.nan, y),
+    ],
+)
+@pytest.mark.parametrize(
+    "template", ["pairwise", "pairwise(loss=squared)", "pointwise(loss=squared)", "bregman"]
+)
+def test_a_target_of_others_gives_one_number_per_row(template, function):
+    objective = gbmrank.objective(template, target=Given(function))
+    with pytest.raises(PluginContractError, match="values of target=given"):
+        objective.gradients([0, 1, 2, 1], [0.1, 0.2, 0.3, 0.4])
+
+
+def test_values_of_a_target_may_be_in_another_byte_order():
+    labels, scores = [0, 1, 2, 1], [0.1, 0.2, 0.3, 0.4]
+    swapped = gbmrank.objective("pairwise", target=Given(lambda y: y.astype(">f8")))
+    expected = gbmrank.objective("pairwise", target="identity").gradients(labels, scores)
+    np.testing.assert_array_equal(swapped.gradients(labels, scores), expected)

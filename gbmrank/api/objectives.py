@@ -192,6 +192,7 @@ class Objective(AbstractValue[AbstractObjective]):
         """Answer a booster: ``(scores, data set)`` or ``(labels, scores, weight, group)``."""
         backend = backend_of(b)
         if backend is not None:
+            backend.check_training(b)
             columns, preds = backend.columns(b), a
         else:
             columns, preds = array_columns(a, weight, group), b

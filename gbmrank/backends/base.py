@@ -164,6 +164,10 @@ class Backend(Protocol):
         """Read a data set."""
         ...
 
+    def check_training(self, data: Any) -> None:
+        """Raise where a training set tells of a parameter that spoils custom objectives."""
+        ...
+
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return the name under which the booster shows a metric."""
         ...

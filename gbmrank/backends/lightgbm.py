@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from gbmrank.backends.base import Columns, Setting
+from gbmrank.backends.parameters import is_on, main_names
 from gbmrank.data import Subset
-from gbmrank.errors import DataError, GbmrankWarning, GroupError
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
 __all__ = ["LIGHTGBM"]
@@ -36,6 +37,18 @@ class _LightGBM:
             None if sizes is not None else lambda: _queries_in_training(data),
             zeros_if_missing=("labels", "weight"),
         )
+
+    def check_training(self, data: Any) -> None:
+        """Raise ConfigError where LightGBM draws queries: it mixes up rows and gradients."""
+        given = data.params or {}
+        if "bagging_by_query" not in given or not is_on(given, "bagging_by_query"):
+            return
+        named = main_names("lightgbm", given)
+        if float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1:
+            raise ConfigError(
+                "with a custom objective LightGBM trains a wrong model when bagging_by_query is "
+                "on; leave it out, or train with gbmrank.GBMRanker, which draws queries itself"
+            )
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name that no built-in metric has: two lists would be interleaved."""

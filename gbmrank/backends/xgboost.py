@@ -33,6 +33,9 @@ class _XGBoost:
             queries_in_training=None if sizes is not None else lambda: _queries_in_training(data),
         )
 
+    def check_training(self, data: Any) -> None:
+        """Take every set: a DMatrix tells nothing of parameters."""
+
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name from which XGBoost guesses the right direction.
 

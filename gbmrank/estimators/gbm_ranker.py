@@ -26,7 +26,7 @@ from gbmrank.estimators.rows import (
     refuse,
     warn_about_stopping,
 )
-from gbmrank.estimators.saving import write_model
+from gbmrank.estimators.saving import holds_preferences, write_model
 from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
 from gbmrank.types import FloatArray, IntArray
 
@@ -301,7 +301,7 @@ class GBMRanker(AbstractEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
 
-        The booster reads the file without gbmrank too.
+        The booster reads the file without gbmrank too. Preferences are not in it.
 
         Parameters
         ----------
@@ -341,6 +341,7 @@ class GBMRanker(AbstractEstimator):
             feature_names=columns.names,
             categorical=columns.categorical,
             zeros=columns.zeros,
+            preferences=holds_preferences(self.objective, self.metric),
             params={
                 name: value
                 for name, value in self.get_params(deep=False).items()

@@ -33,6 +33,8 @@ class Identity:
         Numbers of the columns that hold categories; None where nobody knows.
     zeros : {"numbers", "missing", "both"} or None
         What zeros of the features were to XGBoost; None where nobody knows.
+    preferences : bool, default=False
+        Whether objective or metric held preferences, which texts do not say.
     """
 
     backend: str
@@ -44,6 +46,7 @@ class Identity:
     params: dict[str, Any] = field(default_factory=dict)
     categorical: list[int] | None = None
     zeros: str | None = None
+    preferences: bool = False
 
     @property
     def columns(self) -> Columns:
@@ -55,6 +58,8 @@ class Identity:
         from gbmrank import __version__
 
         made = {"schema": _SCHEMA, "gbmrank": __version__, **asdict(self)}
+        if not self.preferences:  # earlier versions do not know it
+            del made["preferences"]
         return json.dumps(made, default=_plain)
 
     @classmethod

@@ -1,13 +1,14 @@
 """Reading a ranker back from the booster's own file."""
 
 import os
+import warnings
 from pathlib import Path
 
 from gbmrank.backends.lightgbm_trainer import load_lightgbm
 from gbmrank.backends.trainer import Fitted
 from gbmrank.backends.xgboost_trainer import load_xgboost
 from gbmrank.checksum import is_unchanged
-from gbmrank.errors import DataError
+from gbmrank.errors import DataError, GbmrankWarning
 from gbmrank.estimators.gbm_ranker import GBMRanker
 from gbmrank.estimators.identity import Identity
 
@@ -32,6 +33,12 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
     GBMRanker
         It predicts what the saved one did; ``evals_result_`` is empty.
 
+    Warns
+    -----
+    GbmrankWarning
+        When the ranker was made with preferences, which are not in its file: ``score`` and
+        ``fit`` of what is returned go by labels.
+
     Raises
     ------
     DataError
@@ -44,6 +51,14 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
             f"objective and metric are unknown; read it with {fitted.backend}.Booster"
         )
     identity = Identity.from_text(text, str(path))
+    if identity.preferences:
+        warnings.warn(
+            f"{path} was trained or measured with preferences, which model files do not hold: it "
+            "predicts as before, but fit and score would go by labels; set objective= and metric= "
+            "made with preferences= before you use them",
+            GbmrankWarning,
+            stacklevel=2,
+        )
     model = GBMRanker(identity.objective, identity.backend, identity.metric, **identity.params)
     return model._hold(fitted, identity, {})
 

@@ -386,5 +386,10 @@ def _read_preferences(
     _check_one(y, preferences)
     if preferences is None:
         return PreferenceGraphs(groups, None, _read_labels(y, groups))
+    if not isinstance(preferences, PreferenceGraphs):
+        raise ParameterError(
+            "preferences is a gbmrank.PreferenceGraphs, such as PreferenceGraphs.from_edges makes; "
+            f"got {type(preferences).__name__}"
+        )
     preferences.check_rows(groups)
     return preferences

@@ -2,11 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from gbmrank.backends.trainer import Fitted
 from gbmrank.errors import ConfigError
+from gbmrank.objectives import held_preferences
+from gbmrank.training import Native, metric_list, ranking_objective
 
-__all__ = ["write_model"]
+__all__ = ["holds_preferences", "write_model"]
 
 _SUFFIXES = {"lightgbm": (".txt",), "xgboost": (".ubj", ".json")}
 
@@ -41,3 +44,18 @@ def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def holds_preferences(objective: Any, metric: Any) -> bool:
+    """Whether an objective or one of the metrics holds preferences: no file says which.
+
+    Examples
+    --------
+    >>> holds_preferences("ranknet", "ndcg@10")
+    False
+    """
+    target = ranking_objective(objective)
+    if not isinstance(target, Native) and held_preferences(target.template):
+        return True
+    metrics = metric_list(metric)
+    return any(getattr(one.measure, "preferences", None) is not None for one in metrics)

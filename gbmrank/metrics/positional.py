@@ -7,6 +7,7 @@ from typing import ClassVar, TypeAlias, final
 
 import numpy as np
 
+from gbmrank.columns import computed_column
 from gbmrank.data import LARGEST, RankingData
 from gbmrank.errors import MetricError
 from gbmrank.kernels import compiler
@@ -79,17 +80,20 @@ class AbstractPositional(AbstractMetric):
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Compute utilities, discounts and their running sums."""
-        longest = int(data.groups.sizes.max(initial=1))
-        table = np.asarray(self.rank_discounts(longest), dtype=np.float64)
+        groups, longest = data.groups, int(data.groups.sizes.max(initial=1))
+        given = self.rank_discounts(longest)
+        table = computed_column(given, longest, f"rank_discounts of {self.name}")
         # Extended precision where the machine has it: differences of these sums are used.
         cumulative = np.concatenate([[0.0], np.cumsum(table, dtype=np.longdouble)])
-        counted = longest if self.upwards else max(int(np.count_nonzero(table)), 1)
+        counted = longest if self.upwards else int(np.flatnonzero(table)[-1:].max(initial=0)) + 1
         utilities, offsets = self.summed(data)
         items = Positions(
-            np.array(utilities),
-            self.factors(data.groups.sizes),
+            np.array(computed_column(utilities, groups.n_rows, f"utilities of {self.name}")),
+            computed_column(
+                self.factors(groups.sizes), groups.n_queries, f"factors of {self.name}"
+            ),
             counted,
-            offsets,
+            computed_column(offsets, groups.n_queries, f"offsets of {self.name}"),
             table,
             cumulative.astype(np.float64),
             self.upwards,

@@ -25,6 +25,7 @@ from gbmrank.objectives.item_sums import (
     check_range,
     read_eta,
     read_signs,
+    read_utilities,
 )
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.objectives.pointwise import with_options
@@ -108,7 +109,7 @@ class Bregman(AbstractObjective):
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute utilities."""
         target = with_options(self.target, self.max_grade, self.threshold)
-        utilities = target.values(data)
+        utilities = read_utilities(target, data)
         constant = constant_hessian(self.hessian, data)
         if self.loss.term is None:
             return self._bind_softmax(data, utilities, constant)

@@ -5,8 +5,9 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from gbmrank.columns import computed_column
 from gbmrank.data import Groups, RankingData
-from gbmrank.errors import LabelRangeError, ParameterError
+from gbmrank.errors import LabelRangeError, ParameterError, PluginContractError
 from gbmrank.kernels import compiler, pool
 from gbmrank.kernels.layout import GradHess, ItemTerms
 from gbmrank.losses.base import ScalarFunction
@@ -14,7 +15,15 @@ from gbmrank.objectives.base import AbstractBound, run_queries, sum_queries
 from gbmrank.types import FloatArray
 from gbmrank.utilities import AbstractUtility, IdentityUtility
 
-__all__ = ["BoundItems", "ItemColumns", "bind_items", "check_range", "read_eta", "read_signs"]
+__all__ = [
+    "BoundItems",
+    "ItemColumns",
+    "bind_items",
+    "check_range",
+    "read_eta",
+    "read_signs",
+    "read_utilities",
+]
 
 
 class ItemColumns(NamedTuple):
@@ -90,7 +99,28 @@ def read_eta(
             f"{owner}: target={target.name} has no upper bound that is known in advance; give it "
             "as eta= (it must not be read off the data, or a fold would train another loss)"
         )
-    return bounds
+    return computed_column(bounds, data.groups.n_queries, f"upper_bounds of target={target.name}")
+
+
+def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
+    """Return the utility of every row; NaN in whole queries, where it is undefined.
+
+    Raises
+    ------
+    PluginContractError
+        When a target of others gives anything else.
+    """
+    groups = data.groups
+    values = computed_column(target.values(data), groups.n_rows, f"values of target={target.name}")
+    missing = np.isnan(values)
+    bad = np.isinf(values) | (missing != groups.spread(missing[groups.offsets[:-1]]))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise PluginContractError(
+            f"values of target={target.name} are finite, or NaN in all rows of a query; got "
+            f"{values[row]} in row {row} of query {groups.query_of(row)!r}"
+        )
+    return values
 
 
 def read_signs(utilities: FloatArray, target: AbstractUtility, eta: float | None) -> FloatArray:

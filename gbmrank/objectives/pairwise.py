@@ -23,6 +23,7 @@ from gbmrank.objectives.engines import (
     pair_curvature,
     pair_engine,
 )
+from gbmrank.objectives.item_sums import read_utilities
 from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
 from gbmrank.objectives.pointwise import with_options
 from gbmrank.ranking import query_sums, rows_by_value
@@ -113,7 +114,7 @@ class Pairwise(AbstractObjective):
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by utility."""
-        utilities = self.target.values(data)
+        utilities = read_utilities(self.target, data)
         scale = query_scale(data, self.normalize)
         scale[np.isnan(utilities[data.groups.offsets[:-1]])] = 0.0
         utilities = np.nan_to_num(utilities, nan=0.0)

@@ -17,6 +17,7 @@ from gbmrank.objectives.item_sums import (
     check_range,
     read_eta,
     read_signs,
+    read_utilities,
 )
 from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.types import FloatArray
@@ -120,7 +121,7 @@ class Pointwise(AbstractObjective):
         """Compute utilities and their bound."""
         target = with_options(self.target, self.max_grade, self.threshold)
         squared = self.loss.pair_form == "difference"
-        utilities = target.values(data)
+        utilities = read_utilities(target, data)
         scale = row_scale(data, self.normalize)
         eta = scale if squared else read_eta(self.name, self.eta, target, data)
         columns = ItemColumns(utilities, eta, scale)

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from gbmrank.columns import computed_column
 from gbmrank.data import RankingData
 from gbmrank.errors import PluginContractError
 from gbmrank.kernels import compiler, pool
@@ -54,7 +55,8 @@ def bind_queries(
     """
     if objective.gradient != "frozen_weights":
         query = _adapted(query)
-    column = np.array(data.labels if labels is None else labels, dtype=np.float64)
+    given = data.labels if labels is None else labels
+    column = np.array(computed_column(given, data.groups.n_rows, f"labels of {objective.name}"))
     column.flags.writeable = False
     return BoundQueries(objective, replace(data, labels=column), query, params)
 

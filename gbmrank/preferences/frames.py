@@ -1,5 +1,8 @@
 """Edges in tables: data frames, CSV and Parquet files."""
 
+import gzip
+import warnings
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.columns import id_texts, read_ids
+from gbmrank.columns import find_missing, id_texts, read_ids
 from gbmrank.data import Groups, as_floats
 from gbmrank.errors import DataError, GroupError, MissingPackageError, ParameterError
+from gbmrank.readers.text import to_number
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 __all__ = ["frame_columns", "read_table"]
@@ -35,12 +39,53 @@ def read_table(path: str | Path, texts: Sequence[str]) -> tuple[Any, bool]:
         ) from error
     name = Path(path).name.lower()
     if name.endswith((".parquet", ".pq")):
-        return pd.read_parquet(path), False
+        try:
+            return pd.read_parquet(path), False
+        except ValueError as error:
+            raise DataError(f"{name} cannot be read as Parquet: {error}") from error
     if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
         sep = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
-        types = dict.fromkeys(texts, str)
-        return pd.read_csv(path, sep=sep, dtype=types, keep_default_na=False), True
+        return _read_csv(path, sep, texts), True
     raise ParameterError(f"preferences are read from .csv, .tsv or .parquet files, got {name!r}")
+
+
+def _read_csv(path: str | Path, sep: str, texts: Sequence[str]) -> Any:
+    import pandas as pd
+
+    name, kept = Path(path).name, {"sep": sep, "keep_default_na": False}
+    try:
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **kept)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            # Without index_col=False the first fields of longer lines become names of rows.
+            types = dict.fromkeys(texts, str)
+            table = pd.read_csv(path, dtype=types, index_col=False, **kept)
+    except pd.errors.ParserWarning as error:
+        raise DataError(
+            f"lines of {name} have more fields than its header; name every column"
+        ) from error
+    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{name} cannot be read as a table of preferences: {error}") from error
+    _check_names(header.iloc[0].tolist())  # pandas gives names that repeat others
+    for column in ("winner", "loser", "weight"):
+        if column in table and column not in texts:
+            _check_numbers(table[column], column)
+    return table
+
+
+def _check_names(names: list[Any]) -> None:
+    for name in ("winner", "loser", "weight", "qid"):
+        if names.count(name) > 1:
+            raise DataError(f"a table of preferences has two columns called {name}: rename one")
+
+
+def _check_numbers(column: Any, name: str) -> None:
+    """Raise DataError for texts that are no numbers, though Python takes some of them."""
+    if np.asarray(column).dtype.kind in "iuf":
+        return
+    for edge, text in enumerate(map(str, column)):
+        if to_number(text) is None:
+            raise DataError(f"edge {edge}: the {name} {text!r} is not a number")
 
 
 def frame_columns(
@@ -74,22 +119,37 @@ def frame_columns(
             f"a table of preferences has columns winner, loser and perhaps weight and qid; "
             f"{missing[0]} is missing among {', '.join(map(str, names))}"
         )
+    _check_names(names)
     weight = frame["weight"] if "weight" in names else None
     queries = read_ids(frame["qid"]) if "qid" in names else None
+    if queries is not None and len(queries) != np.size(frame["winner"]):
+        raise DataError(
+            f"qid has {len(queries)} entries and winner has {np.size(frame['winner'])}: an edge "
+            "needs both"
+        )
     if items is None:
         if queries is not None and groups.ids is not None:
             _check_queries(as_floats(frame["winner"], "winner"), queries, groups)
         return frame["winner"], frame["loser"], weight
     if np.ma.is_masked(items):
         raise DataError("items has masked entries; every row needs an id")
-    rows = _row_table(_names(items, written), groups, queries is not None, written)
-    asked = None if queries is None else _names(queries, written)
-    ends = [_looked_up(_names(frame[end]), end, asked, rows) for end in ("winner", "loser")]
+    rows = _row_table(_names(items, "items", written), groups, queries is not None, written)
+    asked = None if queries is None else _names(queries, "qid", written)
+    ends = [_looked_up(_names(frame[end], end), end, asked, rows) for end in ("winner", "loser")]
     return ends[0], ends[1], weight
 
 
-def _names(ids: ArrayLike, written: bool = False) -> list[Any]:
+def _names(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
+    """Return ids as plain objects, or as texts; those of a list are not made an array of."""
+    kinds = {type(one) for one in ids} if isinstance(ids, list | tuple) else set()
+    if len(kinds) == 1 and kinds <= {int, str, tuple}:  # numpy drops digits, NUL and tuples
+        return [str(one) for one in ids] if written else list(ids)
     array = np.asarray(ids)
+    if array.ndim != 1:
+        raise DataError(f"{what} must be one column of ids, got an array of shape {array.shape}")
+    missing = np.flatnonzero(find_missing(array))
+    if len(missing):
+        raise DataError(f"{what} has no id at index {missing[0]} ({len(missing)} such entries)")
     if written:
         return id_texts(array).tolist()
     return [one.item() if isinstance(one, np.generic) else one for one in array]
@@ -116,7 +176,7 @@ def _row_table(items: list[Any], groups: Groups, by_query: bool, written: bool) 
         raise DataError("the table has a column qid, so say qid= (one id per row) instead of group")
     rows = range(len(items)) if groups.row_order is None else groups.row_order.tolist()
     queries = groups.spread(np.arange(groups.n_queries)).tolist()
-    ids = _names(groups.ids, written) if by_query and groups.ids is not None else None
+    ids = _names(groups.ids, "qid", written) if by_query and groups.ids is not None else None
     table: dict[Any, int] = {}
     for row, query in zip(rows, queries, strict=True):
         item = items[row]

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.data import Groups, RankingData, as_floats
-from gbmrank.errors import DataError, GroupError, ParameterError, WeightError
+from gbmrank.errors import DataError, ParameterError, WeightError
 from gbmrank.preferences.edges import Edges, edge_degrees, find_cycle, merged, read_edges
 from gbmrank.preferences.frames import frame_columns, read_table
 from gbmrank.preferences.levels import (
@@ -17,6 +17,7 @@ from gbmrank.preferences.levels import (
     rank_table,
     ranked_levels,
 )
+from gbmrank.preferences.rows import check_same_rows, read_groups, rows_to_take, stored_order
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 __all__ = ["PreferenceGraphs"]
@@ -83,7 +84,7 @@ class PreferenceGraphs:
         >>> graphs.n_edges, graphs.net_degree()
         (2, array([ 2., -1., -1.,  0.]))
         """
-        groups = _read_groups(group, qid)
+        groups = read_groups(group, qid)
         graphs = cls(groups, read_edges(winner, loser, weight, groups))
         return graphs.check_acyclic() if acyclic else graphs
 
@@ -179,7 +180,7 @@ class PreferenceGraphs:
         group, qid : array-like
             Queries, as in :meth:`from_edges`.
         """
-        groups = _read_groups(group, qid)
+        groups = read_groups(group, qid)
         won = as_floats(wins, "wins")
         if losses is None and np.any((won < 0) | (won > 1)):
             duel = int(np.flatnonzero((won < 0) | (won > 1))[0])
@@ -212,15 +213,16 @@ class PreferenceGraphs:
         frame : pandas, polars or pyarrow table, or dict of columns
             One edge per row; rename its columns where they have other names.
         items : array-like of shape (n_rows,), optional
-            What the table calls the rows of the data; without it, ``winner`` and ``loser`` are
-            row numbers. Ids that repeat from query to query need the column ``qid``. With row
-            numbers a column ``qid`` must agree with ``qid=``; beside ``group=`` it says nothing.
+            What the table calls the rows of the data, none missing; without it, ``winner`` and
+            ``loser`` are row numbers. Ids that repeat from query to query need the column ``qid``.
+            With row numbers a column ``qid`` must agree with ``qid=``; beside ``group=`` it
+            says nothing.
         group, qid : array-like
             Queries of the rows, as in :meth:`from_edges`.
         acyclic : bool, default=False
             Refuse a query whose preferences go round in a circle.
         """
-        groups = _read_groups(group, qid)
+        groups = read_groups(group, qid)
         graphs = cls(groups, read_edges(*frame_columns(frame, items, groups), groups))
         return graphs.check_acyclic() if acyclic else graphs
 
@@ -246,7 +248,7 @@ class PreferenceGraphs:
         """
         ids = ("qid",) if items is None else ("qid", "winner", "loser")
         table, written = read_table(path, ids)
-        groups = _read_groups(group, qid)
+        groups = read_groups(group, qid)
         graphs = cls(groups, read_edges(*frame_columns(table, items, groups, written), groups))
         return graphs.check_acyclic() if acyclic else graphs
 
@@ -328,12 +330,9 @@ class PreferenceGraphs:
             "(those of several may: leave out acyclic=True)"
         )
 
-    def take(self, rows: IntArray) -> "PreferenceGraphs":
+    def take(self, rows: ArrayLike) -> "PreferenceGraphs":
         """Return the graphs of some rows, in increasing order; edges that lose an end go."""
-        if self.groups.row_order is not None:
-            raise GroupError("rows can only be taken where the rows of each query are together")
-        if np.any(np.diff(rows) <= 0):
-            raise DataError("rows must be increasing, as in a LightGBM subset")
+        rows = rows_to_take(rows, self.groups)
         owner = np.searchsorted(self.groups.offsets, rows, side="right")
         sizes = np.bincount(owner, minlength=self.groups.n_queries + 1)[1:]
         offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
@@ -349,19 +348,8 @@ class PreferenceGraphs:
         return PreferenceGraphs(groups, edges)
 
     def check_rows(self, groups: Groups) -> None:
-        """Raise DataError unless a data set has these rows and queries."""
-        own = self.groups
-        if own is groups or (
-            np.array_equal(own.offsets, groups.offsets)
-            and np.array_equal(_order(own), _order(groups))
-        ):
-            return
-        raise DataError(
-            f"the preferences are for {own.n_rows} rows in {own.n_queries} queries, the data set "
-            f"has {groups.n_rows} rows in {groups.n_queries} queries"
-            + ("; they differ in size or order" if own.n_rows == groups.n_rows else "")
-            + "; make preferences for this data set"
-        )
+        """Raise DataError unless a data set has these rows, and queries in this order."""
+        check_same_rows(self.groups, groups)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -383,7 +371,7 @@ class PreferenceGraphs:
         )
 
     def _columns(self) -> tuple[Any, ...]:
-        start = self.groups.offsets, _order(self.groups)
+        start = self.groups.offsets, stored_order(self.groups)
         if self.edges is None:
             return (*start, self._levels(), np.array([self.by_difference]), np.empty(0))
         return (*start, self.edges.weight, self.edges.winner, self.edges.loser)
@@ -392,21 +380,6 @@ class PreferenceGraphs:
         if self.levels is None:
             raise ParameterError("PreferenceGraphs needs edges or levels; use a from_ method")
         return self.levels
-
-
-def _order(groups: Groups) -> IntArray:
-    return np.empty(0, np.int64) if groups.row_order is None else groups.row_order
-
-
-def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
-    if group is not None and qid is None:
-        return Groups.from_sizes(group, int(as_floats(group, "group").sum()))
-    if qid is not None and group is None:
-        return Groups.from_qid(qid, len(np.asarray(qid)))
-    raise GroupError(
-        "edges do not tell how many rows there are: give group= (rows per query) or qid= (one id "
-        "per row), and not both"
-    )
 
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:

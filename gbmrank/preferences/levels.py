@@ -78,6 +78,8 @@ def rank_table(ranks: ArrayLike) -> FloatArray:
     """Read the ranks of one or more judges, shape (n_rows, n_judges); NaN where there is none."""
     try:
         given: Any = np.ma.asanyarray(ranks)
+        if given.dtype.kind in "cmM":
+            raise TypeError(f"{given.dtype} is not a real number")
         table = np.ma.filled(given.astype(np.float64), np.nan)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(

@@ -462,3 +462,8 @@ def test_a_threshold_is_a_number(threshold):
     task = make_task(seed=6, queries=10)
     with pytest.raises(ParameterError, match="threshold must be a number or None"):
         PairRanker("map", threshold=threshold).fit(task.x, task.y, qid=task.qid)
+
+
+def test_preferences_that_are_none_are_refused():
+    with pytest.raises(ParameterError, match=r"preferences is a gbmrank\.PreferenceGraphs"):
+        PairRanker().fit([[0.0], [1.0]], qid=[0, 0], preferences=np.array([1.0, 0.0]))

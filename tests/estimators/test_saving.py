@@ -215,3 +215,21 @@ def test_mlflow_takes_names_and_values(backend, tmp_path):
         for value in model.evals_result_["valid_0"]["ndcg@10"]:
             mlflow.log_metric(gbmrank.metric("ndcg@10").name_in("mlflow"), value)
     assert "ndcg_at_10" in mlflow.get_run(run.info.run_id).data.metrics
+
+
+@pytest.mark.parametrize("holder", ["objective", "metric"])
+def test_preferences_are_not_in_files_and_that_is_told(tmp_path, holder):
+    x, qid = np.arange(12.0)[:, None], np.repeat([0, 1, 2], 4)
+    graphs = gbmrank.PreferenceGraphs.from_labels(-x[:, 0], qid=qid)
+    make = {"objective": gbmrank.objective, "metric": gbmrank.metric}[holder]
+    name = {"objective": "ranknet", "metric": "pairwise_disagreement"}[holder]
+    options = {"n_estimators": 2, "min_data_in_leaf": 1, "n_jobs": 1}
+    path = tmp_path / "model.txt"
+    plain = gbmrank.GBMRanker(**options).fit(x, x[:, 0], qid=qid)
+    plain.save(path)
+    gbmrank.load(path)  # without a warning, which would be an error here
+    model = gbmrank.GBMRanker(**{holder: make(name, preferences=graphs)}, **options)
+    model.fit(x, x[:, 0], qid=qid).save(path)
+    with pytest.warns(gbmrank.GbmrankWarning, match="go by labels"):
+        loaded = gbmrank.load(path)
+    np.testing.assert_array_equal(loaded.predict(x), model.predict(x))

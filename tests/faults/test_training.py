@@ -147,6 +147,13 @@ def test_bagging_by_query():
     params = gbmrank.booster_params("ranknet", "lightgbm")
     assert params["bagging_by_query"] is False
     assert "wrong model" in str(params)
+    table = {"verbose": -1}
+    rows = lgb.Dataset(TASK.x, TASK.y, group=TASK.sizes, params=table)
+    with pytest.raises(ConfigError, match="trains a wrong model when bagging_by_query is on"):
+        lgb.train({**table, "objective": gbmrank.objective("ranknet"), **bagged}, rows, 1)
+    bagged["bagging_freq"] = 0  # nothing is drawn
+    rows = lgb.Dataset(TASK.x, TASK.y, group=TASK.sizes, params=table)
+    lgb.train({**table, "objective": gbmrank.objective("ranknet"), **bagged}, rows, 1)
 
 
 @pytest.mark.fault(

@@ -4,16 +4,23 @@ import copy
 import math
 import pickle
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import gbmrank
 from gbmrank.data import RankingData
-from gbmrank.errors import DataError, LabelRangeError, MetricError, ParameterError, WeightError
+from gbmrank.errors import (
+    DataError,
+    LabelRangeError,
+    MetricError,
+    ParameterError,
+    PluginContractError,
+    WeightError,
+)
 from gbmrank.metrics import (
     AUC,
     BUILTIN_METRICS,
@@ -34,6 +41,7 @@ from gbmrank.metrics import (
     Spearman,
     mean_over_queries,
 )
+from gbmrank.metrics.positional import AbstractPositional
 from gbmrank.utilities import IdentityUtility
 
 NAN = math.nan
@@ -334,3 +342,39 @@ def test_a_discount_whose_sums_overflow_is_refused():
     metric = Positional(discount=(1e308, 1e308))
     with pytest.raises(MetricError, match=r"1e\+150 is the largest that is taken"):
         metric.rank_discounts(3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed(AbstractPositional):
+    """Utilities and discounts of functions."""
+
+    worth: Any = None
+    table: Any = None
+    name: ClassVar[str] = "computed"
+
+    def utilities(self, data):
+        return data.labels if self.worth is None else self.worth(data.labels)
+
+    def rank_discounts(self, n):
+        return np.ones(n) if self.table is None else self.table(n)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"worth": lambda y: y[:-1]}, "utilities of computed must be 4 real numbers"),
+        ({"worth": lambda y: np.empty(0)}, "utilities of computed must be 4 real numbers"),
+        ({"worth": lambda y: None}, "got NoneType"),
+        ({"table": lambda n: np.ones(n - 1)}, "rank_discounts of computed must be 4 real numbers"),
+        ({"table": lambda n: 1.0}, "got float"),
+    ],
+)
+def test_metrics_of_others_give_as_many_numbers_as_there_are_rows_and_ranks(parts, message):
+    with pytest.raises(PluginContractError, match=message):
+        gbmrank.metric(Computed(**parts)).score([0, 1, 2, 1], [0.1, 0.2, 0.3, 0.4])
+
+
+def test_ranks_after_a_discount_of_zero_count():
+    table = np.array([0.0, 1.0, 0.0, 0.5])
+    value = gbmrank.metric(Computed(table=lambda n: table[:n])).score([3, 5, 7, 4], [4, 3, 2, 1])
+    assert value == 5 + 0.5 * 4

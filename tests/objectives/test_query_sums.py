@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
-from gbmrank import RankingData
+from gbmrank import PluginContractError, RankingData
 from gbmrank.extend import AbstractObjective, bind_queries
 
 SIZES = (3, 1, 2, 4)
@@ -81,3 +82,10 @@ def test_every_array_ends_with_its_query():
         assert found[first].tolist() == list(SIZES)
         assert found.sum() == sum(SIZES)
     assert ready.losses(SCORES).tolist() == [11_111.0 * n for n in SIZES]
+
+
+def test_labels_of_another_length_are_refused():
+    data = RankingData.from_arrays(LABELS, group=SIZES)
+    for labels in (LABELS[:-1], np.append(LABELS, 1.0), 1.0):
+        with pytest.raises(PluginContractError, match="labels of lengths must be 10 real numbers"):
+            bind_queries(Lengths(), data, lengths, (), labels)
