@@ -3,7 +3,7 @@
 import copy
 import itertools
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -466,4 +466,4 @@ def test_a_threshold_is_a_number(threshold):
 
 def test_preferences_that_are_none_are_refused():
     with pytest.raises(ParameterError, match=r"preferences is a gbmrank\.PreferenceGraphs"):
-        PairRanker().fit([[0.0], [1.0]], qid=[0, 0], preferences=np.array([1.0, 0.0]))
+        PairRanker().fit([[0.0], [1.0]], qid=[0, 0], preferences=cast(Any, np.array([1.0, 0.0])))

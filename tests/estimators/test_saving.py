@@ -1,6 +1,7 @@
 """A model file says what it is, and the boosters read it as ever."""
 
 import json
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -223,7 +224,7 @@ def test_preferences_are_not_in_files_and_that_is_told(tmp_path, holder):
     graphs = gbmrank.PreferenceGraphs.from_labels(-x[:, 0], qid=qid)
     make = {"objective": gbmrank.objective, "metric": gbmrank.metric}[holder]
     name = {"objective": "ranknet", "metric": "pairwise_disagreement"}[holder]
-    options = {"n_estimators": 2, "min_data_in_leaf": 1, "n_jobs": 1}
+    options: dict[str, Any] = {"n_estimators": 2, "min_data_in_leaf": 1, "n_jobs": 1}
     path = tmp_path / "model.txt"
     plain = gbmrank.GBMRanker(**options).fit(x, x[:, 0], qid=qid)
     plain.save(path)

@@ -86,6 +86,7 @@ def test_every_array_ends_with_its_query():
 
 def test_labels_of_another_length_are_refused():
     data = RankingData.from_arrays(LABELS, group=SIZES)
-    for labels in (LABELS[:-1], np.append(LABELS, 1.0), 1.0):
+    wrong: list[Any] = [LABELS[:-1], np.append(LABELS, 1.0), 1.0]
+    for labels in wrong:
         with pytest.raises(PluginContractError, match="labels of lengths must be 10 real numbers"):
             bind_queries(Lengths(), data, lengths, (), labels)
