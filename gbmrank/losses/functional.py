@@ -7,13 +7,14 @@ needs to know of it (convexity, slope, smoothness) is measured, for the paramete
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gbmrank.errors import ParameterError, PluginContractError
+from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
 from gbmrank.losses.base import AbstractMarginLoss, ScalarFunction
 from gbmrank.types import FloatArray
 
@@ -52,6 +53,15 @@ class AbstractFunctionLoss(AbstractMarginLoss):
             _traits(type(self).function, self.params, self.name)
         except PluginContractError as error:
             raise ParameterError(f"{error}, for {self}") from error
+        slope = float(type(self).function(0.0, *self.params)[1])
+        if slope > 0:
+            warnings.warn(
+                f"the loss {self} grows with the margin, by {slope:g} at 0, and models learn the "
+                "reverse order: losses fall as the better item gains on the other; check the sign "
+                "of the margin and of the derivative",
+                GbmrankWarning,
+                stacklevel=3,
+            )
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:

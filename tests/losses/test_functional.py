@@ -9,7 +9,7 @@ import pytest
 
 import gbmrank
 from gbmrank import theory
-from gbmrank.errors import ParameterError, PluginContractError
+from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
 from gbmrank.losses.functional import loss_class
 from gbmrank.numerics import sigmoid, softplus
 
@@ -65,6 +65,20 @@ def test_the_class_has_the_traits_of_the_defaults() -> None:
 def test_parameters_for_which_a_function_is_not_finite(a: float) -> None:
     with pytest.raises(ParameterError, match=rf"'wavy' is not finite .* for wavy\(a={a}\)"):
         WAVY(a=a)
+
+
+def test_a_loss_that_grows_with_the_margin_gets_a_warning() -> None:
+    def turned(z: float, a: float = -1.0) -> tuple[float, float, float]:
+        return (1.0 + a * z) ** 2, 2.0 * a * (1.0 + a * z), 2.0 * a * a
+
+    made: Any = loss_class(turned)
+    made()  # without a warning, which would be an error here
+    with pytest.warns(
+        GbmrankWarning, match=r"the loss turned\(a=1.5\) grows .* by 3 at 0, and mod"
+    ):
+        made(a=1.5)
+    with pytest.warns(GbmrankWarning, match="learn the reverse order"):
+        gbmrank.objective("pairwise", loss=made(a=1.0))
 
 
 @pytest.mark.parametrize("default", ["wide", None, 10**400])

@@ -103,6 +103,7 @@ def failed(subject, kind=None):
     return run_checks(subject, kind=kind).failed
 
 
+@pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 @pytest.mark.parametrize(
     ("loss", "check"),
     [
@@ -340,6 +341,7 @@ def test_wrong_metrics(how, check):
 # --- the kit itself ----------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 def test_the_report_can_be_read():
     with pytest.raises(ConformanceError) as caught:
         check_loss(wrong_sign)

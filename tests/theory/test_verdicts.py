@@ -222,6 +222,7 @@ def _falling_line(z):
     return -z, -1.0, 0.0
 
 
+@pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 @pytest.mark.parametrize(
     ("function", "expected"),
     [(_soft_step, "calibrated"), (_rising, "unknown"), (_falling_line, "unknown")],
