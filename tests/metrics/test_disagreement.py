@@ -105,3 +105,11 @@ def test_weights_of_queries_and_other_shapes():
     assert metric.score([0, 0, 0, 0], [1, 0, 0, 1], group=[2, 2]) == 0.5
     with pytest.raises(DataError, match="for 4 rows in 2 queries, the data set has 3 rows in 1"):
         metric.score([0, 0, 0], [1, 0, 0])
+
+
+@pytest.mark.parametrize("size", [1e-3, 0.25, 1.0, 4.0])
+def test_the_normalised_value_does_not_depend_on_the_size_of_labels(size):
+    metric = gbmrank.metric("pairwise_disagreement(normalize=true)")
+    assert metric.score([size, 0.0], [0.0, 1.0]) == 1.0
+    labels, scores = size * np.array([2.0, 0.0, 1.0]), [1.0, 2.0, 0.0]
+    assert metric.score(labels, scores) == pytest.approx(3 / 4)  # of 2 + 1 + 1, 2 and 1 are wrong

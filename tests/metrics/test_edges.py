@@ -342,6 +342,7 @@ def test_a_discount_whose_sums_overflow_is_refused():
     metric = Positional(discount=(1e308, 1e308))
     with pytest.raises(MetricError, match=r"1e\+150 is the largest that is taken"):
         metric.rank_discounts(3)
+    assert Positional(discount=(1e150,)).rank_discounts(2).tolist() == [1e150, 0.0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ _NO_DISTANCE = "equivalent: equal labels become levels at no distance, which add
 _NOTHING_FOUND = "equivalent: a block without a relevant item adds zero by the formulas, too"
 _TOO_FAR = "equivalent: no plan reaches as far as the largest of all numbers"
 _EQUAL_PLACES = "equivalent: of two places of equal value either will do"
+_NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
 # (module, line, code after): the reason. When a line moves, its mutants are open again.
 _REASONS = {
     ("gbmrank/kernels/positional.py", 30, "last - first >= 1"): _SAME_MEAN,
@@ -34,9 +35,14 @@ _REASONS = {
     ("gbmrank/metrics/binary.py", 75, "0 / sizes"): "equivalent: a query has at least one row",
     ("gbmrank/metrics/graded.py", 173, "1"): "equivalent: a query has at least one row",
     ("gbmrank/metrics/positional.py", 101, "counted >= longest"): _ONLY_SPEED,
+    ("gbmrank/metrics/positional.py", 88, "1"): _ONLY_SPEED,
+    ("gbmrank/metrics/positional.py", 83, "2"): _NO_MORE_ROWS,
+    ("gbmrank/metrics/cascade.py", 74, "2"): _NO_MORE_ROWS,
+    ("gbmrank/metrics/precision.py", 206, "2"): _NO_MORE_ROWS,
     ("gbmrank/metrics/disagreement.py", 131, "2"): _NEVER_READ,
     ("gbmrank/metrics/disagreement.py", 124, "np.ones"): _NEVER_READ,
     ("gbmrank/metrics/disagreement.py", 125, "ordered[1:] >= ordered[:-1]"): _NO_DISTANCE,
+    ("gbmrank/metrics/disagreement.py", 125, "1"): _NO_DISTANCE,  # of -1; 0 is noticed
     ("gbmrank/objectives/push.py", 182, "200.0"): _COST,
     ("gbmrank/objectives/listmle.py", 107, "60.0 / data.groups.sizes"): _COST,
     ("gbmrank/objectives/listmle.py", 107, "60.0 * data.groups.sizes - 20.0"): _COST,
