@@ -27,6 +27,7 @@ _NO_DISTANCE = "equivalent: equal labels become levels at no distance, which add
 _NOTHING_FOUND = "equivalent: a block without a relevant item adds zero by the formulas, too"
 _TOO_FAR = "equivalent: no plan reaches as far as the largest of all numbers"
 _EQUAL_PLACES = "equivalent: of two places of equal value either will do"
+_NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
 # (module, line, code after): the reason. When a line moves, its mutants are open again.
 _REASONS = {
@@ -44,6 +45,8 @@ _REASONS = {
     ("gbmrank/metrics/disagreement.py", 125, "ordered[1:] >= ordered[:-1]"): _NO_DISTANCE,
     ("gbmrank/metrics/disagreement.py", 125, "1"): _NO_DISTANCE,  # of -1; 0 is noticed
     ("gbmrank/objectives/push.py", 182, "200.0"): _COST,
+    ("gbmrank/objectives/push.py", 149, "1.0"): _NO_PAIRS,
+    ("gbmrank/objectives/bregman.py", 154, "20.0 / data.groups.sizes"): _COST,
     ("gbmrank/objectives/listmle.py", 107, "60.0 / data.groups.sizes"): _COST,
     ("gbmrank/objectives/listmle.py", 107, "60.0 * data.groups.sizes - 20.0"): _COST,
     ("gbmrank/objectives/listmle.py", 107, "120.0"): _COST,

@@ -42,6 +42,13 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "gbmrank/metrics/disagreement.py": (_FORMULAS, _EDGES, "tests/metrics/test_disagreement.py"),
     "gbmrank/metrics/": (_FORMULAS, _EDGES, "tests/metrics/test_conventions.py"),
     "gbmrank/losses/": ("tests/losses/test_scalars.py", _EDGES_OF_OBJECTIVES, *_OBJECTIVES),
+    "gbmrank/objectives/levels.py": (
+        *_ONE_BY_ONE,
+        *_OBJECTIVES,
+        "tests/objectives/test_graph_sums.py::test_comparison_on_edges_is_its_formula",
+        "tests/objectives/test_graph_sums.py::test_a_margin_works_on_labels_too",
+        "tests/objectives/test_graph_sums.py::test_options_that_do_not_go_together_are_refused",
+    ),
     "gbmrank/objectives/": (*_ONE_BY_ONE, *_OBJECTIVES),
     "gbmrank/kernels/set_decode.py": _DECODERS,
     "gbmrank/kernels/map_decode.py": _DECODERS,
@@ -97,7 +104,7 @@ _FEW_ITEMS = "not long and not threads and not threaded and not kinks and not fl
 _ABOUT = {
     "gbmrank/objectives/pairwise.py": f"pairwise or {_QUICK}",
     "gbmrank/objectives/pointwise.py": f"pointwise or {_QUICK}",
-    "gbmrank/objectives/levels.py": f"comparison or bipartite or {_QUICK}",
+    "gbmrank/objectives/levels.py": f"comparison or bipartite or graph_sums or {_QUICK}",
     "gbmrank/objectives/push.py": f"push or {_QUICK}",
     "gbmrank/objectives/linear.py": f"linear or {_QUICK}",
     "gbmrank/objectives/listmle.py": f"listmle or {_QUICK}",
