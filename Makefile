@@ -65,7 +65,8 @@ mutation: $(VENV)/.dev
 # Branch coverage: everything compiled, then the kernels as plain Python on small data.
 COVERAGE = COVERAGE_FILE=$(CURDIR)/build/coverage/.coverage $(BIN)/coverage
 PLAIN := tests/mutation tests/losses tests/test_utilities.py tests/properties tests/objectives/test_values.py \
-	tests/objectives/test_engines.py tests/metrics/test_disagreement.py
+	tests/objectives/test_engines.py tests/objectives/test_graph_sums.py tests/objectives/test_query_sums.py \
+	tests/kernels/test_callback.py tests/metrics/test_disagreement.py
 coverage: $(VENV)/.plugins
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "coverage>=7.10"
 	rm -rf build/coverage && mkdir -p build/coverage
