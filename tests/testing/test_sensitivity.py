@@ -103,7 +103,6 @@ def failed(subject, kind=None):
     return run_checks(subject, kind=kind).failed
 
 
-@pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 @pytest.mark.parametrize(
     ("loss", "check"),
     [
@@ -341,7 +340,6 @@ def test_wrong_metrics(how, check):
 # --- the kit itself ----------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 def test_the_report_can_be_read():
     with pytest.raises(ConformanceError) as caught:
         check_loss(wrong_sign)

@@ -106,6 +106,7 @@ def _wrong_slope(z):
     return (z - 1.0) ** 2, 3.0 - 2.0 * z, 2.0
 
 
+@pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 def test_distributions_that_could_not_be_minimised_are_counted():
     objective = gbmrank.objective("comparison", loss=loss_class(_wrong_slope)())
     found = theory.search(objective, "dcg", budget=5)
