@@ -27,6 +27,8 @@ _NO_DISTANCE = "equivalent: equal labels become levels at no distance, which add
 _NOTHING_FOUND = "equivalent: a block without a relevant item adds zero by the formulas, too"
 _TOO_FAR = "equivalent: no plan reaches as far as the largest of all numbers"
 _EQUAL_PLACES = "equivalent: of two places of equal value either will do"
+_MASKED = "equivalent: lanes beyond the last pair are masked, and buffers have room for them"
+_NO_PULL = "equivalent: an item and itself, and two items without utility, do not pull"
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
 # (module, line, code after): the reason. When a line moves, its mutants are open again.
@@ -72,11 +74,16 @@ _REASONS = {
     ("gbmrank/kernels/push.py", 85, "pass"): _NO_FACTOR,
     ("gbmrank/kernels/push.py", 86, "1.0"): _NO_FACTOR,
     ("gbmrank/kernels/all_pairs.py", 96, "pass"): _TWICE,
+    ("gbmrank/kernels/all_pairs.py", 137, "pass"): _TWICE,
+    ("gbmrank/kernels/all_pairs.py", 45, "stop + _LANES + 1"): _MASKED,
+    ("gbmrank/kernels/all_pairs.py", 51, "j <= stop"): _NO_PULL,
     ("gbmrank/kernels/all_pairs.py", 108, "n > engines.closed_from"): _EITHER,
     ("gbmrank/kernels/level_pairs.py", 100, "pass"): _TWICE,
     ("gbmrank/kernels/level_pairs.py", 85, "end + begin"): _ROOM,
     ("gbmrank/kernels/level_pairs.py", 124, "end + begin"): _ROOM,
     ("gbmrank/kernels/logistic.py", 82, "False"): _OTHER_WAY,
+    ("gbmrank/kernels/logistic.py", 78, "sigma * width <= widest"): _OTHER_WAY,
+    ("gbmrank/kernels/exponential_push.py", 95, "end + begin"): _NO_FACTOR,
     ("gbmrank/kernels/long_pairs.py", 50, "end + begin"): _ROOM,  # of gradient and Hessian
     ("gbmrank/kernels/push.py", 113, "0 <= positives < len(s)"): _NO_FACTOR,
     ("gbmrank/kernels/long_levels.py", 71, "end + begin"): _NEXT_CHECK,
@@ -93,6 +100,8 @@ _REASONS = {
     ("gbmrank/kernels/square_sums.py", 60, "2"): _NEVER_READ,
     ("gbmrank/kernels/hinge_sums.py", 144, "2"): _NEVER_READ,
     ("gbmrank/kernels/callback.py", 20, "31"): _OTHER_HASH,
+    ("gbmrank/kernels/callback.py", 20, "13787848793156543930"): _OTHER_HASH,
+    ("gbmrank/kernels/callback.py", 21, "28"): _OTHER_HASH,
     ("gbmrank/kernels/query_sums.py", 72, "1.0"): _NO_FACTOR,
     ("gbmrank/kernels/positional.py", 22, "1"): "equivalent: a part of 1023 terms, not of 1024",
     ("gbmrank/kernels/positional.py", 35, "1"): "equivalent: parts of 1023 terms, not of 1024",
