@@ -27,6 +27,7 @@ _NO_DISTANCE = "equivalent: equal labels become levels at no distance, which add
 _NOTHING_FOUND = "equivalent: a block without a relevant item adds zero by the formulas, too"
 _TOO_FAR = "equivalent: no plan reaches as far as the largest of all numbers"
 _EQUAL_PLACES = "equivalent: of two places of equal value either will do"
+_WORTH_NOTHING = "equivalent: a move that gains less than rounding is made, or is not"
 _MASKED = "equivalent: lanes beyond the last pair are masked, and buffers have room for them"
 _NO_PULL = "equivalent: an item and itself, and two items without utility, do not pull"
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
@@ -95,6 +96,8 @@ _REASONS = {
     ("gbmrank/kernels/linear_cells.py", 212, "turn >= 0"): _NEVER_ZERO,
     ("gbmrank/kernels/linear_time.py", 198, "sign <= 0"): _NEVER_ZERO,
     ("gbmrank/kernels/linear_grid.py", 52, "score >= highs[lane]"): _SAME_SCORE,
+    ("gbmrank/kernels/linear_grid.py", 53, "abs(score) < _LARGEST"): _TOO_FAR,
+    ("gbmrank/kernels/linear_grid.py", 86, "high_more >= high"): _SAME_SCORE,
     ("gbmrank/kernels/linear_grid.py", 96, "257"): _CELLS,
     ("gbmrank/kernels/linear_grid.py", 121, "count * 2"): _GAPS,
     ("gbmrank/kernels/square_sums.py", 60, "2"): _NEVER_READ,
@@ -122,6 +125,9 @@ _REASONS = {
         "(gain[order[k]] + u[order[k], item]) * (k + 2)",
     ): _SHIFTED,
     ("gbmrank/kernels/map_decode.py", 85, "place <= n - 1"): _NEVER_READ,
+    ("gbmrank/kernels/map_decode.py", 76, "1.0"): _SHIFTED,
+    ("gbmrank/kernels/map_decode.py", 97, "np.abs(u).min"): _WORTH_NOTHING,
+    ("gbmrank/kernels/graph_decode.py", 66, "2"): _ONLY_SIGN,
     ("gbmrank/kernels/set_decode.py", 32, "2"): "equivalent: some item is always chosen",
     ("gbmrank/kernels/set_decode.py", 45, "np.ones"): _NEVER_READ,
     ("gbmrank/kernels/set_decode.py", 45, "2"): _NEVER_READ,
