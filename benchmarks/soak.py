@@ -214,7 +214,7 @@ def joblib_fits(workers: int, count: int) -> list[Line]:
     return lines
 
 
-def thread_budget(budget: int, rows: int, own: int | None = None) -> list[Line]:
+def thread_budget(budget: int, rows: int, given: int | None = None) -> list[Line]:
     """Train with a budget of threads, and count the threads that worked.
 
     Our helpers and the booster's are different threads that take turns, each beside the
@@ -223,19 +223,20 @@ def thread_budget(budget: int, rows: int, own: int | None = None) -> list[Line]:
     Parameters
     ----------
     budget : int
-        Threads of the booster, and ours unless ``own`` says otherwise.
+        Threads of the booster, and ours.
     rows : int
         About how many rows to train on.
-    own : int or None, default=None
-        Threads of ours.
+    given : int or None, default=None
+        Threads that the model is given, to see that more than the budget are counted.
     """
     sample = mslr_like(max(rows // 120, 2), n_features=20)
     qid = np.repeat(np.arange(len(sample.sizes)), sample.sizes)
     time.sleep(0.5)  # numpy's own threads spin for a while after the data is made
     lines = []
-    gbmrank.set_num_threads(budget if own is None else own)
+    n_jobs = budget if given is None else given
+    gbmrank.set_num_threads(n_jobs)
     for backend in BACKENDS:
-        model = gbmrank.GBMRanker(OBJECTIVE, backend, n_estimators=10, n_jobs=budget)
+        model = gbmrank.GBMRanker(OBJECTIVE, backend, n_estimators=10, n_jobs=n_jobs)
         one_fit(backend)  # whatever is started once
         before = _spent()
         model.fit(sample.features, sample.labels, qid=qid)

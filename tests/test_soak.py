@@ -58,7 +58,7 @@ def test_many_rounds_keep_memory_flat(backend):
 @pytest.mark.nightly  # threads that other tests of the process left behind count too
 def test_one_thread_is_one_thread():
     check(soak.thread_budget(1, 24_000))
-    assert not all(line.good for line in soak.thread_budget(1, 120_000, own=2))  # it can fail
+    assert not all(line.good for line in soak.thread_budget(1, 120_000, given=2))  # it can fail
 
 
 def test_a_line_above_its_bound_is_seen():
