@@ -27,7 +27,7 @@ from gbmrank.registry import METRICS
 from gbmrank.spec import Spec, parse_list
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Metric", "MetricList", "metric", "metrics_callback"]
+__all__ = ["Metric", "MetricList", "any_preferences", "metric", "metrics_callback"]
 
 _CUTOFF_IN_NAME = re.compile(r"(?P<name>.+?)(?:_at)?[_.](?P<k>\d{1,9})")  # ndcg_cut_10, map_cut.10
 _ABSENT: Any = object()  # tells two plain arrays from LightGBM's four arguments
@@ -173,7 +173,7 @@ class MetricList:
 
     def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
         """Return the mean over queries of each metric, by its text."""
-        if _any_preferences(self.metrics):
+        if any_preferences(self.metrics):
             return {str(one): one.score(labels, scores, **columns) for one in self.metrics}
         bound, ranked = self._bound(labels, scores, **columns)
         if not ranked.groups.n_rows:
@@ -184,7 +184,7 @@ class MetricList:
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> dict[str, FloatArray]:
         """Return the values of all queries for each metric, by its text."""
-        if _any_preferences(self.metrics):
+        if any_preferences(self.metrics):
             return {str(one): one.per_query(labels, scores, **columns) for one in self.metrics}
         bound, ranked = self._bound(labels, scores, **columns)
         return {str(m): one.per_query(ranked) for m, one in zip(self.metrics, bound, strict=True)}
@@ -345,7 +345,7 @@ def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[f
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
         return [bind_metric(item.measure, data) for item in metrics], data.groups
 
-    if _any_preferences(metrics):
+    if any_preferences(metrics):
         columns = labelled(columns, preds)
     if not len(columns.labels):
         check_no_scores(preds)
@@ -354,7 +354,7 @@ def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[f
     return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]
 
 
-def _any_preferences(metrics: tuple[Metric, ...]) -> bool:
+def any_preferences(metrics: Iterable[Metric]) -> bool:
     """Whether a metric has preferences of its own, which others do not read."""
     return any(getattr(one.measure, "preferences", None) is not None for one in metrics)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import MetricList, booster_params
+from gbmrank.api.metrics import any_preferences
 from gbmrank.backends.parameters import check_params, is_on, main_names, what_forbids_cutting
 from gbmrank.columns import shared_ids
 from gbmrank.dask.columns import Table
@@ -186,7 +187,7 @@ def _params(target: Any, backend: str, seed: int, params: Mapping[str, Any]) -> 
 def _checked_metrics(given: Any) -> MetricList:
     metrics = metric_list(given)
     for item in metrics:
-        if getattr(item.measure, "preferences", None) is not None:
+        if any_preferences([item]):
             raise ConfigError(f"{item}: preferences belong to rows on one machine; give labels")
     return metrics
 

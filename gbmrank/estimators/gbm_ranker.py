@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar, final
 import numpy as np
 
 from gbmrank.api import Objective
+from gbmrank.api.metrics import any_preferences
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted
 from gbmrank.errors import GbmrankError, NumericError
@@ -285,7 +286,7 @@ class GBMRanker(AbstractEstimator):
         scores = self.predict(X)
         read_queries(qid, len(scores))
         measure = metric_list(self.metric)[0]
-        if y is not None or getattr(measure.measure, "preferences", None) is None:
+        if y is not None or not any_preferences([measure]):
             check_count(y, len(scores))
         value = float(measure.score(y, scores, qid=qid, weight=sample_weight))
         return value if measure.higher_is_better else -value

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
+from gbmrank.api.metrics import any_preferences
 from gbmrank.backends.tables import read_table, take_rows
 from gbmrank.data import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GbmrankWarning, GroupError
@@ -97,7 +98,7 @@ def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:
         With the metric and the set.
     """
     for metric in metrics:
-        if getattr(metric.measure, "preferences", None) is not None:
+        if any_preferences([metric]):
             continue  # it does not read labels
         for name, part in parts.items():
             try:
@@ -128,7 +129,7 @@ def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) 
     if isinstance(target, Objective):
         theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
         theory.warn_if_not_calibrated(target, metric, stacklevel=3)
-    if not parts or getattr(metric.measure, "preferences", None) is not None:
+    if not parts or any_preferences([metric]):
         return
     name, part = list(parts.items())[-1]
     groups, labels = part.data.groups, part.data.labels

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from gbmrank.api.metrics import any_preferences
 from gbmrank.backends.trainer import Fitted
 from gbmrank.errors import ConfigError
 from gbmrank.objectives import held_preferences
@@ -57,5 +58,4 @@ def holds_preferences(objective: Any, metric: Any) -> bool:
     target = ranking_objective(objective)
     if not isinstance(target, Native) and held_preferences(target.template):
         return True
-    metrics = metric_list(metric)
-    return any(getattr(one.measure, "preferences", None) is not None for one in metrics)
+    return any_preferences(metric_list(metric))
