@@ -222,9 +222,7 @@ class PreferenceGraphs:
         acyclic : bool, default=False
             Refuse a query whose preferences go round in a circle.
         """
-        groups = read_groups(group, qid)
-        graphs = cls(groups, read_edges(*frame_columns(frame, items, groups), groups))
-        return graphs.check_acyclic() if acyclic else graphs
+        return cls._of_table(frame, items, read_groups(group, qid), acyclic)
 
     @classmethod
     def from_file(
@@ -248,7 +246,12 @@ class PreferenceGraphs:
         """
         ids = ("qid",) if items is None else ("qid", "winner", "loser")
         table, written = read_table(path, ids)
-        groups = read_groups(group, qid)
+        return cls._of_table(table, items, read_groups(group, qid), acyclic, written)
+
+    @classmethod
+    def _of_table(
+        cls, table: Any, items: Any, groups: Groups, acyclic: bool, written: bool = False
+    ) -> "PreferenceGraphs":
         graphs = cls(groups, read_edges(*frame_columns(table, items, groups, written), groups))
         return graphs.check_acyclic() if acyclic else graphs
 
