@@ -85,7 +85,9 @@ def _check_numbers(column: Any, name: str) -> None:
         return
     for edge, text in enumerate(map(str, column)):
         if to_number(text) is None:
-            raise DataError(f"edge {edge}: the {name} {text!r} is not a number")
+            raise DataError(
+                f"edge {edge}: the {name} {text!r} is not a number; write it as 10 or 0.5 is"
+            )
 
 
 def frame_columns(
@@ -196,6 +198,9 @@ def _looked_up(
         key = item if queries is None else (queries[edge], item)
         if key not in rows:
             where = "" if queries is None else f" of query {queries[edge]!r}"
-            raise DataError(f"edge {edge}: the {end} {item!r}{where} is none of the items")
+            raise DataError(
+                f"edge {edge}: the {end} {item!r}{where} is none of the items; write it as "
+                "items= does"
+            )
         found[edge] = rows[key]
     return found
