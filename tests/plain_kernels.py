@@ -8,7 +8,6 @@ files instead of from copies, and stands in for the one function that has no Pyt
 import math
 import os
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -41,8 +40,8 @@ def _add_product(matrix: Any, start: int, row: Any, out: Any) -> None:
 
 
 def _fill(template: str, slots: dict[str, Any]) -> ModuleType:
-    path = Path(compiler.__file__).parent / f"{template}.py"
-    module = ModuleType(f"gbmrank.kernels._filled.{template}_{len(sys.modules)}")
+    path = compiler.template_path(template)
+    module = ModuleType(f"gbmrank.kernels._filled.{template.replace('.', '_')}_{len(sys.modules)}")
     vars(module).update(slots)
     sys.modules[module.__name__] = module
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), vars(module))  # noqa: S102

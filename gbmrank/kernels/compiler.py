@@ -35,11 +35,14 @@ from gbmrank import numerics
 from gbmrank.errors import PluginContractError
 from gbmrank.kernels import foreign
 
-__all__ = ["cache_folder", "is_plain", "load"]
+__all__ = ["cache_folder", "is_plain", "load", "template_path"]
 
 Scalar = Callable[..., Any]
 
+_SOURCES = Path(__file__).parent  # templates are named by their path below this folder
 _PLAIN = "gbmrank.kernels._plain."
+_COMPILED_DECORATORS = "from gbmrank.kernels.jit import"
+_PLAIN_DECORATORS = "from gbmrank.kernels.plain import"
 _STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
 
@@ -80,7 +83,7 @@ def load(template: str, **slots: Scalar) -> ModuleType:
     Parameters
     ----------
     template : str
-        Name of a module of ``gbmrank.kernels``.
+        Name of a module below ``gbmrank.kernels``, with dots between folders.
     **slots : callable
         Scalar functions by slot name; plain Python functions are compiled here.
 
@@ -95,6 +98,11 @@ def load(template: str, **slots: Scalar) -> ModuleType:
         if key not in _loaded:
             _loaded[key] = _import_filled(template, slots)
         return _loaded[key]
+
+
+def template_path(template: str) -> Path:
+    """Return the source file of a template."""
+    return _SOURCES.joinpath(*template.split(".")).with_suffix(".py")
 
 
 def is_plain(module: ModuleType) -> bool:
@@ -149,7 +157,7 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
     from gbmrank.kernels import vector_math  # noqa: F401  (registers the compiled numerics)
     from gbmrank.kernels.jit import inner
 
-    source = (Path(__file__).parent / f"{template}.py").read_text(encoding="utf-8")
+    source = template_path(template).read_text(encoding="utf-8")
     digest = hashlib.sha256()
     modules: set[str] = set()
     for name in sorted(slots):
@@ -160,7 +168,7 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
         own = _modules_of(slots[name], set())
         digest.update(repr(sorted(own)).encode())
         modules |= own
-    name = f"{template}_{digest.hexdigest()[:16]}"
+    name = f"{template.replace('.', '_')}_{digest.hexdigest()[:16]}"
     lasting = all(module in sys.modules for module in modules)  # else code from exec()
     path = (cache_folder() if lasting else _temporary_folder()) / f"{name}.py"
     if not path.exists() and not _compiles(slots):
@@ -197,10 +205,11 @@ def _compiles(slots: dict[str, Scalar]) -> bool:
 
 def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleType:
     """Return a template that is plain Python, with plain functions in its slots."""
-    path = Path(__file__).parent / f"{template}.py"
-    source = path.read_text(encoding="utf-8").replace(
-        "from gbmrank.kernels.jit import", "from gbmrank.kernels.plain import"
-    )
+    path = template_path(template)
+    compiled = path.read_text(encoding="utf-8")
+    source = compiled.replace(_COMPILED_DECORATORS, _PLAIN_DECORATORS)
+    if source == compiled:
+        raise ImportError(f"{path} imports no decorators, so it has no plain form")
     module = ModuleType(f"{_PLAIN}{name}")
     vars(module).update(slots)
     sys.modules[module.__name__] = module
@@ -268,8 +277,8 @@ def _sources_digest() -> str:
     import numba
 
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    here = Path(__file__).parent
-    for path in [*sorted(here.glob("*.py")), here.parent / "numerics.py"]:
+    for path in [*sorted(_SOURCES.rglob("*.py")), _SOURCES.parent / "numerics.py"]:
+        digest.update(path.relative_to(_SOURCES.parent).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

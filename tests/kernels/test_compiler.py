@@ -96,13 +96,41 @@ def template(tmp_path, monkeypatch):
         "from gbmrank.kernels.jit import entry\n\n\n@entry\ndef value(z):\n    return phi(z)[0]\n"
     )
     (tmp_path / "numerics.py").write_text("")
-    monkeypatch.setattr(compiler, "__file__", str(source / "compiler.py"))
+    monkeypatch.setattr(compiler, "_SOURCES", source)
     monkeypatch.setenv("GBMRANK_CACHE_DIR", str(tmp_path / "cache"))
     compiler._sources_digest.cache_clear()
     yield tmp_path
     compiler._sources_digest.cache_clear()
     for key in [key for key in compiler._loaded if key[0] == "test_template"]:
         del compiler._loaded[key]
+
+
+def test_templates_lie_in_folders_and_each_counts_for_the_cache(template):
+    folder = template / "sources" / "inner"
+    folder.mkdir()
+    text = "from gbmrank.kernels.jit import entry\n\n\n@entry\ndef value(z):\n    return 7.0 * z\n"
+    (folder / "deep.py").write_text(text)
+    compiler._sources_digest.cache_clear()
+    before = compiler._sources_digest()
+    assert compiler.load("inner.deep").value(2.0) == 14.0
+    (folder / "deep.py").write_text(text.replace("7.0", "8.0"))
+    compiler._sources_digest.cache_clear()
+    assert compiler._sources_digest() != before
+    compiler._loaded.pop(("inner.deep", ()))
+    assert compiler.load("inner.deep").value(2.0) == 16.0
+    compiler._loaded.pop(("inner.deep", ()))
+
+
+def test_every_kernel_source_counts_for_the_cache():
+    root = compiler._SOURCES
+    assert (root.name, (root.parent / "numerics.py").is_file()) == ("kernels", True)
+    assert compiler.template_path("linear_time").is_file()
+
+
+def test_a_template_without_decorators_has_no_plain_form(template):
+    (template / "sources" / "bare.py").write_text("def value(z):\n    return z\n")
+    with pytest.raises(ImportError, match="bare"):
+        compiler._import_plain("bare", "bare_0", {})
 
 
 def test_losses_with_the_same_code_and_other_constants_do_not_collide(template):
@@ -187,7 +215,7 @@ def test_the_cache_is_where_the_environment_says(template, monkeypatch):
 
 def test_changed_kernel_sources_move_to_another_folder(template):
     before = compiler.cache_folder()
-    Path(compiler.__file__).with_name("test_template.py").write_text("# other\n")
+    compiler.template_path("test_template").write_text("# other\n")
     compiler._sources_digest.cache_clear()
     assert compiler.cache_folder() != before
 
