@@ -16,7 +16,7 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
 from gbmrank.api.doors import backend_of
 from gbmrank.backends import base
-from gbmrank.kernels import compiler
+from gbmrank.kernels.jit import compiler
 
 __all__ = ["run"]
 
@@ -68,7 +68,7 @@ def _parts(objective: Any, preds: Any, data: Any) -> dict[str, Callable[[], obje
     (bound, usual), _ = base.training_state(columns, objective)
     scores = base.read_scores(preds, bound.groups)
     grad, hess = bound.gradients(scores, np.float32, single=True)
-    finish = compiler.load("callback").finish
+    finish = compiler.load("scores").finish
     return {
         "whole call": lambda: objective(preds, data),
         "- columns from the booster": lambda: backend.columns(data),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.readers import read_letor
+from gbmrank.data.readers import read_letor
 from gbmrank.reproduce.files import find_files, find_parts
 from gbmrank.reproduce.movielens import features, read_movielens
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import gbmrank
 from gbmrank import theory
-from gbmrank.composition import spec_of
 from gbmrank.objectives import PRESETS
 from gbmrank.registry import GENERATORS, LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
-from gbmrank.spec import Spec, format_value
+from gbmrank.registry.composition import spec_of
+from gbmrank.registry.spec import Spec, format_value
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py from the registry; do not edit. -->\n"

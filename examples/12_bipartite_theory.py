@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank import theory
-from gbmrank.composition import build
 from gbmrank.registry import LOSSES
+from gbmrank.registry.composition import build
 
 Scores = npt.NDArray[np.float64]
 DECOMPOSABLE = ("logistic", "exponential", "p_classification(p=2)", "asymmetric_a")

@@ -15,7 +15,13 @@ from gbmrank.api import (
     query_folds,
 )
 from gbmrank.backends.batches import data_iterator
-from gbmrank.catalogue import (
+from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups, RankingData
+from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)
+from gbmrank.errors import __all__ as _errors
+from gbmrank.estimators import GBMRanker, PairRanker, load
+from gbmrank.kernels.jit.threads import get_num_threads, set_num_threads
+from gbmrank.registry.catalogue import (
     list_losses,
     list_metrics,
     list_objectives,
@@ -25,12 +31,6 @@ from gbmrank.catalogue import (
     register_objective,
     register_utility,
 )
-from gbmrank.data import Groups, RankingData
-from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)
-from gbmrank.errors import __all__ as _errors
-from gbmrank.estimators import GBMRanker, PairRanker, load
-from gbmrank.kernels.pool import get_num_threads, set_num_threads
-from gbmrank.preferences import PreferenceGraphs
 
 __all__ = [
     "BoosterParams",

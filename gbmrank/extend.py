@@ -5,20 +5,19 @@ A plugin that imports from here (and from :mod:`gbmrank.numerics`, :mod:`gbmrank
 Importing this module compiles nothing. See docs/plugins.md.
 """
 
-from gbmrank.data import Groups, RankingData
-from gbmrank.entry_points import API_VERSION
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.kernels.layout import GradHess
 from gbmrank.losses import AbstractCompositeLoss, AbstractLoss, AbstractMarginLoss, Logistic
-from gbmrank.losses.outer import AbstractOuter
+from gbmrank.losses.convex import AbstractOuter
+from gbmrank.losses.utilities import AbstractUtility, binarise, discounts, gains
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 from gbmrank.metrics.positional import AbstractPositional, cut
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.objectives.base import HessianTrait, query_scale
-from gbmrank.objectives.engines import pair_curvature
+from gbmrank.objectives.pair_sums import pair_curvature
 from gbmrank.objectives.query_sums import bind_queries
-from gbmrank.ranking import binarise, discounts, gains
+from gbmrank.registry.entry_points import API_VERSION
 from gbmrank.types import FloatArray
-from gbmrank.utilities import AbstractUtility
 
 __all__ = [
     "API_VERSION",

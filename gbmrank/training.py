@@ -28,8 +28,8 @@ from gbmrank.backends.rounding import check_weights, warn_if_rounded
 from gbmrank.backends.tables import read_table
 from gbmrank.backends.trainer import Fitted, Job, Monitor, Part
 from gbmrank.backends.xgboost_trainer import train_xgboost
-from gbmrank.columns import shared_ids
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.columns import shared_ids
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -40,7 +40,7 @@ from gbmrank.errors import (
     UnknownNameError,
     WeightError,
 )
-from gbmrank.kernels.pool import at_most
+from gbmrank.kernels.jit.threads import at_most
 from gbmrank.objectives import held_preferences, with_groups
 from gbmrank.types import FloatArray, is_whole
 

@@ -34,10 +34,10 @@ os.environ.setdefault("GBMRANK_CACHE_DIR", f"{tempfile.gettempdir()}/gbmrank-tes
 @pytest.fixture(autouse=True)
 def default_threads():
     """Undo what a test does to the number of threads."""
-    from gbmrank.kernels import pool
+    from gbmrank.kernels.jit import threads
 
     yield
-    pool.set_num_threads(None)
+    threads.set_num_threads(None)
 
 
 @pytest.fixture(autouse=True)

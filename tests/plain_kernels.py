@@ -13,12 +13,13 @@ from typing import Any
 
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
-from gbmrank.kernels import compiler, foreign, linear_vectors, vector_math
-from gbmrank.kernels.linear_plan import ORDER
+from gbmrank.kernels.jit import compiler, decorators
+from gbmrank.kernels.linear import vectors
+from gbmrank.kernels.linear.interpolation import ORDER
 
 
 def _scale_by_power(value: float, shifted: float) -> float:
-    return math.ldexp(value, int(shifted - vector_math._ROUND))
+    return math.ldexp(value, int(shifted - decorators._ROUND))
 
 
 def _evaluate_four(powers: Any, offset: int, place: float) -> tuple[float, ...]:
@@ -48,12 +49,12 @@ def _fill(template: str, slots: dict[str, Any]) -> ModuleType:
     return module
 
 
-vars(vector_math)["_scale_by_power"] = _scale_by_power
-vars(linear_vectors)["evaluate_four"] = _evaluate_four
-vars(linear_vectors)["add_chebyshev"] = _add_chebyshev
-vars(linear_vectors)["add_product"] = _add_product
+vars(decorators)["_scale_by_power"] = _scale_by_power
+vars(vectors)["evaluate_four"] = _evaluate_four
+vars(vectors)["add_chebyshev"] = _add_chebyshev
+vars(vectors)["add_product"] = _add_product
 vars(compiler)["_import_filled"] = _fill
-vars(foreign)["check_compiles"] = lambda function: None
+vars(compiler)["check_compiles"] = lambda function: None
 
 
 def pytest_configure(config: Any) -> None:

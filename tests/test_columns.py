@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gbmrank.columns import as_floats, read_ids, shared_ids
 from gbmrank.data import Groups
+from gbmrank.data.columns import as_floats, read_ids, shared_ids
 from gbmrank.errors import DataError, GroupError
 
 LARGE = 2**63

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.composition import build, spec_of
 from gbmrank.errors import ParameterError, UnknownNameError
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import AbstractMarginLoss
+from gbmrank.losses.utilities import DcgUtility, NdcgUtility
 from gbmrank.objectives import Pairwise
 from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
-from gbmrank.spec import Spec, parse
-from gbmrank.utilities import DcgUtility, NdcgUtility
+from gbmrank.registry.composition import build, spec_of
+from gbmrank.registry.spec import Spec, parse
 
 TEXTS = [
     "pairwise(loss=logistic, target=ndcg)",

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from gbmrank.data.columns import read_number
 from gbmrank.errors import ParameterError
-from gbmrank.matrices import read_number
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 import gbmrank
 from gbmrank.data import Groups
+from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import (
     DataError,
     GbmrankError,
@@ -21,7 +22,6 @@ from gbmrank.errors import (
     ParameterError,
     WeightError,
 )
-from gbmrank.preferences import PreferenceGraphs
 
 
 def matrices_by_loops(winner, loser, weight, sizes):

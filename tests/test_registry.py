@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 import pytest
 
 import gbmrank
-from gbmrank import entry_points
-from gbmrank.entry_points import installed as read_installed
 from gbmrank.errors import (
     GbmrankWarning,
     PluginContractError,
@@ -18,7 +16,8 @@ from gbmrank.errors import (
 )
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import AbstractMarginLoss
-from gbmrank.registry import LOSSES, Registry
+from gbmrank.registry import LOSSES, Registry, entry_points
+from gbmrank.registry.entry_points import installed as read_installed
 
 
 def steep(z, factor):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gbmrank.errors import SpecError
-from gbmrank.spec import Spec, format_value, parse, parse_list
+from gbmrank.registry.spec import Spec, format_value, parse, parse_list
 
 RESERVED = {"true", "false", "none", "inf", "nan"}
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_.:-]{0,8}", fullmatch=True).filter(

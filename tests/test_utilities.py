@@ -15,9 +15,9 @@ from gbmrank import (
     PluginContractError,
     RankingData,
 )
-from gbmrank.composition import build
+from gbmrank.losses.utilities import WITHOUT_UTILITY, AbstractUtility, ideal_dcg
 from gbmrank.registry import METRICS, UTILITIES
-from gbmrank.utilities import WITHOUT_UTILITY, AbstractUtility, ideal_dcg
+from gbmrank.registry.composition import build
 from tests import objective_oracles as oracle
 
 SIZES = (6, 1, 4, 5, 3)

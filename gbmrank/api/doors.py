@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gbmrank.backends.base import Backend, Columns
 from gbmrank.backends.lightgbm import LIGHTGBM
 from gbmrank.backends.xgboost import XGBOOST
-from gbmrank.data import as_floats
+from gbmrank.data.queries import as_floats
 from gbmrank.errors import ConfigError, DataError
 
 __all__ = ["array_columns", "backend_named", "backend_of", "check_no_scores", "labelled"]

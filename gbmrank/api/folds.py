@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api.doors import backend_of
-from gbmrank.columns import as_floats, read_ids
-from gbmrank.data import Groups
+from gbmrank.data.columns import as_floats, read_ids
+from gbmrank.data.queries import Groups
 from gbmrank.errors import GroupError, ParameterError
 from gbmrank.types import ArrayLike, IntArray, is_whole
 

@@ -9,22 +9,15 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from gbmrank.api.doors import (
-    array_columns,
-    backend_named,
-    backend_of,
-    check_no_scores,
-    labelled,
-)
-from gbmrank.api.value import AbstractValue
+from gbmrank.api.doors import array_columns, backend_named, backend_of, check_no_scores, labelled
 from gbmrank.backends.base import Columns, bound_to, read_scores
-from gbmrank.composition import build, spec_of
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, SpecError
-from gbmrank.guards import bind_metric
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked, conventions
-from gbmrank.registry import METRICS
-from gbmrank.spec import Spec, parse_list
+from gbmrank.registry.catalogue import METRICS
+from gbmrank.registry.composition import AbstractValue, build, spec_of
+from gbmrank.registry.guards import bind_metric
+from gbmrank.registry.spec import Spec, parse_list
 from gbmrank.types import ArrayLike, FloatArray
 
 __all__ = ["Metric", "MetricList", "any_preferences", "metric", "metrics_callback"]

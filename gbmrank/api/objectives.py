@@ -7,15 +7,14 @@ import numpy.typing as npt
 
 from gbmrank.api.doors import array_columns, backend_of, check_no_scores, labelled
 from gbmrank.api.metrics import Metric
-from gbmrank.api.value import AbstractValue
 from gbmrank.backends.base import answer_booster
-from gbmrank.composition import build
-from gbmrank.data import Groups, RankingData, as_floats, check_finite
+from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
 from gbmrank.errors import DataError, NumericError
-from gbmrank.guards import bind_objective
 from gbmrank.objectives import AbstractBound, AbstractObjective
-from gbmrank.registry import OBJECTIVES
-from gbmrank.spec import Spec
+from gbmrank.registry.catalogue import OBJECTIVES
+from gbmrank.registry.composition import AbstractValue, build
+from gbmrank.registry.guards import bind_objective
+from gbmrank.registry.spec import Spec
 from gbmrank.types import ArrayLike, FloatArray
 
 __all__ = ["Objective", "mix", "objective"]

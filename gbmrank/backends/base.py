@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data import Groups, RankingData, Subset
+from gbmrank.data.queries import Groups, RankingData, Subset
 from gbmrank.errors import DataError, GbmrankWarning, NumericError, WeightError
-from gbmrank.kernels import compiler
+from gbmrank.kernels.jit import compiler
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
 
@@ -80,7 +80,7 @@ class Columns:
 
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to notice that a data set was changed."""
-        kernels = compiler.load("callback")
+        kernels = compiler.load("scores")
         return tuple(
             -1 if column is None else int(kernels.fingerprint(_words(column)))
             for column in (self.labels, self.sizes, self.weight)
@@ -355,7 +355,7 @@ def training_gradients(
     bound = state.bound
     grad, hess = bound.gradients(scores, np.float32, single=True)
     floors = FLOOR_RELATIVE, FLOOR_ABSOLUTE
-    query, raised = compiler.load("callback").finish(
+    query, raised = compiler.load("scores").finish(
         grad, hess, bound.groups.offsets, state.usual, floors
     )
     if query >= 0:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.backends.trainer import import_booster
-from gbmrank.columns import read_ids
+from gbmrank.data.columns import read_ids
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
 __all__ = ["data_iterator"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from gbmrank.backends.base import Columns, Setting
 from gbmrank.backends.parameters import is_on, main_names
-from gbmrank.data import Subset
+from gbmrank.data.queries import Subset
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 

@@ -11,7 +11,7 @@ import numpy as np
 from gbmrank.backends.base import keep_ids
 from gbmrank.backends.lightgbm_model import check_model
 from gbmrank.backends.trainer import Job, Part, import_booster
-from gbmrank.checksum import BLANK, NAME, with_checksum
+from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 

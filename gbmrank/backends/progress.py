@@ -7,7 +7,7 @@ import numpy as np
 
 from gbmrank.backends.tables import take_rows
 from gbmrank.backends.trainer import Fitted, Part
-from gbmrank.data import Groups
+from gbmrank.data.queries import Groups
 from gbmrank.types import FloatArray
 
 __all__ = ["all_tied", "likely_cause"]

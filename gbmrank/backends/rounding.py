@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import GbmrankWarning, WeightError
 
 __all__ = ["check_weights", "warn_if_rounded"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.backends.trainer import is_before
-from gbmrank.columns import as_floats
+from gbmrank.data.columns import as_floats
 from gbmrank.errors import DataError
 from gbmrank.types import IntArray
 

@@ -13,8 +13,8 @@ from gbmrank.backends.base import keep_ids
 from gbmrank.backends.tables import column_names, first_beyond
 from gbmrank.backends.trainer import Job, Part, import_booster
 from gbmrank.backends.xgboost_model import check_model
-from gbmrank.checksum import BLANK, NAME, with_checksum
-from gbmrank.data import RankingData
+from gbmrank.data.files import BLANK, NAME, with_checksum
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 

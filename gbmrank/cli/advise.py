@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gbmrank.cli.screen import bold, clean, fitted, line_width
 
 if TYPE_CHECKING:
-    from gbmrank.theory.advice import Advice
+    from gbmrank.theory.verdicts.advice import Advice
 
 __all__ = ["add_arguments", "run"]
 
@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print objectives, the best first."""
     from gbmrank.cli.names import check_one_metric
-    from gbmrank.theory.advice import advise
-    from gbmrank.theory.parts import as_metric, text_of
+    from gbmrank.registry.composition import as_metric, text_of
+    from gbmrank.theory.verdicts.advice import advise
 
     check_one_metric(given.metric)
     measure = as_metric(given.metric)
@@ -74,7 +74,7 @@ def _closing(name: str, kind: str, rows: Sequence["Advice"], good: bool) -> str:
             "sqrt(loss above its infimum), with sums as the formulas have them."
         )
         return _wrapped(note)
-    from gbmrank.utilities import WITHOUT_UTILITY
+    from gbmrank.losses.utilities import WITHOUT_UTILITY
 
     lines = [_wrapped(f"No objective is known to be calibrated for {name}.")]
     if kind in WITHOUT_UTILITY:

@@ -85,9 +85,9 @@ def _run_kit(given: argparse.Namespace) -> int:
 
 
 def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
+    from gbmrank.registry.composition import as_metric, as_objective, text_of
     from gbmrank.theory.falsifier import search, search_on_graphs
-    from gbmrank.theory.parts import as_metric, as_objective, text_of
-    from gbmrank.theory.verdicts import calibration
+    from gbmrank.theory.verdicts.calibration import calibration
 
     objective, measure = as_objective(given.name), as_metric(metric)
     verdict = calibration(objective, measure, graphs=given.graphs)

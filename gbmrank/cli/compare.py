@@ -19,6 +19,7 @@ from typing import Any
 
 from gbmrank.cli.numbers import number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, told
+from gbmrank.data.readers import Columns, Limits
 from gbmrank.errors import ConfigError, GbmrankWarning, ParameterError
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
@@ -30,7 +31,6 @@ from gbmrank.experiments.progress import Quiet, progress_on
 from gbmrank.experiments.sources import Source, read_source
 from gbmrank.experiments.store import check_folder
 from gbmrank.experiments.systems import DEFAULT_METRICS, split_list
-from gbmrank.readers import Columns, Limits
 
 __all__ = ["add_arguments", "run"]
 

@@ -14,7 +14,7 @@ from gbmrank.cli.numbers import number
 from gbmrank.cli.screen import bold, clean, table
 from gbmrank.errors import MetricError
 from gbmrank.metrics import BUILTIN_METRICS, TOOLS
-from gbmrank.spec import format_value, parse_list
+from gbmrank.registry.spec import format_value, parse_list
 
 __all__ = ["add_arguments", "run"]
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from gbmrank.api import Metric
 from gbmrank.cli.inputs import Input
-from gbmrank.data import Groups, RankingData
-from gbmrank.guards import bind_metric
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.metrics import Ranked, mean_over_queries
-from gbmrank.metrics.unretrieved import withhold
+from gbmrank.metrics.conventions import withhold
+from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["Evaluation", "Measured", "Ties", "evaluate"]
@@ -73,7 +73,7 @@ def evaluate(given: Input, metrics: Sequence[Metric]) -> Evaluation:
     """Evaluate metrics on a file, sorting the scores once.
 
     Rows that were judged and not retrieved get no credit; see
-    :func:`gbmrank.metrics.unretrieved.withhold`.
+    :func:`gbmrank.metrics.conventions.withhold`.
     """
     columns = {"qid": given.file.qid} if given.sizes is None else {"group": given.sizes}
     data = RankingData.from_arrays(given.file.labels, **columns)

@@ -13,12 +13,11 @@ import numpy as np
 from gbmrank.cli import names
 from gbmrank.cli.curves import draw, sampled, save
 from gbmrank.cli.screen import bold, clean, fitted, line_width, unmarked
-from gbmrank.composition import build
 from gbmrank.errors import GbmrankError, ParameterError, UnknownNameError
 from gbmrank.losses import AbstractLoss
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
-from gbmrank.registry import (
+from gbmrank.registry.catalogue import (
     GENERATORS,
     LOSSES,
     METRICS,
@@ -27,6 +26,7 @@ from gbmrank.registry import (
     REGULARISERS,
     Registry,
 )
+from gbmrank.registry.composition import build
 
 __all__ = ["add_arguments", "run"]
 
@@ -108,7 +108,7 @@ def _found(name: str, wanted: str | None) -> tuple[str, Any]:
 
 
 def _facts(kind: str, part: Any) -> dict[str, Any]:
-    from gbmrank.theory.parts import text_of
+    from gbmrank.registry.composition import text_of
 
     traits = {name: _plain(getattr(part, name)) for name in _TRAITS if hasattr(part, name)}
     loss = getattr(part, "loss", None)
@@ -165,7 +165,7 @@ def _choices(part: Any) -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    from gbmrank.composition import spec_of
+    from gbmrank.registry.composition import spec_of
 
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -176,7 +176,7 @@ def _plain(value: Any) -> Any:
 
 
 def _verdicts(part: AbstractObjective) -> list[dict[str, Any]]:
-    from gbmrank.theory.verdicts import calibration
+    from gbmrank.theory.verdicts.calibration import calibration
 
     rows: list[dict[str, Any]] = []
     for metric in _METRICS:

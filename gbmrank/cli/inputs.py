@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.cli.numbers import whole
-from gbmrank.errors import ConfigError, DataError
-from gbmrank.readers import (
+from gbmrank.data.readers import (
     Columns,
     Limits,
     RankingFile,
@@ -23,7 +22,8 @@ from gbmrank.readers import (
     read_trec,
     table_format,
 )
-from gbmrank.readers.text import quoted, read_lines, to_number
+from gbmrank.data.readers.text import quoted, read_lines, to_number
+from gbmrank.errors import ConfigError, DataError
 from gbmrank.types import FloatArray
 
 __all__ = ["FORMATS", "Input", "add_arguments", "read_input"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gbmrank import catalogue
 from gbmrank.cli.screen import bold, clean, line_width, table
 from gbmrank.errors import PluginError
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry
+from gbmrank.registry import catalogue
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry
 
 __all__ = ["add_arguments", "run"]
 

@@ -3,10 +3,10 @@
 import contextlib
 import re
 
-from gbmrank.composition import build
 from gbmrank.errors import GbmrankError, ParameterError, SpecError, UnknownNameError
-from gbmrank.registry import GENERATORS, LOSSES, OBJECTIVES
-from gbmrank.spec import parse, parse_list
+from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
+from gbmrank.registry.composition import build
+from gbmrank.registry.spec import parse, parse_list
 
 __all__ = ["check_no_loss", "check_not_native", "check_one_metric", "objective_with"]
 

@@ -4,8 +4,8 @@ import argparse
 import math
 import re
 
+from gbmrank.data.readers.text import to_number
 from gbmrank.errors import ParameterError
-from gbmrank.readers.text import to_number
 
 __all__ = ["number", "read_value", "whole"]
 

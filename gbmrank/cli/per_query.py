@@ -11,9 +11,9 @@ from typing import Any
 from gbmrank.api import Metric
 from gbmrank.cli.evaluation import Evaluation
 from gbmrank.cli.screen import table
+from gbmrank.data.readers.text import to_number
 from gbmrank.errors import ConfigError
 from gbmrank.experiments.store import write_whole
-from gbmrank.readers.text import to_number
 
 __all__ = ["as_json", "as_text", "check_free", "number", "save", "short_names", "shown"]
 

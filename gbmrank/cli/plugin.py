@@ -12,9 +12,9 @@ from typing import Any
 
 from gbmrank.cli.scaffold import KINDS, files_of
 from gbmrank.cli.screen import clean
-from gbmrank.entry_points import project
 from gbmrank.errors import ParameterError
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, Registry
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
+from gbmrank.registry.entry_points import project
 
 __all__ = ["add_arguments", "run"]
 

@@ -8,8 +8,16 @@ import traceback
 from typing import Any
 
 from gbmrank.cli.screen import bold, clean, table
-from gbmrank.entry_points import API_VERSION, Origin, unreadable
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry, Status
+from gbmrank.registry.catalogue import (
+    LOSSES,
+    METRICS,
+    OBJECTIVES,
+    UTILITIES,
+    Entry,
+    Registry,
+    Status,
+)
+from gbmrank.registry.entry_points import API_VERSION, Origin, unreadable
 
 __all__ = ["add_arguments", "run"]
 

@@ -6,7 +6,7 @@ from typing import Any, final
 import cloudpickle
 from distributed import get_worker
 
-from gbmrank.kernels import pool
+from gbmrank.kernels.jit import threads
 
 __all__ = ["Parcel", "limit_threads"]
 
@@ -58,5 +58,5 @@ def limit_threads() -> None:
         worker = get_worker()
     except ValueError:  # not on a worker
         return
-    if worker.nanny is not None and pool.get_num_threads() > worker.state.nthreads:
-        pool.set_num_threads(worker.state.nthreads)
+    if worker.nanny is not None and threads.get_num_threads() > worker.state.nthreads:
+        threads.set_num_threads(worker.state.nthreads)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gbmrank.backends.tables import is_sparse, read_table, take_rows
 from gbmrank.dask.features import blank_columns, conformed, outline_of
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankError, LimitError
 from gbmrank.estimators.columns import renamed
 

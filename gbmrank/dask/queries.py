@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dask.array.dispatch import concatenate_lookup
 
 from gbmrank.dask.columns import array_of, blocks, features_of, is_frame
-from gbmrank.data import Groups
+from gbmrank.data.queries import Groups
 from gbmrank.errors import DataError, GroupError, LimitError
 from gbmrank.types import IntArray
 

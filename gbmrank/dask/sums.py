@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import Metric
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError
-from gbmrank.guards import bind_metric
 from gbmrank.metrics import AbstractBoundMetric, Ranked
 from gbmrank.metrics.base import weighted_sum
+from gbmrank.registry.guards import bind_metric
 
 __all__ = ["bind_all", "means", "totals"]
 

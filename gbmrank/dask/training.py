@@ -11,12 +11,12 @@ import numpy as np
 from gbmrank.api import MetricList, booster_params
 from gbmrank.api.metrics import any_preferences
 from gbmrank.backends.parameters import check_params, is_on, main_names, what_forbids_cutting
-from gbmrank.columns import shared_ids
 from gbmrank.dask.columns import Table
 from gbmrank.dask.job import DaskJob
 from gbmrank.dask.loading import Loaded, load
 from gbmrank.dask.model import DaskTrained
 from gbmrank.dask.watch import watched
+from gbmrank.data.columns import shared_ids
 from gbmrank.errors import (
     ConfigError,
     DataError,

@@ -31,7 +31,7 @@ from gbmrank.dask.loading import Loaded
 from gbmrank.dask.parcel import Parcel, limit_threads
 from gbmrank.dask.parts import Prepared
 from gbmrank.dask.sums import bind_all, means, totals
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, GbmrankError
 from gbmrank.estimators.columns import safe_names
 from gbmrank.metrics import Ranked

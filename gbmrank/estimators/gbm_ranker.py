@@ -95,7 +95,7 @@ class GBMRanker(AbstractEstimator):
 
     Examples
     --------
-    >>> from gbmrank.demo_data import demo_data
+    >>> from gbmrank.data.demonstration import demo_data
     >>> data = demo_data(n_queries=100, seed=0)
     >>> model = GBMRanker(n_estimators=20).fit(data.X, data.labels, qid=data.qid)
     >>> model.score(data.X, data.labels, qid=data.qid) > 0.5

@@ -7,7 +7,7 @@ from pathlib import Path
 from gbmrank.backends.lightgbm_trainer import load_lightgbm
 from gbmrank.backends.trainer import Fitted
 from gbmrank.backends.xgboost_trainer import load_xgboost
-from gbmrank.checksum import is_unchanged
+from gbmrank.data.files import is_unchanged
 from gbmrank.errors import DataError, GbmrankWarning
 from gbmrank.estimators.gbm_ranker import GBMRanker
 from gbmrank.estimators.identity import Identity

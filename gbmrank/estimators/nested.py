@@ -4,9 +4,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from gbmrank.api import Objective, objective
-from gbmrank.composition import spec_of
 from gbmrank.errors import ParameterError
-from gbmrank.spec import Spec
+from gbmrank.registry.composition import spec_of
+from gbmrank.registry.spec import Spec
 
 __all__ = ["parameters_of", "with_parameter"]
 

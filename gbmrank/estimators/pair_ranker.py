@@ -10,19 +10,12 @@ import numpy.typing as npt
 from gbmrank.api import metric
 from gbmrank.backends.regressors import Regressor, Rows, regressor_params, train_regressor
 from gbmrank.backends.tables import column_names, read_matrix
-from gbmrank.data import Groups, RankingData
-from gbmrank.decoders import check_decoder
-from gbmrank.errors import (
-    ConfigError,
-    DataError,
-    LimitError,
-    NoProgressWarning,
-    ParameterError,
-)
+from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups, RankingData
+from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning, ParameterError
 from gbmrank.estimators.base import AbstractEstimator
 from gbmrank.estimators.columns import Columns
 from gbmrank.estimators.constraints import placed_constraints
-from gbmrank.estimators.look_alikes import cut_matrices, mean_places
 from gbmrank.estimators.pairs import (
     PairFeatures,
     check_features,
@@ -34,8 +27,8 @@ from gbmrank.estimators.pairs import (
     with_itself,
 )
 from gbmrank.estimators.rows import read_queries, refuse
-from gbmrank.preferences import PreferenceGraphs
-from gbmrank.ranking import binarise
+from gbmrank.kernels.decode.orders import check_decoder, cut_matrices, mean_places
+from gbmrank.losses.utilities import binarise
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 __all__ = ["PairRanker"]

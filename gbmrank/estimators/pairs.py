@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.backends.regressors import Rows
-from gbmrank.data import Groups
+from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.preferences import PreferenceGraphs
-from gbmrank.ranking import query_sums
+from gbmrank.losses.utilities import query_sums
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [

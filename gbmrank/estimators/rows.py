@@ -11,11 +11,11 @@ import numpy as np
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.api.metrics import any_preferences
 from gbmrank.backends.tables import read_table, take_rows
-from gbmrank.data import Groups, RankingData, as_floats
+from gbmrank.data.queries import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GbmrankWarning, GroupError
 from gbmrank.estimators.columns import Columns, renamed
 from gbmrank.estimators.zeros import with_zeros
-from gbmrank.guards import bind_metric
+from gbmrank.registry.guards import bind_metric
 from gbmrank.training import Part
 
 __all__ = [

@@ -7,15 +7,15 @@ import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.backends.tables import first_beyond
+from gbmrank.data.readers.text import quoted
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Queries, System
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import judged
 from gbmrank.experiments.trial import part_of, split_of
-from gbmrank.guards import bind_metric
 from gbmrank.metrics import Ranked
-from gbmrank.readers.text import quoted
+from gbmrank.registry.guards import bind_metric
 from gbmrank.training import Native
 from gbmrank.types import FloatArray
 

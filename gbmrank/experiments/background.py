@@ -8,12 +8,17 @@ from dataclasses import fields
 from typing import Any
 
 from gbmrank.api import Metric, MetricList, Objective
-from gbmrank.catalogue import list_losses, list_metrics, list_objectives, list_utilities
 from gbmrank.experiments.results import Measure
 from gbmrank.experiments.trial import regret_name
-from gbmrank.registry import Entry
-from gbmrank.theory.verdict import Verdict
-from gbmrank.theory.verdicts import calibration
+from gbmrank.registry.catalogue import (
+    Entry,
+    list_losses,
+    list_metrics,
+    list_objectives,
+    list_utilities,
+)
+from gbmrank.theory.verdicts.calibration import calibration
+from gbmrank.theory.verdicts.verdict import Verdict
 from gbmrank.training import Native
 
 __all__ = ["conventions", "environment", "measures", "verdicts", "versions"]

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+from gbmrank.data.readers import Columns
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning
 from gbmrank.experiments import audit, summary
-from gbmrank.experiments.background import (
-    conventions,
-    environment,
-    measures,
-    verdicts,
-    versions,
-)
+from gbmrank.experiments.background import conventions, environment, measures, verdicts, versions
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.documents import results_to_json, save_json
 from gbmrank.experiments.files import Reading
@@ -39,7 +34,6 @@ from gbmrank.experiments.statistics import Analysis, analyse
 from gbmrank.experiments.store import Store, check_folder
 from gbmrank.experiments.systems import find_baseline
 from gbmrank.experiments.trial import failed_run
-from gbmrank.readers import Columns
 
 __all__ = ["Comparison", "compare", "compare_source"]
 
@@ -196,7 +190,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 
     Examples
     --------
-    >>> from gbmrank.demo_data import demo_data
+    >>> from gbmrank.data.demonstration import demo_data
     >>> found = compare(
     ...     demo_data(60), objectives=["pairwise", "ranknet"], metrics="ndcg@10",
     ...     backends=["lightgbm"], folds=2, rounds=5, isolate=False,

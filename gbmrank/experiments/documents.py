@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.checksum import BLANK, NAME, is_unchanged, with_checksum
+from gbmrank.data.files import BLANK, NAME, is_unchanged, with_checksum
 from gbmrank.errors import DataError
 from gbmrank.experiments.results import Measure, Queries, Results, Run, System
 from gbmrank.experiments.store import write_whole

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gbmrank.data.readers.text import to_number
 from gbmrank.experiments.results import Results
 from gbmrank.experiments.store import write_whole
-from gbmrank.readers.text import to_number
 
 __all__ = ["write_per_query_csv"]
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import ConfigError, DataError
-from gbmrank.readers import (
+from gbmrank.data.readers import (
     Columns,
     Limits,
     RankingFile,
@@ -20,7 +19,8 @@ from gbmrank.readers import (
     read_parquet,
     table_format,
 )
-from gbmrank.readers.text import PathLike, quoted
+from gbmrank.data.readers.text import PathLike, quoted
+from gbmrank.errors import ConfigError, DataError
 
 __all__ = ["FORMATS", "Features", "Reading", "read_files", "stack_features"]
 

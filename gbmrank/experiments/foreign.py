@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
-from gbmrank.contract import class_name
-from gbmrank.guards import is_ours
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Origin
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Origin
+from gbmrank.registry.entry_points import class_name
+from gbmrank.registry.guards import is_ours
 
 __all__ = ["code_of", "foreign_code", "foreign_parts", "origin_of"]
 

@@ -9,6 +9,7 @@ from typing import Any, final
 
 from gbmrank.api import MetricList, Objective
 from gbmrank.backends.parameters import check_known
+from gbmrank.data.columns import read_whole
 from gbmrank.errors import ConfigError, GbmrankError
 from gbmrank.experiments import audit
 from gbmrank.experiments.design import Design, check_params
@@ -36,8 +37,7 @@ from gbmrank.experiments.systems import (
     read_metrics,
 )
 from gbmrank.experiments.tuning import check_tuner
-from gbmrank.kernels.pool import get_num_threads
-from gbmrank.matrices import read_whole
+from gbmrank.kernels.jit.threads import get_num_threads
 from gbmrank.training import Native
 
 __all__ = ["DEMO_METRICS", "Prepared", "Settings", "demonstration", "plain_settings", "prepare"]

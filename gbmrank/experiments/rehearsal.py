@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, GbmrankError
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import System

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.backends.tables import refuse_sparse, unmasked
-from gbmrank.columns import id_texts
-from gbmrank.data import RankingData
-from gbmrank.demo_data import FEATURES, DemoData, demo_data
+from gbmrank.data.columns import id_texts
+from gbmrank.data.demonstration import FEATURES, DemoData, demo_data
+from gbmrank.data.queries import RankingData
+from gbmrank.data.readers import RankingFile
+from gbmrank.data.readers.frames import is_frame, read_frame
+from gbmrank.data.readers.text import PathLike
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.files import Features, Reading, distinct_names, read_files, stack_features
-from gbmrank.experiments.frames import is_frame, read_frame
-from gbmrank.readers import RankingFile
-from gbmrank.readers.text import PathLike
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["PARTS", "Source", "read_source"]

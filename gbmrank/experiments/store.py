@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.checksum import BLANK, NAME, is_unchanged, with_checksum
+from gbmrank.data.files import BLANK, NAME, is_unchanged, with_checksum
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.lock import LOCK

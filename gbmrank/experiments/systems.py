@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.backends.native import native_lists, near_native
-from gbmrank.composition import spec_of
 from gbmrank.errors import ConfigError, MissingBackendError, SpecError, UnknownNameError
 from gbmrank.experiments.foreign import foreign_parts, origin_of
 from gbmrank.experiments.results import System
 from gbmrank.objectives import held_preferences
-from gbmrank.spec import parse_list
-from gbmrank.theory.advice import target_for
+from gbmrank.registry.composition import spec_of
+from gbmrank.registry.spec import parse_list
+from gbmrank.theory.verdicts.advice import target_for
 from gbmrank.training import NATIVE, Native, metric_list, ranking_objective
 
 __all__ = [

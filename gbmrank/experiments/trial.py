@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, metrics_callback
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import NoProgressWarning
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
@@ -19,8 +19,8 @@ from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
 from gbmrank.experiments.tuning import best_of, candidates
 from gbmrank.experiments.warming import plan_of, warm_up
-from gbmrank.guards import bind_metric
 from gbmrank.metrics import Ranked
+from gbmrank.registry.guards import bind_metric
 from gbmrank.training import Part, Trained, train
 from gbmrank.types import FloatArray, IntArray
 

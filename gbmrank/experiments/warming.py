@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import GbmrankWarning
 from gbmrank.experiments.design import Design, Task
 from gbmrank.training import Part, Plan, ranking_objective, train

@@ -18,13 +18,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.store import Store
 from gbmrank.experiments.trial import run_task
-from gbmrank.kernels.pool import set_num_threads
+from gbmrank.kernels.jit.threads import set_num_threads
 
 __all__ = ["lay_out", "main", "open_source"]
 

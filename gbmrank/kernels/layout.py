@@ -1,22 +1,48 @@
-"""What kernels receive: small named tuples of arrays."""
+"""What kernels receive: small named tuples of arrays.
+
+What the kernels of preference graphs and pair values receive.
+
+What the kernels of measures receive and what the sorting kernels write.
+
+Signatures of the functions that templates leave open; for type checkers only.
+"""
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.linear_plan import LinearPlan
+from gbmrank.kernels.linear.interpolation import LinearPlan, Side
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
+    "EdgeQueries",
+    "EdgeWeights",
     "Engines",
     "GradHess",
     "ItemQueries",
     "ItemTerms",
+    "Items",
     "Level",
     "LevelQueries",
+    "Levels",
+    "PairValues",
+    "Positions",
     "PushParams",
     "PushQueries",
+    "Ranking",
     "Span",
+    "closed_levels",
+    "closed_pairs",
+    "dense_levels",
+    "dense_pairs",
+    "linear_cross",
+    "linear_fields",
+    "linear_pairs",
+    "outer",
+    "phi",
+    "query",
+    "term",
 ]
 
 
@@ -120,3 +146,170 @@ class GradHess(NamedTuple):
 
     grad: npt.NDArray[Any]
     hess: npt.NDArray[Any]
+
+
+class EdgeQueries(NamedTuple):
+    """Queries with edges: rows of the two ends, weight, margin, and a factor per query.
+
+    Query q owns rows from ``rows[q]`` and edges from ``offsets[q]``; ``margin`` is empty when
+    it is zero everywhere.
+    """
+
+    rows: IntArray
+    offsets: IntArray
+    winner: IntArray
+    loser: IntArray
+    weight: FloatArray
+    margin: FloatArray
+    scale: FloatArray
+
+
+class EdgeWeights(NamedTuple):
+    """Edges of every query, a factor per query, and what a tie counts.
+
+    A tied edge counts ``tie_down`` of its weight when the preferred row comes first in the
+    data, else ``tie_up``.
+    """
+
+    offsets: IntArray
+    winner: IntArray
+    loser: IntArray
+    weight: FloatArray
+    scale: FloatArray
+    tie_down: float
+    tie_up: float
+
+
+class PairValues(NamedTuple):
+    """Square matrices of all queries: rows from ``rows[q]``, values from ``offsets[q]``."""
+
+    rows: IntArray
+    offsets: IntArray
+    values: FloatArray
+
+
+class Ranking(NamedTuple):
+    """Items of every query, best score first, and where they tie.
+
+    Query q owns the entries from ``offsets[q]`` to ``offsets[q + 1] - 1``. ``order`` holds
+    item numbers that begin at 0 in each query; ``tied`` is 1 where an item has the score
+    of the one before it. Only as many ranks as were asked for need to be there; they
+    end with a whole block of ties.
+    """
+
+    offsets: IntArray
+    order: npt.NDArray[np.int32]
+    tied: npt.NDArray[np.uint8]
+
+
+class Items(NamedTuple):
+    """What a measure knows about labels: a value per row, a factor per query, a cut-off.
+
+    The measure of query q is ``scale[q]`` times a sum over the first ``k`` ranks.
+    """
+
+    values: FloatArray
+    scale: FloatArray
+    k: int
+
+
+class Positions(NamedTuple):
+    """A positional measure: ``base[q] + scale[q] * sum of discount * value``.
+
+    ``discounts[r]`` belongs to rank r + 1, or with ``upwards`` to r items below;
+    ``cumulative[r]`` is the sum of the first r discounts.
+    """
+
+    values: FloatArray
+    scale: FloatArray
+    k: int
+    base: FloatArray
+    discounts: FloatArray
+    cumulative: FloatArray
+    upwards: bool
+
+
+class Levels(NamedTuple):
+    """Labels above the smallest of their query, and their levels from 0 in each query."""
+
+    values: FloatArray
+    levels: npt.NDArray[np.int32]
+    n_levels: IntArray
+    scale: FloatArray
+
+
+Out = tuple[FloatArray, FloatArray]
+_FILLED = AssertionError("a slot that the compiler fills")
+
+
+def phi(z: float, *params: float) -> tuple[float, float, float]:
+    """Scalar loss of a margin: value, first and second derivative."""
+    raise _FILLED
+
+
+def outer(x: float, *params: float) -> tuple[float, float, float]:
+    """Price of a useless item's loss in a push: value, first and second derivative."""
+    raise _FILLED
+
+
+def term(s: float, v: float, eta: float, *params: float) -> tuple[float, float, float]:
+    """Loss of one item with score s and utility v: value, first and second derivative."""
+    raise _FILLED
+
+
+def query(
+    labels: FloatArray,
+    scores: FloatArray,
+    at: FloatArray,
+    grad: FloatArray,
+    hess: FloatArray,
+    *params: float,
+) -> float:
+    """Loss of one query; adds to grad and hess."""
+    raise _FILLED
+
+
+def closed_pairs(
+    s: FloatArray, v: FloatArray, params: tuple[float, ...], bend: float, out: Out
+) -> float:
+    """All pairs of a query in closed form; NaN when it declines."""
+    raise _FILLED
+
+
+def closed_levels(
+    s: FloatArray, w: FloatArray, level: Level, params: tuple[float, ...], bend: float, out: Out
+) -> float:
+    """Pairs of different level in closed form; NaN when it declines."""
+    raise _FILLED
+
+
+def linear_pairs(side: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
+    """All pairs of a query in linear time; NaN when it declines."""
+    raise _FILLED
+
+
+def linear_cross(better: Side, worse: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
+    """All pairs of a better and a worse item in linear time; NaN when it declines."""
+    raise _FILLED
+
+
+def linear_fields(
+    targets: FloatArray,
+    sources: tuple[FloatArray, FloatArray],
+    sign: float,
+    plan: LinearPlan,
+    params: tuple[float, ...],
+    out: FloatArray,
+) -> bool:
+    """Weighted sums over sources for every target in linear time; False when it declines."""
+    raise _FILLED
+
+
+def dense_pairs(s: FloatArray, v: FloatArray, useful: int, params: Any, out: Out) -> bool:
+    """Every pair in a faster way; False when it declines."""
+    raise _FILLED
+
+
+def dense_levels(s: FloatArray, w: FloatArray, level: Level, params: Any, out: Out) -> bool:
+    """Every pair of different level in a faster way; False when it declines."""
+    raise _FILLED

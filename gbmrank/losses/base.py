@@ -2,28 +2,39 @@
 
 Everything here is a plain function ``(z, *params) -> (value, first, second)`` of floats.
 Templates hand these functions to the kernel compiler; called from Python they work too.
+
+Losses given as one Python function.
+
+A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin becomes a loss
+class: its further arguments, which need defaults, are the parameters. What the theory
+needs to know of it (convexity, slope, smoothness) is measured, for the parameters at hand.
 """
 
 import functools
+import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass, fields, make_dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gbmrank.errors import ParameterError
+from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
 from gbmrank.types import FloatArray
 
 __all__ = [
+    "AbstractFunctionLoss",
     "AbstractLoss",
     "AbstractMarginLoss",
     "ScalarFunction",
+    "loss_class",
     "mirrored",
     "pair_penalty",
     "positive_number",
     "with_curvature",
 ]
+
 
 ScalarFunction: TypeAlias = Callable[..., tuple[float, float, float]]
 """``(z, *params) -> (value, first derivative, second derivative)``, compilable."""
@@ -152,3 +163,175 @@ def positive_number(owner: str, name: str, value: float) -> None:
     """Raise ParameterError unless a parameter is a finite number above zero."""
     if not (np.isfinite(value) and value > 0):
         raise ParameterError(f"{owner}: {name} must be a finite number above 0, got {value}")
+
+
+_PROBES: FloatArray = np.concatenate([np.linspace(-8.0, 8.0, 321), [-30.0, 30.0]])
+
+
+class _Traits(NamedTuple):
+    convex: bool
+    differentiable: bool
+    smooth: bool
+    exact_curvature: bool
+
+
+class _Measured:
+    """A trait of a function at the parameters of a loss; of its class, at the defaults."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, loss: "AbstractFunctionLoss | None", cls: Any) -> bool:
+        params = cls.defaults if loss is None else loss.params
+        return bool(getattr(_traits(cls.function, params, cls.name), self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractFunctionLoss(AbstractMarginLoss):
+    """A margin loss made from a function; pickled by that function and its parameters."""
+
+    function: ClassVar[Any]
+    defaults: ClassVar[tuple[float, ...]]
+
+    def __post_init__(self) -> None:
+        try:
+            _traits(type(self).function, self.params, self.name)
+        except PluginContractError as error:
+            raise ParameterError(f"{error}, for {self}") from error
+        slope = float(type(self).function(0.0, *self.params)[1])
+        if slope > 0:
+            warnings.warn(
+                f"the loss {self} grows with the margin, by {slope:g} at 0, and models learn the "
+                "reverse order: losses fall as the better item gains on the other; check the sign "
+                "of the margin and of the derivative",
+                GbmrankWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def expected_curvature(self) -> Callable[..., float] | None:
+        """One, a mere scale, where the second derivative does not serve."""
+        return None if self.exact_curvature else _one
+
+    @property
+    def constant_curvature(self) -> float | None:
+        """The same one."""
+        return None if self.exact_curvature else 1.0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self).function, type(self).name, self.params)
+
+
+def loss_class(function: ScalarFunction, name: str | None = None) -> type[AbstractMarginLoss]:
+    """Return the loss class of a scalar function.
+
+    Parameters
+    ----------
+    function : callable
+        ``(z, *params) -> (value, first, second)`` with a default for every parameter.
+    name : str, optional
+        Registered name; the function's own when not given.
+
+    Raises
+    ------
+    PluginContractError
+        When the signature or the values at a few margins are not those of a loss.
+
+    Examples
+    --------
+    >>> def softened(z, width=1.0):
+    ...     root = (z * z + width) ** 0.5
+    ...     return root - z, z / root - 1.0, width / root**3
+    >>> loss_class(softened)(width=2.0)
+    softened(width=2.0)
+    """
+    return _made(function, name or function.__name__)
+
+
+@functools.cache
+def _made(function: ScalarFunction, label: str) -> type[AbstractMarginLoss]:
+    parameters = _parameters(function, label)
+    defaults = tuple(parameters.values())
+    _traits(function, defaults, label)
+    traits: dict[str, Any] = {
+        "name": label,
+        "formula": (inspect.getdoc(function) or label).splitlines()[0].rstrip("."),
+        "reference": f"{function.__module__}.{function.__qualname__}",
+        **{name: _Measured(name) for name in _Traits._fields},
+        "curvature_trait": "heuristic",
+        "defaults": defaults,
+        "function": staticmethod(function),
+        "phi": staticmethod(function),
+        "__doc__": inspect.getdoc(function),
+        "__repr__": _show,
+    }
+    made = make_dataclass(
+        label,
+        [(key, float, value) for key, value in parameters.items()],
+        bases=(AbstractFunctionLoss,),
+        namespace=traits,
+        frozen=True,
+        slots=True,
+    )
+    made.__module__ = function.__module__  # newer versions of Python name the caller's
+    return made
+
+
+@functools.lru_cache(maxsize=1024)
+def _traits(function: ScalarFunction, params: tuple[float, ...], label: str) -> _Traits:
+    _, slopes, bends = _probe(function, params, label).T
+    rising = np.diff(slopes[:-2])
+    scale = max(float(np.abs(slopes).max()), 1e-12)
+    convex = bool(np.all(rising >= -1e-9 * scale) and np.all(bends >= -1e-9 * scale))
+    # A jump of the slope within one step that the curvature does not explain is a kink.
+    step = _PROBES[1] - _PROBES[0]
+    explained = step * np.maximum(np.abs(bends[:-3]), np.abs(bends[1:-2])) * 2.0 + 1e-6 * scale
+    kink = bool(np.any(np.abs(rising) > explained))
+    jump = bool(np.any(np.abs(np.diff(bends[:-2])) > 0.5 * max(float(np.abs(bends).max()), 1e-12)))
+    return _Traits(convex, not kink, not (kink or jump), convex and bool(bends[160] > 0))
+
+
+def _restored(function: ScalarFunction, name: str, params: tuple[float, ...]) -> AbstractMarginLoss:
+    return loss_class(function, name)(*params)
+
+
+def _show(self: AbstractFunctionLoss) -> str:
+    names = inspect.signature(type(self).function).parameters
+    pairs = zip(list(names)[1:], self.params, strict=True)
+    return f"{self.name}({', '.join(f'{key}={value}' for key, value in pairs)})"
+
+
+def _one(z: float, *params: float) -> float:  # noqa: ARG001  (a curvature that is a mere scale)
+    return 1.0
+
+
+def _parameters(function: Callable[..., Any], label: str) -> dict[str, float]:
+    arguments = list(inspect.signature(function).parameters.values())
+    plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in arguments)
+    if not arguments or not plain or any(one.default is one.empty for one in arguments[1:]):
+        raise PluginContractError(
+            f"the loss {label!r} must be a function of the margin and of parameters with defaults, "
+            f"such as f(z, alpha=0.5); got {label}{inspect.signature(function)}"
+        )
+    try:
+        return {one.name: float(one.default) for one in arguments[1:]}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PluginContractError(
+            f"the loss {label!r}: the parameters of a loss are numbers, and so are their defaults; "
+            f"got {label}{inspect.signature(function)}"
+        ) from error
+
+
+def _probe(function: ScalarFunction, params: tuple[float, ...], label: str) -> FloatArray:
+    try:
+        rows = np.array([function(float(z), *params) for z in _PROBES], dtype=np.float64)
+    except Exception as error:
+        raise PluginContractError(f"the loss {label!r} fails at some margin: {error!r}") from error
+    if rows.shape != (len(_PROBES), 3):
+        raise PluginContractError(
+            f"the loss {label!r} must return (value, first derivative, second derivative)"
+        )
+    if not np.isfinite(rows).all():
+        at = _PROBES[int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])]
+        raise PluginContractError(f"the loss {label!r} is not finite at the margin {at:g}")
+    return rows

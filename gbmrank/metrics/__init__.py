@@ -1,14 +1,21 @@
 """Metrics: one value per query, exact under ties, then one mean."""
 
-from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, mean_over_queries
-from gbmrank.metrics.binary import AUC, WTA, Precision, Recall
-from gbmrank.metrics.cascade import ERR
+from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, Ranked, mean_over_queries
 from gbmrank.metrics.conventions import TOOLS, conventions
 from gbmrank.metrics.disagreement import PairwiseDisagreement
-from gbmrank.metrics.graded import DCG, ERU, NDCG, Spearman
-from gbmrank.metrics.positional import AbstractPositional, Positional
-from gbmrank.metrics.precision import MAP, MRR, PTop
-from gbmrank.metrics.ranked import Ranked
+from gbmrank.metrics.positional import (
+    AUC,
+    DCG,
+    ERU,
+    NDCG,
+    WTA,
+    AbstractPositional,
+    Positional,
+    Precision,
+    Recall,
+    Spearman,
+)
+from gbmrank.metrics.precision import ERR, MAP, MRR, PTop
 
 __all__ = [
     "AUC",

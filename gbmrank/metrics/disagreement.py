@@ -5,15 +5,20 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.preferences import PreferenceGraphs, preferences_for
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import MetricError
-from gbmrank.kernels import compiler
-from gbmrank.kernels.graph_layout import EdgeWeights
-from gbmrank.kernels.rankings import Levels
-from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel, check_same_rows
-from gbmrank.metrics.ranked import Ranked, run_queries
-from gbmrank.preferences import PreferenceGraphs, preferences_for
-from gbmrank.ranking import query_sums
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.layout import EdgeWeights, Levels
+from gbmrank.losses.utilities import query_sums
+from gbmrank.metrics.base import (
+    AbstractBoundMetric,
+    AbstractMetric,
+    BoundKernel,
+    Ranked,
+    check_same_rows,
+    run_queries,
+)
 from gbmrank.types import FloatArray
 
 __all__ = ["PairwiseDisagreement"]
@@ -76,7 +81,9 @@ class PairwiseDisagreement(AbstractMetric):
         levels, total = _label_levels(replace(data, labels=graphs.levels))
         if self.normalize:
             levels = levels._replace(scale=1.0 / np.where(total > 0, total, np.nan))
-        return BoundKernel(self, data, compiler.load("disagreement").per_query, levels)
+        return BoundKernel(
+            self, data, compiler.load("ranking.measures").disagreement_per_query, levels
+        )
 
 
 @final
@@ -109,7 +116,7 @@ class _BoundEdges(AbstractBoundMetric):
         check_same_rows(self.groups, ranked.groups)
         scores = (ranked.rounded() if self.dtype == "float32" else ranked).scores
         values = np.empty(self.groups.n_queries)
-        kernel = compiler.load("graph_disagreement").per_query
+        kernel = compiler.load("ranking.measures").edge_disagreement_per_query
         run_queries(lambda span: kernel(scores, self.edges, span, values), self.groups)
         return values
 

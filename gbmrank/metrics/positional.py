@@ -1,4 +1,9 @@
-"""The positional family: a discount of the rank times a utility of the item there."""
+"""The positional family: a discount of the rank times a utility of the item there.
+
+Positional measures of graded labels: DCG, NDCG, ERU, Spearman.
+
+Positional measures of binary labels: precision, recall, winner takes all, AUC.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -7,11 +12,29 @@ from typing import ClassVar, TypeAlias, final
 
 import numpy as np
 
-from gbmrank.columns import computed_column
-from gbmrank.data import LARGEST, RankingData
+from gbmrank.data.columns import computed_column
+from gbmrank.data.queries import LARGEST, RankingData
 from gbmrank.errors import MetricError
-from gbmrank.kernels import compiler
-from gbmrank.kernels.rankings import Positions
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.layout import Positions
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    AucUtility,
+    DcgUtility,
+    Gain,
+    NdcgUtility,
+    PrecisionUtility,
+    RecallUtility,
+    SpearmanUtility,
+    WtaUtility,
+    best_sums,
+    binarise,
+    check_gain,
+    check_rank_utility,
+    discounts,
+    excess,
+    query_sums,
+)
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
     AbstractMetric,
@@ -19,11 +42,23 @@ from gbmrank.metrics.base import (
     check_choice,
     check_cutoff,
 )
-from gbmrank.ranking import discounts
 from gbmrank.types import FloatArray, IntArray
-from gbmrank.utilities import AbstractUtility, DcgUtility
 
-__all__ = ["AbstractPositional", "Discount", "Positional", "cut"]
+__all__ = [
+    "AUC",
+    "DCG",
+    "ERU",
+    "NDCG",
+    "WTA",
+    "AbstractPositional",
+    "Discount",
+    "Positional",
+    "Precision",
+    "Recall",
+    "Spearman",
+    "cut",
+]
+
 
 Discount: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
 """A name, a table for the ranks 1, 2, ... (zero beyond it), or a function of ranks."""
@@ -99,7 +134,9 @@ class AbstractPositional(AbstractMetric):
             self.upwards,
         )
         depth = counted if counted < longest else None
-        return BoundKernel(self, data, compiler.load("positional").per_query, items, depth)
+        return BoundKernel(
+            self, data, compiler.load("ranking.measures").positional_per_query, items, depth
+        )
 
 
 @final
@@ -132,7 +169,7 @@ class Positional(AbstractPositional):
     Rank-biased precision with persistence 0.8:
 
     >>> from gbmrank.metrics import Ranked
-    >>> from gbmrank.utilities import PrecisionUtility
+    >>> from gbmrank.losses.utilities import PrecisionUtility
     >>> rbp = Positional(utility=PrecisionUtility(), discount=lambda k: 0.2 * 0.8 ** (k - 1))
     >>> data = RankingData.from_arrays([0, 1])
     >>> float(rbp.bind(data).score(Ranked(np.array([2.0, 1.0]), data.groups)).__round__(12))
@@ -202,3 +239,429 @@ def cut(table: FloatArray, k: int | None) -> FloatArray:
     array([1. , 0.5, 0. ])
     """
     return table if k is None else np.where(np.arange(len(table)) < k, table, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AbstractGain(AbstractPositional):
+    gain: Gain = "exp2"
+    k: int | None = None
+
+    def check(self) -> None:
+        """Accept the names of gains and tables."""
+        check_cutoff(self.name, self.k)
+        if isinstance(self.gain, list):
+            object.__setattr__(self, "gain", tuple(self.gain))
+        check_gain(self.gain)
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return ``1 / log2(1 + rank)``, zero beyond k."""
+        return discounts(n, self.k)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DCG(_AbstractGain):
+    r"""Discounted cumulative gain.
+
+    .. math:: \mathrm{DCG@}k = \sum_{r \le k} \frac{2^{y_{o_r}} - 1}{\log_2(1 + r)}
+
+    Ties: the exact mean over all orders. Never undefined; 0 without a relevant item.
+
+    Parameters
+    ----------
+    gain : "exp2", "linear" or tuple of float, default="exp2"
+        ``2^y - 1`` (labels 0..31), ``y``, or a table indexed by whole labels.
+    k : int or None, default=None
+        Last rank that counts; ``None`` counts every rank.
+
+    References
+    ----------
+    Jarvelin and Kekalainen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS
+    20(4), 2002. McSherry and Najork, "Computing information retrieval performance measures
+    efficiently in the presence of tied scores", ECIR 2008.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([0, 2])
+    >>> DCG(k=1).bind(data).score(Ranked(np.array([1.0, 1.0]), data.groups))
+    1.5
+    """
+
+    name: ClassVar[str] = "dcg"
+    formula: ClassVar[str] = "sum_{r<=k} (2^y - 1) / log2(1 + r)"
+    reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return the gains."""
+        return DcgUtility(gain=self.gain).values(data)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NDCG(_AbstractGain):
+    r"""Normalised discounted cumulative gain.
+
+    .. math:: \mathrm{NDCG@}k = \frac{\mathrm{DCG@}k}{\max_o \mathrm{DCG@}k(o)}
+
+    Ties: the exact mean over all orders. No relevant item: undefined.
+
+    Parameters
+    ----------
+    gain : "exp2", "linear" or tuple of float, default="exp2"
+        ``2^y - 1`` (labels 0..31), ``y``, or a table indexed by whole labels.
+    k : int or None, default=None
+        Last rank that counts, also in the ideal; ``None`` counts every rank.
+
+    References
+    ----------
+    Jarvelin and Kekalainen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS
+    20(4), 2002. McSherry and Najork, "Computing information retrieval performance measures
+    efficiently in the presence of tied scores", ECIR 2008.
+
+    Examples
+    --------
+    Two documents tie for the only counted rank and one of them is relevant:
+
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([1, 0])
+    >>> NDCG(k=1).bind(data).per_query(Ranked(np.array([1.0, 1.0]), data.groups))
+    array([0.5])
+    """
+
+    name: ClassVar[str] = "ndcg"
+    aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
+    formula: ClassVar[str] = "DCG@k / largest DCG@k"
+    reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return the gains over the ideal DCG."""
+        return NdcgUtility(gain=self.gain, k=self.k).values(data)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ERU(AbstractPositional):
+    r"""Expected rank utility, with a discount that halves every ``half_life - 1`` ranks.
+
+    .. math:: \sum_i (y_i - v)_+ \, 2^{(1 - \mathrm{rank}_i) / (w - 1)}
+
+    Ties: the exact mean over all orders. Never undefined, unless normalised: then where no
+    label exceeds the neutral grade.
+
+    Parameters
+    ----------
+    neutral : float, default=0
+        Grade v that is worth nothing.
+    half_life : float, default=5
+        Rank w at which the discount is one half; above 1.
+    normalize : bool, default=False
+        Divide by the largest value of any order.
+
+    References
+    ----------
+    Breese, Heckerman and Kadie, "Empirical analysis of predictive algorithms for
+    collaborative filtering", UAI 1998; Ramaswamy, Agarwal and Tewari, "Convex calibrated
+    surrogates for low-rank loss matrices", NIPS 2013, sec. 5.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([0, 0, 3])
+    >>> ERU(half_life=3).bind(data).score(Ranked(np.array([3.0, 2.0, 1.0]), data.groups))
+    1.5
+    """
+
+    neutral: float = 0.0
+    half_life: float = 5.0
+    normalize: bool = False
+
+    name: ClassVar[str] = "eru"
+    formula: ClassVar[str] = "sum_i max(y_i - neutral, 0) 2^((1 - rank_i) / (half_life - 1))"
+    reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 5"
+
+    def check(self) -> None:
+        """Check the neutral grade and the half-life; grades may be of any size."""
+        check_rank_utility(self.neutral, self.half_life)
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return the excess over the neutral grade."""
+        worth = excess(data.labels, self.neutral)
+        if not self.normalize:
+            return worth
+        table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))
+        best = best_sums(worth, table, data.groups)
+        return worth / data.groups.spread(np.where(best > 0, best, np.nan))
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return the powers of one half."""
+        return np.exp2(-np.arange(n) / (self.half_life - 1.0))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spearman(AbstractPositional):
+    r"""Spearman's rank correlation of scores and labels.
+
+    .. math:: 1 - \frac{6}{n (n^2 - 1)} \sum_i (\mathrm{rank}_i - \mathrm{rank}(y_i))^2
+
+    Ties of scores: the exact mean over all orders. Equal labels share mid-ranks, which is
+    the mean over all orders of the labels. The denominator is not renormalised, so the
+    value differs from ``scipy.stats.spearmanr`` where something ties; all scores tied
+    give 0. One item: undefined.
+
+    References
+    ----------
+    Calauzenes, Usunier and Gallinari, "Calibration and regret bounds for order-preserving
+    surrogate losses in learning to rank", Machine Learning 93, 2013, Table 1.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([3, 1, 2])
+    >>> Spearman().bind(data).score(Ranked(np.array([3.0, 1.0, 2.0]), data.groups))
+    1.0
+    """
+
+    name: ClassVar[str] = "spearman"
+    formula: ClassVar[str] = "1 - 6 sum_i (rank_i - label rank_i)^2 / (n (n^2 - 1))"
+    reference: ClassVar[str] = "Calauzenes et al. 2013, Table 1"
+    upwards: ClassVar[bool] = True
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return the number of items with smaller labels."""
+        return SpearmanUtility().values(data)
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return the number of items below."""
+        return np.arange(float(n))
+
+    def factors(self, sizes: IntArray) -> FloatArray:
+        """Return ``12 / (n (n^2 - 1))``."""
+        n = sizes.astype(np.float64)
+        return 12.0 / np.where(sizes > 1, n * (n * n - 1.0), np.nan)
+
+    def offsets(self, data: RankingData) -> FloatArray:
+        """Return ``-3 (n - 1) / (n + 1)``."""
+        n = data.groups.sizes
+        return -3.0 * (n - 1.0) / (n + 1.0)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision(AbstractPositional):
+    r"""Share of relevant items among the first k ranks.
+
+    .. math:: \mathrm{Prec@}k = \frac{1}{k} \sum_{r \le k} y_{o_r}
+
+    Ties: the exact mean over all orders. Never undefined.
+
+    Parameters
+    ----------
+    k : int or None, default=None
+        Last rank that counts; ``None`` is the number of items of the query.
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+    divisor : {"k", "min"}, default="k"
+        Divide by k, or, as XGBoost does, by the number of items where that is smaller.
+
+    References
+    ----------
+    Manning, Raghavan and Schutze, "Introduction to information retrieval", Cambridge
+    University Press 2008, sec. 8.4.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([0, 1])
+    >>> Precision(k=4).bind(data).score(Ranked(np.array([2.0, 1.0]), data.groups))
+    0.25
+    """
+
+    k: int | None = None
+    threshold: float | None = None
+    divisor: str = "k"
+
+    name: ClassVar[str] = "precision"
+    aliases: ClassVar[tuple[str, ...]] = ("prec", "p", "pre")
+    formula: ClassVar[str] = "relevant items among the first k / k"
+    reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+
+    def check(self) -> None:
+        """Accept the known divisors."""
+        check_cutoff(self.name, self.k)
+        check_choice(self.name, "divisor", self.divisor, ("k", "min"))
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return 0 and 1."""
+        return PrecisionUtility(threshold=self.threshold).values(data)
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return 1 up to rank k."""
+        return cut(np.ones(n), self.k)
+
+    def factors(self, sizes: IntArray) -> FloatArray:
+        """Return one over the divisor."""
+        if self.k is None:
+            return 1.0 / sizes
+        return 1.0 / (np.minimum(sizes, self.k) if self.divisor == "min" else 0 * sizes + self.k)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(AbstractPositional):
+    r"""Share of the relevant items that are among the first k ranks.
+
+    .. math:: \mathrm{Rec@}k = \frac{1}{P} \sum_{r \le k} y_{o_r}
+
+    Ties: the exact mean over all orders. No relevant item: undefined.
+
+    Parameters
+    ----------
+    k : int or None, default=None
+        Last rank that counts; ``None`` counts every rank, which gives 1.
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+
+    References
+    ----------
+    Manning, Raghavan and Schutze, "Introduction to information retrieval", Cambridge
+    University Press 2008, sec. 8.4.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([1, 0, 1])
+    >>> Recall(k=1).bind(data).score(Ranked(np.array([2.0, 1.0, 0.0]), data.groups))
+    0.5
+    """
+
+    k: int | None = None
+    threshold: float | None = None
+
+    name: ClassVar[str] = "recall"
+    aliases: ClassVar[tuple[str, ...]] = ("rec", "r")
+    formula: ClassVar[str] = "relevant items among the first k / relevant items"
+    reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+
+    def check(self) -> None:
+        """Accept whole cut-offs."""
+        check_cutoff(self.name, self.k)
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return y / P."""
+        return RecallUtility(threshold=self.threshold).values(data)
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return 1 up to rank k."""
+        return cut(np.ones(n), self.k)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WTA(AbstractPositional):
+    r"""Winner takes all: 1 when the first item is relevant, else 0; precision at 1.
+
+    .. math:: \mathrm{WTA} = y_{o_1}
+
+    Ties: the share of relevant items in the block at the top. Never undefined.
+
+    Parameters
+    ----------
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+
+    References
+    ----------
+    Ramaswamy, Agarwal and Tewari, "Convex calibrated surrogates for low-rank loss matrices
+    with applications to subset ranking losses", NIPS 2013, sec. 4.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([1, 0, 1])
+    >>> WTA().bind(data).score(Ranked(np.array([2.0, 2.0, 0.0]), data.groups))
+    0.5
+    """
+
+    threshold: float | None = None
+
+    name: ClassVar[str] = "wta"
+    aliases: ClassVar[tuple[str, ...]] = ("winner_takes_all",)
+    formula: ClassVar[str] = "1 if the first item is relevant"
+    reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 4"
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return 0 and 1."""
+        return WtaUtility(threshold=self.threshold).values(data)
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return 1 for rank 1."""
+        return cut(np.ones(n), 1)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AUC(AbstractPositional):
+    r"""Share of (relevant, other) pairs of a query in the right order.
+
+    .. math:: \frac{1}{P N} \#\{(i, j) : y_i = 1,\ y_j = 0,\ \mathrm{rank}_i < \mathrm{rank}_j\}
+
+    Ties: a tied pair counts one half, which is the mean over all orders. All labels alike:
+    undefined.
+
+    Parameters
+    ----------
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+
+    References
+    ----------
+    Agarwal et al., "Generalization bounds for the area under the ROC curve", JMLR 6, 2005.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([1, 0, 1, 0])
+    >>> AUC().bind(data).score(Ranked(np.array([4.0, 3.0, 2.0, 1.0]), data.groups))
+    0.75
+    """
+
+    threshold: float | None = None
+
+    name: ClassVar[str] = "auc"
+    aliases: ClassVar[tuple[str, ...]] = ("roc_auc",)
+    formula: ClassVar[str] = "pairs (relevant, other) in the right order / all such pairs"
+    reference: ClassVar[str] = "Agarwal et al. 2005"
+    upwards: ClassVar[bool] = True
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return y / (P N)."""
+        return AucUtility(threshold=self.threshold).values(data)
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return the number of items below."""
+        return np.arange(float(n))
+
+    def offsets(self, data: RankingData) -> FloatArray:
+        """Return ``-(P - 1) / (2 N)``, the pairs of two relevant items."""
+        positives, others = self._counts(data)
+        return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)
+
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Add up ranks of the fewer items, which do not cancel with what is taken off.
+
+        With fewer others than relevant items, -(1 - y) / (P N) and 1 + (N - 1) / (2 P) give
+        the same value as the utilities and offsets.
+        """
+        utilities, offsets = self.utilities(data), self.offsets(data)
+        positives, others = self._counts(data)
+        few = (others > 0) & (others < positives)
+        pairs = np.where(few, positives * others, np.inf)
+        instead = 1.0 + (others - 1.0) / np.where(few, 2.0 * positives, np.inf)
+        return utilities - 1.0 / data.groups.spread(pairs), np.where(few, instead, offsets)
+
+    def _counts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return the relevant items of each query, and the others."""
+        positives = query_sums(binarise(data.labels, self.threshold, data.groups), data.groups)
+        return positives, data.groups.sizes - positives

@@ -5,11 +5,12 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
-from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import GradHess, ItemTerms
-from gbmrank.losses.bregman import AbstractGenerator, Softmax, SoftmaxCE
+from gbmrank.losses.convex import AbstractGenerator, Softmax, SoftmaxCE
+from gbmrank.losses.utilities import AbstractUtility, NdcgUtility, query_sums
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -19,19 +20,17 @@ from gbmrank.objectives.base import (
     run_queries,
     sum_queries,
 )
-from gbmrank.objectives.item_sums import (
+from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.objectives.pointwise import (
     ItemColumns,
     bind_items,
     check_range,
     read_eta,
     read_signs,
     read_utilities,
+    with_options,
 )
-from gbmrank.objectives.pair_sums import constant_hessian
-from gbmrank.objectives.pointwise import with_options
-from gbmrank.ranking import query_sums
 from gbmrank.types import FloatArray
-from gbmrank.utilities import AbstractUtility, NdcgUtility
 
 __all__ = ["Bregman"]
 
@@ -150,8 +149,8 @@ class _BoundSoftmax(AbstractBound):
         self.items, self.constant = items, constant
         self.majorise = objective.hessian == "majorise"
         self.entropy = isinstance(objective.loss, Softmax)
-        self.kernels = compiler.load("listwise")
-        self.chunks = pool.cut_into_chunks(20.0 * data.groups.sizes + 20.0)
+        self.kernels = compiler.load("closed.lists")
+        self.chunks = threads.cut_into_chunks(20.0 * data.groups.sizes + 20.0)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Compare the softmax of each query with its utilities."""

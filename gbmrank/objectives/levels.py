@@ -1,15 +1,20 @@
-"""Objectives over pairs of different level: comparison and bipartite."""
+"""Objectives over pairs of different level: comparison and bipartite.
+
+Bound state of the objectives that sum over the edges of preference graphs.
+"""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import RankingData
+from gbmrank.data.preferences import PreferenceGraphs, preferences_for
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.kernels.graph_layout import EdgeQueries
-from gbmrank.kernels.layout import LevelQueries
+from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.layout import EdgeQueries, GradHess, LevelQueries
 from gbmrank.losses import AbstractLoss, Logistic
+from gbmrank.losses.utilities import binarise, query_sums, rows_by_value
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -17,20 +22,118 @@ from gbmrank.objectives.base import (
     check_choice,
     gain_weights,
     query_scale,
+    run_queries,
+    sum_queries,
 )
-from gbmrank.objectives.engines import (
+from gbmrank.objectives.pair_sums import (
+    LEVELS,
+    BoundPairs,
+    Curvature,
+    PairSum,
     check_engine,
+    constant_hessian,
     linear_accuracy,
     pair_curvature,
     pair_engine,
 )
-from gbmrank.objectives.graph_sums import BoundEdges, edge_queries
-from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
-from gbmrank.preferences import PreferenceGraphs, preferences_for
-from gbmrank.ranking import binarise, query_sums, rows_by_value
 from gbmrank.types import FloatArray
 
-__all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]
+__all__ = [
+    "Bipartite",
+    "BoundEdges",
+    "Comparison",
+    "binary_counts",
+    "check_pair_loss",
+    "edge_queries",
+]
+
+
+def edge_queries(graphs: PreferenceGraphs, margin: float | str, scale: FloatArray) -> EdgeQueries:
+    """Return the edges of graphs as the kernels want them.
+
+    Parameters
+    ----------
+    graphs : PreferenceGraphs
+        Pairs that levels stand for are listed.
+    margin : float or "weight"
+        What the better item should lead by: a number, or the weight of the edge, which then
+        counts once.
+    scale : array of shape (n_queries,)
+        Factor of each query.
+    """
+    edges = graphs.to_edges()
+    weight, margins = np.array(edges.weight), np.empty(0)
+    if margin == "weight":
+        weight, margins = np.ones(len(weight)), weight
+    elif margin != 0.0:
+        margins = np.full(len(weight), float(margin))
+    return EdgeQueries(
+        rows=graphs.groups.offsets,
+        offsets=np.array(edges.offsets),  # copies: kernels are compiled for arrays one may write to
+        winner=np.array(edges.winner),
+        loser=np.array(edges.loser),
+        weight=weight,
+        margin=margins,
+        scale=scale,
+    )
+
+
+@final
+class BoundEdges(AbstractBound):
+    """Every edge of every query.
+
+    Parameters
+    ----------
+    groups : Groups
+        Query boundaries.
+    queries : EdgeQueries
+        The edges.
+    curvature : Curvature
+        The penalty of a margin, and what its second derivative is multiplied by.
+    params : tuple of float
+        Parameters of the penalty.
+    constant : array of shape (n_rows,) or None
+        Replaces the Hessian.
+    """
+
+    __slots__ = ("chunks", "constant", "factor", "kernels", "params", "queries")
+
+    def __init__(
+        self,
+        groups: Groups,
+        queries: EdgeQueries,
+        curvature: Curvature,
+        params: tuple[float, ...],
+        constant: FloatArray | None,
+    ) -> None:
+        super().__init__(groups)
+        self.queries, self.params, self.constant = queries, params, constant
+        self.kernels = compiler.load("pairs.sums", phi=curvature.phi)
+        self.factor = curvature.factor
+        self.chunks = threads.cut_into_chunks(10.0 * np.diff(queries.offsets) + groups.sizes + 20.0)
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Sum over edges, always in float64."""
+        run_queries(
+            lambda span: self.kernels.edge_gradients(self.queries, span, scores, self.params, out),
+            self.chunks,
+            self.groups,
+        )
+        if self.constant is not None:
+            out.hess[:] = self.constant
+        elif self.factor != 1.0:
+            np.multiply(out.hess, self.factor, out=out.hess)
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        return sum_queries(
+            lambda span, values: self.kernels.edge_values(
+                self.queries, span, scores, self.params, values
+            ),
+            self.chunks,
+            self.groups,
+        )
+
 
 _WEIGHTS = ("none", "gain_discount")
 
@@ -103,7 +206,7 @@ class Comparison(AbstractObjective):
         """Largest relative error of the linear-time engine; edges are visited one by one."""
         if self.preferences is not None or self.margin != 0.0:
             return None
-        return linear_accuracy("level_pairs", self.loss, self.hessian, self.engine)
+        return linear_accuracy(LEVELS, self.loss, self.hessian, self.engine)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by label, or list its edges."""
@@ -173,7 +276,7 @@ class Bipartite(AbstractObjective):
     @property
     def accuracy(self) -> float | None:
         """Largest relative error of the linear-time engine."""
-        return linear_accuracy("level_pairs", self.loss, self.hessian, self.engine)
+        return linear_accuracy(LEVELS, self.loss, self.hessian, self.engine)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by relevance."""
@@ -233,9 +336,7 @@ def _bound_levels(
     columns: tuple[FloatArray, FloatArray, FloatArray],
 ) -> AbstractBound:
     curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
-    engine = pair_engine(
-        "level_pairs", objective.loss, curvature, objective.engine, data.groups.sizes
-    )
+    engine = pair_engine(LEVELS, objective.loss, curvature, objective.engine, data.groups.sizes)
     queries = LevelQueries(data.groups.offsets, order, *columns)
     constant = constant_hessian(objective.hessian, data)
     pair_sum = PairSum(engine, curvature, objective.loss.params, constant)

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import GradHess, ItemQueries
+from gbmrank.losses.utilities import discounts
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -21,7 +22,6 @@ from gbmrank.objectives.base import (
     sum_queries,
 )
 from gbmrank.objectives.pair_sums import constant_hessian
-from gbmrank.ranking import discounts
 from gbmrank.types import FloatArray, is_whole
 
 __all__ = ["ListMLE"]
@@ -103,8 +103,8 @@ class _BoundListMLE(AbstractBound):
         self.queries = queries
         self.majorise = objective.hessian == "majorise"
         self.constant = constant_hessian(objective.hessian, data)
-        self.kernels = compiler.load("listwise")
-        self.chunks = pool.cut_into_chunks(60.0 * data.groups.sizes + 20.0)
+        self.kernels = compiler.load("closed.lists")
+        self.chunks = threads.cut_into_chunks(60.0 * data.groups.sizes + 20.0)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Go down every list once."""

@@ -1,19 +1,342 @@
-"""Bound state of the objectives that sum over pairs."""
+"""Objectives that sum over pairs: curvature, the choice of engine, bound state."""
 
-from typing import Any, NamedTuple, final
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.data import Groups, RankingData
-from gbmrank.kernels import pool
-from gbmrank.kernels.layout import GradHess, ItemQueries, LevelQueries, PushQueries, Span
-from gbmrank.kernels.linear_layout import Side
-from gbmrank.kernels.linear_threads import all_pairs_threaded, cross_pairs_threaded
-from gbmrank.objectives.base import AbstractBound, run_queries, sum_queries
-from gbmrank.objectives.engines import Curvature, PairEngine
+from gbmrank.data.queries import Groups, RankingData
+from gbmrank.errors import LimitError, ParameterError
+from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.layout import Engines, GradHess, ItemQueries, LevelQueries, PushQueries, Span
+from gbmrank.kernels.linear.interpolation import LinearPlan, PlanReport, Side, Tail, make_plan
+from gbmrank.kernels.linear.parallel import all_pairs_threaded, cross_pairs_threaded
+from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
+from gbmrank.losses.base import ScalarFunction, with_curvature
+from gbmrank.objectives.base import (
+    AbstractBound,
+    HessianTrait,
+    check_choice,
+    run_queries,
+    sum_queries,
+)
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["BoundPairs", "PairSum", "constant_hessian"]
+__all__ = [
+    "ENGINES",
+    "LEVELS",
+    "PAIRS",
+    "PUSH",
+    "BoundPairs",
+    "Curvature",
+    "PairEngine",
+    "PairSum",
+    "check_engine",
+    "constant_hessian",
+    "linear_accuracy",
+    "pair_curvature",
+    "pair_engine",
+]
+
+
+ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
+ACCURACY = 1e-10
+_NEVER = 2**62
+_PATIENCE = 60.0  # seconds a round for one query
+_SORTED = ("hinge", "squared_hinge")
+
+
+class _Kind(NamedTuple):
+    """Which kernels sum one kind of pairs, by name."""
+
+    gradients: str
+    values: str
+    long: str  # hands long queries to the linear-time engine
+    linear_slot: str  # what the engine is called there
+    linear: str  # and in the engine
+    closed_slot: str = ""
+    closed: Mapping[str, tuple[str, str]] = MappingProxyType({})  # loss: template, function
+    no_closed: str = ""
+    dense_slot: str = ""
+    dense: str = ""
+    single: str = ""
+
+
+PAIRS: Final = _Kind(
+    gradients="all_gradients",
+    values="all_values",
+    long="long_all",
+    linear_slot="linear_pairs",
+    linear="all_pairs",
+    closed_slot="closed_pairs",
+    closed=MappingProxyType(
+        {
+            "exponential": ("closed.exponential", "exponential_pairs"),
+            "p_classification": ("closed.exponential", "p_classification_pairs"),
+            "squared_margin": ("closed.polynomial", "squared_margin_pairs"),
+            "hinge": ("closed.polynomial", "hinge_pairs"),
+            "squared_hinge": ("closed.polynomial", "squared_hinge_pairs"),
+        }
+    ),
+    no_closed="no_closed_pairs",
+    dense_slot="dense_pairs",
+    dense="dense_pairs",
+    single="single_pairs",
+)
+LEVELS: Final = _Kind(
+    gradients="level_gradients",
+    values="level_values",
+    long="long_levels",
+    linear_slot="linear_cross",
+    linear="cross_pairs",
+    closed_slot="closed_levels",
+    closed=MappingProxyType(
+        {
+            "exponential": ("closed.exponential", "exponential_levels"),
+            "p_classification": ("closed.exponential", "p_classification_levels"),
+            "squared_margin": ("closed.polynomial", "squared_margin_levels"),
+            "hinge": ("closed.polynomial", "hinge_levels"),
+            "squared_hinge": ("closed.polynomial", "squared_hinge_levels"),
+        }
+    ),
+    no_closed="no_closed_levels",
+    dense_slot="dense_levels",
+    dense="dense_levels",
+    single="single_levels",
+)
+PUSH: Final = _Kind(
+    gradients="push_gradients",
+    values="push_values",
+    long="long_push",
+    linear_slot="linear_fields",
+    linear="cross_fields",
+)
+_CLOSED = frozenset(PAIRS.closed)
+_NO_PLAN = LinearPlan(1.0, 0.0, Tail(0, 0.0, 0.0), Tail(0, 0.0, 0.0))
+
+
+class Curvature(NamedTuple):
+    """How second derivatives enter: the loss with its bend, a factor, and what that is."""
+
+    phi: ScalarFunction
+    bend: float
+    factor: float
+    trait: HessianTrait
+
+
+class PairKernels(NamedTuple):
+    """Compiled functions that sum the pairs of short queries."""
+
+    gradients: Callable[..., None]
+    values: Callable[..., None]
+
+
+class PairEngine(NamedTuple):
+    """Compiled kernels and the choice among them."""
+
+    kernels: PairKernels
+    training_kernels: PairKernels  # with float32 lanes where the loss has them
+    engines: Engines
+    linear_kernels: Any  # the linear-time engine, or None where no query needs it
+    long_queries: Any  # the kernel that hands long queries to it, or None
+    report: PlanReport | None
+    exact_up_to: int  # items up to which calls outside of training visit every pair
+
+    def choose(self, single: bool) -> tuple[tuple[PairKernels, ...], Engines]:
+        """Return kernels, each for what those before it leave, and their settings for one call.
+
+        Parameters
+        ----------
+        single : bool
+            Training: float32 lanes and interpolation where they are safe and faster.
+            Otherwise queries of moderate length are summed exactly.
+        """
+        if single:
+            same = self.training_kernels == self.kernels
+            return (() if same else (self.training_kernels,)) + (self.kernels,), self.engines
+        linear_from = max(self.engines.linear_from, self.exact_up_to)
+        return (self.kernels,), self.engines._replace(linear_from=linear_from)
+
+
+def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
+    """Resolve ``hessian=`` for the pairs of a loss."""
+    exact = Curvature(loss.kappa, math.nan, 1.0, "exact")
+    if hessian == "constant":
+        return exact._replace(trait="constant")
+    if hessian == "majorise":
+        if not (loss.convex and loss.exact_curvature):
+            raise ParameterError(
+                f"{owner}: hessian=majorise needs a convex loss with curvature, and {loss.name} is "
+                "not one; use hessian=auto"
+            )
+        return exact._replace(factor=2.0, trait="bound")
+    expected = loss.expected_curvature
+    wanted = hessian == "expected" or (hessian == "auto" and not loss.exact_curvature)
+    if expected is None or not wanted:
+        return exact
+    constant = loss.constant_curvature
+    trait: HessianTrait = "heuristic" if loss.curvature_trait == "heuristic" else "expected"
+    bend = math.inf if constant is None else constant
+    return Curvature(with_curvature(loss.kappa, expected), bend, 1.0, trait)
+
+
+def pair_engine(
+    kind: _Kind,
+    loss: AbstractLoss,
+    curvature: Curvature,
+    engine: str,
+    sizes: IntArray,
+    **more: Callable[..., Any],
+) -> PairEngine:
+    """Load the kernels for a kind of pairs and decide which queries take which way.
+
+    Parameters
+    ----------
+    kind : {PAIRS, LEVELS, PUSH}
+        Which pairs are summed.
+    loss : AbstractLoss
+        Penalty of a pair.
+    curvature : Curvature
+        From :func:`pair_curvature`.
+    engine : str
+        One of ``ENGINES``.
+    sizes : array of shape (n_queries,)
+        Items per query; the linear-time engine is only compiled for long ones.
+    **more : callable
+        Further slots of the template.
+    """
+    fast = loss.closed_form == "logistic"
+    linear_from = _linear_from(kind, loss, curvature, engine)
+    soonest = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
+    closed_from = soonest.get(engine, _NEVER)
+    longest = int(sizes.max(initial=0))
+    report = _linear_report(loss, curvature) if longest >= linear_from else None
+    served = report is not None and report.plan is not None
+    linear = compiler.load("linear.engine", phi=curvature.phi) if served else None
+    if linear is not None and compiler.is_plain(linear):
+        linear, served = None, False  # vector code has no form in plain Python
+    engines = Engines(
+        closed_from=closed_from,
+        linear_from=linear_from if served else _NEVER,
+        linear_range=(0.0 if engine == "linear" else 30.0 if fast else 8.0),
+        bend=curvature.bend,
+        plan=report.plan if report is not None and report.plan is not None else _NO_PLAN,
+    )
+    closed = longest >= closed_from
+    exact, training = (
+        _pair_kernels(kind, phi=curvature.phi, **more, **shortcuts)
+        for shortcuts in _shortcuts(kind, loss, curvature, closed)
+    )
+    long = None
+    if linear is not None:
+        slot = {kind.linear_slot: getattr(linear, kind.linear)}
+        long = getattr(compiler.load("linear.long", **more, **slot), kind.long)
+    if engine == "auto" and not served and (kind is PUSH or loss.closed_form is None):
+        _check_affordable(loss, longest)
+    exact_up_to = 0 if engine == "linear" else 4096 if fast else 1024
+    return PairEngine(exact, training, engines, linear, long, report, exact_up_to)
+
+
+def _pair_kernels(kind: _Kind, **slots: Callable[..., Any]) -> PairKernels:
+    kernels = compiler.load("pairs.sums", **slots)
+    return PairKernels(getattr(kernels, kind.gradients), getattr(kernels, kind.values))
+
+
+def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
+    """Items from which a query is left to the linear-time engine, where the loss allows it."""
+    if engine == "auto" and kind is not PUSH and _has_closed_form(loss, curvature):
+        return _NEVER
+    short = 400 if loss.closed_form == "logistic" else 250
+    return {"auto": short, "linear": 2}.get(engine, _NEVER)
+
+
+def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
+    """Return the largest relative error of the linear-time engine, or None if it never serves.
+
+    The parameters are those of :func:`pair_engine` and :func:`pair_curvature`.
+    """
+    curvature = pair_curvature("pairs", loss, hessian)
+    if _linear_from(kind, loss, curvature, engine) == _NEVER:
+        return None
+    report = _linear_report(loss, curvature)
+    return None if report.plan is None else report.error
+
+
+def _check_affordable(loss: AbstractLoss, longest: int) -> None:
+    """Raise LimitError when visiting every pair of the longest query takes minutes a round."""
+    seconds = 1.5e-9 * longest**2
+    if seconds > _PATIENCE:
+        most = int(math.sqrt(_PATIENCE / 1.5e-9))
+        raise LimitError(
+            f"the loss {loss.name} has no fast sum, and visiting every pair of a query of "
+            f"{longest:,} items takes about {seconds:,.0f} s a round; the cap is {most:,} items. "
+            "Cut the query, use a smooth loss such as logistic, or insist with engine=pairs"
+        )
+
+
+def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> None:
+    """Raise ParameterError unless an engine can sum the pairs of a loss."""
+    check_choice(owner, "engine", engine, ENGINES)
+    closed = set(_CLOSED - set(_SORTED))
+    allowed = {"closed": closed, "sorted": set(_SORTED)}.get(engine)
+    if allowed is not None and loss.closed_form not in allowed:
+        raise ParameterError(
+            f"{owner}: engine={engine} is for {_names(allowed)}; for {loss.name} use engine=auto"
+        )
+    if engine == "linear":
+        report = _linear_report(loss, pair_curvature(owner, loss, hessian))
+        if report.plan is None:
+            raise ParameterError(
+                f"{owner}: engine=linear cannot serve {loss.name}: {report.reason}"
+            )
+
+
+def _names(closed_forms: set[str]) -> str:
+    return ", ".join(sorted(cls.name for cls in BUILTIN_LOSSES if cls.closed_form in closed_forms))
+
+
+def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
+    """Whether a sum that visits no pair serves every query, but for the widest ones."""
+    summed = loss.closed_form in _CLOSED and loss.closed_form not in _SORTED
+    return summed and (math.isnan(curvature.bend) or loss.closed_form == "squared_margin")
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
+    return make_plan(phi, params, ACCURACY)
+
+
+def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
+    if not loss.smooth:
+        return PlanReport(None, math.inf, "the loss is not twice differentiable; use engine=auto")
+    return _plan(curvature.phi, loss.params)
+
+
+def _shortcuts(
+    kind: _Kind, loss: AbstractLoss, curvature: Curvature, closed: bool
+) -> Iterator[dict[str, Callable[..., Any]]]:
+    """Functions that replace visiting pairs one by one, where this loss has them.
+
+    Two choices: in double precision, and in single precision where that is faster.
+    """
+    if kind is PUSH:
+        yield from ({}, {})
+        return
+    from gbmrank.kernels.pairs import shortcuts
+
+    summed = getattr(shortcuts, kind.no_closed)
+    form = loss.closed_form or ""
+    if closed and form in kind.closed:
+        template, function = kind.closed[form]
+        summed = getattr(compiler.load(template), function)
+    fast = loss.closed_form == "logistic" and math.isnan(curvature.bend)
+    for name in (kind.dense, kind.single):
+        every = getattr(shortcuts, name) if fast else shortcuts.no_dense
+        yield {kind.closed_slot: summed, kind.dense_slot: every}
+
 
 _LONG = 200_000  # items from which one query is worth the work of all threads
 _NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
@@ -59,7 +382,7 @@ class BoundPairs(AbstractBound):
             if isinstance(queries, PushQueries)
             else groups.sizes.astype(np.float64) ** 2 / 4.0
         )
-        self.chunks = pool.cut_into_chunks(pairs + 100.0)
+        self.chunks = threads.cut_into_chunks(pairs + 100.0)
         self.long = _long_queries(groups, queries, pair_sum.engine)
         self.in_row_order = {
             int(query): _in_row_order(queries, int(query))
@@ -80,7 +403,7 @@ class BoundPairs(AbstractBound):
             left = served[span.first : span.last]
             call = (self.queries, span, scores, params, engines, served)
             if span.longest >= engines.linear_from and not left.all():
-                engine.long_kernels.linear_sums(*call, unused, out)
+                engine.long_queries(*call, unused, out)
             for kernels in ways:
                 if not left.all():
                     kernels.gradients(*call, kernels is ways[-1], out)
@@ -100,7 +423,7 @@ class BoundPairs(AbstractBound):
         def sum_span(span: Span, values: FloatArray) -> None:
             call = (self.queries, span, scores, params, engines, served)
             if span.longest >= engines.linear_from:
-                engine.long_kernels.linear_sums(*call, values, _NO_ROWS)
+                engine.long_queries(*call, values, _NO_ROWS)
             if not served[span.first : span.last].all():
                 kernels.values(*call, values)
 

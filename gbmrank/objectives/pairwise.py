@@ -5,10 +5,11 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.kernels.layout import GradHess, ItemQueries
 from gbmrank.losses import AbstractLoss, Logistic
+from gbmrank.losses.utilities import AbstractUtility, NdcgUtility, query_sums, rows_by_value
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -17,18 +18,18 @@ from gbmrank.objectives.base import (
     check_losses,
     query_scale,
 )
-from gbmrank.objectives.engines import (
+from gbmrank.objectives.pair_sums import (
+    PAIRS,
+    BoundPairs,
+    PairSum,
     check_engine,
+    constant_hessian,
     linear_accuracy,
     pair_curvature,
     pair_engine,
 )
-from gbmrank.objectives.item_sums import read_utilities
-from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
-from gbmrank.objectives.pointwise import with_options
-from gbmrank.ranking import query_sums, rows_by_value
+from gbmrank.objectives.pointwise import read_utilities, with_options
 from gbmrank.types import FloatArray
-from gbmrank.utilities import AbstractUtility, NdcgUtility
 
 __all__ = ["Pairwise"]
 
@@ -110,7 +111,7 @@ class Pairwise(AbstractObjective):
         """Largest relative error of the linear-time engine."""
         if self.loss.pair_form == "difference":
             return None
-        return linear_accuracy("all_pairs", self.loss, self.hessian, self.engine)
+        return linear_accuracy(PAIRS, self.loss, self.hessian, self.engine)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by utility."""
@@ -128,7 +129,7 @@ class Pairwise(AbstractObjective):
         useful = np.add.reduceat(arranged > 0, data.groups.offsets[:-1], dtype=np.int64)
         queries = ItemQueries(data.groups.offsets, order, arranged, useful, scale)
         curvature = pair_curvature(self.name, self.loss, self.hessian)
-        engine = pair_engine("all_pairs", self.loss, curvature, self.engine, data.groups.sizes)
+        engine = pair_engine(PAIRS, self.loss, curvature, self.engine, data.groups.sizes)
         pair_sum = PairSum(engine, curvature, self.loss.params, constant)
         return BoundPairs(data.groups, queries, pair_sum)
 

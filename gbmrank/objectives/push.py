@@ -5,12 +5,13 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import GradHess, PushParams, PushQueries
 from gbmrank.losses import AbstractLoss, Exponential, Logistic
-from gbmrank.losses.outer import AbstractOuter, Power
+from gbmrank.losses.convex import AbstractOuter, Power
+from gbmrank.losses.utilities import rows_by_value
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -20,15 +21,17 @@ from gbmrank.objectives.base import (
     run_queries,
     sum_queries,
 )
-from gbmrank.objectives.engines import (
+from gbmrank.objectives.levels import binary_counts, check_pair_loss
+from gbmrank.objectives.pair_sums import (
+    PUSH,
+    BoundPairs,
+    PairSum,
     check_engine,
+    constant_hessian,
     linear_accuracy,
     pair_curvature,
     pair_engine,
 )
-from gbmrank.objectives.levels import binary_counts, check_pair_loss
-from gbmrank.objectives.pair_sums import BoundPairs, PairSum, constant_hessian
-from gbmrank.ranking import rows_by_value
 from gbmrank.types import FloatArray
 
 __all__ = ["Push"]
@@ -136,7 +139,7 @@ class Push(AbstractObjective):
         """Largest relative error of the linear-time engine."""
         if self._is_closed():
             return None
-        return linear_accuracy("push", self.loss, self.hessian, self.engine)
+        return linear_accuracy(PUSH, self.loss, self.hessian, self.engine)
 
     def _is_closed(self) -> bool:
         """Whether sums over items give everything: the exponential loss with a power."""
@@ -157,7 +160,7 @@ class Push(AbstractObjective):
             return _BoundClosed(data.groups, queries, (self.p, self.form == "log"), constant)
         outer = self.g if self.g is not None else Power(self.p)
         engine = pair_engine(
-            "push", self.loss, curvature, self.engine, data.groups.sizes, outer=type(outer).function
+            PUSH, self.loss, curvature, self.engine, data.groups.sizes, outer=type(outer).function
         )
         params = PushParams(self.loss.params, outer.params)
         return BoundPairs(data.groups, queries, PairSum(engine, curvature, params, constant))
@@ -178,13 +181,13 @@ class _BoundClosed(AbstractBound):
     ) -> None:
         super().__init__(groups)
         self.queries, self.params, self.constant = queries, params, constant
-        self.kernels = compiler.load("exponential_push")
-        self.chunks = pool.cut_into_chunks(groups.sizes + 100.0)
+        self.kernels = compiler.load("closed.exponential")
+        self.chunks = threads.cut_into_chunks(groups.sizes + 100.0)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over relevant items and over the others."""
         run_queries(
-            lambda span: self.kernels.gradients(self.queries, span, scores, *self.params, out),
+            lambda span: self.kernels.push_gradients(self.queries, span, scores, *self.params, out),
             self.chunks,
             self.groups,
         )
@@ -194,7 +197,7 @@ class _BoundClosed(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         return sum_queries(
-            lambda span, values: self.kernels.values(
+            lambda span, values: self.kernels.push_values(
                 self.queries, span, scores, *self.params, values
             ),
             self.chunks,

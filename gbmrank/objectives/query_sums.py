@@ -7,10 +7,10 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.columns import computed_column
-from gbmrank.data import RankingData
+from gbmrank.data.columns import computed_column
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import PluginContractError
-from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import GradHess
 from gbmrank.objectives.base import (
     AbstractBound,
@@ -80,12 +80,14 @@ class BoundQueries(AbstractBound):
         self.queries = self.kernels.LabelQueries(data.groups.offsets, data.labels, scale)
         self.params = tuple(float(value) for value in params)
         self.constant = constant_hessian(objective.hessian, data)
-        self.chunks = pool.cut_into_chunks(5.0 * data.groups.sizes.astype(np.float64) ** 2 + 100.0)
+        self.chunks = threads.cut_into_chunks(
+            5.0 * data.groups.sizes.astype(np.float64) ** 2 + 100.0
+        )
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Call the function for every query."""
         run_queries(
-            lambda span: self.kernels.gradients(self.queries, span, scores, self.params, out),
+            lambda span: self.kernels.query_gradients(self.queries, span, scores, self.params, out),
             self.chunks,
             self.groups,
         )
@@ -99,7 +101,7 @@ class BoundQueries(AbstractBound):
     def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:
         """Return the loss of each query with its weights taken at other scores."""
         return sum_queries(
-            lambda span, values: self.kernels.values(
+            lambda span, values: self.kernels.query_values(
                 self.queries, span, scores, at, self.params, values
             ),
             self.chunks,
@@ -109,7 +111,7 @@ class BoundQueries(AbstractBound):
 
 def _compiled(query: QueryFunction) -> Any:
     try:
-        return compiler.load("query_sums", query=query)
+        return compiler.load("closed.lists", query=query)
     except PluginContractError as error:
         # The compiler's own words for a change of the labels tell nobody what is wrong.
         raise PluginContractError(

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbmrank import theory
-from gbmrank.composition import build
 from gbmrank.numerics import logit
-from gbmrank.registry import LOSSES
+from gbmrank.registry.catalogue import LOSSES
+from gbmrank.registry.composition import build
 from gbmrank.reproduce.study import Table
 from gbmrank.types import FloatArray
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gbmrank.api import metric
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.reproduce.bipartite_sets import BipartiteSet, split_two_to_one, stratified
 from gbmrank.reproduce.linear import LinearModel, fit_linear, standardise
 from gbmrank.types import FloatArray, IntArray

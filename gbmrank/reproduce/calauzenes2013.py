@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbmrank import theory
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.reproduce import equal_utilities
 from gbmrank.reproduce.study import Outcome, Settings, Table
 from gbmrank.training import Part, Plan, Trained, train

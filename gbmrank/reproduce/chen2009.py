@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.api import metric
-from gbmrank.data import RankingData
-from gbmrank.demo_data import demo_data
+from gbmrank.data.demonstration import demo_data
+from gbmrank.data.queries import RankingData
+from gbmrank.data.readers import read_letor
 from gbmrank.errors import ConfigError
-from gbmrank.readers import read_letor
 from gbmrank.reproduce.files import find_parts
 from gbmrank.reproduce.intervals import Estimate, over_queries
 from gbmrank.reproduce.linear import LinearModel, fit_linear, standardise

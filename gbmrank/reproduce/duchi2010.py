@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.api import Objective, metric, objective
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.reproduce.intervals import Estimate, over_runs
 from gbmrank.reproduce.linear import LinearModel, fit_linear, standardise
 from gbmrank.reproduce.movielens import (

@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.api import objective as read_objective
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, NumericError, ParameterError
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray

@@ -7,10 +7,10 @@ import numpy as np
 
 from gbmrank import theory
 from gbmrank.api import objective
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import CalibrationWarning, NoProgressWarning
 from gbmrank.estimators import PairRanker
-from gbmrank.preferences import PreferenceGraphs
 from gbmrank.reproduce.low_rank_tasks import ITEMS, Surrogate
 from gbmrank.training import Part, Plan, train
 from gbmrank.types import FloatArray, IntArray

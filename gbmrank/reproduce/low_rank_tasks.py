@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from gbmrank import theory
-from gbmrank.decoders import orders
+from gbmrank.kernels.decode.orders import orders
 from gbmrank.types import FloatArray
 
 __all__ = ["ITEMS", "SURROGATES", "Surrogate", "Task", "draw_types", "limits", "regrets", "tasks"]

@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.readers import Limits
-from gbmrank.readers.text import fail, quoted, read_blocks, to_number
+from gbmrank.data.readers import Limits
+from gbmrank.data.readers.text import fail, quoted, read_blocks, to_number
 from gbmrank.reproduce.files import find_files
 from gbmrank.types import FloatArray, IntArray
 

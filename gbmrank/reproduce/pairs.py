@@ -7,9 +7,9 @@ from typing import final
 import numpy as np
 
 from gbmrank.api import metric
-from gbmrank.data import Groups
+from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups
 from gbmrank.errors import DataError
-from gbmrank.preferences import PreferenceGraphs
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["Pairs", "sample_pairs"]

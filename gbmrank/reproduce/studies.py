@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import cast
 
 from gbmrank.errors import UnknownNameError
-from gbmrank.kernels import pool
+from gbmrank.kernels.jit import threads
 from gbmrank.reproduce.report import Report
 from gbmrank.reproduce.study import Settings, Study
 
@@ -64,13 +64,13 @@ def run_study(name: str, settings: Settings) -> Report:
         To print, or to save as a page.
     """
     study = load_study(name)
-    before = pool.get_num_threads()
+    before = threads.get_num_threads()
     if settings.threads is not None:
-        pool.set_num_threads(settings.threads)
+        threads.set_num_threads(settings.threads)
     began = time.perf_counter()
     try:
         outcome = study.run(settings)
     finally:
         if settings.threads is not None:
-            pool.set_num_threads(before)
+            threads.set_num_threads(before)
     return Report(name, study.PAPER, settings, outcome, time.perf_counter() - began)

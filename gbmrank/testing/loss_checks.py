@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import objective
-from gbmrank.composition import build, spec_of
 from gbmrank.errors import ParameterError
 from gbmrank.losses import AbstractLoss
-from gbmrank.registry import LOSSES
+from gbmrank.registry.catalogue import LOSSES
+from gbmrank.registry.composition import build, spec_of
 from gbmrank.testing.numbers import SIZES, close, derivative, hold_close, scores_of
 from gbmrank.testing.objective_checks import OBJECTIVE_CHECKS
 from gbmrank.testing.report import Check, SkipCheck, fail_unless

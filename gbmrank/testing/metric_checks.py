@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import metric
-from gbmrank.kernels import pool
+from gbmrank.kernels.jit import threads
 from gbmrank.metrics import Ranked
 from gbmrank.testing.numbers import SIZES, hold_close, permuted_rows, query_slices, scores_of
 from gbmrank.testing.report import Check, SkipCheck, fail_unless
@@ -144,13 +144,13 @@ def _determinism(subject: MetricSubject) -> None:
     labels, scores = subject.labels(), np.round(scores_of(), 1)
     first = subject.values(labels, scores)
     try:
-        for threads in (None, 1, 4):
-            pool.set_num_threads(threads)
+        for count in (None, 1, 4):
+            threads.set_num_threads(count)
             again = subject.values(labels, scores)
             fail_unless(np.array_equal(first, again, equal_nan=True), "a second call gives other "
                         "numbers")  # fmt: skip
     finally:
-        pool.set_num_threads(None)
+        threads.set_num_threads(None)
 
 
 def _pickling(subject: MetricSubject) -> None:

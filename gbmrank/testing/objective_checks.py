@@ -7,7 +7,7 @@ import numpy as np
 
 from gbmrank.api import objective
 from gbmrank.errors import GbmrankError
-from gbmrank.kernels import pool
+from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess
 from gbmrank.testing.numbers import (
     SIZES,
@@ -232,16 +232,16 @@ def _determinism(subject: ObjectiveSubject) -> None:
     labels, scores = subject.labels(), scores_of()
     bound = subject.bound(labels)
     first = [*bound.gradients(scores), bound.losses(scores)]
-    before = pool.get_num_threads()
+    before = threads.get_num_threads()
     try:
-        for what, threads in (("a second call", before), ("one thread", 1), ("four threads", 4)):
-            pool.set_num_threads(threads)
+        for what, count in (("a second call", before), ("one thread", 1), ("four threads", 4)):
+            threads.set_num_threads(count)
             for ready in (bound, subject.bound(labels)):
                 again = [*ready.gradients(scores), ready.losses(scores)]
                 same = all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
                 fail_unless(same, f"{what} gives other numbers")
     finally:
-        pool.set_num_threads(None)
+        threads.set_num_threads(None)
 
 
 def _single_precision(subject: ObjectiveSubject) -> None:

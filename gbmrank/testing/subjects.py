@@ -9,15 +9,15 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.api import Metric, Objective, metric, objective
-from gbmrank.composition import build
-from gbmrank.data import RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.losses import AbstractLoss
-from gbmrank.losses.functional import loss_class
+from gbmrank.losses.base import loss_class
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 from gbmrank.objectives import AbstractBound, AbstractObjective
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, Registry
-from gbmrank.spec import parse
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
+from gbmrank.registry.composition import build
+from gbmrank.registry.spec import parse
 from gbmrank.testing.numbers import SIZES, query_slices
 from gbmrank.testing.report import ConformanceError, SkipCheck
 from gbmrank.types import FloatArray

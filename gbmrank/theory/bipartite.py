@@ -15,16 +15,15 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.columns import as_floats
-from gbmrank.composition import build
+from gbmrank.data.columns import as_floats, read_number, read_table
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.losses import AbstractLoss, Exponential, PClassification
 from gbmrank.losses.base import ScalarFunction
-from gbmrank.losses.outer import AbstractOuter, Power
-from gbmrank.matrices import read_number, read_table
+from gbmrank.losses.convex import AbstractOuter, Power
 from gbmrank.numerics import logit
-from gbmrank.registry import LOSSES
-from gbmrank.theory.graph_risks import pair_risk
+from gbmrank.registry.catalogue import LOSSES
+from gbmrank.registry.composition import build
+from gbmrank.theory.distributions import pair_risk
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.shapes import decomposable_rate, pair_shape
 from gbmrank.types import ArrayLike, FloatArray

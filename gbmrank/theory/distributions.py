@@ -1,4 +1,7 @@
-"""Finite distributions of labels for one query: inner risks, minimisers, best rankings."""
+"""Finite distributions of labels for one query: inner risks, minimisers, best rankings.
+
+Surrogates on the mean of a distribution of preference graphs, and graphs as queries.
+"""
 
 import functools
 import itertools
@@ -7,24 +10,91 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.columns import as_floats
-from gbmrank.data import Groups, RankingData
+from gbmrank.data.columns import as_floats, check_graphs, read_table
+from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, LimitError, ParameterError
 from gbmrank.losses import Hinge
-from gbmrank.losses.outer import Expm1
-from gbmrank.matrices import check_graphs, read_table
+from gbmrank.losses.base import ScalarFunction
+from gbmrank.losses.convex import Expm1
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, PairwiseDisagreement, Ranked
 from gbmrank.objectives import AbstractObjective, held_preferences
+from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Bipartite, Comparison
-from gbmrank.objectives.mix import Mix
 from gbmrank.objectives.pairwise import Pairwise
-from gbmrank.theory.graph_risks import graph_risk, repeated_graphs
+from gbmrank.objectives.value_linear import Linear
+from gbmrank.registry.composition import as_metric, as_objective
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
-from gbmrank.theory.parts import as_metric, as_objective
 from gbmrank.theory.views import view
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["Best", "Distribution", "all_orders", "nature_of"]
+__all__ = [
+    "Best",
+    "Distribution",
+    "all_orders",
+    "graph_risk",
+    "nature_of",
+    "pair_risk",
+    "repeated_graphs",
+]
+
+
+def graph_risk(objective: AbstractObjective, mean: FloatArray) -> Risk:
+    """Return the expected loss of scores given the mean graph, shape (n, n).
+
+    ``sum A_ij phi(s_i - s_j - h)`` for comparison with a margin h that is a number,
+    ``-sum f_i s_i + nu sum r(s_i)`` for linear; no normalisation.
+    """
+    if isinstance(objective, Comparison):
+        if isinstance(objective.margin, str):
+            raise ParameterError("margin=weight depends on every graph, not on their mean alone")
+        return pair_risk(objective.loss.kappa, objective.loss.params, mean, objective.margin)
+    if isinstance(objective, Linear):
+        return _linear_risk(objective, mean)
+    raise ParameterError(
+        f"{objective.name} is not defined on preference graphs; comparison and linear are"
+    )
+
+
+def pair_risk(
+    phi: ScalarFunction, params: tuple[float, ...], weights: FloatArray, margin: float = 0.0
+) -> Risk:
+    """Return ``scores -> sum_ij w_ij phi(s_i - s_j - margin)`` with its gradient."""
+    rows, columns = np.nonzero(weights)
+    w = weights[rows, columns]
+
+    def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+        terms = [phi(float(d), *params) for d in scores[rows] - scores[columns] - margin]
+        table = np.array(terms, dtype=np.float64).reshape(-1, 3)
+        slopes = w * table[:, 1]
+        grad = np.zeros(len(scores))
+        np.add.at(grad, rows, slopes)
+        np.subtract.at(grad, columns, slopes)
+        return float(w @ table[:, 0]), grad
+
+    return risk
+
+
+def repeated_graphs(weights: FloatArray, times: int) -> PreferenceGraphs:
+    """Return graphs of shape (m, n, n) as queries, every one ``times`` in a row."""
+    m, n = weights.shape[:2]
+    graph, winner, loser = np.nonzero(np.repeat(weights, times, axis=0))
+    weight = weights[graph // times, winner, loser]
+    sizes = np.full(m * times, n, dtype=np.int64)
+    return PreferenceGraphs.from_edges(n * graph + winner, n * graph + loser, weight, group=sizes)
+
+
+def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:
+    degrees = (mean - mean.T).sum(axis=1)
+    function, params = type(objective.regulariser).function, objective.regulariser.params
+
+    def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+        terms = np.array([function(float(s), *params) for s in scores])
+        value = float(-degrees @ scores + objective.nu * terms[:, 0].sum())
+        return value, objective.nu * terms[:, 1] - degrees
+
+    return risk
+
 
 _MOST_ITEMS = 8
 _ROWS_AT_ONCE = 2_000_000

@@ -11,9 +11,9 @@ from typing import Any, final
 
 import numpy as np
 
+from gbmrank.data.columns import check_graphs, read_square, read_table
+from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.matrices import check_graphs, read_square, read_table
-from gbmrank.preferences import PreferenceGraphs
 from gbmrank.types import ArrayLike, FloatArray
 
 __all__ = [

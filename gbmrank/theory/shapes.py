@@ -13,10 +13,10 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.composition import build
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.base import ScalarFunction
-from gbmrank.registry import LOSSES
+from gbmrank.registry.catalogue import LOSSES
+from gbmrank.registry.composition import build
 from gbmrank.types import FloatArray
 
 __all__ = ["ItemShape", "PairShape", "decomposable_rate", "item_shape", "pair_shape"]

@@ -6,22 +6,19 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.columns import as_floats
-from gbmrank.data import RankingData
+from gbmrank.data.columns import as_floats, read_number, read_table
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.matrices import read_number, read_table
-from gbmrank.metrics import (
-    ERR,
-    MAP,
-    MRR,
-    AbstractMetric,
-    AbstractPositional,
-    PairwiseDisagreement,
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    DcgUtility,
+    PrecisionUtility,
+    RecallUtility,
+    query_sums,
 )
-from gbmrank.ranking import query_sums
-from gbmrank.theory.parts import as_metric, cut_off
+from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, AbstractPositional, PairwiseDisagreement
+from gbmrank.registry.composition import as_metric, cut_off
 from gbmrank.types import ArrayLike, FloatArray
-from gbmrank.utilities import AbstractUtility, DcgUtility, PrecisionUtility, RecallUtility
 
 __all__ = ["Positional", "View", "c_phi", "order_value", "positional", "view"]
 

@@ -27,7 +27,7 @@ from gbmrank.errors import (
     UnknownNameError,
     WeightError,
 )
-from gbmrank.theory import verdicts
+from gbmrank.theory.verdicts import calibration
 from gbmrank.training import Part, Plan, train
 from tests.ranking_tasks import is_before, make_task, run_python
 from tests.test_training import Breaking
@@ -320,7 +320,7 @@ def test_a_gradient_that_is_not_finite_leaves_a_ranker_on_the_error(backend):
 
 
 def test_a_loss_that_is_wrong_for_the_metric_that_stops_it_warns_once():
-    verdicts._warned.clear()
+    calibration._warned.clear()
     valid: dict[str, Any] = {"eval_set": (OTHER.x, OTHER.y), "eval_qid": VALID_QID}
     fitted(objective="ranknet")
     ranker(objective="ranknet").fit(TASK.x, TASK.y, qid=TASK.qid, **valid)

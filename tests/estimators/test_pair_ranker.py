@@ -13,6 +13,7 @@ from sklearn.base import clone
 import gbmrank
 from gbmrank import decoders
 from gbmrank.data import Groups
+from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -30,7 +31,6 @@ from gbmrank.estimators.pairs import (
     precision_rows,
     sample_pairs,
 )
-from gbmrank.preferences import PreferenceGraphs
 from tests.ranking_tasks import make_task
 
 BACKENDS = ["lightgbm", "xgboost"]

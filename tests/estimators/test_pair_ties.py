@@ -9,7 +9,7 @@ import pytest
 from gbmrank import decoders
 from gbmrank.errors import DataError, LimitError, ParameterError
 from gbmrank.estimators import PairRanker
-from gbmrank.estimators.look_alikes import mean_places
+from gbmrank.kernels.decode.orders import mean_places
 from tests.ranking_tasks import make_task
 
 QUICK: Any = {"n_estimators": 20, "learning_rate": 0.3}

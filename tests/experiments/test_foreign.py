@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.experiments.foreign import code_of
-from gbmrank.losses.functional import loss_class
+from gbmrank.losses.base import loss_class
 from tests.ranking_tasks import run_python
 
 LOSS = """

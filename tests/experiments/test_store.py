@@ -7,7 +7,7 @@ import string
 import numpy as np
 import pytest
 
-from gbmrank.checksum import BLANK, NAME, with_checksum
+from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Run, System

@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gbmrank
-from gbmrank.errors import (
-    DataError,
-    GbmrankError,
-    GbmrankWarning,
-    LabelRangeError,
-    WeightError,
-)
+from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, LabelRangeError, WeightError
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task
 

@@ -13,8 +13,8 @@ import pytest
 
 import gbmrank
 from gbmrank.cli import main
+from gbmrank.data.readers import Limits, read_csv, read_letor
 from gbmrank.errors import DataError, LimitError, ParseError
-from gbmrank.readers import Limits, read_csv, read_letor
 
 GOOD = "1 qid:1 1:2\n"
 

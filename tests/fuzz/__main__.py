@@ -60,10 +60,10 @@ def _run_inside(name: str, seconds: int, folder: Path) -> None:
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(SEEDS[name]):
         (corpus / f"seed-{number}").write_bytes(seed)
-    for module in ("gbmrank.spec", "gbmrank.readers"):
+    for module in ("gbmrank.registry.spec", "gbmrank.data.readers"):
         for loaded in [key for key in sys.modules if key.startswith((module, "tests.fuzz.t"))]:
             del sys.modules[loaded]
-    with atheris.instrument_imports(include=["gbmrank.spec", "gbmrank.readers"]):
+    with atheris.instrument_imports(include=["gbmrank.registry.spec", "gbmrank.data.readers"]):
         from tests.fuzz.targets import TARGETS as INSTRUMENTED
     target = INSTRUMENTED[name]
     flags = [f"-max_total_time={seconds}", "-max_len=400", "-timeout=20", "-print_final_stats=1"]

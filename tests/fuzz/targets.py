@@ -5,9 +5,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from gbmrank.data.readers import Columns, Limits, read_csv, read_letor, read_trec
 from gbmrank.errors import GbmrankError, SpecError
-from gbmrank.readers import Columns, Limits, read_csv, read_letor, read_trec
-from gbmrank.spec import parse, parse_list
+from gbmrank.registry.spec import parse, parse_list
 
 __all__ = ["SEEDS", "TARGETS"]
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from gbmrank.backends.base import InTraining, read_scores, training_gradients
 from gbmrank.data import Groups
 from gbmrank.errors import DataError, NumericError
-from gbmrank.kernels import compiler
+from gbmrank.kernels.jit import compiler
 from gbmrank.objectives.base import AbstractBound
 
 
 def kernels():
-    return compiler.load("callback")
+    return compiler.load("scores")
 
 
 def fingerprint(words):

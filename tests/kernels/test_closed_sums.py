@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gbmrank.kernels import compiler
+from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import Level
 
 LABELS_OF_THREE = Level(np.array([0, 1, 1]), np.array([1, 3, 3]), 2)
@@ -13,7 +13,7 @@ LABELS_OF_THREE = Level(np.array([0, 1, 1]), np.array([1, 3, 3]), 2)
 
 def exponential_sum(form, scores, p=1.0, bend=math.nan):
     """Value of three items, the first better than the others; the weight of the first is one."""
-    kernels = compiler.load("exponential_sums")
+    kernels = compiler.load("closed.exponential")
     s, v, out = np.array(scores), np.array([1.0, 0.0, 0.0]), (np.empty(3), np.empty(3))
     levels = (LABELS_OF_THREE,) if form.endswith("levels") else ()
     return getattr(kernels, form)(s, v, *levels, (p,), bend, out)

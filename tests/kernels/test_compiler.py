@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gbmrank.kernels import compiler
-from gbmrank.kernels.score_range import middle_and_range
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.scores import middle_and_range
 from tests.ranking_tasks import run_python
 
 START = """
@@ -87,14 +87,15 @@ def file_of(phi):
     return compiler.load("test_template", phi=phi).__file__
 
 
+DECORATED = "from gbmrank.kernels.jit.decorators import entry\n\n\n@entry\ndef value(z):\n"
+
+
 @pytest.fixture
 def template(tmp_path, monkeypatch):
     """A template of one line, in a folder of its own."""
     source = tmp_path / "sources"
     source.mkdir()
-    (source / "test_template.py").write_text(
-        "from gbmrank.kernels.jit import entry\n\n\n@entry\ndef value(z):\n    return phi(z)[0]\n"
-    )
+    (source / "test_template.py").write_text(DECORATED + "    return phi(z)[0]\n")
     (tmp_path / "numerics.py").write_text("")
     monkeypatch.setattr(compiler, "_SOURCES", source)
     monkeypatch.setenv("GBMRANK_CACHE_DIR", str(tmp_path / "cache"))
@@ -108,7 +109,7 @@ def template(tmp_path, monkeypatch):
 def test_templates_lie_in_folders_and_each_counts_for_the_cache(template):
     folder = template / "sources" / "inner"
     folder.mkdir()
-    text = "from gbmrank.kernels.jit import entry\n\n\n@entry\ndef value(z):\n    return 7.0 * z\n"
+    text = DECORATED + "    return 7.0 * z\n"
     (folder / "deep.py").write_text(text)
     compiler._sources_digest.cache_clear()
     before = compiler._sources_digest()
@@ -124,7 +125,7 @@ def test_templates_lie_in_folders_and_each_counts_for_the_cache(template):
 def test_every_kernel_source_counts_for_the_cache():
     root = compiler._SOURCES
     assert (root.name, (root.parent / "numerics.py").is_file()) == ("kernels", True)
-    assert compiler.template_path("linear_time").is_file()
+    assert compiler.template_path("linear.engine").is_file()
 
 
 def test_a_template_without_decorators_has_no_plain_form(template):

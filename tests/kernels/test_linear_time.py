@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gbmrank.kernels import compiler, pool
-from gbmrank.kernels.linear_layout import Side
-from gbmrank.kernels.linear_plan import make_plan
-from gbmrank.kernels.linear_threads import all_pairs_threaded, cross_pairs_threaded
+from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.linear.interpolation import Side, make_plan
+from gbmrank.kernels.linear.parallel import all_pairs_threaded, cross_pairs_threaded
 from gbmrank.numerics import exp, sigmoid, softplus
 
 CONTRACT = 1e-9  # of the sum of absolute terms
@@ -141,7 +140,7 @@ def engine():
 
     def load(name):
         loss, params = LOSSES[name]
-        return compiler.load("linear_time", phi=loss), PLANS[name], params
+        return compiler.load("linear.engine", phi=loss), PLANS[name], params
 
     return load
 
@@ -309,7 +308,7 @@ def test_gradient_is_the_slope_of_the_value(engine, name):
 @pytest.fixture
 def restore_threads():
     yield
-    pool.set_num_threads(None)
+    threads.set_num_threads(None)
 
 
 @pytest.mark.parametrize("vector", ["dense", "mostly_empty"])
@@ -320,8 +319,8 @@ def test_results_do_not_depend_on_the_number_of_threads(engine, vector, restore_
     s = rng.normal(size=n) if vector == "dense" else rng.uniform(-1e6, 1e6, n)
     v = rng.random(n)
     results = []
-    for threads in (1, 2):
-        pool.set_num_threads(threads)
+    for count in (1, 2):
+        threads.set_num_threads(count)
         side = new_side(s, v, np.float32)
         better, worse = new_side(s[: n // 3], v[: n // 3]), new_side(s[n // 3 :], v[n // 3 :])
         value = all_pairs_threaded(kernels, side, plan, params)
@@ -374,7 +373,7 @@ def test_wider_cells_for_less_accuracy():
 
 
 def test_cells_are_laid_where_range_and_distance_allow_it():
-    plan, build = plan_of(asym_b), compiler.load("linear_grid").build_grid
+    plan, build = plan_of(asym_b), compiler.load("linear.cells").build_grid
     for scores in (
         np.array([0.0, 1.5 * plan.reach]),  # a narrow place, a wide range
         np.array([0.0, 1.0]) + 2.0**46 * plan.width,  # the other way round

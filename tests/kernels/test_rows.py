@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gbmrank.kernels.layout import GradHess
-from gbmrank.kernels.rows import mark_served, read_levels, read_scores, write_scaled
+from gbmrank.kernels.scores import mark_served, read_levels, read_scores, write_scaled
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gbmrank import numerics
-from gbmrank.kernels import vector_math
+from gbmrank.kernels.jit import decorators
 
-assert vector_math is not None  # importing it gives the compiler its own versions
+assert decorators is not None  # importing it gives the compiler its own versions
 
 _POINTS = np.concatenate(
     [

@@ -10,7 +10,7 @@ import pytest
 import gbmrank
 from gbmrank import theory
 from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
-from gbmrank.losses.functional import loss_class
+from gbmrank.losses.base import loss_class
 from gbmrank.numerics import sigmoid, softplus
 
 

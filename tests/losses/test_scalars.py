@@ -15,9 +15,7 @@ from gbmrank.losses import (
     PClassification,
     SquaredHinge,
 )
-from gbmrank.losses.bregman import BUILTIN_GENERATORS
-from gbmrank.losses.outer import Expm1, Power
-from gbmrank.losses.regularisers import BUILTIN_REGULARISERS, PowerOf
+from gbmrank.losses.convex import BUILTIN_GENERATORS, BUILTIN_REGULARISERS, Expm1, Power, PowerOf
 from tests import objective_oracles as oracle
 
 mp = mpmath.mp.clone()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gbmrank
+from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import DataError, MetricError
-from gbmrank.preferences import PreferenceGraphs
 from tests.oracles import first_in_row_order, orders_of
 
 

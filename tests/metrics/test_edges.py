@@ -21,6 +21,7 @@ from gbmrank.errors import (
     PluginContractError,
     WeightError,
 )
+from gbmrank.losses.utilities import IdentityUtility
 from gbmrank.metrics import (
     AUC,
     BUILTIN_METRICS,
@@ -42,7 +43,6 @@ from gbmrank.metrics import (
     mean_over_queries,
 )
 from gbmrank.metrics.positional import AbstractPositional
-from gbmrank.utilities import IdentityUtility
 
 NAN = math.nan
 

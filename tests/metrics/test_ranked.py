@@ -8,7 +8,7 @@ import pytest
 
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError
-from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.metrics import BUILTIN_METRICS, ERR, MAP, NDCG, Ranked
 
 
@@ -65,7 +65,7 @@ def test_one_sort_for_several_metrics(monkeypatch: pytest.MonkeyPatch):
     data = RankingData.from_arrays(np.tile([0, 1, 1, 0], 50), group=np.full(10, 20))
     bounds = [metric.bind(data) for metric in (NDCG(k=3), MAP(), ERR(k=5), NDCG(k=10))]
     calls: list[int] = []
-    kernels = compiler.load("order")
+    kernels = compiler.load("ranking.sorting")
     original = kernels.rank_best
 
     def counting(*args: Any) -> None:
@@ -89,7 +89,7 @@ def test_one_sort_for_several_metrics(monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def many_threads() -> Iterator[None]:
     yield
-    pool.set_num_threads(None)
+    threads.set_num_threads(None)
 
 
 @pytest.mark.usefixtures("many_threads")
@@ -101,8 +101,8 @@ def test_same_bits_for_any_number_of_threads(metric: type):
     bound = metric().bind(data)
     scores = np.round(rng.normal(size=sizes.sum()), 1)
     results = []
-    for threads in (1, 2, 5):
-        pool.set_num_threads(threads)
+    for count in (1, 2, 5):
+        threads.set_num_threads(count)
         results.append(bound.per_query(Ranked(scores, data.groups)).tobytes())
     assert len(set(results)) == 1
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbmrank.data import RankingData
+from gbmrank.losses.utilities import IdentityUtility
 from gbmrank.metrics import (
     AUC,
     BUILTIN_METRICS,
@@ -30,7 +31,6 @@ from gbmrank.metrics import (
     Recall,
     Spearman,
 )
-from gbmrank.utilities import IdentityUtility
 from tests import oracles
 
 GRADES, BINARY = 4, 1

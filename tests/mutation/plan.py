@@ -50,54 +50,81 @@ _TESTS: dict[str, tuple[str, ...]] = {
         "tests/objectives/test_graph_sums.py::test_options_that_do_not_go_together_are_refused",
     ),
     "gbmrank/objectives/": (*_ONE_BY_ONE, *_OBJECTIVES),
-    "gbmrank/kernels/set_decode.py": _DECODERS,
-    "gbmrank/kernels/map_decode.py": _DECODERS,
-    "gbmrank/kernels/graph_decode.py": _DECODERS,
-    "gbmrank/kernels/positional.py": (_FORMULAS, _EDGES),
-    "gbmrank/kernels/average_precision.py": (_FORMULAS, _EDGES),
-    "gbmrank/kernels/cascade.py": (_FORMULAS, _EDGES),
-    "gbmrank/kernels/disagreement.py": (_FORMULAS, "tests/metrics/test_disagreement.py"),
-    "gbmrank/kernels/items.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
-    "gbmrank/kernels/listwise.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, _FAR, *_OBJECTIVES),
-    "gbmrank/kernels/query_sums.py": ("tests/objectives/test_query_sums.py",),
-    "gbmrank/kernels/push.py": (
-        _EDGES_OF_OBJECTIVES,
-        "tests/objectives/test_engines.py",
-        *_OBJECTIVES,
+    "gbmrank/kernels/decode/search.py": (
+        *_DECODERS,
+        *_DECODERS,
+        *_DECODERS,
     ),
-    "gbmrank/kernels/all_pairs.py": (
+    "gbmrank/kernels/ranking/measures.py": (
+        *(_FORMULAS, _EDGES),
+        *(_FORMULAS, _EDGES),
+        *(_FORMULAS, _EDGES),
+        *(_FORMULAS, "tests/metrics/test_disagreement.py"),
+    ),
+    "gbmrank/kernels/closed/lists.py": (
+        *(_EDGES_OF_OBJECTIVES, _WEIGHTS, *_OBJECTIVES),
+        *(_EDGES_OF_OBJECTIVES, _WEIGHTS, _FAR, *_OBJECTIVES),
+        *("tests/objectives/test_query_sums.py",),
+    ),
+    "gbmrank/kernels/pairs/sums.py": (
+        *(
+            _EDGES_OF_OBJECTIVES,
+            "tests/objectives/test_engines.py",
+            *_OBJECTIVES,
+        ),
+        *(
+            *_PAIRS,
+            *(
+                f"{_ENGINES}test_all_pairs[pairs-{loss}-40]"
+                for loss in ("logistic", "squared_hinge")
+            ),
+        ),
         *_PAIRS,
-        *(f"{_ENGINES}test_all_pairs[pairs-{loss}-40]" for loss in ("logistic", "squared_hinge")),
     ),
-    "gbmrank/kernels/level_pairs.py": _PAIRS,
-    "gbmrank/kernels/rows.py": ("tests/kernels/test_rows.py", *_PAIRS),
-    "gbmrank/kernels/logistic.py": (
+    "gbmrank/kernels/scores.py": (
+        *("tests/kernels/test_rows.py", *_PAIRS),
+        *("tests/kernels/test_callback.py",),
+    ),
+    "gbmrank/kernels/pairs/shortcuts.py": (
         f"{_ENGINES}test_single_precision_over_wide_ranges",
         *(f"{_ENGINES}test_all_pairs[pairs-logistic-{n}]" for n in _SHORT),
         *_OBJECTIVES,
     ),
-    "gbmrank/kernels/square_sums.py": (
-        f"{_ENGINES}test_the_squared_margin_far_from_zero_loses_no_digits",
-        *_PAIRS,
-        *_engine("closed", ("squared_margin",)),
+    "gbmrank/kernels/closed/polynomial.py": (
+        *(
+            f"{_ENGINES}test_the_squared_margin_far_from_zero_loses_no_digits",
+            *_PAIRS,
+            *_engine("closed", ("squared_margin",)),
+        ),
+        *(
+            *_PAIRS,
+            *_engine("sorted", ("hinge", "squared_hinge")),
+        ),
     ),
-    "gbmrank/kernels/exponential_sums.py": (
-        "tests/kernels/test_closed_sums.py",
-        f"{_ENGINES}test_a_useful_item_far_above_the_rest_loses_no_digits",
-        *_PAIRS,
-        *_engine("closed", ("exponential", "p_classification")),
+    "gbmrank/kernels/closed/exponential.py": (
+        *(
+            "tests/kernels/test_closed_sums.py",
+            f"{_ENGINES}test_a_useful_item_far_above_the_rest_loses_no_digits",
+            *_PAIRS,
+            *_engine("closed", ("exponential", "p_classification")),
+        ),
+        *(_EDGES_OF_OBJECTIVES, _WEIGHTS, _FAR, *_OBJECTIVES),
     ),
-    "gbmrank/kernels/hinge_sums.py": (*_PAIRS, *_engine("sorted", ("hinge", "squared_hinge"))),
-    "gbmrank/kernels/exponential_push.py": (_EDGES_OF_OBJECTIVES, _WEIGHTS, _FAR, *_OBJECTIVES),
-    "gbmrank/kernels/long_pairs.py": (_LONG, f"{_ENGINES}test_all_pairs[linear-logistic-40]"),
-    "gbmrank/kernels/long_levels.py": (_LONG, f"{_ENGINES}test_levels[linear-logistic-2]"),
-    "gbmrank/kernels/long_push.py": (_LONG, f"{_ENGINES}test_engines_of_a_push_agree[logistic-4]"),
+    "gbmrank/kernels/linear/long.py": (
+        *(_LONG, f"{_ENGINES}test_all_pairs[linear-logistic-40]"),
+        *(_LONG, f"{_ENGINES}test_levels[linear-logistic-2]"),
+        *(
+            _LONG,
+            f"{_ENGINES}test_engines_of_a_push_agree[logistic-4]",
+        ),
+    ),
     "gbmrank/kernels/linear_": (_LINEAR_TIME,),
-    "gbmrank/kernels/callback.py": ("tests/kernels/test_callback.py",),
     "gbmrank/kernels/": _OBJECTIVES,
     "gbmrank/numerics.py": ("tests/losses/test_scalars.py", *_OBJECTIVES),
-    "gbmrank/ranking.py": (_FORMULAS,),
-    "gbmrank/utilities.py": ("tests/test_utilities.py", *_OBJECTIVES),
+    "gbmrank/losses/utilities.py": (
+        *(_FORMULAS,),
+        *("tests/test_utilities.py", *_OBJECTIVES),
+    ),
 }
 _FEW_ITEMS = "not long and not threads and not threaded and not kinks and not flat"
 # Plain Python is slow: of the tests above only those that a module can change.
@@ -106,30 +133,34 @@ _ABOUT = {
     "gbmrank/objectives/pointwise.py": f"pointwise or {_QUICK}",
     "gbmrank/objectives/levels.py": f"comparison or bipartite or graph_sums or {_QUICK}",
     "gbmrank/objectives/push.py": f"push or {_QUICK}",
-    "gbmrank/objectives/linear.py": f"linear or {_QUICK}",
+    "gbmrank/objectives/value_linear.py": f"linear or {_QUICK}",
     "gbmrank/objectives/listmle.py": f"listmle or {_QUICK}",
     "gbmrank/objectives/bregman.py": f"bregman or {_QUICK}",
     "gbmrank/losses/margin.py": "scalars or pairwise or pointwise",
     "gbmrank/losses/composite.py": "scalars or pairwise or pointwise",
-    "gbmrank/losses/bregman.py": "bregman or generators",
-    "gbmrank/losses/regularisers.py": "linear or regularisers or powers or outside_their_range",
-    "gbmrank/metrics/cascade.py": "not million",
-    "gbmrank/kernels/cascade.py": "not million",
-    "gbmrank/kernels/positional.py": "not integral",
-    "gbmrank/kernels/items.py": "pointwise or linear or bregman",
-    "gbmrank/kernels/listwise.py": "listmle or softmax",
-    "gbmrank/kernels/push.py": "push and not lengths and not accuracy and not info",
-    "gbmrank/kernels/all_pairs.py": "pairwise or pairs",
-    "gbmrank/kernels/level_pairs.py": "comparison or bipartite or pairwise_hinges",
-    "gbmrank/kernels/rows.py": "test_rows or comparison or bipartite",
-    "gbmrank/kernels/logistic.py": "logistic or single or ranknet",
-    "gbmrank/kernels/square_sums.py": "squared_margin",
-    "gbmrank/kernels/exponential_sums.py": "closed_sums or exponential or classification or useful",
-    "gbmrank/kernels/hinge_sums.py": "hinge",
-    "gbmrank/kernels/exponential_push.py": "push and (exponential or test_edges)",
-    "gbmrank/kernels/linear_time.py": _FEW_ITEMS,
-    "gbmrank/kernels/linear_cells.py": _FEW_ITEMS,
-    "gbmrank/kernels/linear_grid.py": f"{_FEW_ITEMS} and not asym and not canonical",
+    "gbmrank/losses/convex.py": "bregman or generators"
+    " or "
+    "linear or regularisers or powers or outside_their_range",
+    "gbmrank/metrics/precision.py": "not million",
+    "gbmrank/kernels/ranking/measures.py": "not million" + " or " + "not integral",
+    "gbmrank/kernels/closed/lists.py": "pointwise or linear or bregman or listmle or softmax",
+    "gbmrank/kernels/pairs/sums.py": "push and not lengths and not accuracy and not info"
+    " or "
+    "pairwise or pairs"
+    " or "
+    "comparison or bipartite or pairwise_hinges",
+    "gbmrank/kernels/scores.py": "test_rows or comparison or bipartite",
+    "gbmrank/kernels/pairs/shortcuts.py": "logistic or single or ranknet",
+    "gbmrank/kernels/closed/polynomial.py": "squared_margin" + " or " + "hinge",
+    "gbmrank/kernels/closed/exponential.py": "closed_sums or exponential or classification "
+    "or useful"
+    " or "
+    "push and (exponential or test_edges)",
+    "gbmrank/kernels/linear/engine.py": _FEW_ITEMS,
+    "gbmrank/kernels/linear/cells.py": (
+        *_FEW_ITEMS,
+        *f"{_FEW_ITEMS} and not asym and not canonical",
+    ),
 }
 SLOW = (  # on large data: not for plain Python
     f"{_EDGES}::test_a_million_tied_items",
@@ -138,49 +169,49 @@ SLOW = (  # on large data: not for plain Python
     "tests/test_decoders.py::test_a_thousand_queries_of_a_hundred_items_take_seconds",
 )
 MODULES = (
-    "gbmrank/metrics/binary.py",
-    "gbmrank/metrics/cascade.py",
-    "gbmrank/metrics/graded.py",
+    "gbmrank/metrics/positional.py",
+    "gbmrank/metrics/precision.py",
+    "gbmrank/metrics/positional.py",
     "gbmrank/metrics/positional.py",
     "gbmrank/metrics/precision.py",
     "gbmrank/metrics/disagreement.py",
     "gbmrank/losses/margin.py",
     "gbmrank/losses/composite.py",
-    "gbmrank/losses/bregman.py",
-    "gbmrank/losses/regularisers.py",
+    "gbmrank/losses/convex.py",
+    "gbmrank/losses/convex.py",
     "gbmrank/objectives/pairwise.py",
     "gbmrank/objectives/pointwise.py",
     "gbmrank/objectives/levels.py",
     "gbmrank/objectives/push.py",
-    "gbmrank/objectives/linear.py",
+    "gbmrank/objectives/value_linear.py",
     "gbmrank/objectives/listmle.py",
     "gbmrank/objectives/bregman.py",
-    "gbmrank/kernels/positional.py",
-    "gbmrank/kernels/average_precision.py",
-    "gbmrank/kernels/cascade.py",
-    "gbmrank/kernels/disagreement.py",
-    "gbmrank/kernels/items.py",
-    "gbmrank/kernels/listwise.py",
-    "gbmrank/kernels/query_sums.py",
-    "gbmrank/kernels/push.py",
-    "gbmrank/kernels/all_pairs.py",
-    "gbmrank/kernels/level_pairs.py",
-    "gbmrank/kernels/logistic.py",
-    "gbmrank/kernels/square_sums.py",
-    "gbmrank/kernels/exponential_sums.py",
-    "gbmrank/kernels/hinge_sums.py",
-    "gbmrank/kernels/exponential_push.py",
-    "gbmrank/kernels/rows.py",
-    "gbmrank/kernels/callback.py",
-    "gbmrank/kernels/long_pairs.py",
-    "gbmrank/kernels/long_levels.py",
-    "gbmrank/kernels/long_push.py",
-    "gbmrank/kernels/linear_time.py",
-    "gbmrank/kernels/linear_cells.py",
-    "gbmrank/kernels/linear_grid.py",
-    "gbmrank/kernels/set_decode.py",
-    "gbmrank/kernels/graph_decode.py",
-    "gbmrank/kernels/map_decode.py",
+    "gbmrank/kernels/ranking/measures.py",
+    "gbmrank/kernels/ranking/measures.py",
+    "gbmrank/kernels/ranking/measures.py",
+    "gbmrank/kernels/ranking/measures.py",
+    "gbmrank/kernels/closed/lists.py",
+    "gbmrank/kernels/closed/lists.py",
+    "gbmrank/kernels/closed/lists.py",
+    "gbmrank/kernels/pairs/sums.py",
+    "gbmrank/kernels/pairs/sums.py",
+    "gbmrank/kernels/pairs/sums.py",
+    "gbmrank/kernels/pairs/shortcuts.py",
+    "gbmrank/kernels/closed/polynomial.py",
+    "gbmrank/kernels/closed/exponential.py",
+    "gbmrank/kernels/closed/polynomial.py",
+    "gbmrank/kernels/closed/exponential.py",
+    "gbmrank/kernels/scores.py",
+    "gbmrank/kernels/scores.py",
+    "gbmrank/kernels/linear/long.py",
+    "gbmrank/kernels/linear/long.py",
+    "gbmrank/kernels/linear/long.py",
+    "gbmrank/kernels/linear/engine.py",
+    "gbmrank/kernels/linear/cells.py",
+    "gbmrank/kernels/linear/cells.py",
+    "gbmrank/kernels/decode/search.py",
+    "gbmrank/kernels/decode/search.py",
+    "gbmrank/kernels/decode/search.py",
 )
 
 
@@ -189,4 +220,5 @@ def tests_of(module: str) -> tuple[str, ...]:
     found = max((key for key in _TESTS if module.startswith(key)), key=len, default=None)
     if found is None:
         raise SystemExit(f"no tests are known for {module}; add them to tests/mutation/plan.py")
-    return (*_TESTS[found], "-k", _ABOUT.get(module, "not integral and not million"))
+    about = str(_ABOUT.get(module, "not integral and not million"))
+    return (*_TESTS[found], "-k", about)

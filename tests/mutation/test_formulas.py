@@ -7,7 +7,7 @@ import pytest
 
 import gbmrank
 from gbmrank.data import RankingData
-from gbmrank.kernels import compiler
+from gbmrank.kernels.jit import compiler
 from gbmrank.metrics import Ranked
 from tests.metrics.test_ties import CASES, IDS, assert_same, expected
 
@@ -42,7 +42,7 @@ def test_nothing_is_divided_by_zero_to_find_out_what_is_undefined(metric, oracle
                                    (0.5, 0.1, 0.3, 0.1, 0.0)])  # fmt: skip
 def test_the_integral_for_long_blocks_is_the_recurrence(stops, above):
     """Long tied blocks take another way to the same number; here on few items."""
-    kernels = compiler.load("cascade")
+    kernels = compiler.load("ranking.measures")
     column = np.array(stops)
     values, counts = kernels._different(column, 10)
     assert values.tolist() == sorted(set(stops))

@@ -267,7 +267,7 @@ def test_queries_of_all_lengths_side_by_side(spec, rng):
     auto, pairs = gbmrank.objective(spec), gbmrank.objective(spec, engine="pairs")
     data = RankingData.from_arrays(labels, group=sizes, weight=weight)
     bound: Any = auto.bind(data)
-    assert bound.pair_sum.engine.long_kernels is not None
+    assert bound.pair_sum.engine.long_queries is not None
     exact = pairs.bind(data).gradients(scores)
     for found in (bound.gradients(scores), bound.gradients(scores, np.float32, single=True)):
         for part, whole in zip(found, exact, strict=True):

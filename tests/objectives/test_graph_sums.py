@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 
 import gbmrank
 from gbmrank import theory
+from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.preferences import PreferenceGraphs
 from tests.ranking_tasks import make_task
 
 PHI = {

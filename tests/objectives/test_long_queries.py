@@ -68,7 +68,7 @@ def test_queries_are_served_by_length_range_and_levels(spec):
     served = np.arange(len(SIZES)) == 6
     values, out = np.full(len(SIZES), 77.0), GradHess(*np.full((2, len(scores)), 88.0))
     span = Span(1, len(SIZES) - 1, max(SIZES))
-    engine.long_kernels.linear_sums(
+    engine.long_queries(
         bound.queries, span, scores, bound.pair_sum.params, engines, served, values, out
     )
     assert set(np.flatnonzero(served).tolist()) == SERVED[spec] | {6}

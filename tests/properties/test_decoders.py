@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from gbmrank import decoders
 from gbmrank.errors import GbmrankError
-from gbmrank.estimators.look_alikes import mean_places
+from gbmrank.kernels.decode.orders import mean_places
 from tests.properties.tally import tried
 
 WEIGHTS = st.sampled_from([0.0, 1.0, 2.0]) | st.floats(0.0, 9.0, width=32)

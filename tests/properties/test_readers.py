@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gbmrank.data.readers import Columns, Limits, read_column, read_csv, read_letor, read_parquet
+from gbmrank.data.readers.trec import read_trec
 from gbmrank.errors import GbmrankError
-from gbmrank.readers import Columns, Limits, read_column, read_csv, read_letor, read_parquet
-from gbmrank.readers.trec import read_trec
 from tests.properties.tally import tried
 
 SMALL = Limits(max_bytes=1 << 16, max_line=1 << 12, max_cells=1 << 16, block=64)

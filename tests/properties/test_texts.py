@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gbmrank
-from gbmrank.composition import build, spec_of
 from gbmrank.errors import GbmrankError, SpecError
 from gbmrank.registry import (
     GENERATORS,
@@ -20,7 +19,8 @@ from gbmrank.registry import (
     UTILITIES,
     Registry,
 )
-from gbmrank.spec import Spec, parse, parse_list
+from gbmrank.registry.composition import build, spec_of
+from gbmrank.registry.spec import Spec, parse, parse_list
 from tests.properties.tally import tried
 
 REGISTRIES: dict[str, Registry[Any]] = {

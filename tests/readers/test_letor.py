@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gbmrank.data.readers import Limits, RankingFile, letor, read_letor
 from gbmrank.errors import DataError, LimitError, ParseError
-from gbmrank.readers import Limits, RankingFile, letor, read_letor
 
 DATA = os.environ.get("GBMRANK_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="GBMRANK_DATA names no folder of real data")

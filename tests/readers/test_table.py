@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gbmrank.data.readers import Columns, Limits, read_csv, read_parquet
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
-from gbmrank.readers import Columns, Limits, read_csv, read_parquet
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gbmrank.data.readers import Limits, read_column
+from gbmrank.data.readers.text import read_blocks, read_lines, to_number
 from gbmrank.errors import ParseError
-from gbmrank.readers import Limits, read_column
-from gbmrank.readers.text import read_blocks, read_lines, to_number
 
 
 @given(

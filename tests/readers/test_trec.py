@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gbmrank.data.readers import read_trec
 from gbmrank.errors import DataError, ParseError
-from gbmrank.readers import read_trec
 
 
 def read(folder: Path, qrels: str, run: str, **options):

@@ -9,12 +9,7 @@ from gbmrank.errors import DataError, ParseError
 from gbmrank.reproduce import Settings
 from gbmrank.reproduce import duchi2010 as study
 from gbmrank.reproduce.intervals import Estimate
-from gbmrank.reproduce.movielens import (
-    FEATURES,
-    features,
-    read_movielens,
-    simulate_ratings,
-)
+from gbmrank.reproduce.movielens import FEATURES, features, read_movielens, simulate_ratings
 from gbmrank.reproduce.pairs import sample_pairs
 
 

@@ -5,7 +5,6 @@ import pytest
 
 import gbmrank
 from gbmrank import theory
-from gbmrank.composition import build
 from gbmrank.losses import (
     AsymmetricA,
     AsymmetricB,
@@ -18,6 +17,7 @@ from gbmrank.losses import (
     SquaredMargin,
 )
 from gbmrank.registry import LOSSES
+from gbmrank.registry.composition import build
 from gbmrank.theory import FiniteBipartite
 
 RATES = {

@@ -7,9 +7,9 @@ import pytest
 
 import gbmrank
 from gbmrank import theory
+from gbmrank.registry.composition import as_objective
 from gbmrank.theory.distributions import Distribution
-from gbmrank.theory.order import preserved_order
-from gbmrank.theory.parts import as_objective
+from gbmrank.theory.verdicts.order import preserved_order
 from gbmrank.theory.views import order_value
 
 # Objective, and how label vectors are made to fit it.
@@ -265,7 +265,7 @@ def test_what_no_bound_can_be_made_of_is_refused(sizes, regret, largest, words):
 @pytest.mark.parametrize("loss", ["p_classification", "asymmetric_a", "brier_sigmoid"])
 def test_derived_constants_of_other_pair_losses_hold(loss):
     """Constants that no table prints: from the least weight of the pair loss."""
-    from gbmrank.theory.graph_risks import pair_risk
+    from gbmrank.theory.distributions import pair_risk
     from gbmrank.theory.minimise import Nature, minimise
     from gbmrank.theory.shapes import pair_shape
 

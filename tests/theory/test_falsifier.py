@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 
 import gbmrank
 from gbmrank import theory
-from gbmrank.losses.functional import loss_class
-from gbmrank.theory.candidates import adversarial
+from gbmrank.losses.base import loss_class
 from gbmrank.theory.counterexamples import shown
+from gbmrank.theory.falsifier import adversarial
 
 
 @pytest.mark.parametrize("metric", ["err", "map"])
@@ -70,8 +70,8 @@ def test_nothing_is_found_where_a_theorem_forbids_it(objective, metric):
 
 def test_the_search_alone_finds_one_too():
     """Without the distributions of the papers, from random ones."""
-    from gbmrank.theory.candidates import climbed, random_one, worth_of_a_swap
-    from gbmrank.theory.parts import as_metric, as_objective
+    from gbmrank.registry.composition import as_metric, as_objective
+    from gbmrank.theory.falsifier import climbed, random_one, worth_of_a_swap
 
     template, measure = as_objective("ranknet"), as_metric("dcg")
     rng = np.random.default_rng(0)

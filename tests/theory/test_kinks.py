@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gbmrank.theory.kinks import _cut
+from gbmrank.theory.minimise import _cut
 
 
 @pytest.mark.parametrize("depth", [0.0, 0.3, 0.8])

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import gbmrank
-from gbmrank.losses.functional import loss_class
+from gbmrank.losses.base import loss_class
 from gbmrank.theory import Distribution, FiniteBipartite
 from gbmrank.theory.minimise import Nature, minimise, minimise_in_tiers
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gbmrank import theory
+from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import DataError
-from gbmrank.preferences import PreferenceGraphs
 
 
 def differences(a):

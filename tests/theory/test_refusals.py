@@ -8,7 +8,7 @@ import pytest
 
 import gbmrank
 from gbmrank import decoders, theory
-from gbmrank.preferences import PreferenceGraphs
+from gbmrank.data.preferences import PreferenceGraphs
 
 GRAPHS = PreferenceGraphs.from_edges([0], [1], group=[2])
 MASKED: Any = np.ma.array([[0.0, 1.0], [5.0, 0.0]], mask=[[False, False], [True, False]])

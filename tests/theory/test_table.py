@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from gbmrank import theory
-from gbmrank.theory.candidates import adversarial, settings_for
+from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import stored_counterexamples
-from gbmrank.theory.parts import as_metric, as_objective, text_of
-from gbmrank.theory.table import TABLE_METRICS, table_objectives
+from gbmrank.theory.falsifier import TABLE_METRICS, adversarial, settings_for, table_objectives
 
 STORED = {(e.objective, e.metric): e for e in stored_counterexamples() if not e.on_graphs}
 ON_GRAPHS = [each for each in stored_counterexamples() if each.on_graphs]

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from gbmrank.registry.composition import as_metric
 from gbmrank.theory import Distribution
-from gbmrank.theory.parts import as_metric
-from gbmrank.theory.tiers import best_tiers, grouped
+from gbmrank.theory.counterexamples import best_tiers, grouped
 
 
 def _orders(tiers):

@@ -10,14 +10,13 @@ import pytest
 import gbmrank
 from gbmrank import theory
 from gbmrank.backends.native import Native
-from gbmrank.composition import build
-from gbmrank.losses.functional import loss_class
+from gbmrank.losses.base import loss_class
+from gbmrank.losses.utilities import AbstractUtility, PrecisionUtility
 from gbmrank.metrics import Positional
 from gbmrank.registry import UTILITIES
-from gbmrank.theory.parts import as_objective
-from gbmrank.theory.table import TABLE_METRICS, table_objectives
-from gbmrank.theory.verdicts import _warned
-from gbmrank.utilities import AbstractUtility, PrecisionUtility
+from gbmrank.registry.composition import as_objective, build
+from gbmrank.theory.falsifier import TABLE_METRICS, table_objectives
+from gbmrank.theory.verdicts.calibration import _warned
 
 
 def _status(objective, metric):

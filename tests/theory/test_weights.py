@@ -13,7 +13,7 @@ from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, ParameterError, RegistrationError
 from gbmrank.losses import AsymmetricA, CanonicalBoosting, Logistic
 from gbmrank.registry import LOSSES
-from gbmrank.theory.links import LINKS
+from gbmrank.theory.weight_losses import LINKS
 from tests.ranking_tasks import run_python
 
 QUICK = {"folds": 2, "rounds": 5, "metrics": "ndcg@3", "backends": ["lightgbm"], "isolate": True}

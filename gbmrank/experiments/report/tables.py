@@ -5,16 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gbmrank.experiments.report.markup import (
-    Child,
-    Html,
-    details,
-    el,
-    fixed,
-    number,
-    signed,
-    table,
-)
+from gbmrank.experiments.report.markup import Child, Html, details, el, fixed, number, signed, table
 from gbmrank.experiments.report.view import View, system_name
 from gbmrank.experiments.results import System
 from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Summary

@@ -1,0 +1,223 @@
+r"""Demonstration data whose best possible ranking is known.
+
+A made-up shop search. Each item of a query has a *match* and a *quality* (standard normal)
+and the query has an *ease* (standard normal); together they give its appeal
+
+.. math::
+    a = \text{match} + 0.6 \, \text{quality} + 0.5 \, \text{ease}, \qquad
+    \theta = 0.45 \, \sigma(1.2 a - 0.3), \qquad p = 0.35 \, \sigma(1.2 a - 1).
+
+Two of three items are *proven*: their grade y is binomial, four trials with probability
+:math:`\theta`, so the expected gain :math:`E[2^y - 1]` is :math:`(1 + \theta)^4 - 1`. The
+others are *hit or miss*: grade 4 with probability p, else 0, so the expected gain is
+:math:`15 p`. A hit-or-miss item with p = 0.2 is worth three times as much as a proven item
+with :math:`\theta` = 0.2, and yet it loses most comparisons with it. A loss that asks who
+wins ranks it too low; a loss that asks what an item is worth does not.
+
+The features show match and quality (each through an increasing function), the kind of the
+item and the ease of the query, beside columns of noise. Grades depend on nothing else, so
+the expected gain of every row, and with it the regret of every ranking, is exact.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.errors import DataError, ParameterError
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["FEATURES", "DemoData", "demo_data"]
+
+FEATURES = ("match", "quality", "hit_or_miss", "ease", *(f"noise_{i}" for i in range(1, 7)))
+"""Names of the columns of ``X``."""
+
+_MAX_GRADE = 4
+_GRADES = np.arange(_MAX_GRADE + 1)
+_GAINS = np.exp2(_GRADES) - 1.0
+_HIT_OR_MISS_SHARE = 1.0 / 3.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DemoData:
+    """A sample of queries with the truth it was drawn from; made by :func:`demo_data`.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        Features, in the order of ``FEATURES``.
+    labels : array of shape (n_rows,)
+        Grades 0 to 4.
+    qid : array of shape (n_rows,)
+        Number of the query of each row; rows of a query are together.
+    sizes : array of shape (n_queries,)
+        Rows per query.
+    probabilities : array of shape (n_rows, 5)
+        The distribution from which each grade was drawn.
+    """
+
+    X: FloatArray
+    labels: IntArray
+    qid: IntArray
+    sizes: IntArray
+    probabilities: FloatArray
+
+    @property
+    def hit_or_miss(self) -> npt.NDArray[np.bool_]:
+        """Whether the item has a high gain with a small probability, shape (n_rows,)."""
+        return self.X[:, FEATURES.index("hit_or_miss")] == 1.0
+
+    @property
+    def expected_gain(self) -> FloatArray:
+        """Expectation of ``2^y - 1`` given the features, shape (n_rows,).
+
+        No scores can rank with a higher expected DCG, at any cut-off.
+        """
+        gain: FloatArray = self.probabilities @ _GAINS
+        return gain
+
+    def expected_dcg(self, scores: ArrayLike, *, k: int | None = None) -> FloatArray:
+        """Return the expected DCG of ranking by these scores, over all draws of the grades.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Larger is ranked first; equal scores are averaged over all their orders.
+        k : int or None, default=None
+            Last rank that counts; ``None`` counts every rank.
+
+        Returns
+        -------
+        array of shape (n_queries,)
+            Exact: nothing is sampled.
+        """
+        values = np.asarray(scores, dtype=np.float64)
+        if values.shape != self.labels.shape or not np.isfinite(values).all():
+            raise DataError(
+                f"scores must be {len(self.labels)} finite numbers, one per row; got an array of "
+                f"shape {values.shape}"
+            )
+        order = np.lexsort((-values, self.qid))
+        discount = _mean_over_ties(self._discounts(k), values[order], self.qid[order])
+        terms = discount * self.expected_gain[order]
+        return np.add.reduceat(terms, np.cumsum(self.sizes) - self.sizes)
+
+    def regret(self, scores: ArrayLike, *, k: int | None = None) -> float:
+        """Return the share of the best possible expected DCG that these scores lose.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Larger is ranked first; equal scores are averaged over all their orders.
+        k : int or None, default=None
+            Last rank that counts; ``None`` counts every rank.
+
+        Returns
+        -------
+        float
+            From 0, the Bayes-optimal ranking, to below 1.
+
+        Examples
+        --------
+        >>> data = demo_data(20)
+        >>> data.regret(data.expected_gain, k=10)
+        0.0
+        """
+        best = self.expected_dcg(self.expected_gain, k=k).sum()
+        return float(1.0 - self.expected_dcg(scores, k=k).sum() / best)
+
+    def _discounts(self, k: int | None) -> FloatArray:
+        """Return the discount of each rank, query after query."""
+        starts = np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        rank = np.arange(1, len(starts) + 1) - starts
+        discount: FloatArray = 1.0 / np.log2(1.0 + rank)
+        return discount if k is None else np.where(rank <= k, discount, 0.0)
+
+
+def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData:
+    """Draw a sample of the demonstration data.
+
+    Another seed gives another sample of the same distribution, for a test set.
+
+    Parameters
+    ----------
+    n_queries : int, default=2000
+        Number of queries.
+    items : int, default=30
+        Mean number of items per query; queries have from half of it to one and a half.
+    seed : int, default=0
+        Of the random numbers.
+
+    Returns
+    -------
+    DemoData
+        The same for the same arguments.
+
+    Examples
+    --------
+    >>> train, test = demo_data(seed=0), demo_data(seed=1)
+    >>> (np.bincount(train.labels) / len(train.labels)).round(2)
+    array([0.6 , 0.22, 0.1 , 0.03, 0.04])
+    """
+    if n_queries < 1 or items < 2:
+        raise ParameterError(
+            f"demo_data needs at least 1 query of 2 items, got n_queries={n_queries}, items={items}"
+        )
+    rng = np.random.default_rng(seed)
+    spread = items // 2
+    sizes = rng.integers(items - spread, items + spread, size=n_queries, endpoint=True)
+    qid = np.repeat(np.arange(n_queries), sizes)
+    match, quality = rng.standard_normal((2, len(qid)))
+    ease = rng.standard_normal(n_queries)[qid]
+    hit_or_miss = rng.random(len(qid)) < _HIT_OR_MISS_SHARE
+    appeal = match + 0.6 * quality + 0.5 * ease
+    probabilities = np.where(hit_or_miss[:, None], _hit_or_miss(appeal), _proven(appeal))
+    noise = rng.standard_normal((len(qid), len(FEATURES) - 4))
+    return DemoData(
+        X=np.column_stack([np.exp(match), _sigmoid(quality), hit_or_miss, ease, noise]),
+        labels=_draw(probabilities, rng),
+        qid=qid,
+        sizes=sizes,
+        probabilities=probabilities,
+    )
+
+
+def _proven(appeal: FloatArray) -> FloatArray:
+    """Return the distribution of a binomial grade, shape (n_rows, 5)."""
+    theta = 0.45 * _sigmoid(1.2 * appeal - 0.3)[:, None]
+    ways = np.array([math.comb(_MAX_GRADE, grade) for grade in _GRADES])
+    mass: FloatArray = ways * theta**_GRADES * (1.0 - theta) ** (_MAX_GRADE - _GRADES)
+    return mass
+
+
+def _hit_or_miss(appeal: FloatArray) -> FloatArray:
+    """Return the distribution of a grade that is the highest or the lowest, shape (n_rows, 5)."""
+    hit = 0.35 * _sigmoid(1.2 * appeal - 1.0)
+    mass = np.zeros((len(appeal), _MAX_GRADE + 1))
+    mass[:, 0], mass[:, -1] = 1.0 - hit, hit
+    return mass
+
+
+def _draw(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw one grade per row by inverting its distribution."""
+    reached = np.cumsum(probabilities, axis=1)[:, :-1]
+    grades: IntArray = (rng.random(len(reached))[:, None] > reached).sum(axis=1)
+    return grades
+
+
+def _mean_over_ties(discount: FloatArray, scores: FloatArray, qid: IntArray) -> FloatArray:
+    """Give tied items of a query the mean of their discounts; rows are in ranked order."""
+    new_block = np.ones(len(scores), dtype=bool)
+    new_block[1:] = (scores[1:] != scores[:-1]) | (qid[1:] != qid[:-1])
+    block = np.cumsum(new_block) - 1
+    mean = np.bincount(block, weights=discount) / np.bincount(block)
+    shared: FloatArray = mean[block]
+    return shared
+
+
+def _sigmoid(x: FloatArray) -> FloatArray:
+    value: FloatArray = 1.0 / (1.0 + np.exp(-x))
+    return value

@@ -1,0 +1,341 @@
+"""Rows of queries: labels, query boundaries and weights, checked once and frozen."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data.columns import LARGEST, as_floats, read_ids
+from gbmrank.errors import DataError, GroupError, WeightError
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gbmrank.data.preferences import PreferenceGraphs
+
+__all__ = ["LARGEST", "Groups", "RankingData", "Subset", "as_floats", "check_finite"]
+
+_SMALLEST = 1e-150  # of the largest weight: products with it keep their digits
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Where each query begins and ends in a block of rows.
+
+    Build one with :meth:`from_sizes`, :meth:`from_qid` or :meth:`single`.
+
+    Parameters
+    ----------
+    offsets : array of shape (n_queries + 1,)
+        Query q owns rows ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    row_order : array of shape (n_rows,) or None
+        Rows of the caller in the order used here; ``None`` when they were in order.
+    ids : array of shape (n_queries,) or None
+        The caller's query ids, for messages.
+    """
+
+    offsets: IntArray
+    row_order: IntArray | None = None
+    ids: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def single(cls, n_rows: int) -> "Groups":
+        """All rows are one query; no rows are no query."""
+        return cls(np.array([0, n_rows] if n_rows else [0], dtype=np.int64))
+
+    @classmethod
+    def from_sizes(cls, sizes: ArrayLike, n_rows: int) -> "Groups":
+        """Read the number of rows of each query.
+
+        Examples
+        --------
+        >>> Groups.from_sizes([2, 3], 5).offsets
+        array([0, 2, 5])
+        """
+        try:
+            values = as_floats(sizes, "group")
+        except DataError as error:
+            raise GroupError(f"{error}; group holds sizes: for query ids use qid=") from error
+        broken = np.flatnonzero(~((np.abs(values) < 2**53) & (values == np.floor(values))))
+        if len(broken):
+            raise GroupError(
+                f"group sizes are whole numbers, got {values[broken[0]]} at index {broken[0]}"
+            )
+        total = int(values.sum())
+        if total != n_rows:
+            advice = "check that group was made from the same rows"
+            if len(values) == n_rows:
+                advice = "group has one entry per row, so it looks like query ids: use qid="
+            raise GroupError(
+                f"group sizes sum to {total} in {len(values)} queries, but there are {n_rows} "
+                f"rows; {advice}"
+            )
+        if np.any(values < 1):
+            at = int(np.flatnonzero(values < 1)[0])
+            raise GroupError(
+                f"group size {values[at]:.0f} at index {at}: every query needs at least one row; "
+                "leave out empty queries"
+            )
+        return cls(np.concatenate([[0], np.cumsum(values)]).astype(np.int64))
+
+    @classmethod
+    def from_qid(cls, qid: ArrayLike, n_rows: int) -> "Groups":
+        """Read one query id per row; rows of a query need not be together.
+
+        Queries keep the order of their first row.
+
+        Examples
+        --------
+        >>> groups = Groups.from_qid(["b", "a", "b"], 3)
+        >>> groups.offsets, groups.row_order
+        (array([0, 2, 3]), array([0, 2, 1]))
+        """
+        ids = read_ids(qid)
+        if len(ids) != n_rows:
+            advice = ""
+            if ids.dtype.kind in "iu" and ids.sum() == n_rows:
+                advice = "; these look like sizes: qid=np.repeat(np.arange(len(sizes)), sizes)"
+            raise GroupError(f"qid has {len(ids)} entries, but there are {n_rows} rows{advice}")
+        if n_rows == 0:
+            return cls.single(0)
+        starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        if len(np.unique(ids[starts])) == len(starts):
+            return cls(np.append(starts, n_rows).astype(np.int64), None, ids[starts])
+        _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+        by_first_row = np.argsort(np.argsort(first))[inverse]
+        order = np.argsort(by_first_row, kind="stable")
+        sizes = np.bincount(by_first_row)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(offsets, order, ids[np.sort(first)])
+
+    @classmethod
+    def read(cls, n_rows: int, group: ArrayLike | None, qid: ArrayLike | None) -> "Groups":
+        """Read sizes or ids, whichever is given; neither means one query."""
+        if group is not None and qid is not None:
+            raise GroupError("give group= (sizes) or qid= (one id per row), not both")
+        if group is not None:
+            return cls.from_sizes(group, n_rows)
+        return cls.single(n_rows) if qid is None else cls.from_qid(qid, n_rows)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.offsets[-1])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows per query, shape (n_queries,)."""
+        return np.diff(self.offsets)
+
+    def part(self, first: int, last: int) -> "Groups":
+        """Return queries ``first`` to ``last - 1`` as groups of their own, without ids."""
+        return Groups(self.offsets[first : last + 1] - self.offsets[first])
+
+    def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put a column of the caller into query order."""
+        return values if self.row_order is None else values[self.row_order]
+
+    def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Put a column in query order back into the caller's order."""
+        if self.row_order is None:
+            return values
+        restored = np.empty_like(values)
+        restored[self.row_order] = values
+        return restored
+
+    def spread(self, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Repeat one value per query for each of its rows."""
+        return np.repeat(per_query, self.sizes)
+
+    def query_of(self, row: int) -> Hashable:
+        """Return the id (or else the number) of the query that owns a row in query order."""
+        query = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return query if self.ids is None else self.ids[query].item()
+
+
+class Subset(NamedTuple):
+    """Rows that a data set took from a larger one of ``n_rows`` rows, in increasing order."""
+
+    rows: IntArray
+    n_rows: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RankingData:
+    """Labels, groups and weights of one data set, in query order.
+
+    Build one with :meth:`from_arrays`, which checks everything once.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        Larger is better.
+    groups : Groups
+        Query boundaries.
+    weight : array of shape (n_rows,) or None
+        One weight per row; rows of a query may differ only for pointwise objectives.
+    preferences : PreferenceGraphs or None
+        Who is preferred to whom, for objectives and metrics that take it in place of labels.
+    subset : Subset or None
+        Where the rows come from, when a booster made the data set from a larger one.
+    """
+
+    labels: FloatArray
+    groups: Groups
+    weight: FloatArray | None = None
+    preferences: "PreferenceGraphs | None" = None
+    subset: Subset | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        labels: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        preferences: "PreferenceGraphs | None" = None,
+    ) -> "RankingData":
+        """Check and freeze columns.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,)
+            Larger is better; NaN, infinity and what is beyond 1e150 are refused. All columns are
+            matched by position; an index of pandas is not read.
+        group : array-like of shape (n_queries,), optional
+            Rows per query.
+        qid : array-like of shape (n_rows,), optional
+            One id per row, in any order. With neither, all rows are one query.
+        weight : array-like of shape (n_queries,) or (n_rows,), optional
+            Non-negative, at most 1e150, and not all zero or below 1e-150.
+        preferences : PreferenceGraphs, optional
+            Of the same rows; then ``labels`` may be None, and its queries are those of the
+            data when neither ``group`` nor ``qid`` is given.
+
+        Returns
+        -------
+        RankingData
+            With rows in query order; ``groups.restore`` leads back.
+        """
+        if labels is None and preferences is not None:
+            labels = np.zeros(preferences.n_rows)
+        values = as_floats(labels, "labels", exact=True)
+        groups = Groups.read(len(values), group, qid)
+        if preferences is not None:
+            if group is None and qid is None and len(values) == preferences.n_rows:
+                groups = preferences.groups
+            preferences.check_rows(groups)
+        arranged: FloatArray = np.array(groups.arrange(values))
+        check_finite(arranged, "label", groups)
+        _check_size(arranged, groups)
+        checked = None if weight is None else _row_weight(weight, groups)
+        for column in (arranged, checked):
+            if column is not None:
+                column.flags.writeable = False
+        return cls(arranged, groups, checked, preferences)
+
+    def read_scores(self, scores: ArrayLike) -> FloatArray:
+        """Check scores of the caller's rows and put them into query order."""
+        values = as_floats(scores, "scores", exact=True)
+        if len(values) != self.groups.n_rows:
+            raise DataError(
+                f"scores has {len(values)} rows, labels has {self.groups.n_rows}: "
+                "both need one entry per row"
+            )
+        arranged: FloatArray = self.groups.arrange(values)
+        check_finite(arranged, "score", self.groups)
+        return arranged
+
+    def query_weight(self) -> FloatArray | None:
+        """Return one weight per query, or None without weights.
+
+        Raises
+        ------
+        WeightError
+            When the rows of a query have different weights; it names the query.
+        """
+        if self.weight is None:
+            return None
+        first = self.weight[self.groups.offsets[:-1]]
+        differs = np.flatnonzero(self.weight != self.groups.spread(first))
+        if len(differs):
+            row = int(differs[0])
+            raise WeightError(
+                f"the rows of query {self.groups.query_of(row)!r} have different weights, but this "
+                "objective or metric weighs whole queries; give each query one weight, or use a "
+                "pointwise objective"
+            )
+        return first
+
+
+def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
+    """Raise DataError with the count, first row and query when a value is not finite."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    bad = np.flatnonzero(~finite)
+    raise DataError(
+        f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
+        f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
+    )
+
+
+def _check_size(labels: FloatArray, groups: Groups) -> None:
+    """Raise DataError for labels whose squares or sums would be infinite."""
+    bad = np.flatnonzero(np.abs(labels) > LARGEST)
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} of {len(labels)} labels are beyond {LARGEST:g}, where sums of them "
+            f"overflow; the first is {_where(labels, int(bad[0]), groups)}; divide the labels, or "
+            "use ranks within the query"
+        )
+
+
+def _where(values: FloatArray, row: int, groups: Groups) -> str:
+    """Return a value with the caller's row and the query."""
+    given = row if groups.row_order is None else int(groups.row_order[row])
+    return f"{values[row]} in row {given}, query {groups.query_of(row)!r}"
+
+
+def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
+    values = as_floats(weight, "weight")
+    if len(values) not in (groups.n_rows, groups.n_queries):
+        raise WeightError(
+            f"weight has {len(values)} entries; give one per query ({groups.n_queries}) or one "
+            f"per row ({groups.n_rows})"
+        )
+    if not np.isfinite(values).all() or np.any(values < 0):
+        at = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
+        raise WeightError(f"weights are finite and not negative, got {values[at]} at index {at}")
+    if np.any(values > LARGEST):
+        at = int(np.flatnonzero(values > LARGEST)[0])
+        raise WeightError(
+            f"weights are at most {LARGEST:g}, beyond which their sums overflow; got {values[at]} "
+            f"at index {at}: divide them all by one number"
+        )
+    _check_largest(float(values.max(initial=0.0)), len(values))
+    if len(values) == groups.n_rows and groups.n_rows != groups.n_queries:
+        arranged: FloatArray = groups.arrange(values)
+        return np.array(arranged)
+    if groups.n_rows == groups.n_queries:
+        return np.array(groups.arrange(values))
+    return np.array(groups.spread(values))
+
+
+def _check_largest(largest: float, count: int) -> None:
+    if count and largest == 0.0:
+        raise WeightError("all weights are zero, so there is nothing to learn or to average")
+    if count and largest < _SMALLEST:
+        raise WeightError(
+            f"the largest weight is {largest:g}, and below {_SMALLEST:g} products with weights "
+            "lose their digits: multiply them all by one number"
+        )

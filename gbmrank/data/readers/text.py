@@ -1,0 +1,257 @@
+"""Text files, plain or compressed, read in blocks of whole lines within stated limits.
+
+What every reader returns.
+"""
+
+import contextlib
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeAlias, cast, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data.columns import text_column
+from gbmrank.errors import LimitError, ParseError
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "MISSING",
+    "NO_ID",
+    "Limits",
+    "PathLike",
+    "RankingFile",
+    "check_line",
+    "decode",
+    "fail",
+    "quoted",
+    "read_blocks",
+    "read_column",
+    "read_lines",
+    "text_array",
+    "to_number",
+]
+
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+MISSING = ("", "NULL", "NA", "N/A", "NaN")  # cells without a value
+NO_ID = frozenset((*MISSING, "nan"))
+_BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a reader takes before it refuses.
+
+    Parameters
+    ----------
+    max_bytes : int, default=8 GiB
+        Size of the text, after decompression.
+    max_line : int, default=16 MiB
+        Length of one line.
+    max_cells : int, default=2**29
+        Rows times features, and rows times the length of the longest id.
+    block : int, default=8 MiB
+        How much is read at once.
+    """
+
+    max_bytes: int = 8 << 30
+    max_line: int = 16 << 20
+    max_cells: int = 1 << 29
+    block: int = 8 << 20
+
+
+def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    r"""Yield the number of the first line and the bytes of blocks of whole lines.
+
+    A byte order mark is dropped, line ends become ``\n``, and the last line ends with one
+    whether the file does or not. Compressed files are known by their first two bytes.
+
+    Raises
+    ------
+    LimitError
+        When the text or one of its lines is longer than the limits allow.
+    ParseError
+        When a compressed file is damaged or cut off.
+    """
+    number, total, rest = 1, 0, b""
+    with _opened(path) as file:
+        while True:
+            piece = _read(file, limits.block, path, number)
+            if total == 0 and piece.startswith(_BOM):
+                piece = piece[len(_BOM) :]
+            total += len(piece)
+            if total > limits.max_bytes:
+                raise LimitError(
+                    f"{quoted(path)} holds more than {limits.max_bytes:,} bytes of text; if it is "
+                    "what you think it is, raise max_bytes (--max-bytes)"
+                )
+            cut = piece.rfind(b"\n") + 1
+            if not piece:
+                break
+            lines, rest = (rest + piece[:cut], piece[cut:]) if cut else (b"", rest + piece)
+            if lines:
+                yield number, lines.replace(b"\r\n", b"\n")
+                number += lines.count(b"\n")
+            check_line(rest, number, path, limits)
+    if rest:
+        yield number, rest.removesuffix(b"\r") + b"\n"
+
+
+def read_lines(path: PathLike, limits: Limits) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line that is not blank, without its end."""
+    for first, block in read_blocks(path, limits):
+        for number, line in enumerate(block.split(b"\n")[:-1], first):
+            check_line(line, number, path, limits)
+            if line.strip():
+                yield number, decode(line, path, number)
+
+
+def read_column(path: PathLike, limits: Limits | None = None) -> FloatArray:
+    """Read one number per line, such as the scores of a model or the sizes of queries.
+
+    Raises
+    ------
+    ParseError
+        For a line that is not one finite number.
+    """
+    values = []
+    for number, line in read_lines(path, limits or Limits()):
+        text = line.strip()
+        value = to_number(text)
+        if value is None or not np.isfinite(value):
+            column = line.index(text) + 1
+            raise fail(path, number, column, f"expected one finite number, got {quoted(text)}")
+        values.append(value)
+    return np.array(values, dtype=np.float64)
+
+
+def to_number(text: str) -> float | None:
+    """Return a number, or None; stricter than ``float``, which takes ``1_000``.
+
+    Examples
+    --------
+    >>> to_number("-1.5e3"), to_number("1_000"), to_number("nan")
+    (-1500.0, None, nan)
+    """
+    return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
+
+
+def text_array(texts: Sequence[str], path: PathLike, limits: Limits) -> npt.NDArray[np.str_]:
+    """Return ids as an array, in which each takes as much room as the longest."""
+    longest = max(map(len, texts), default=0)
+    if len(texts) * longest > limits.max_cells:
+        raise LimitError(
+            f"{quoted(path)} has {len(texts):,} ids, the longest of {longest:,} characters; an "
+            f"array of them would hold more than {limits.max_cells:,}; shorten them, or raise "
+            "max_cells"
+        )
+    return text_column(texts, f"an id of {quoted(path)}")
+
+
+def decode(line: bytes, path: PathLike, number: int) -> str:
+    """Read UTF-8 without NUL bytes, or say where it is none."""
+    if b"\0" in line:
+        column = line.index(b"\0") + 1
+        raise fail(path, number, column, "a NUL byte: is this a text file in UTF-8?")
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise fail(
+            path, number, error.start + 1, f"byte {line[error.start]:#04x} is not UTF-8 text"
+        ) from None
+
+
+def fail(path: PathLike, line: int, column: int, reason: str) -> ParseError:
+    """Return the error for a place in a file."""
+    return ParseError(f"{quoted(path)[1:-1]}:{line}:{column}: {reason}")
+
+
+def quoted(text: object) -> str:
+    """Return text that is safe to print, shortened."""
+    shown = str(text)
+    return repr(shown if len(shown) <= 120 else f"{shown[:60]}...{shown[-40:]}")
+
+
+@contextlib.contextmanager
+def _opened(path: PathLike) -> Iterator[IO[bytes]]:
+    with Path(path).open("rb") as file:
+        if file.peek(2)[:2] == _GZIP:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(IO[bytes], unpacked)
+        else:
+            yield file
+
+
+def _read(file: IO[bytes], size: int, path: PathLike, number: int) -> bytes:
+    try:
+        return file.read(size)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise fail(
+            path,
+            number,
+            1,
+            f"the compressed file is damaged or cut off after this line ({error}); get it again",
+        ) from error
+
+
+def check_line(line: bytes, number: int, path: PathLike, limits: Limits) -> None:
+    """Raise LimitError for a line that is too long."""
+    if len(line) > limits.max_line:
+        raise LimitError(
+            f"{quoted(path)[1:-1]}:{number}: a line is longer than {limits.max_line:,} bytes; if "
+            "it is meant to be, raise max_line (--max-line of gbmrank evaluate)"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RankingFile:
+    """Rows of queries as a file has them, in the order of the file.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        Larger is better; finite.
+    qid : array of shape (n_rows,) or None
+        One query id per row, as text; ``None`` where the file has none.
+    scores : array of shape (n_rows,) or None
+        Where the file holds them (a table with a score column, a TREC run); finite.
+    X : array of shape (n_rows, n_features) or None
+        Features; NaN is a missing value.
+    ids : array of shape (n_rows,) or None
+        Document ids as text, empty where a row has none.
+    feature_names : tuple of str
+        One per column of ``X``.
+    by_index : bool
+        Whether these are indices of LETOR, of which a file may leave out the last ones.
+    unranked : array of bool of shape (n_rows,) or None
+        Rows that were judged but not retrieved; they have the lowest score of all.
+    notes : tuple of str
+        What a person should know about how the file was read.
+    """
+
+    labels: FloatArray
+    qid: npt.NDArray[np.str_] | None = None
+    scores: FloatArray | None = None
+    X: npt.NDArray[Any] | None = None
+    ids: npt.NDArray[np.str_] | None = None
+    feature_names: tuple[str, ...] = ()
+    by_index: bool = False
+    unranked: npt.NDArray[np.bool_] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.labels)

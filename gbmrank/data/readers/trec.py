@@ -1,0 +1,203 @@
+"""TREC judgments (qrels) and runs, put together as trec_eval does.
+
+========  =====================================  =========================================
+file      columns                                what counts
+========  =====================================  =========================================
+qrels     topic, iteration, document, grade      iteration is ignored
+run       topic, Q0, document, rank, score, tag  rank is ignored: the score orders; what
+                                                 follows the tag is ignored
+========  =====================================  =========================================
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gbmrank.data.readers.letor import MAX_ID
+from gbmrank.data.readers.text import (
+    Limits,
+    PathLike,
+    RankingFile,
+    fail,
+    quoted,
+    read_lines,
+    text_array,
+    to_number,
+)
+from gbmrank.errors import DataError
+
+__all__ = ["read_trec"]
+
+Topics = dict[str, dict[str, float]]
+
+
+class _Row(NamedTuple):
+    topic: str
+    document: str
+    value: float
+
+
+class _Form(NamedTuple):
+    """How the lines of one of the two files look."""
+
+    columns: str
+    least: int
+    most: int | None
+    document: int
+    value: int
+    what: str
+
+
+_QRELS = _Form("topic iteration document grade", 4, 4, 2, 3, "grade")
+_RUN = _Form("topic Q0 document rank score tag", 6, None, 2, 4, "score")
+
+
+def read_trec(
+    qrels: PathLike, run: PathLike, *, complete: bool = False, limits: Limits | None = None
+) -> RankingFile:
+    """Read judgments and a run, and match them by topic and document.
+
+    As in trec_eval: topics that only one of the files has are left out; documents of the run
+    without judgment have grade 0, and so have negative grades; documents that were judged
+    relevant and not retrieved belong to the topic, but not to its ranking. They come as rows
+    marked ``unranked``, with a score below that of every retrieved document, so that they
+    count in the number of relevant documents and in the ideal ranking. Whoever evaluates has
+    to give them no credit at the ranks they would have; ``gbmrank evaluate`` does.
+
+    Rows of a topic are in the order in which trec_eval breaks ties: by decreasing document id,
+    compared byte by byte. ``ties="index"`` then gives its order.
+
+    Parameters
+    ----------
+    qrels : str or path
+        Judgments, plain or compressed with gzip.
+    run : str or path
+        Retrieved documents, plain or compressed with gzip.
+    complete : bool, default=False
+        Keep topics that were judged and are not in the run (trec_eval's ``-c``).
+    limits : Limits, optional
+        Sizes above which a file is refused.
+
+    Returns
+    -------
+    RankingFile
+        With labels, scores, qid, ids, unranked and notes.
+
+    Raises
+    ------
+    ParseError
+        With file, line and column: missing columns, a grade or score that is no finite
+        number, a document that a topic has twice.
+    DataError
+        When the files have no topic in common.
+    """
+    limits = limits or Limits()
+    judged = _by_topic(qrels, _QRELS, limits)
+    retrieved = _by_topic(run, _RUN, limits)
+    topics = [topic for topic in retrieved if topic in judged]
+    if not topics:
+        raise DataError(
+            f"{quoted(qrels)} and {quoted(run)} have no topic in common: the judgments are for "
+            f"{_some(judged)}, the run for {_some(retrieved)}"
+        )
+    absent = [topic for topic in judged if topic not in retrieved]
+    notes = _notes(judged, retrieved, len(absent), complete)
+    chosen = topics + (absent if complete else [])
+    lowest = min(score for topic in topics for score in retrieved[topic].values())
+    below = max(lowest - max(abs(lowest), 1.0), -float(np.finfo(np.float64).max))
+    rows = [row for topic in chosen for row in _rows(topic, judged, retrieved.get(topic, {}))]
+    unranked = np.array([row.document not in retrieved.get(row.topic, {}) for row in rows])
+    scores = [
+        below if hidden else retrieved[row.topic][row.document]
+        for row, hidden in zip(rows, unranked, strict=True)
+    ]
+    if unranked.any():
+        notes = (*notes, f"{_count(int(unranked.sum()), 'relevant document')} not in the run")
+    return RankingFile(
+        labels=np.array([row.value for row in rows], dtype=np.float64),
+        scores=np.array(scores, dtype=np.float64),
+        qid=text_array([row.topic for row in rows], qrels, limits),
+        ids=text_array([row.document for row in rows], run, limits),
+        unranked=unranked,
+        notes=notes,
+    )
+
+
+def _rows(topic: str, judged: Topics, retrieved: dict[str, float]) -> list[_Row]:
+    """Return retrieved documents, then relevant ones that were not, by decreasing id."""
+    grades = judged[topic]
+    hidden = [doc for doc, grade in grades.items() if grade > 0 and doc not in retrieved]
+    if not retrieved and not hidden:
+        hidden = list(grades)  # keep the topic: it has a value, or none, of its own
+    rows = [_Row(topic, doc, max(grades.get(doc, 0.0), 0.0)) for doc in _by_id(retrieved)]
+    return rows + [_Row(topic, doc, max(grades[doc], 0.0)) for doc in _by_id(hidden)]
+
+
+def _by_id(documents: "dict[str, float] | list[str]") -> list[str]:
+    return sorted(documents, key=lambda text: text.encode("utf-8"), reverse=True)
+
+
+def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
+    topics: Topics = {}
+    for number, row in _parsed(path, form, limits):
+        documents = topics.setdefault(row.topic, {})
+        if row.document in documents:
+            raise fail(
+                path,
+                number,
+                1,
+                f"document {quoted(row.document)} is there twice for topic {quoted(row.topic)}",
+            )
+        documents[row.document] = row.value
+    if not topics:
+        raise DataError(f"{quoted(path)} is empty; its lines are: {form.columns}")
+    return topics
+
+
+def _parsed(path: PathLike, form: _Form, limits: Limits) -> Iterator[tuple[int, _Row]]:
+    for number, line in read_lines(path, limits):
+        words = line.split()
+        if len(words) < form.least or (form.most is not None and len(words) > form.most):
+            raise fail(path, number, 1, f"expected {form.columns}; got {len(words)} columns")
+        value = to_number(words[form.value])
+        if value is None or not math.isfinite(value):
+            column = line.rindex(words[form.value]) + 1
+            reason = f"a {form.what} is a finite number, got {quoted(words[form.value])}"
+            raise fail(path, number, column, f"{reason}; the columns are: {form.columns}")
+        row = _Row(words[0], words[form.document], value)
+        if max(len(row.topic), len(row.document)) > MAX_ID:
+            raise fail(path, number, 1, f"ids have at most {MAX_ID} characters")
+        yield number, row
+
+
+def _notes(judged: Topics, retrieved: Topics, absent: int, complete: bool) -> tuple[str, ...]:
+    notes = []
+    extra = sum(topic not in judged for topic in retrieved)
+    if extra:
+        notes.append(f"{_count(extra, 'topic')} of the run without judgments left out")
+    if absent:
+        kept = "kept (complete)" if complete else "left out; --complete keeps them"
+        notes.append(f"{_count(absent, 'judged topic')} not in the run {kept}")
+    negative = sum(grade < 0 for grades in judged.values() for grade in grades.values())
+    if negative:
+        notes.append(f"{_count(negative, 'negative grade')} taken as 0")
+    unjudged = sum(
+        doc not in judged[topic]
+        for topic, docs in retrieved.items()
+        if topic in judged
+        for doc in docs
+    )
+    if unjudged:
+        notes.append(f"{_count(unjudged, 'document')} of the run without judgment taken as grade 0")
+    return tuple(notes)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _some(topics: Topics) -> str:
+    names = [quoted(name) for name in list(topics)[:3]]
+    return ", ".join(names) + (" ..." if len(topics) > 3 else "")

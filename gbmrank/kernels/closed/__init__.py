@@ -1,0 +1,1 @@
+"""Sums over pairs or items that have a closed form."""

@@ -1,0 +1,1 @@
+"""From scores or pair values to rankings."""

@@ -1,0 +1,463 @@
+"""Rankings from pair values: what a score per item cannot say.
+
+The functions take the matrix of one query and return its items, best first. ``orders`` decodes
+many queries at once, in compiled threads. An order has to break ties, and does so by index:
+items that the values do not tell apart come in the order of the matrix.
+
+From values of pairs to a place per row, which rows that cannot be told apart share.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data.columns import check_symmetric, read_square, read_table, read_wholes
+from gbmrank.errors import DataError, LimitError, ParameterError
+from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.layout import PairValues, Span
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = [
+    "DECODERS",
+    "cut_matrices",
+    "diagonal",
+    "exact_disagreement",
+    "exact_map",
+    "graph_order",
+    "greedy_map",
+    "map_value",
+    "mean_places",
+    "orders",
+]
+
+
+MOST_EXACT = 20  # items; a million sets
+EXACT_AUTO = 12  # items up to which "auto" is exact
+DECODERS = {
+    "disagreement": ("auto", "graph", "graph_degree", "exact"),
+    "map": ("auto", "diagonal", "exact", "greedy"),
+}
+
+
+def graph_order(values: ArrayLike, *, ties: str = "index") -> IntArray:
+    """Order items by Algorithm 1 of Ramaswamy et al.
+
+    Edges go from i to j with weight ``u[i, j] - u[j, i]`` where that is positive. While there is
+    a cycle the lightest edge is deleted, by ascending (weight, i, j), also where it lies on no
+    cycle; what is left is read in topological order. Right for every distribution whose
+    expected difference graph has no cycle.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_items, n_items)
+        ``values[i, j]`` is the weight of "i is preferred to j"; the diagonal is not read.
+    ties : {"index", "degree"}, default="index"
+        Which of the items that nothing precedes comes first: the smallest index, or the
+        largest net degree and of equal ones the smallest index.
+
+    Returns
+    -------
+    array of shape (n_items,)
+        Items, best first.
+
+    References
+    ----------
+    Ramaswamy, Agarwal and Tewari, "Convex calibrated surrogates for low-rank loss matrices with
+    applications to subset ranking losses", NIPS 2013, sec. 6.
+
+    Examples
+    --------
+    >>> graph_order([[0, 1, 0], [0, 0, 6], [0, 0, 0]])
+    array([0, 1, 2])
+    """
+    if ties not in ("index", "degree"):
+        raise ParameterError(f"ties must be index or degree, got {ties!r}")
+    return _one(values, "graph" if ties == "index" else "graph_degree", "disagreement")
+
+
+def exact_disagreement(values: ArrayLike) -> IntArray:
+    """Order items so that the weight of contradicted preferences is smallest.
+
+    Dynamic programming over sets, up to 20 items (seconds); above that use :func:`graph_order`.
+    Of several best orders the one that has the smallest index first, then second, and so on.
+    Parameters and result as for :func:`graph_order`.
+
+    Examples
+    --------
+    >>> exact_disagreement([[0, 1, 0], [0, 0, 6], [2, 0, 0]])  # best to give up 0 over 1
+    array([1, 2, 0])
+    """
+    return _one(values, "exact", "disagreement")
+
+
+def exact_map(values: ArrayLike) -> IntArray:
+    r"""Order items so that expected average precision is largest.
+
+    .. math:: \sum_{i \ge j} u_{ij} / \max(\mathrm{rank}_i, \mathrm{rank}_j)
+
+    Dynamic programming over sets, up to 20 items; above that use :func:`greedy_map`. Of several
+    best orders the one that has the smallest index first, then second, and so on.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_items, n_items)
+        Symmetric; the expectation of ``y_i y_j / number of relevant items``.
+
+    Returns
+    -------
+    array of shape (n_items,)
+        Items, best first.
+    """
+    return _one(values, "exact", "map")
+
+
+def greedy_map(values: ArrayLike) -> IntArray:
+    """Order items for average precision by the largest gain at each rank, then by moves.
+
+    A heuristic for any number of items: no single item can be moved to a better place. Of equal
+    gains the smallest index is taken, and an item moves only where that makes the sum larger.
+    Parameters and result as for :func:`exact_map`.
+    """
+    return _one(values, "greedy", "map")
+
+
+def diagonal(values: ArrayLike) -> IntArray:
+    """Order items by the diagonal alone; ties keep the smaller index first.
+
+    Right for average precision where reinforcement holds (:func:`gbmrank.theory.reinforces`).
+    Parameters and result as for :func:`exact_map`.
+
+    Examples
+    --------
+    >>> diagonal([[0.3, 0.1], [0.1, 0.5]])
+    array([1, 0])
+    """
+    return _one(values, "diagonal", "map")
+
+
+def map_value(values: ArrayLike, order: ArrayLike) -> float:
+    """Return the sum that :func:`exact_map` makes largest, for any order of the items."""
+    u, items = _matrix(values, symmetric=True), read_wholes(order, "order", 0)
+    if not np.array_equal(np.sort(items), np.arange(len(u))):
+        raise DataError(
+            f"an order names each of the items 0 to {len(u) - 1} once, got {items.tolist()}"
+        )
+    seen = np.tril(u[np.ix_(items, items)])
+    return float((seen.sum(axis=1) / np.arange(1.0, len(items) + 1.0)).sum())
+
+
+def orders(
+    values: FloatArray, sizes: Sequence[int] | IntArray, surrogate: str, decoder: str = "auto"
+) -> IntArray:
+    """Decode the matrices of many queries.
+
+    Parameters
+    ----------
+    values : array of shape (sum of n_items^2,)
+        The matrices of all queries, row by row, one after the other; symmetric for "map".
+    sizes : sequence of int
+        Items per query.
+    surrogate : {"disagreement", "map"}
+        What the values stand for.
+    decoder : str, default="auto"
+        One of ``DECODERS[surrogate]``. "auto" is exact up to 12 items; above that it is
+        Algorithm 1, or the greedy heuristic for average precision.
+
+    Returns
+    -------
+    array of shape (n_items in all queries,)
+        Items of each query from 0, best first. Ties are broken by index, as each decoder says.
+    """
+    check_decoder(surrogate, decoder)
+    sizes = read_wholes(sizes, "sizes", 1)
+    check_exact(sizes, decoder)
+    flat = check_values(values, sizes)
+    if surrogate == "map":
+        _check_symmetric(flat, sizes)
+    out = np.empty(int(sizes.sum()), np.int64)
+    for chosen, concrete in shares(sizes, surrogate, decoder):
+        part = flat if chosen.all() else flat[np.repeat(chosen, sizes * sizes)]
+        out[np.repeat(chosen, sizes)] = _decode(part, sizes[chosen], surrogate, concrete)
+    return out
+
+
+def _decode(flat: FloatArray, sizes: IntArray, surrogate: str, decoder: str) -> IntArray:
+    """Return the items of each query from 0, best first."""
+    longest = int(sizes.max(initial=0))
+    pairs = _pair_values(flat, sizes)
+    out = np.empty(int(sizes.sum()), np.int64)
+    task, cost = _task(surrogate, decoder, pairs, out)
+    chunks = threads.cut_into_chunks(cost(sizes.astype(np.float64)) + 100.0)
+    threads.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
+    return out
+
+
+def check_decoder(surrogate: str, decoder: str) -> None:
+    """Raise ParameterError unless a decoder serves a surrogate."""
+    if surrogate not in DECODERS:
+        raise ParameterError(f"surrogate must be one of {', '.join(DECODERS)}; got {surrogate!r}")
+    if decoder not in DECODERS[surrogate]:
+        raise ParameterError(
+            f"decoder must be one of {', '.join(DECODERS[surrogate])} for surrogate={surrogate}; "
+            f"got {decoder!r}"
+        )
+
+
+def check_exact(sizes: IntArray, decoder: str, advice: str = "use decoder=auto") -> None:
+    """Raise LimitError when the exact decoder is asked to decode a long query."""
+    longest = int(sizes.max(initial=0))
+    if decoder == "exact" and longest > MOST_EXACT:
+        raise LimitError(
+            f"the exact decoder goes through all sets of items, up to {MOST_EXACT} items; a query "
+            f"has {longest}: {advice}"
+        )
+
+
+def check_values(values: FloatArray, sizes: IntArray) -> FloatArray:
+    """Return pair values as one row of numbers; raise DataError unless all are there and finite."""
+    flat = read_table(values, "pair values").reshape(-1)
+    cells = int((sizes * sizes).sum())
+    if len(flat) != cells:
+        raise DataError(f"queries of these sizes have {cells} pair values, got {len(flat)}")
+    return flat
+
+
+def _check_symmetric(flat: FloatArray, sizes: IntArray) -> None:
+    for n, end in zip(sizes.tolist(), np.cumsum(sizes * sizes).tolist(), strict=True):
+        check_symmetric(flat[end - n * n : end].reshape(n, n), "pair values")
+
+
+def shares(
+    sizes: IntArray, surrogate: str, decoder: str
+) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
+    """Yield queries with the decoder that serves them: "auto" is exact on short ones."""
+    fast = "graph_degree" if surrogate == "disagreement" else "greedy"
+    short = sizes <= EXACT_AUTO
+    whole = ((np.ones(len(sizes), np.bool_), decoder),)
+    for chosen, name in ((short, "exact"), (~short, fast)) if decoder == "auto" else whole:
+        if chosen.any():
+            yield chosen, name
+
+
+def _pair_values(flat: FloatArray, sizes: IntArray) -> PairValues:
+    rows = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes * sizes)]).astype(np.int64)
+    return PairValues(rows, offsets, flat if flat.flags.writeable else flat.copy())
+
+
+def _task(
+    surrogate: str, decoder: str, pairs: PairValues, out: IntArray
+) -> tuple[Callable[[Span], None], Callable[[FloatArray], FloatArray]]:
+    """Return the kernel that decodes a span of queries, and its cost by query size."""
+    if decoder == "exact":
+        exact = compiler.load("decode.search").exact_orders
+        precision = surrogate == "map"
+        return lambda span: exact(pairs, precision, span, out), lambda n: 2.0**n * n * n
+    if surrogate == "disagreement":
+        graph = compiler.load("decode.search").graph_orders
+        by_degree = decoder == "graph_degree"
+        return lambda span: graph(pairs, by_degree, span, out), lambda n: 50.0 * n * n
+    if decoder == "greedy":
+        greedy = compiler.load("decode.search").greedy_orders
+        return lambda span: greedy(pairs, True, span, out), lambda n: 200.0 * n * n
+    return lambda span: _sort_diagonals(pairs, span, out), lambda n: 1000.0 + 50.0 * n
+
+
+def _sort_diagonals(pairs: PairValues, span: Span, out: IntArray) -> None:
+    for q in range(span.first, span.last):
+        begin, end = pairs.rows[q : q + 2].tolist()
+        u = pairs.values[pairs.offsets[q] : pairs.offsets[q + 1]]
+        out[begin:end] = np.argsort(-u[:: end - begin + 1], kind="stable")
+
+
+def _one(values: ArrayLike, decoder: str, surrogate: str) -> IntArray:
+    matrix = _matrix(values, symmetric=surrogate == "map")
+    other = "greedy_map" if surrogate == "map" else "graph_order"
+    check_exact(np.array([len(matrix)]), decoder, f"use gbmrank.kernels.decode.orders.{other}")
+    return orders(matrix.reshape(-1), [len(matrix)], surrogate, decoder)
+
+
+def _matrix(values: ArrayLike, symmetric: bool) -> FloatArray:
+    matrix = read_square(values, "pair values", symmetric=symmetric)
+    if not len(matrix):
+        raise DataError("pair values form a square matrix of at least one item, got none")
+    return matrix
+
+
+def cut_matrices(values: FloatArray, sizes: IntArray) -> Iterator[FloatArray]:
+    """Yield the matrix of every query; values lie row by row, one query after the other."""
+    begin = 0
+    for n in sizes.tolist():
+        yield values[begin : begin + n * n].reshape(n, n)
+        begin += n * n
+
+
+def mean_places(
+    values: FloatArray, sizes: Sequence[int] | IntArray, surrogate: str, decoder: str = "auto"
+) -> FloatArray:
+    """Decode the matrices of many queries into a place per item, the same for look-alikes.
+
+    Items look alike when their values do: towards each other, and towards every third item or
+    one that looks like it. They share the mean of the places that they take together, so the
+    places do not depend on the order of the items in the matrix. Items that do not look alike
+    have different places: where a decoder has the choice, the item comes first whose sorted
+    values are larger, with ``graph_degree`` after the net degree. To ``diagonal`` items look
+    alike when their diagonal values are equal.
+
+    For disagreement look-alikes are decoded as one; no order that parts them is better. For
+    average precision one may be: then they meet at the first, the mean or the last of the
+    places it gives them, whichever is best.
+
+    Parameters are those of :func:`gbmrank.kernels.decode.orders.orders`; limits count items.
+
+    Returns
+    -------
+    array of shape (n_items in all queries,)
+        Places of the items, 0 for the best.
+
+    Examples
+    --------
+    >>> from gbmrank.kernels.decode.orders import orders
+    >>> values = np.array([[0.0, 0, 0], [0, 0, 0], [1, 1, 0]])  # 2 is preferred to 0 and to 1
+    >>> orders(values.ravel(), [3], "disagreement")
+    array([2, 0, 1])
+    >>> mean_places(values.ravel(), [3], "disagreement")
+    array([1.5, 1.5, 0. ])
+    """
+    check_decoder(surrogate, decoder)
+    sizes = np.asarray(sizes, np.int64)
+    check_exact(sizes, decoder)
+    matrices = list(cut_matrices(check_values(values, sizes), sizes))
+    out = np.empty(int(sizes.sum()))
+    for chosen, concrete in shares(sizes, surrogate, decoder):
+        those = [matrices[q] for q in np.flatnonzero(chosen).tolist()]
+        if concrete == "diagonal":
+            places = [_shared_places(_number(-u.diagonal()[None, :])) for u in those]
+        else:
+            places = _decode_ties(
+                [_kinds(u, surrogate, concrete) for u in those], surrogate, concrete
+            )
+        out[np.repeat(chosen, sizes)] = np.concatenate(places)
+    return out
+
+
+class _Kinds(NamedTuple):
+    """Items that look alike, as one: kinds are numbered without looking at item numbers."""
+
+    of: IntArray  # the kind of each item
+    sizes: IntArray
+    values: FloatArray  # between items of two kinds, or two items of one
+    own: FloatArray  # the diagonal value of items of a kind
+
+
+def _kinds(u: FloatArray, surrogate: str, decoder: str) -> _Kinds:
+    """Return the kinds of items of one query, ordered as the decoder wants ties broken."""
+    sign = 1.0
+    if surrogate == "disagreement":
+        u, sign = u - u.T, -1.0
+    own = u.diagonal()
+    of = _refine(u, _number(-own[None, :]))
+    sizes, first = np.bincount(of), np.unique(of, return_index=True)[1]
+    between = _between(u, of, sizes, first)
+    kinds = _Kinds(of, sizes, 0.5 * (between + sign * between.T), own[first])
+    return _by_degree(kinds) if decoder == "graph_degree" else kinds
+
+
+def _number(columns: FloatArray) -> IntArray:
+    """Return the place of each item by ascending columns, the same for equal ones, from 0."""
+    order = np.lexsort(columns[::-1])
+    along = columns[:, order]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.concatenate([[0], np.cumsum((along[:, 1:] != along[:, :-1]).any(axis=0))])
+    return number
+
+
+def _refine(u: FloatArray, of: IntArray) -> IntArray:
+    """Split kinds until items of a kind have the same values towards every kind."""
+    while True:
+        order = np.lexsort((-u, np.broadcast_to(of, u.shape)))
+        finer = _number(np.vstack([of, -np.take_along_axis(u, order, axis=1).T]))
+        if finer.max() == of.max() or finer.max() == len(u) - 1:
+            return finer
+        of = finer
+
+
+def _between(u: FloatArray, of: IntArray, sizes: IntArray, first: IntArray) -> FloatArray:
+    """Return the mean value of an item of a kind towards the other items of every kind.
+
+    Sums are taken over sorted values, and not at all where these are equal, so the last digit
+    does not depend on the order of the items.
+    """
+    kinds = np.arange(len(sizes))
+    rows = u[first]
+    rows[kinds, first] = np.inf  # last of its kind
+    order = np.lexsort((rows, np.broadcast_to(of, rows.shape)))
+    rows = np.take_along_axis(rows, order, axis=1)
+    rows[np.isinf(rows)] = 0.0
+    begins = np.cumsum(sizes) - sizes
+    count = sizes[None, :] - np.eye(len(sizes), dtype=np.int64)
+    smallest = rows[:, begins]
+    largest = rows[kinds[:, None], begins + np.maximum(count - 1, 0)]
+    mean = np.add.reduceat(rows, begins, axis=1) / np.maximum(count, 1)
+    return np.asarray(np.where(smallest == largest, smallest, mean))
+
+
+def _by_degree(kinds: _Kinds) -> _Kinds:
+    """Number kinds by descending net degree of their items."""
+    order = np.argsort(-(kinds.values * kinds.sizes).sum(axis=1), kind="stable")
+    number = np.argsort(order)
+    values = kinds.values[np.ix_(order, order)]
+    return _Kinds(number[kinds.of], kinds.sizes[order], values, kinds.own[order])
+
+
+def _decode_ties(several: list[_Kinds], surrogate: str, decoder: str) -> list[FloatArray]:
+    """Return the places of the items of every query."""
+    make = _matrix_of_items if surrogate == "map" else _matrix_of_kinds
+    matrices = [make(kinds, decoder) for kinds in several]
+    flat = np.concatenate([matrix.reshape(-1) for matrix in matrices])
+    lengths = np.array([len(matrix) for matrix in matrices])
+    by_index = "graph" if decoder == "graph_degree" else decoder  # numbered by net degree
+    decoded = np.split(orders(flat, lengths, surrogate, by_index), np.cumsum(lengths)[:-1])
+    if surrogate == "map":
+        decoded = [_gather(*given) for given in zip(decoded, several, matrices, strict=True)]
+    return [_shared_places(kinds.of, order) for kinds, order in zip(several, decoded, strict=True)]
+
+
+def _matrix_of_kinds(kinds: _Kinds, decoder: str) -> FloatArray:
+    """Return the values to decode kinds by; the exact decoder counts each pair of items."""
+    if decoder == "exact":
+        return kinds.values * np.outer(kinds.sizes, kinds.sizes)
+    return kinds.values
+
+
+def _matrix_of_items(kinds: _Kinds, _decoder: str) -> FloatArray:
+    """Return the values to decode items by, kind by kind: precision counts ranks of items."""
+    of = np.sort(kinds.of)
+    matrix = kinds.values[np.ix_(of, of)]
+    np.fill_diagonal(matrix, kinds.own[of])
+    return matrix
+
+
+def _gather(order: IntArray, kinds: _Kinds, matrix: FloatArray) -> IntArray:
+    """Return an order of kinds from one of items that may part them, by average precision."""
+    places, of = np.argsort(order), np.sort(kinds.of)
+    begins = np.cumsum(kinds.sizes) - kinds.sizes
+    first, last = np.minimum.reduceat(places, begins), np.maximum.reduceat(places, begins)
+    if np.all(last - first == kinds.sizes - 1):
+        return np.argsort(first)
+    mean = np.add.reduceat(places, begins) / kinds.sizes
+    ways = [np.argsort(key, kind="stable") for key in (mean, first, last)]
+    return max(
+        ways, key=lambda way: map_value(matrix, np.argsort(np.argsort(way)[of], kind="stable"))
+    )
+
+
+def _shared_places(of: IntArray, order: IntArray | None = None) -> FloatArray:
+    """Return the mean of the places that items of a kind take when kinds come in an order."""
+    sizes = np.bincount(of)
+    order = np.arange(len(sizes)) if order is None else order
+    places = np.empty(len(sizes))
+    places[order] = np.cumsum(sizes[order]) - 0.5 * (sizes[order] + 1.0)
+    return np.asarray(places[of])

@@ -1,0 +1,472 @@
+"""Turn kernel templates and scalar functions into compiled modules that are kept on disk.
+
+A template is a module of this package with *slots*: names it only imports under
+``TYPE_CHECKING``, such as ``phi``, the scalar loss. :func:`load` fills the slots with
+functions and compiles the module. Closures over a loss would be recompiled at every
+start of Python; so the template is written out once per combination of functions, under
+a name made of the hash of everything that can change the machine code, and the
+compiler's own disk cache does the rest. Losses from plugins and notebooks take the same
+way as built-in ones; those that cannot be compiled are refused with the line, or run in
+plain Python where that is allowed (:mod:`gbmrank.kernels.jit.compiler`).
+
+The files live in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache
+folder, else in a temporary folder.
+
+Functions of plugins on their way into kernels: compiled as a trial, refused with the line.
+
+``GBMRANK_SLOW_PLUGINS=1`` accepts a function that cannot be compiled: the kernels that
+need it then run in plain Python, hundreds of times slower.
+"""
+
+import atexit
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import linecache
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from gbmrank import numerics
+from gbmrank.errors import GbmrankWarning, PluginContractError
+
+__all__ = [
+    "cache_folder",
+    "check_compiles",
+    "foreign_functions",
+    "is_plain",
+    "load",
+    "slow_allowed",
+    "template_path",
+    "warn_slow",
+]
+
+
+_PLACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+_RAISED = re.compile(r"\.*\s*Raised from (?P<file>.+?) \((?P<line>\d+)\)$")
+_TELLING = ("Unknown attribute", "Untyped", "Use of unsupported", "Cannot", "Can't unify")
+_COLUMNS = ("labels", "scores", "at", "grad", "hess")  # arguments of a function of a query
+_GROUPS = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.losses.utilities")
+_warned: set[Any] = set()
+
+
+def foreign_functions(slots: Iterable[Any]) -> Iterator[FunctionType]:
+    """Yield the functions of others that fill slots, directly or wrapped by ours."""
+    for function in slots:
+        if not isinstance(function, FunctionType):
+            continue
+        if function.__module__.split(".", 1)[0] != "gbmrank":
+            yield function  # what it calls takes whatever it gives
+        else:
+            inside = [cell.cell_contents for cell in function.__closure__ or ()]
+            yield from foreign_functions(inside)
+
+
+def check_compiles(function: FunctionType) -> None:
+    """Raise PluginContractError unless a function of numbers (or of a query) compiles.
+
+    Raises
+    ------
+    PluginContractError
+        Names the function, its distribution, the line and the compiler's reason.
+    """
+    import numba
+
+    from gbmrank.kernels.jit.decorators import INLINED
+
+    arguments = list(inspect.signature(function).parameters.values())
+    if not arguments or any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in arguments):
+        return  # as many arguments as its caller has: nothing to try it with
+    names = [one.name for one in arguments]
+    column = numba.float64[::1]
+    fixed = numba.types.Array(numba.float64, 1, "C", readonly=True)
+    kinds = [
+        (fixed if name == "labels" else column)
+        if names[0] == "labels" and name in _COLUMNS
+        else numba.float64
+        for name in names
+    ]
+    try:
+        numba.njit(**INLINED)(function).compile(tuple(kinds))
+    except Exception as error:
+        raise PluginContractError(_explained(function, error)) from error
+
+
+def slow_allowed() -> bool:
+    """Whether functions that cannot be compiled may run in Python."""
+    return os.environ.get("GBMRANK_SLOW_PLUGINS", "") not in ("", "0")
+
+
+def warn_slow(function: FunctionType) -> None:
+    """Say once that a function runs in Python."""
+    if function not in _warned:
+        _warned.add(function)
+        warnings.warn(
+            f"{_named(function)} is not compiled and runs in plain Python, hundreds of times "
+            "slower (GBMRANK_SLOW_PLUGINS is set)",
+            GbmrankWarning,
+            stacklevel=2,
+        )
+
+
+def _named(function: FunctionType) -> str:
+    module, owner = function.__module__, ""
+    with contextlib.suppress(Exception):  # a bad file of any distribution is enough
+        owner = next(
+            f" of {point.dist.name} {point.dist.version}"
+            for group in _GROUPS
+            for point in importlib.metadata.entry_points(group=group)
+            if point.module == module and point.dist
+        )
+    return f"{module}.{function.__qualname__}{owner}"
+
+
+def _explained(function: FunctionType, error: Exception) -> str:
+    file, line = _place(function, error)
+    source = linecache.getline(file, line).strip()
+    shown = f"\n    {source}" if source else ""
+    return (
+        f"{_named(function)} cannot be compiled: {_reason(error)}\n  {file}:{line}{shown}\n"
+        "write it with numbers, the math module and gbmrank.numerics; or set "
+        "GBMRANK_SLOW_PLUGINS=1 to run it in plain Python, hundreds of times slower"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The compiler's first sentence that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith("Failed in nopython mode")]
+    plain = [line for line in told if line.startswith(_TELLING)]
+    return _RAISED.sub("", (plain or told or [type(error).__name__])[0])[:300]
+
+
+def _place(function: FunctionType, error: Exception) -> tuple[str, int]:
+    """Where the compiler stumbled: in the function or in what it calls."""
+    own = function.__code__.co_filename
+    named = [
+        (match["file"], int(match["line"]))
+        for pattern in (_PLACE, _RAISED)
+        for match in pattern.finditer(str(error))
+        if "numba" not in match["file"]
+    ]
+    loc = getattr(error, "loc", None)
+    if named:
+        file, line = named[0]
+        # The compiler prints paths relative to the working directory.
+        same = os.path.basename(file) == os.path.basename(own)
+        return (own if same else file), line
+    if loc is not None and getattr(loc, "line", None):
+        return own, int(loc.line)
+    return own, function.__code__.co_firstlineno
+
+
+Scalar = Callable[..., Any]
+
+_SOURCES = Path(__file__).parents[1]  # templates are named by their path below this folder
+_PLAIN = "gbmrank.kernels._plain."
+_COMPILED_DECORATORS = "from gbmrank.kernels.jit.decorators import"
+_PLAIN_DECORATORS = "from gbmrank.kernels.jit.plain import"
+_STALE_AFTER_DAYS = 30
+_lock = threading.RLock()  # templates load others while they are loaded
+
+
+class _Held(threading.local):
+    """The locks that this thread holds while it forks; two threads may fork at once."""
+
+    def __init__(self) -> None:
+        self.locks: list[Any] = []
+
+
+_held = _Held()
+
+
+def _hold_compiler() -> None:
+    """Let compiling threads finish before a fork: a child would wait for them for ever."""
+    numba_lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    for lock in (_lock, numba_lock):
+        if lock is not None:
+            lock.acquire()
+            _held.locks.append(lock)
+
+
+def _let_go() -> None:
+    while _held.locks:
+        _held.locks.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_compiler, after_in_parent=_let_go, after_in_child=_let_go)
+_loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
+_registered: set[Scalar] = set()
+
+
+def load(template: str, **slots: Scalar) -> ModuleType:
+    """Return the compiled form of a template with its slots filled.
+
+    Parameters
+    ----------
+    template : str
+        Name of a module below ``gbmrank.kernels``, with dots between folders.
+    **slots : callable
+        Scalar functions by slot name; plain Python functions are compiled here.
+
+    Returns
+    -------
+    module
+        The template's module; its entry functions are compiled at their first call and
+        found on disk at the next start of Python.
+    """
+    key = (template, tuple(sorted(slots.items())))
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _import_filled(template, slots)
+        return _loaded[key]
+
+
+def template_path(template: str) -> Path:
+    """Return the source file of a template."""
+    return _SOURCES.joinpath(*template.split(".")).with_suffix(".py")
+
+
+def is_plain(module: ModuleType) -> bool:
+    """Whether a module that :func:`load` gave runs in plain Python."""
+    return module.__name__.startswith(_PLAIN)
+
+
+def cache_folder() -> Path:
+    """Return the folder of the compiled kernels of this version, created when missing."""
+    for base in _candidate_folders():
+        folder = base / "gbmrank" / f"kernels-{_sources_digest()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError:
+            continue
+        return folder
+    return _temporary_folder()
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """Return a folder that lives as long as this process."""
+    folder = Path(tempfile.mkdtemp(prefix="gbmrank-kernels-"))
+    atexit.register(_remove_own, folder, os.getpid())
+    return folder
+
+
+def _remove_own(folder: Path, owner: int) -> None:
+    """Delete a folder, unless this is a child of the process that made it."""
+    import shutil
+
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _candidate_folders() -> Iterator[Path]:
+    named = os.environ.get("GBMRANK_CACHE_DIR")
+    if named:
+        yield Path(named)
+    elif os.environ.get("XDG_CACHE_HOME"):
+        yield Path(os.environ["XDG_CACHE_HOME"])
+    elif sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        yield Path(os.environ["LOCALAPPDATA"])
+    else:
+        with contextlib.suppress(RuntimeError):  # a user without a home
+            yield Path.home() / ".cache"
+
+
+def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
+    from gbmrank.kernels.jit import decorators  # noqa: F401  (registers the compiled numerics)
+    from gbmrank.kernels.jit.decorators import inner
+
+    source = template_path(template).read_text(encoding="utf-8")
+    digest = hashlib.sha256()
+    modules: set[str] = set()
+    for name in sorted(slots):
+        digest.update(name.encode())
+        for part in _code_parts(slots[name], set()):
+            digest.update(part)
+        # The compiler's files import the modules of all functions inside when they are read.
+        own = _modules_of(slots[name], set())
+        digest.update(repr(sorted(own)).encode())
+        modules |= own
+    name = f"{template.replace('.', '_')}_{digest.hexdigest()[:16]}"
+    lasting = all(module in sys.modules for module in modules)  # else code from exec()
+    path = (cache_folder() if lasting else _temporary_folder()) / f"{name}.py"
+    if not path.exists() and not _compiles(slots):
+        return _import_plain(template, name, slots)
+    _write_once(path, source)
+    spec = importlib.util.spec_from_file_location(f"gbmrank.kernels._filled.{name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import the compiled kernels from {path}")
+    module = importlib.util.module_from_spec(spec)
+    for slot, function in slots.items():
+        _register_callees(function)
+        setattr(module, slot, inner(function) if isinstance(function, FunctionType) else function)
+    sys.modules[module.__name__] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _compiles(slots: dict[str, Scalar]) -> bool:
+    """Try the functions of plugins; False when one fails and may run in Python.
+
+    A file of this name means that they were tried before.
+    """
+    for function in foreign_functions(slots.values()):
+        _register_callees(function)
+        try:
+            check_compiles(function)
+        except PluginContractError:
+            if not slow_allowed():
+                raise
+            warn_slow(function)
+            return False
+    return True
+
+
+def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleType:
+    """Return a template that is plain Python, with plain functions in its slots."""
+    path = template_path(template)
+    compiled = path.read_text(encoding="utf-8")
+    source = compiled.replace(_COMPILED_DECORATORS, _PLAIN_DECORATORS)
+    if source == compiled:
+        raise ImportError(f"{path} imports no decorators, so it has no plain form")
+    module = ModuleType(f"{_PLAIN}{name}")
+    vars(module).update(slots)
+    sys.modules[module.__name__] = module
+    exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102  (a file of ours)
+    return module
+
+
+def _register_callees(function: Any) -> None:
+    """Let compiled code call the plain Python functions that a slot's function uses."""
+    from numba.extending import register_jitable
+
+    from gbmrank.kernels.jit.decorators import INLINED
+
+    for callee in _used_by(function):
+        plain = isinstance(callee, FunctionType) and callee.__module__ != numerics.__name__
+        if plain and callee not in _registered:
+            _registered.add(callee)
+            register_jitable(**INLINED)(callee)
+            _register_callees(callee)
+
+
+def _used_by(function: Any) -> Iterator[Any]:
+    """Yield the values of the globals and closure cells that a Python function refers to."""
+    if isinstance(function, FunctionType):
+        for cell in function.__closure__ or ():
+            yield cell.cell_contents
+        for name in _names_in(function.__code__):
+            yield function.__globals__.get(name)
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the global and attribute names of a function and of the functions inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
+
+
+def _write_once(path: Path, source: str) -> None:
+    """Write atomically unless the file is there: a new time stamp would void its cache."""
+    os.utime(path.parent)
+    if path.exists():
+        return
+    _remove_stale(path.parent)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(source)
+    os.replace(temporary, path)
+
+
+def _remove_stale(current: Path) -> None:
+    """Delete kernels of other versions that nobody used for a month."""
+    import shutil
+
+    oldest = time.time() - _STALE_AFTER_DAYS * 86_400
+    for folder in current.parent.glob("kernels-*"):
+        with contextlib.suppress(OSError):  # another process may be as tidy
+            if folder != current and folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def _sources_digest() -> str:
+    """Hash of all kernel sources, the numerics and the compiler's version."""
+    import numba
+
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for path in [*sorted(_SOURCES.rglob("*.py")), _SOURCES.parent / "numerics.py"]:
+        digest.update(path.relative_to(_SOURCES.parent).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _modules_of(value: Any, seen: set[int]) -> set[str]:
+    """Return the names of the modules that a function and its callees are from."""
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType) or id(function) in seen:
+        return set()
+    seen.add(id(function))
+    inside = (_modules_of(used, seen) for used in _used_by(function))
+    return {str(function.__module__)}.union(*inside)
+
+
+def _code_parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """Yield what the machine code of a function depends on: code, constants, callees."""
+    function = getattr(value, "py_func", value)
+    if isinstance(value, np.ndarray):
+        yield repr((value.dtype.str, value.shape)).encode() + value.tobytes()
+        return
+    if not isinstance(function, FunctionType):
+        yield re.sub(r" at 0x[0-9a-f]+", "", repr(value)).encode()
+        return
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    yield from _code_object_parts(function.__code__)
+    yield repr(function.__defaults__).encode()
+    names = list(_names_in(function.__code__))
+    yield repr((function.__kwdefaults__, names)).encode()
+    for used in _used_by(function):
+        if isinstance(used, ModuleType):
+            for constant in _constants_of(used, names):
+                yield from _code_parts(constant, seen)
+        else:
+            yield from _code_parts(used, seen)
+
+
+def _constants_of(module: ModuleType, names: list[str]) -> Iterator[Any]:
+    """Yield what the compiler would freeze of ``module.name``: numbers, tables, its own."""
+    for name in names:
+        value = vars(module).get(name)
+        if isinstance(value, int | float | complex | tuple | np.ndarray) or hasattr(
+            value, "py_func"
+        ):
+            yield value
+
+
+def _code_object_parts(code: CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code_object_parts(constant)
+        else:
+            yield repr(constant).encode()

@@ -1,0 +1,16 @@
+"""The decorators where kernels stay plain Python; see :mod:`gbmrank.kernels.jit.compiler`."""
+
+from typing import TypeVar
+
+__all__ = ["INLINED", "entry", "exact_inner", "inner", "merged", "separate"]
+
+F = TypeVar("F")
+INLINED: dict[str, object] = {}
+
+
+def entry(function: F) -> F:
+    """Leave a function as it is."""
+    return function
+
+
+inner = merged = separate = exact_inner = entry

@@ -1,0 +1,1 @@
+"""Sums that visit every pair."""

@@ -1,0 +1,1 @@
+"""Sorting with ties, and what metrics sum over ranks."""

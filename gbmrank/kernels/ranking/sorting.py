@@ -1,0 +1,269 @@
+"""Stable sorting of one query by decreasing score.
+
+Scores are spread over as many buckets as there are items by a monotone map, which leaves
+little for the insertion sort that follows; scores that crowd into few buckets are merged
+instead. Comparisons are exact, so nothing depends on the map but the time.
+
+Blocks of equal scores.
+
+Scores to rankings: the whole order, the best few, and ties settled by value.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.kernels.jit.decorators import entry, exact_inner, inner
+from gbmrank.kernels.layout import Ranking, Span
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "PART",
+    "Workspace",
+    "block_end",
+    "block_sum",
+    "rank_best",
+    "settle",
+    "sort_down",
+    "workspace",
+]
+
+
+_RUN = 8
+_MOVES_PER_ITEM = 6  # beyond this merging is faster than insertion
+
+Numbers = npt.NDArray[np.int32]
+
+
+class Workspace(NamedTuple):
+    """Buffers for the longest query: two pairs of scores and items, bucket numbers, values."""
+
+    keys: FloatArray
+    items: Numbers
+    other_keys: FloatArray
+    other_items: Numbers
+    buckets: Numbers
+    counts: Numbers
+    settled: FloatArray
+
+
+@inner
+def workspace(longest: int) -> Workspace:
+    """Return buffers for queries of up to ``longest`` items."""
+    return Workspace(
+        np.empty(longest, np.float64),
+        np.empty(longest, np.int32),
+        np.empty(longest, np.float64),
+        np.empty(longest, np.int32),
+        np.empty(longest, np.int32),
+        np.empty(longest + 1, np.int32),
+        np.empty(longest, np.float64),
+    )
+
+
+@exact_inner
+def _spread(scores: FloatArray, work: Workspace) -> bool:
+    """Place items by bucket, in row order within a bucket; False when that cannot be done."""
+    n = len(scores)
+    lowest = highest = scores[0]
+    for i in range(n):
+        lowest = scores[i] if scores[i] < lowest else lowest
+        highest = scores[i] if scores[i] > highest else highest
+    scale = (n - 1) / (highest - lowest)
+    if not 0.0 < scale < np.inf:
+        return False
+    counts = work.counts[: n + 1]
+    counts[:] = 0
+    for i in range(n):
+        bucket = np.int32((highest - scores[i]) * scale)
+        bucket = bucket if bucket < n else np.int32(n - 1)  # rounding may lead one past the end
+        work.buckets[i] = bucket
+        counts[bucket + 1] += 1
+    for b in range(n):
+        counts[b + 1] += counts[b]
+    for i in range(n):
+        place = counts[work.buckets[i]]
+        counts[work.buckets[i]] = place + 1
+        work.keys[place] = scores[i]
+        work.items[place] = i
+    return True
+
+
+@inner
+def _insert(keys: FloatArray, items: Numbers, first: int, last: int, budget: int) -> int:
+    """Sort a stretch by insertion; return the moves left, below zero when it gave up."""
+    for i in range(first + 1, last):
+        key, item = keys[i], items[i]
+        j = i
+        while j > first and keys[j - 1] < key:
+            keys[j] = keys[j - 1]
+            items[j] = items[j - 1]
+            j -= 1
+        keys[j] = key
+        items[j] = item
+        budget -= i - j
+        if budget < 0:
+            return budget
+    return budget
+
+
+@inner
+def _merge(
+    source: tuple[FloatArray, Numbers], width: int, n: int, target: tuple[FloatArray, Numbers]
+) -> None:
+    """Merge neighbouring runs of ``width`` items into runs of twice that."""
+    keys, items = source
+    for start in range(0, n, 2 * width):
+        middle = min(start + width, n)
+        stop = min(start + 2 * width, n)
+        left, right = start, middle
+        for place in range(start, stop):
+            take_left = right >= stop or (left < middle and not keys[left] < keys[right])
+            chosen = left if take_left else right
+            target[0][place] = keys[chosen]
+            target[1][place] = items[chosen]
+            left += take_left
+            right += not take_left
+
+
+@inner
+def _merge_sort(work: Workspace, n: int) -> None:
+    for start in range(0, n, _RUN):
+        _insert(work.keys, work.items, start, min(start + _RUN, n), _RUN * _RUN)
+    width = _RUN
+    while width < n:
+        _merge((work.keys, work.items), width, n, (work.other_keys, work.other_items))
+        _merge((work.other_keys, work.other_items), 2 * width, n, (work.keys, work.items))
+        width *= 4
+
+
+@inner
+def sort_down(scores: FloatArray, work: Workspace) -> None:
+    """Write the scores, largest first, and their item numbers to ``work.keys, work.items``.
+
+    Equal scores keep the order of their rows.
+    """
+    n = len(scores)
+    if not _spread(scores, work):
+        for i in range(n):
+            work.keys[i] = scores[i]
+            work.items[i] = i
+    if _insert(work.keys, work.items, 0, n, _MOVES_PER_ITEM * n + _RUN) < 0:
+        _merge_sort(work, n)
+
+
+PART = 1024
+"""Long sums are added up in parts of so many terms, each of which loses few digits."""
+
+
+@inner
+def block_end(ranking: Ranking, start: int, end: int) -> int:
+    """Return one past the last entry that ties with ``start``."""
+    stop = start + 1
+    while stop < end and ranking.tied[stop]:
+        stop += 1
+    return stop
+
+
+@exact_inner
+def block_sum(values: FloatArray, begin: int, ranking: Ranking, start: int, stop: int) -> float:
+    """Return the sum of values over entries ``start`` to ``stop - 1`` of a query at ``begin``."""
+    total = 0.0
+    for low in range(start, stop, PART):
+        part = 0.0
+        for i in range(low, min(low + PART, stop)):
+            part += values[begin + ranking.order[i]]
+        total += part
+    return total
+
+
+@inner
+def _write(work: Workspace, begin: int, n: int, ranking: Ranking) -> None:
+    """Copy a sorted query and mark its ties."""
+    ranking.order[begin] = work.items[0]
+    ranking.tied[begin] = 0
+    for i in range(1, n):
+        ranking.order[begin + i] = work.items[i]
+        ranking.tied[begin + i] = work.keys[i] == work.keys[i - 1]
+
+
+@inner
+def _keep_best(scores: FloatArray, k: int, work: Workspace) -> None:
+    """Write the k largest scores and their items, earlier rows first among equals."""
+    keys, items = work.keys, work.items
+    kept = 0
+    for i in range(len(scores)):
+        score = scores[i]
+        if kept == k and not score > keys[k - 1]:
+            continue
+        kept = min(kept + 1, k)
+        j = kept - 1
+        while j > 0 and keys[j - 1] < score:
+            keys[j] = keys[j - 1]
+            items[j] = items[j - 1]
+            j -= 1
+        keys[j] = score
+        items[j] = i
+
+
+@inner
+def _write_best(scores: FloatArray, k: int, begin: int, work: Workspace, ranking: Ranking) -> None:
+    """Write the k best of a query and all that tie with the last of them."""
+    _keep_best(scores, k, work)
+    last = work.keys[k - 1]
+    above = 0
+    while work.keys[above] > last:
+        above += 1
+    _write(work, begin, above + 1, ranking)
+    place = begin + above
+    for i in range(len(scores)):
+        if scores[i] == last:
+            ranking.order[place] = i
+            ranking.tied[place] = place > begin + above
+            place += 1
+    if place < begin + len(scores):
+        ranking.tied[place] = 0
+
+
+@entry
+def rank_best(scores: FloatArray, k: int, span: Span, ranking: Ranking) -> None:
+    """Rank at least the first k items of each query, and all that tie with the k-th."""
+    work = workspace(span.longest)
+    for q in range(span.first, span.last):
+        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        if end - begin > 2 * k:
+            _write_best(scores[begin:end], k, begin, work, ranking)
+        else:
+            sort_down(scores[begin:end], work)
+            _write(work, begin, end - begin, ranking)
+
+
+@inner
+def _settle_block(
+    ranking: Ranking, values: FloatArray, block: tuple[int, int, int], work: Workspace, out: Ranking
+) -> None:
+    """Order the entries of one block by decreasing value."""
+    begin, start, stop = block
+    value = work.settled[: stop - start]
+    for i in range(start, stop):
+        value[i - start] = values[begin + ranking.order[i]]
+    sort_down(value, work)
+    for i in range(stop - start):
+        out.order[start + i] = ranking.order[start + work.items[i]]
+
+
+@entry
+def settle(ranking: Ranking, values: FloatArray, k: int, span: Span, out: Ranking) -> None:
+    """Write the order in which tied items follow each other by decreasing value."""
+    work = workspace(span.longest)
+    for q in range(span.first, span.last):
+        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        start = begin
+        while start < end and start - begin < k:
+            stop = block_end(ranking, start, end)
+            if stop - start == 1:
+                out.order[start] = ranking.order[start]
+            else:
+                _settle_block(ranking, values, (begin, start, stop), work, out)
+            start = stop

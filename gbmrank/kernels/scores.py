@@ -1,0 +1,141 @@
+"""Scores and levels of a query in, its gradient, Hessian and value out.
+
+Middle and range of the scores of a query, and their differences.
+
+Checks around a boosting round: cheap passes over whole columns.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.kernels.jit.decorators import entry, exact_inner, inner
+from gbmrank.kernels.layout import GradHess, Level
+from gbmrank.types import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "apart",
+    "fingerprint",
+    "finish",
+    "mark_served",
+    "middle_and_range",
+    "read_levels",
+    "read_scores",
+    "write_scaled",
+]
+
+
+@inner
+def read_scores(scores: FloatArray, rows: npt.NDArray[Any], s: FloatArray) -> None:
+    """Write the scores of the given rows."""
+    for i in range(len(rows)):
+        s[i] = scores[rows[i]]
+
+
+@inner
+def read_levels(labels: FloatArray, begin: IntArray, end: IntArray) -> Level:
+    """Find where each item's level begins and ends among labels sorted best first."""
+    count = 0
+    first = 0
+    for i in range(len(labels)):
+        if i + 1 == len(labels) or labels[i + 1] != labels[i]:
+            for k in range(first, i + 1):
+                begin[k] = first
+                end[k] = i + 1
+            first = i + 1
+            count += 1
+    return Level(begin[: len(labels)], end[: len(labels)], count)
+
+
+@inner
+def write_scaled(
+    g: FloatArray, h: FloatArray, scale: float, rows: npt.NDArray[Any], out: GradHess
+) -> None:
+    """Write a gradient and a Hessian, times the factor of their query, to the given rows."""
+    for i in range(len(rows)):
+        out.grad[rows[i]] = scale * g[i]
+        out.hess[rows[i]] = scale * h[i]
+
+
+@inner
+def mark_served(q: int, value: float, values: FloatArray, served: BoolArray) -> bool:
+    """Keep the value of a query and mark it as done, unless it is NaN: declined."""
+    if np.isnan(value):
+        return False
+    values[q] = value
+    served[q] = True
+    return True
+
+
+@exact_inner
+def apart(one: float, other: float, more: float) -> float:
+    """Return ``(one - other) + more``, the scores first.
+
+    In another order, which the compiler may choose elsewhere, scores far from zero would lose
+    the digits in which they differ.
+    """
+    return (one - other) + more
+
+
+@inner
+def middle_and_range(s: FloatArray) -> tuple[float, float]:
+    """Return the point half-way between the extreme scores, and their distance."""
+    lowest, highest = s[0], s[0]
+    for i in range(len(s)):
+        lowest = s[i] if s[i] < lowest else lowest
+        highest = s[i] if s[i] > highest else highest
+    return 0.5 * (lowest + highest), highest - lowest
+
+
+@entry
+def fingerprint(words: npt.NDArray[np.uint32]) -> int:
+    """Return a 64-bit hash of a column of 32-bit words that depends on their order."""
+    total = np.uint64(len(words))
+    for i in range(len(words)):
+        mixed = np.uint64(words[i]) ^ (np.uint64(i) << np.uint64(32))
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        total += mixed ^ (mixed >> np.uint64(31))  # a sum sees through anything linear
+    return total  # type: ignore[return-value]
+
+
+@entry
+def finish(
+    grad: npt.NDArray[Any],
+    hess: npt.NDArray[Any],
+    offsets: IntArray,
+    usual: FloatArray,
+    floors: tuple[float, float],
+) -> tuple[int, int]:
+    """Raise every Hessian to the floor of its query.
+
+    With ``relative, absolute = floors`` the floor is the largest of ``relative * mean hess``,
+    ``relative * min(mean |grad|, usual)`` and ``absolute``: it scales with the loss, a
+    saturated query cannot ask for an endless step, and a curvature that is as usual stays.
+
+    Returns
+    -------
+    tuple of int
+        First query with a value that is not finite (or -1), and the number of rows raised.
+    """
+    relative, absolute = floors
+    raised = 0
+    for q in range(len(offsets) - 1):
+        begin, end = offsets[q], offsets[q + 1]
+        g, h = grad[begin:end], hess[begin:end]
+        total_g, total_h = 0.0, 0.0
+        for i in range(len(g)):
+            total_g += abs(g[i])
+            total_h += h[i]
+        if not (total_g < np.inf and abs(total_h) < np.inf):  # isfinite is x - x: reordered away
+            return q, raised
+        slope, curvature = total_g / len(g), total_h / len(g)
+        slope = slope if slope < usual[q] else usual[q]
+        floor = relative * (slope if slope > curvature else curvature)
+        floor = floor if floor > absolute else absolute
+        for i in range(len(h)):
+            if h[i] < floor:
+                h[i] = floor
+                raised += 1
+    return -1, raised

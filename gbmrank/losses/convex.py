@@ -1,0 +1,383 @@
+"""Generators of Bregman losses: a convex function with the link that goes with it.
+
+Prices of a useless item's mean loss in a push: increasing functions around it.
+
+Regularisers of scores for the linear loss: strictly convex, coercive, differentiable.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from gbmrank.errors import ParameterError
+from gbmrank.losses.base import positive_number
+from gbmrank.numerics import exp, sigmoid, softplus
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "BUILTIN_GENERATORS",
+    "BUILTIN_OUTERS",
+    "BUILTIN_REGULARISERS",
+    "AbstractGenerator",
+    "AbstractOuter",
+    "AbstractRegulariser",
+    "BinaryEntropy",
+    "Cosh",
+    "Expm1",
+    "ItakuraSaito",
+    "Poisson",
+    "Power",
+    "PowerOf",
+    "Softmax",
+    "SoftmaxCE",
+    "Square",
+    "SquaredGenerator",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractGenerator(ABC):
+    """What makes a Bregman loss.
+
+    A separable generator has a plain function ``term(s, v, eta, *params) -> (value, first,
+    second)``; the others couple the items of a query through a softmax.
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    term: ClassVar[Any] = None
+    needs_eta: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = False
+    expected: ClassVar[Any] = None  # curvature (s, v, eta) to use instead of the exact one
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        """Parameters as the compiled function receives them."""
+        return tuple(float(getattr(self, field.name)) for field in fields(self))
+
+
+def _x_log_x(x: float) -> float:
+    return x * math.log(x) if x > 0.0 else 0.0
+
+
+def _squared(s: float, v: float, eta: float) -> tuple[float, float, float]:  # noqa: ARG001
+    gap = s - v
+    return gap * gap, 2.0 * gap, 2.0
+
+
+def _poisson(s: float, v: float, eta: float) -> tuple[float, float, float]:  # noqa: ARG001
+    e = exp(s)
+    return _x_log_x(v) - v * s - v + e, e - v, e
+
+
+def _binary_entropy(s: float, v: float, eta: float) -> tuple[float, float, float]:
+    share = v / eta
+    constant = eta * (_x_log_x(share) + _x_log_x(1.0 - share))
+    q = sigmoid(s)
+    return constant + eta * softplus(s) - v * s, eta * q - v, eta * q * sigmoid(-s)
+
+
+def _itakura_saito(s: float, v: float, eta: float, eps: float) -> tuple[float, float, float]:  # noqa: ARG001
+    raised = v + eps
+    ratio = raised * exp(-s)
+    return ratio + s - math.log(raised) - 1.0, 1.0 - ratio, ratio
+
+
+def _itakura_saito_expected(
+    s: float, v: float, eta: float, eps: float
+) -> tuple[float, float, float]:
+    value, first, _ = _itakura_saito(s, v, eta, eps)
+    return value, first, 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SquaredGenerator(AbstractGenerator):
+    """Sum of squares with the identity: least squares."""
+
+    name: ClassVar[str] = "squared"
+    formula: ClassVar[str] = "sum (u - s)^2"
+    term = staticmethod(_squared)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Softmax(AbstractGenerator):
+    """Negative entropy on the simplex with the softmax, of utilities divided by their sum.
+
+    It preserves the order of the normalised utilities, which is not that of the utilities
+    when their sum varies; ``softmax_ce`` does.
+    """
+
+    name: ClassVar[str] = "softmax"
+    formula: ClassVar[str] = "KL(u / sum u || softmax(s))"
+    shift_invariant: ClassVar[bool] = True
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SoftmaxCE(AbstractGenerator):
+    """Cross-entropy of the utilities with the softmax, not divided by their sum."""
+
+    name: ClassVar[str] = "softmax_ce"
+    formula: ClassVar[str] = "sum u (LSE(s) - s)"
+    shift_invariant: ClassVar[bool] = True
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Poisson(AbstractGenerator):
+    """``x log x - x`` with the exponential: Poisson deviance. Exponents are clipped at 700."""
+
+    name: ClassVar[str] = "poisson"
+    formula: ClassVar[str] = "sum u log u - u s - u + exp(s)"
+    term = staticmethod(_poisson)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BinaryEntropy(AbstractGenerator):
+    """Binary entropy with the sigmoid, for utilities up to eta."""
+
+    name: ClassVar[str] = "binary_entropy"
+    formula: ClassVar[str] = "sum eta (H-terms of u/eta) + eta softplus(s) - u s"
+    needs_eta: ClassVar[bool] = True
+    term = staticmethod(_binary_entropy)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ItakuraSaito(AbstractGenerator):
+    """``-log x`` with the exponential: Itakura-Saito divergence of ``u + eps``.
+
+    Parameters
+    ----------
+    eps : float, default=1e-3
+        Added to every utility, because the divergence needs positive ones.
+    """
+
+    eps: float = 1e-3
+
+    name: ClassVar[str] = "itakura_saito"
+    formula: ClassVar[str] = "sum (u + eps) exp(-s) + s - log(u + eps) - 1"
+    term = staticmethod(_itakura_saito)
+    expected = staticmethod(_itakura_saito_expected)
+
+    def __post_init__(self) -> None:
+        positive_number(self.name, "eps", self.eps)
+
+
+BUILTIN_GENERATORS: tuple[type[AbstractGenerator], ...] = (
+    SquaredGenerator,
+    Softmax,
+    SoftmaxCE,
+    Poisson,
+    BinaryEntropy,
+    ItakuraSaito,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractOuter(ABC):
+    """An increasing function G of a loss that is not negative, for ``push(g=...)``.
+
+    ``function`` is a plain function ``(x, *params) -> (value, first, second)``, compiled
+    into the sums; the dataclass fields are its parameters. Pass an object of a subclass.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> from gbmrank.extend import AbstractOuter
+    >>> def cube(x, scale):
+    ...     return scale * x**3, 3.0 * scale * x**2, 6.0 * scale * x
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Cube(AbstractOuter):
+    ...     scale: float = 1.0
+    ...     name: ClassVar[str] = "cube"
+    ...     function = staticmethod(cube)
+    >>> gbmrank.objective("push", g=Cube(scale=2.0)).template.g
+    Cube(scale=2.0)
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    function: ClassVar[Any]
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        """Parameters as the compiled function receives them."""
+        return tuple(float(getattr(self, field.name)) for field in fields(self))
+
+
+def _outer_power(x: float, p: float) -> tuple[float, float, float]:
+    if x <= 0.0:
+        return 0.0, (1.0 if p == 1.0 else 0.0), (2.0 if p == 2.0 else 0.0)
+    value = x**p
+    first = p * value / x
+    return value, first, (p - 1.0) * first / x  # x * x would underflow
+
+
+def _expm1(x: float) -> tuple[float, float, float]:
+    e = exp(x)
+    return (math.expm1(x) if x < 1.0 else e - 1.0), e, e
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Power(AbstractOuter):
+    """``x^p``: the p-norm push.
+
+    Parameters
+    ----------
+    p : float, default=4
+        At least 1 for a convex risk; larger values concentrate on the top of the list.
+    """
+
+    p: float = 4.0
+
+    name: ClassVar[str] = "power"
+    formula: ClassVar[str] = "x^p"
+    function = staticmethod(_outer_power)
+
+    def __post_init__(self) -> None:
+        positive_number(self.name, "p", self.p)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Expm1(AbstractOuter):
+    """``exp(x) - 1``: pushes harder than every power."""
+
+    name: ClassVar[str] = "expm1"
+    formula: ClassVar[str] = "exp(x) - 1"
+    function = staticmethod(_expm1)
+
+
+BUILTIN_OUTERS: tuple[type[AbstractOuter], ...] = (Power, Expm1)
+
+
+_BESIDE_ZERO = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractRegulariser(ABC):
+    """A penalty r of one score.
+
+    ``function`` is a plain function ``(x, *params) -> (value, first, second)`` and
+    ``inverse`` that of its derivative; the dataclass fields are their parameters. It must
+    be strictly convex, grow faster than any line and have a derivative everywhere: with a
+    kink the linear loss loses its order.
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+    function: ClassVar[Any]
+    inverse: ClassVar[Any]  # (slope, *params) -> the score at which the derivative has it
+    even: ClassVar[bool] = False  # the same curvature everywhere
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        """Parameters as the compiled function receives them."""
+        return tuple(float(getattr(self, field.name)) for field in fields(self))
+
+    @abstractmethod
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return the score at which the derivative has this value."""
+
+
+def _square(x: float) -> tuple[float, float, float]:
+    return x * x, 2.0 * x, 2.0
+
+
+def _power_regulariser(x: float, q: float) -> tuple[float, float, float]:
+    size = abs(x)
+    if size == 0.0:  # where the curvature of q below 2 has a pole, it is taken beside it
+        return 0.0, 0.0, (q * (q - 1.0) * _BESIDE_ZERO ** (q - 2.0) if q <= 2.0 else 0.0)
+    value = size**q
+    slope = q * value / size
+    return value, (slope if x > 0.0 else -slope), (q - 1.0) * slope / size
+
+
+def _half(slope: float) -> float:
+    return 0.5 * slope
+
+
+def _power_inverse(slope: float, q: float) -> float:
+    root = (abs(slope) / q) ** (1.0 / (q - 1.0))
+    return root if slope > 0.0 else -root
+
+
+def _cosh_inverse(slope: float) -> float:
+    return math.asinh(slope)
+
+
+def _cosh(x: float) -> tuple[float, float, float]:
+    up, down = 0.5 * exp(x), 0.5 * exp(-x)
+    return up + down, up - down, up + down
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Square(AbstractRegulariser):
+    """``x^2``: the linear loss becomes least squares."""
+
+    name: ClassVar[str] = "square"
+    formula: ClassVar[str] = "x^2"
+    even: ClassVar[bool] = True
+    function = staticmethod(_square)
+    inverse = staticmethod(_half)
+
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return half of it."""
+        return slope / 2.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PowerOf(AbstractRegulariser):
+    """``|x|^q``.
+
+    Parameters
+    ----------
+    q : float, default=3
+        Above 1. Above 2 the curvature at zero is zero; below 2 it is unbounded, and the one at
+        1e-12 is returned there.
+    """
+
+    q: float = 3.0
+
+    name: ClassVar[str] = "power"
+    formula: ClassVar[str] = "|x|^q"
+    function = staticmethod(_power_regulariser)
+    inverse = staticmethod(_power_inverse)
+
+    def __post_init__(self) -> None:
+        if not 1.0 < self.q < math.inf:
+            raise ParameterError(
+                f"power: q must be above 1 (else scores are not held), got {self.q}"
+            )
+
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return sgn(g) (|g| / q)^(1 / (q - 1))."""
+        return np.sign(slope) * (np.abs(slope) / self.q) ** (1.0 / (self.q - 1.0))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cosh(AbstractRegulariser):
+    """``cosh x``."""
+
+    name: ClassVar[str] = "cosh"
+    formula: ClassVar[str] = "cosh x"
+    function = staticmethod(_cosh)
+    inverse = staticmethod(_cosh_inverse)
+
+    def inverse_slope(self, slope: FloatArray) -> FloatArray:
+        """Return the inverse hyperbolic sine."""
+        return np.arcsinh(slope)
+
+
+BUILTIN_REGULARISERS: tuple[type[AbstractRegulariser], ...] = (Square, PowerOf, Cosh)

@@ -1,0 +1,636 @@
+"""Utilities u(y): what each item of a query is worth to a metric.
+
+A metric of the positional family is ``sum over ranks of discount(rank) * u(item there)``;
+the best order sorts the expected utility, so that is what an objective must learn. Every
+utility depends on one query alone.
+
+What utilities and metrics share: gains, discounts, binary labels.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data.queries import LARGEST, Groups, RankingData
+from gbmrank.errors import DataError, LabelRangeError, ParameterError
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = [
+    "BUILTIN_UTILITIES",
+    "WITHOUT_UTILITY",
+    "AbstractUtility",
+    "AucUtility",
+    "DcgUtility",
+    "EruUtility",
+    "Gain",
+    "IdentityUtility",
+    "MapUtility",
+    "NdcgUtility",
+    "NetDegreeUtility",
+    "PrecisionUtility",
+    "RecallUtility",
+    "SpearmanUtility",
+    "WtaUtility",
+    "best_sums",
+    "binarise",
+    "check_gain",
+    "check_rank_utility",
+    "check_threshold",
+    "discounts",
+    "excess",
+    "exp2_gains",
+    "gains",
+    "ideal_dcg",
+    "mid_ranks",
+    "query_sums",
+    "rows_by_value",
+]
+
+
+Gain: TypeAlias = str | tuple[float, ...]
+"""``"exp2"`` (2^y - 1), ``"linear"`` (y), or a table indexed by integer labels."""
+
+_LARGEST_EXP2_LABEL = 31
+_ROWS_AT_ONCE = 1_000_000
+
+
+def check_gain(gain: Gain) -> None:
+    """Raise ParameterError unless ``gain`` is a known name or a table of gains."""
+    if isinstance(gain, str):
+        if gain not in ("exp2", "linear"):
+            raise ParameterError(
+                f"gain={gain!r} is not known; use 'exp2', 'linear' or a table such as [0, 1, 3, 7]"
+            )
+    elif len(gain) == 0 or not all(_is_gain(value) for value in gain):
+        raise ParameterError(
+            f"a gain table holds finite gains that are not negative, got {gain}; they are at most "
+            f"{LARGEST:g}, beyond which sums overflow"
+        )
+
+
+def _is_gain(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= LARGEST
+
+
+def check_threshold(owner: str, threshold: object) -> None:
+    """Raise ParameterError for a threshold that no label, or every label, reaches."""
+    if isinstance(threshold, float) and not math.isfinite(threshold):
+        raise ParameterError(
+            f"{owner}: threshold is the smallest label that is relevant, a finite number; got "
+            f"{threshold}"
+        )
+
+
+def gains(labels: FloatArray, gain: Gain) -> FloatArray:
+    """Return the gain of each label.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        Not negative; at most 31 for ``exp2``; indices for a table.
+    gain : "exp2", "linear" or tuple of float
+        How labels become gains.
+
+    Raises
+    ------
+    LabelRangeError
+        When a label is outside what the gain is defined for.
+
+    Examples
+    --------
+    >>> gains(np.array([0.0, 1.0, 2.0]), "exp2")
+    array([0., 1., 3.])
+    """
+    if not len(labels):
+        return labels
+    smallest, largest = float(labels.min()), float(labels.max())
+    if smallest < 0:
+        raise LabelRangeError(
+            f"gain={gain!r} needs labels that are not negative, got {smallest:g}; shift them, "
+            "or use target=identity or a pair loss that only compares labels"
+        )
+    if isinstance(gain, tuple):
+        if largest >= len(gain) or np.any(labels != np.floor(labels)):
+            raise LabelRangeError(
+                f"the gain table has entries for labels 0..{len(gain) - 1}; the labels go up "
+                f"to {largest:g} and must be whole numbers"
+            )
+        return np.asarray(gain, dtype=np.float64)[labels.astype(np.int64)]
+    if gain == "linear":
+        return labels
+    if largest > _LARGEST_EXP2_LABEL:
+        raise LabelRangeError(
+            f"the largest label is {largest:g}, and gain='exp2' (2^y - 1) takes labels from 0 to "
+            f"{_LARGEST_EXP2_LABEL}; use gain='linear', a gain table (LightGBM calls it "
+            "label_gain), or rescale the labels"
+        )
+    return exp2_gains(labels)
+
+
+def exp2_gains(labels: FloatArray) -> FloatArray:
+    """Return ``2^y - 1``, to all digits for small labels too.
+
+    Examples
+    --------
+    >>> exp2_gains(np.array([0.0, 1.0, 3.0]))
+    array([0., 1., 7.])
+    """
+    return np.where(labels < 0.5, np.expm1(labels * math.log(2.0)), np.exp2(labels) - 1.0)
+
+
+def excess(labels: FloatArray, neutral: float) -> FloatArray:
+    """Return by how much labels exceed a neutral grade, zero where they do not."""
+    return np.maximum(labels - neutral, 0.0)
+
+
+def check_rank_utility(neutral: float, half_life: float) -> None:
+    """Raise ParameterError unless these are parameters of the expected rank utility."""
+    if not half_life > 1:
+        raise ParameterError(f"eru: half_life must be above 1, got {half_life}")
+    if not -LARGEST <= neutral <= LARGEST:
+        raise ParameterError(
+            f"eru: neutral must be a number between -{LARGEST:g} and {LARGEST:g}, got {neutral}"
+        )
+
+
+def discounts(n: int, k: int | None = None) -> FloatArray:
+    """Return ``1 / log2(1 + rank)`` for ranks 1..n, zero beyond rank k.
+
+    Examples
+    --------
+    >>> discounts(3, k=1)
+    array([1., 0., 0.])
+    """
+    weights = 1.0 / np.log2(np.arange(2.0, n + 2.0))
+    if k is not None:
+        weights[k:] = 0.0
+    return weights
+
+
+def binarise(labels: FloatArray, threshold: float | None, groups: Groups) -> FloatArray:
+    """Return labels as 0 and 1.
+
+    Without a threshold the labels must be {0, 1} or {-1, +1}; with one, labels of at
+    least the threshold are 1.
+
+    Raises
+    ------
+    DataError
+        For graded labels without a threshold; it names the first such row's query.
+    """
+    if threshold is not None:
+        return (labels >= threshold).astype(np.float64)
+    positive = labels == 1.0
+    negative = (labels == 0.0) | (labels == -1.0)
+    bad = np.flatnonzero(~(positive | negative))
+    if not len(bad) and np.any(labels == 0.0):
+        bad = np.flatnonzero(labels == -1.0)  # -1, 0 and 1 together are three grades
+    if len(bad):
+        row = int(bad[0])
+        raise DataError(
+            f"labels must be 0/1 or -1/+1 here, got {labels[row]:g} in query "
+            f"{groups.query_of(row)!r}; for graded labels say which count as relevant, for "
+            "example threshold=1"
+        )
+    return positive.astype(np.float64)
+
+
+def query_sums(values: FloatArray, groups: Groups) -> FloatArray:
+    """Return the sum of each query's values, shape (n_queries,)."""
+    if not groups.n_queries:
+        return np.zeros(0)
+    return np.add.reduceat(values, groups.offsets[:-1])
+
+
+def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> FloatArray:
+    """Return the largest ``sum of discount * value`` of each query, shape (n_queries,).
+
+    Parameters
+    ----------
+    values : array of shape (n_rows,)
+        What each item is worth.
+    discount : array of shape (longest query,)
+        Non-increasing weights of the ranks.
+    groups : Groups
+        Query boundaries.
+
+    Examples
+    --------
+    >>> best_sums(np.array([1.0, 3.0]), np.array([1.0, 0.5]), Groups.single(2))
+    array([3.5])
+    """
+    sums = np.empty(groups.n_queries)
+    for first, last in _runs(groups):
+        part = groups.part(first, last)
+        worth = values[groups.offsets[first] : groups.offsets[last]]
+        worth = worth[rows_by_value(worth, part)]
+        place = np.arange(part.n_rows) - part.spread(part.offsets[:-1])
+        sums[first:last] = query_sums(worth * discount[place], part)
+    return sums
+
+
+def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
+    """Return the rows of each query, largest value first; ties keep the order of rows.
+
+    Some queries are sorted at a time, so that little more memory is needed than is kept.
+
+    Examples
+    --------
+    >>> rows_by_value(np.array([1.0, 3.0, 2.0]), Groups.from_sizes([2, 1], 3)).tolist()
+    [1, 0, 2]
+    """
+    order = np.empty(len(values), np.int32 if len(values) < 2**31 else np.int64)
+    for first, last in _runs(groups):
+        begin, end = groups.offsets[first], groups.offsets[last]
+        queries = np.repeat(np.arange(last - first), groups.sizes[first:last])
+        order[begin:end] = np.lexsort((-values[begin:end], queries)) + begin
+    return order
+
+
+def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
+    """Yield runs of queries of about ``_ROWS_AT_ONCE`` rows, or of one query."""
+    first = 0
+    while first < groups.n_queries:
+        reach = groups.offsets[first] + _ROWS_AT_ONCE
+        last = int(np.searchsorted(groups.offsets, reach, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
+    """Return ranks within each query, 1 for the largest; equal values share the mean rank.
+
+    Examples
+    --------
+    >>> mid_ranks(np.array([5.0, 7.0, 5.0]), Groups.single(3))
+    array([2.5, 1. , 2.5])
+    """
+    order = rows_by_value(values, groups)
+    ranked, owner = values[order], groups.spread(np.arange(groups.n_queries))
+    new_block = np.ones(len(values), dtype=bool)
+    new_block[1:] = (ranked[1:] != ranked[:-1]) | (owner[1:] != owner[:-1])
+    block = np.cumsum(new_block) - 1
+    first = np.flatnonzero(new_block)
+    size = np.diff(np.append(first, len(values)))
+    within = first - groups.offsets[owner[first]] if len(first) else first
+    ranks = np.empty(len(values))
+    ranks[order] = (within + (size + 1) / 2.0)[block]
+    return ranks
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractUtility(ABC):
+    """Per-item value of a metric; the fields are its parameters."""
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    formula: ClassVar[str] = ""
+
+    @abstractmethod
+    def values(self, data: RankingData) -> FloatArray:
+        """Return u for every row, in query order; NaN for a query where it is undefined."""
+
+    @abstractmethod
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """Return a bound of u for queries of these sizes, or None when there is none."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IdentityUtility(AbstractUtility):
+    """The label is the utility."""
+
+    name: ClassVar[str] = "identity"
+    formula: ClassVar[str] = "y"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return the labels."""
+        return data.labels
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """Labels have no bound that is known in advance."""
+        return None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DcgUtility(AbstractUtility):
+    """Gain of the label, as in DCG; the cut-off of the metric does not change it.
+
+    Parameters
+    ----------
+    gain : "exp2", "linear" or tuple of float, default="exp2"
+        How labels become gains.
+    k : int or None
+        Accepted so that ``target="dcg@10"`` can be written; it has no effect.
+    max_grade : float, default=4
+        Largest label that can occur; it bounds the utility and is never read off the data.
+    """
+
+    gain: Gain = "exp2"
+    k: int | None = None
+    max_grade: float = 4.0
+
+    name: ClassVar[str] = "dcg"
+    formula: ClassVar[str] = "2^y - 1"
+
+    def __post_init__(self) -> None:
+        check_gain(self.gain)
+        _check_cut_off(self.name, self.k)
+        largest = 31.0 if self.gain == "exp2" else LARGEST  # the largest labels that are taken
+        if not 0 < self.max_grade <= largest:
+            raise ParameterError(
+                f"dcg: max_grade must be above 0 and at most {largest:g}, got {self.max_grade:g}"
+            )
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return the gains."""
+        return _gains(self.name, data.labels, self.gain)
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """Gain of the largest grade."""
+        if isinstance(self.gain, tuple):
+            return np.full(len(sizes), max(self.gain))
+        return np.full(len(sizes), float(gains(np.array([self.max_grade]), self.gain)[0]))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NdcgUtility(AbstractUtility):
+    """Gain divided by the ideal DCG@k of the query; undefined when that is zero.
+
+    Parameters
+    ----------
+    gain : "exp2", "linear" or tuple of float, default="exp2"
+        How labels become gains.
+    k : int or None, default=None
+        Cut-off of the ideal DCG.
+    """
+
+    gain: Gain = "exp2"
+    k: int | None = None
+
+    name: ClassVar[str] = "ndcg"
+    formula: ClassVar[str] = "(2^y - 1) / ideal DCG@k"
+
+    def __post_init__(self) -> None:
+        check_gain(self.gain)
+        _check_cut_off(self.name, self.k)
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return the normalised gains."""
+        gain = _gains(self.name, data.labels, self.gain)
+        ideal = ideal_dcg(gain, data.groups, self.k)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return gain / data.groups.spread(np.where(ideal > 0, ideal, np.nan))
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """One: the best item alone earns at most the ideal."""
+        return np.ones(len(sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class _AbstractBinaryUtility(AbstractUtility):
+    """A utility of binary labels.
+
+    Parameters
+    ----------
+    k : int or None
+        Accepted so that a metric's name with a cut-off can be written; it has no effect.
+    threshold : float or None
+        Labels of at least this count as relevant; needed for graded labels.
+    """
+
+    k: int | None = None
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_cut_off(self.name, self.k)
+        check_threshold(self.name, self.threshold)
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """One."""
+        return np.ones(len(sizes))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PrecisionUtility(_AbstractBinaryUtility):
+    """One for a relevant item, else zero."""
+
+    name: ClassVar[str] = "precision"
+    aliases: ClassVar[tuple[str, ...]] = ("prec", "p")
+    formula: ClassVar[str] = "y"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return 0 and 1."""
+        return binarise(data.labels, self.threshold, data.groups)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WtaUtility(_AbstractBinaryUtility):
+    """Winner takes all, which is precision at 1."""
+
+    name: ClassVar[str] = "wta"
+    formula: ClassVar[str] = "y"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return 0 and 1."""
+        return binarise(data.labels, self.threshold, data.groups)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RecallUtility(_AbstractBinaryUtility):
+    """One over the number of relevant items, for each of them."""
+
+    name: ClassVar[str] = "recall"
+    aliases: ClassVar[tuple[str, ...]] = ("rec",)
+    formula: ClassVar[str] = "y / P"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return y / P; undefined without a relevant item."""
+        return _shared_out(data, self.threshold)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MapUtility(_AbstractBinaryUtility):
+    """The same vector as for recall: the standardisation of average precision.
+
+    Average precision has no utility in general. Losses that preserve the order of this one
+    are calibrated for it on distributions with the reinforcement property
+    (Ramaswamy, Agarwal and Tewari, "Convex calibrated surrogates for low-rank loss
+    matrices with applications to subset ranking losses", NIPS 2013, Cor. 5).
+    """
+
+    name: ClassVar[str] = "map"
+    aliases: ClassVar[tuple[str, ...]] = ("ap",)
+    formula: ClassVar[str] = "y / P"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return y / P; undefined without a relevant item."""
+        return _shared_out(data, self.threshold)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AucUtility(_AbstractBinaryUtility):
+    """One over the number of (relevant, other) pairs, for each relevant item."""
+
+    name: ClassVar[str] = "auc"
+    formula: ClassVar[str] = "y / (P N)"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return y / (P N); undefined when all labels are alike."""
+        binary = binarise(data.labels, self.threshold, data.groups)
+        positives = query_sums(binary, data.groups)
+        pairs = positives * (data.groups.sizes - positives)
+        return binary / data.groups.spread(np.where(pairs > 0, pairs, np.nan))
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """Reached by one relevant item: 1 / (n - 1)."""
+        return 1.0 / np.maximum(sizes - 1, 1)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SpearmanUtility(AbstractUtility):
+    """Number of items below: n minus the rank by label, equal labels sharing mid-ranks."""
+
+    name: ClassVar[str] = "spearman"
+    formula: ClassVar[str] = "n - rank of y"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return n - rank; zero for a single item."""
+        return data.groups.spread(data.groups.sizes) - mid_ranks(data.labels, data.groups)
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """Number of other items, at least 1 so that a bound is positive."""
+        return np.maximum(sizes - 1.0, 1.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EruUtility(AbstractUtility):
+    """Excess of the label over a neutral grade.
+
+    Parameters
+    ----------
+    neutral : float, default=0
+        Grade that is worth nothing.
+    half_life : float, default=5
+        Rank at which the metric's discount is one half; it does not change the utility.
+    max_grade : float, default=4
+        Largest label that can occur; it bounds the utility and is never read off the data.
+    """
+
+    neutral: float = 0.0
+    half_life: float = 5.0
+    max_grade: float = 4.0
+
+    name: ClassVar[str] = "eru"
+    formula: ClassVar[str] = "max(y - neutral, 0)"
+
+    def __post_init__(self) -> None:
+        check_rank_utility(self.neutral, self.half_life)
+        if not self.neutral < self.max_grade < np.inf:
+            raise ParameterError(
+                f"eru: max_grade must be above neutral={self.neutral:g}, got {self.max_grade:g}"
+            )
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return the positive part of y - neutral."""
+        return excess(data.labels, self.neutral)
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """Excess of the largest grade."""
+        return np.full(len(sizes), self.max_grade - self.neutral)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NetDegreeUtility(AbstractUtility):
+    """Net degree in the preference graph of the labels: ``n y - sum of y``.
+
+    It may be negative, so it is for losses that need no sign: ``squared``.
+    """
+
+    name: ClassVar[str] = "net_degree"
+    formula: ClassVar[str] = "n y_i - sum_j y_j"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return the net degrees."""
+        sizes = data.groups.spread(data.groups.sizes)
+        return sizes * data.labels - data.groups.spread(query_sums(data.labels, data.groups))
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """Labels have no bound that is known in advance."""
+        return None
+
+
+def ideal_dcg(gain: FloatArray, groups: Groups, k: int | None) -> FloatArray:
+    """Return the largest DCG@k of each query, shape (n_queries,)."""
+    return best_sums(gain, discounts(int(groups.sizes.max(initial=0)), k), groups)
+
+
+def _gains(name: str, labels: FloatArray, gain: Gain) -> FloatArray:
+    """Return gains; a refusal gives advice that holds for a target and for a metric."""
+    if len(labels) and labels.min() < 0:
+        raise LabelRangeError(
+            f"gain={gain!r} needs labels that are not negative, got {labels.min():g}; shift them, "
+            "or use what only compares labels: the objective ranknet, the metric "
+            "pairwise_disagreement"
+        )
+    try:
+        return gains(labels, gain)
+    except LabelRangeError as error:
+        raise LabelRangeError(f"{error}; a target says it as {name}(gain=linear)") from None
+
+
+def _check_cut_off(name: str, k: int | None) -> None:
+    if k is not None and k < 1:
+        raise ParameterError(f"{name}: a cut-off is a whole number of at least 1, got {k}")
+
+
+def _shared_out(data: RankingData, threshold: float | None) -> FloatArray:
+    binary = binarise(data.labels, threshold, data.groups)
+    positives = query_sums(binary, data.groups)
+    return binary / data.groups.spread(np.where(positives > 0, positives, np.nan))
+
+
+BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (
+    IdentityUtility,
+    DcgUtility,
+    NdcgUtility,
+    PrecisionUtility,
+    RecallUtility,
+    WtaUtility,
+    AucUtility,
+    SpearmanUtility,
+    EruUtility,
+    MapUtility,
+    NetDegreeUtility,
+)
+
+_TOP_INSTEAD = "a push risk (pnorm_push) favours the top; target=wta or ndcg@1 has a theorem"
+WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
+    {
+        "err": "no loss that orders items by expected utility is calibrated for ERR, whatever "
+        "the utility (Calauzenes, Usunier and Gallinari 2013, Theorem 3.3); use target=ndcg "
+        "(or dcg), whose utility is graded and discounted too, and watch err as a metric",
+        "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
+        "ptop": "no calibration result is known for positives at the top; " + _TOP_INSTEAD,
+        "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "
+        "or the linear template (calibrated under low noise)",
+    }
+)
+"""Metrics that are not of the positional family, with the reason and what to use instead."""

@@ -1,0 +1,399 @@
+"""What is registered under which name, and where it comes from.
+
+One generic :class:`Registry` per kind. Built-ins come from tuples, plugins from entry
+points that are read when a name is first needed and imported when that name is asked
+for. Listing names imports nothing.
+
+What is registered: listing and adding.
+"""
+
+import difflib
+import functools
+import importlib.metadata
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, final
+
+from gbmrank.errors import PluginContractError, RegistrationError, UnknownNameError
+from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
+from gbmrank.losses.base import ScalarFunction, loss_class
+from gbmrank.losses.convex import (
+    BUILTIN_GENERATORS,
+    BUILTIN_OUTERS,
+    BUILTIN_REGULARISERS,
+    AbstractGenerator,
+    AbstractOuter,
+    AbstractRegulariser,
+)
+from gbmrank.losses.utilities import BUILTIN_UTILITIES, AbstractUtility
+from gbmrank.metrics import BUILTIN_METRICS, AbstractMetric
+from gbmrank.objectives import BUILTIN_OBJECTIVES, PRESETS, AbstractObjective
+from gbmrank.registry.entry_points import (
+    Entry,
+    Loader,
+    Origin,
+    Status,
+    check_class,
+    class_name,
+    installed,
+    project,
+)
+from gbmrank.registry.spec import Spec, parse
+
+__all__ = [
+    "GENERATORS",
+    "LOSSES",
+    "METRICS",
+    "OBJECTIVES",
+    "OUTERS",
+    "REGULARISERS",
+    "UTILITIES",
+    "Entry",
+    "Origin",
+    "Registry",
+    "Status",
+    "list_losses",
+    "list_metrics",
+    "list_objectives",
+    "list_utilities",
+    "register_loss",
+    "register_metric",
+    "register_objective",
+    "register_utility",
+]
+
+
+T = TypeVar("T")
+_NO_MODULE = "without_module"
+_THIS_PROCESS = Origin("this process", "")
+
+
+@final
+class Registry(Generic[T]):
+    """Classes of one kind by name.
+
+    Parameters
+    ----------
+    kind : str
+        Singular noun for messages, such as ``"loss"``.
+    base : type
+        Abstract class that every entry must be a final subclass of.
+    builtins : iterable of type
+        Built-in classes; each carries its ``name`` and may carry ``aliases``.
+    entry_points : callable, optional
+        Gives the entry points of this kind; called once, on first need.
+    presets : mapping of str to str, optional
+        Names of compositions, with the text each stands for.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        base: Any,
+        builtins: Iterable[type[T]],
+        entry_points: Callable[[], Iterable[importlib.metadata.EntryPoint]] = tuple,
+        presets: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.kind, self.base = kind, base
+        self._read_entry_points = entry_points
+        self._own: dict[str, Entry[T]] = {}
+        self._aliases: dict[str, str] = {}
+        self._plugins: dict[str, tuple[Entry[T], ...]] | None = None
+        self._origins: dict[type, Origin] = {}  # of the plugin classes that were loaded
+        self._presets = presets
+        for cls in builtins:
+            self._add(cls, _own_origin())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._own, *self._presets, *self._found()}))
+
+    def __contains__(self, name: str) -> bool:
+        return self._canonical(name) in set(self)
+
+    @property
+    def entries(self) -> Mapping[str, tuple[Entry[T], ...]]:
+        """Read-only view: entries by name; more than one where distributions clash."""
+        merged: dict[str, tuple[Entry[T], ...]] = {
+            name: (entry,) for name, entry in self._own.items()
+        }
+        for name, text in self._presets.items():
+            template = parse(text).name
+            merged[name] = (
+                Entry(name, self.kind, _own_origin(), functools.partial(self.get, template)),
+            )
+        for name, found in self._found().items():
+            merged[name] = merged.get(name, ()) + found
+        return MappingProxyType(dict(sorted(merged.items())))
+
+    def get(self, name: str) -> type[T]:
+        """Return the class registered under a name, loading its plugin if need be.
+
+        Parameters
+        ----------
+        name : str
+            A name, an alias, or ``distribution:name`` to choose among plugins.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest names.
+        RegistrationError
+            When several distributions offer the name.
+        PluginError
+            When the plugin cannot be loaded; its exception is the cause.
+        """
+        distribution, _, bare = name.rpartition(":")
+        key = self._canonical(bare)
+        if not distribution and key in self._own:
+            return self._own[key].load()
+        candidates = [
+            entry
+            for choice in dict.fromkeys((key, _lowered(bare)))
+            for entry in self.entries.get(choice, ())
+            if not distribution or project(entry.origin.distribution) == project(distribution)
+        ]
+        if len(candidates) > 1:
+            choices = " or ".join(f"'{entry.origin.distribution}:{key}'" for entry in candidates)
+            raise RegistrationError(
+                f"the {self.kind} {key!r} is offered by "
+                f"{' and '.join(str(entry.origin) for entry in candidates)}; say {choices}"
+            )
+        if not candidates:
+            raise UnknownNameError(self._unknown(name))
+        return candidates[0].load()
+
+    def origin_of(self, cls: type) -> Origin:
+        """Return the distribution a class was loaded from, or else its module."""
+        own = self._own.get(class_name(cls))
+        if own is not None and own.load() is cls:
+            return own.origin
+        return self._origins.get(cls, Origin(cls.__module__, ""))
+
+    def text_name(self, cls: type) -> str:
+        """Return the name that leads to a class: with its distribution where names clash."""
+        name, origin = class_name(cls), self._origins.get(cls)
+        if origin is None or len(self.entries.get(name, ())) < 2:
+            return name
+        return f"{origin.distribution}:{name}"
+
+    def preset(self, name: str) -> Spec | None:
+        """Return the composition that a preset's name stands for, or None."""
+        text = self._presets.get(self._canonical(name))
+        return None if text is None else parse(text)
+
+    def register(self, cls: Any) -> Any:
+        """Register a class (or the function of a loss) for this process; a decorator.
+
+        Registering the same class again is harmless, and so is a class that was defined
+        again, as when a notebook cell is run twice; another class under a name that is taken
+        raises, and so does the name of an installed plugin, since a saved model would load as
+        the plugin's. What a plugin registers under its own name is left to its entry point.
+        """
+        made = self._as_class(cls)
+        check_class(self.kind, self.base, made, "this process")
+        offered = [
+            entry
+            for name in (class_name(made), *getattr(made, "aliases", ()))
+            for entry in self._found().get(_lowered(name), ())
+        ]
+        if any(_is_from(entry, made) for entry in offered):
+            return cls
+        self._check_unoffered(offered, made)
+        self._add(made, _THIS_PROCESS)
+        return cls
+
+    def refresh(self) -> None:
+        """Forget which plugins were found; they are looked up again on first need."""
+        self._plugins = None
+
+    def _check_unoffered(self, offered: list[Entry[T]], cls: type) -> None:
+        """Raise RegistrationError for a name that plugins offer; built-ins come first."""
+        name = self._canonical(class_name(cls))
+        own = self._own.get(name)
+        if not offered or name in self._presets or (own and own.origin != _THIS_PROCESS):
+            return
+        origin = offered[0].origin
+        raise RegistrationError(
+            f"the {self.kind} name {offered[0].name!r} is taken by the plugin {origin}; choose "
+            f"another, or leave the plugin out: uninstall it, or set GBMRANK_PLUGINS to a list "
+            f"without {origin.distribution} (0 for no plugins) before Python starts"
+        )
+
+    def _add(self, cls: type[T], origin: Origin) -> None:
+        names = (class_name(cls), *getattr(cls, "aliases", ()))
+        if names[0] in self._presets:
+            raise RegistrationError(f"the {self.kind} name {names[0]!r} is a preset of gbmrank")
+        for name in names:
+            taken = self._own.get(self._aliases.get(name, name))
+            if taken is not None and not _same_class(taken, cls):
+                raise RegistrationError(
+                    f"the {self.kind} name {name!r} is taken by {taken.origin}; choose another"
+                )
+        self._own[names[0]] = Entry(names[0], self.kind, origin, lambda: cls)
+        self._aliases.update(dict.fromkeys(names[1:], names[0]))
+
+    def _canonical(self, name: str) -> str:
+        lowered = _lowered(name)
+        return self._aliases.get(lowered, lowered)
+
+    def _found(self) -> Mapping[str, tuple[Entry[T], ...]]:
+        if self._plugins is None:
+            grouped: dict[str, tuple[Entry[T], ...]] = {}
+            for point in self._read_entry_points():
+                entry = self._plugin_entry(point)
+                name = _lowered(entry.name)
+                grouped[name] = (*grouped.get(name, ()), entry)
+            self._plugins = grouped
+        return self._plugins
+
+    def _plugin_entry(self, point: importlib.metadata.EntryPoint) -> Entry[T]:
+        def validated(given: Any, origin: Origin) -> type[T]:
+            loaded: type[T] = self._as_class(given, point.name)
+            check_class(self.kind, self.base, loaded, str(origin))
+            if class_name(loaded) != point.name:
+                raise PluginContractError(
+                    f"{origin} registers the {self.kind} {point.name!r} under another name than "
+                    f"its class has ({class_name(loaded)!r}); make them equal"
+                )
+            self._origins[loaded] = origin
+            return loaded
+
+        loader = Loader(self.kind, point, validated)
+        return Entry(point.name, self.kind, loader.origin, loader)
+
+    def _as_class(self, given: Any, name: str | None = None) -> Any:
+        """Make a class of a plain function where this kind allows one: a loss."""
+        if self.base is AbstractLoss and inspect.isfunction(given):
+            if given.__module__ is None:  # from exec in a namespace without a name
+                given.__module__ = _NO_MODULE
+            return loss_class(given, name)
+        return given
+
+    def _unknown(self, name: str) -> str:
+        known = [*self, *self._aliases]
+        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(self)}"
+        )
+        return f"no {self.kind} is called {name!r}; {hint}"
+
+
+def _lowered(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _same_class(taken: Entry[Any], cls: type) -> bool:
+    known = taken.load()
+    again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
+    return known is cls or (again and taken.origin == _THIS_PROCESS)
+
+
+def _is_from(entry: Entry[Any], cls: type) -> bool:
+    """Whether a class belongs to the package that an entry point names; imports nothing."""
+    point = entry.load.point if isinstance(entry.load, Loader) else None
+    package = str(getattr(point, "module", "")).partition(".")[0]
+    return bool(package) and cls.__module__.partition(".")[0] == package
+
+
+@functools.cache
+def _own_origin() -> Origin:
+    try:
+        return Origin("gbmrank", importlib.metadata.version("gbmrank"))
+    except importlib.metadata.PackageNotFoundError:
+        return Origin("gbmrank", "unknown")
+
+
+LOSSES: Registry[AbstractLoss] = Registry(
+    "loss", AbstractLoss, BUILTIN_LOSSES, installed("gbmrank.losses")
+)
+UTILITIES: Registry[AbstractUtility] = Registry(
+    "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.losses.utilities")
+)
+OBJECTIVES: Registry[AbstractObjective] = Registry(
+    "objective", AbstractObjective, BUILTIN_OBJECTIVES, installed("gbmrank.objectives"), PRESETS
+)
+METRICS: Registry[AbstractMetric] = Registry(
+    "metric", AbstractMetric, BUILTIN_METRICS, installed("gbmrank.metrics")
+)
+GENERATORS: Registry[AbstractGenerator] = Registry(
+    "generator", AbstractGenerator, BUILTIN_GENERATORS
+)
+OUTERS: Registry[AbstractOuter] = Registry("outer function", AbstractOuter, BUILTIN_OUTERS)
+REGULARISERS: Registry[AbstractRegulariser] = Registry(
+    "regulariser", AbstractRegulariser, BUILTIN_REGULARISERS
+)
+
+
+L = TypeVar("L", bound=type[AbstractLoss] | ScalarFunction)
+U = TypeVar("U", bound=type[AbstractUtility])
+C = TypeVar("C", bound=type[AbstractObjective])
+M = TypeVar("M", bound=type[AbstractMetric])
+
+
+def list_losses() -> list[Entry[AbstractLoss]]:
+    """Return the registered losses with their origin; imports no plugin."""
+    return _listed(LOSSES)
+
+
+def list_utilities() -> list[Entry[AbstractUtility]]:
+    """Return the registered utilities with their origin; imports no plugin."""
+    return _listed(UTILITIES)
+
+
+def list_objectives() -> list[Entry[AbstractObjective]]:
+    """Return the registered objectives with their origin; imports no plugin."""
+    return _listed(OBJECTIVES)
+
+
+def list_metrics() -> list[Entry[AbstractMetric]]:
+    """Return the registered metrics with their origin; imports no plugin."""
+    return _listed(METRICS)
+
+
+def register_loss(cls: L) -> L:
+    """Register a loss for this process; use as a decorator.
+
+    Parameters
+    ----------
+    cls : function or type
+        A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin, compiled
+        into every template, or a subclass of ``AbstractLoss``.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> @gbmrank.register_loss
+    ... def cauchy(z, c=1.0):
+    ...     gap = 1.0 - z
+    ...     q = c * c + gap * gap
+    ...     bend = 2.0 * c * c * (c * c - 3.0 * gap * gap) / q**3
+    ...     return gap * gap / q, -2.0 * c * c * gap / q**2, bend
+    >>> grad, _ = gbmrank.objective("ranknet", loss="cauchy(c=2)").gradients([1, 0], [0.0, 0.0])
+    >>> grad
+    array([-0.32,  0.32])
+    """
+    LOSSES.register(cls)
+    return cls
+
+
+def register_utility(cls: U) -> U:
+    """Register a utility class for this process; use as a decorator."""
+    UTILITIES.register(cls)
+    return cls
+
+
+def register_objective(cls: C) -> C:
+    """Register an objective class for this process; use as a decorator."""
+    OBJECTIVES.register(cls)
+    return cls
+
+
+def register_metric(cls: M) -> M:
+    """Register a metric class for this process; use as a decorator."""
+    METRICS.register(cls)
+    return cls
+
+
+def _listed(registry: Registry[Any]) -> list[Entry[Any]]:
+    return [entry for entries in registry.entries.values() for entry in entries]

@@ -1,0 +1,403 @@
+"""From specs to losses, utilities, objectives and metrics, and back to text.
+
+What users hand in (objects of the API, bare parts, or text) as bare parts.
+
+Frozen values: equal by content, printed by their spec, copied as themselves.
+"""
+
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from gbmrank.errors import ParameterError, UnknownNameError
+from gbmrank.losses.utilities import WITHOUT_UTILITY
+from gbmrank.metrics import AbstractMetric, Positional
+from gbmrank.objectives import AbstractObjective
+from gbmrank.registry.catalogue import (
+    GENERATORS,
+    LOSSES,
+    METRICS,
+    OBJECTIVES,
+    OUTERS,
+    REGULARISERS,
+    UTILITIES,
+    Registry,
+)
+from gbmrank.registry.entry_points import with_article
+from gbmrank.registry.guards import is_ours, naming
+from gbmrank.registry.spec import Spec, Value, parse
+
+__all__ = [
+    "AbstractValue",
+    "as_metric",
+    "as_objective",
+    "build",
+    "cut_off",
+    "loss_text",
+    "spec_of",
+    "text_of",
+]
+
+
+T = TypeVar("T")
+_NATIVE = "native:"
+_REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
+    {
+        "loss": LOSSES,
+        "utility": UTILITIES,
+        "objective": OBJECTIVES,
+        "metric": METRICS,
+        "generator": GENERATORS,
+        "outer": OUTERS,
+        "regulariser": REGULARISERS,
+    }
+)
+
+
+def build(registry: Registry[T], value: object, **params: object) -> T:
+    """Make an object from its text, its spec, or its class name and parameters.
+
+    Parameters
+    ----------
+    registry : Registry
+        Where names of this kind are looked up.
+    value : str, Spec or an instance
+        An instance is returned as it is, or copied with other parameters; a metric stands
+        for its utility where a utility is wanted.
+    **params : object
+        Further parameters; a parameter that the text gives too is an error.
+
+    Raises
+    ------
+    ParameterError
+        For a parameter that is unknown, given twice or of the wrong type.
+    UnknownNameError
+        For a name that is not registered, a booster's own objective included.
+    """
+    if isinstance(value, registry.base):
+        own = {field.name: getattr(value, field.name) for field in fields(value)}
+        return _construct(registry, type(value), {**own, **params}) if params else value
+    if registry is UTILITIES and isinstance(value, AbstractMetric):
+        return build(registry, _utility_of(value), **params)
+    spec = parse(value) if isinstance(value, str) else value
+    if not isinstance(spec, Spec):
+        raise ParameterError(_not_a_part(registry, value))
+    _check_not_native(registry, spec.name)
+    preset = registry.preset(spec.name)
+    given = {**_parameters(spec), **({} if preset is None else _missing(preset, spec))}
+    twice = sorted(_parameters(spec).keys() & params.keys())
+    if twice:
+        raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
+    _check_has_utility(registry, spec.name)
+    cls = registry.get(spec.name if preset is None else preset.name)
+    return _construct(registry, cls, {**given, **params})
+
+
+def _not_a_part(registry: Registry[Any], value: object) -> str:
+    kind = with_article(registry.kind)
+    if registry is OUTERS:
+        return (
+            f"{kind} (g of a push) is given as text ({', '.join(registry)}) or as an object of "
+            f"one's own subclass of gbmrank.extend.AbstractOuter, got {type(value).__name__}"
+        )
+    return (
+        f"{kind} is given as text such as {next(iter(registry))!r} or as an object, "
+        f"got {type(value).__name__}"
+    )
+
+
+def _check_not_native(registry: Registry[Any], name: str) -> None:
+    """Refuse a booster's own objective, and say where its name can be used."""
+    if registry is OBJECTIVES and name.startswith(_NATIVE):
+        raise UnknownNameError(
+            f"{name} is an objective of a booster, and gbmrank has no formula of it; train it with "
+            "gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or give "
+            f"{name.removeprefix(_NATIVE)!r} to the booster itself"
+        )
+
+
+def _utility_of(metric: AbstractMetric) -> object:
+    """Return the utility of a metric: its own, or the one of the same name and options."""
+    if isinstance(metric, Positional):
+        return metric.utility
+    _check_has_utility(UTILITIES, metric.name)
+    shared = {field.name for field in fields(UTILITIES.get(metric.name))}
+    own = {field.name: getattr(metric, field.name) for field in fields(metric)}
+    given = {name: value for name, value in own.items() if name in shared}
+    return build(UTILITIES, metric.name, **given)
+
+
+def _check_has_utility(registry: Registry[Any], name: str) -> None:
+    """Refuse a metric as a target when it has no utility, with the reason."""
+    if registry is UTILITIES and name not in registry and name in METRICS:
+        reason = WITHOUT_UTILITY.get(METRICS.get(name).name)
+        if reason is not None:
+            raise ParameterError(f"{name} is a metric without a utility: {reason}")
+
+
+def _parameters(spec: Spec) -> dict[str, object]:
+    given: dict[str, object] = dict(spec.params)
+    if spec.k is not None:
+        if "k" in given:
+            raise ParameterError(
+                f"{spec.name}: the cut-off is given as k={given['k']} and as @{spec.k}"
+            )
+        given["k"] = spec.k
+    if spec.args:
+        given[""] = spec.args  # arguments without a key go to the field that takes them
+    return given
+
+
+def _missing(preset: Spec, spec: Spec) -> dict[str, object]:
+    """Parameters of a preset that the text does not change."""
+    changed = dict(spec.params)
+    return {key: value for key, value in preset.params if key not in changed}
+
+
+def spec_of(item: object) -> Spec:
+    """Return the canonical spec of an object: what differs from the defaults, and what is shown.
+
+    ``build`` of its text gives an equal object, unless a parameter is a function: the text has
+    its name alone.
+    """
+    params: list[tuple[str, Value]] = []
+    args: tuple[Value, ...] = ()
+    k = None
+    for field in _own_fields_first(item):
+        value = getattr(item, field.name)
+        if field.metadata.get("data"):
+            continue  # preferences belong to rows, not to the text
+        if field.name == "k" and (value is None or isinstance(value, int)):
+            k = value  # a cut-off; a loss may have a parameter of this name that is a number
+        elif field.metadata.get("positional"):
+            args = tuple(_as_value(part) for part in value)
+        elif field.metadata.get("shown") or value != _default(field):
+            params.append((field.name, _as_value(value)))
+    return Spec(_text_name(type(item)), tuple(params), k, args)
+
+
+def _text_name(cls: type) -> str:
+    """The name of a class; that of a plugin says which one where names clash."""
+    if is_ours(cls):
+        return str(cls.name)  # type: ignore[attr-defined]
+    known = (each for each in _REGISTRIES.values() if issubclass(cls, each.base))
+    return next(known).text_name(cls)
+
+
+def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object]) -> T:
+    known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(cls)
+    name = cls.name  # type: ignore[attr-defined]
+    positional = next((key for key in known if known[key].metadata.get("positional")), None)
+    arguments: dict[str, object] = {}
+    for key, value in given.items():
+        target = positional if key == "" else key
+        if target is None:
+            raise ParameterError(f"{name}: parameters are written key=value, got {value}")
+        if target not in known:
+            raise ParameterError(_unknown_parameter(name, target, list(known)))
+        arguments[target] = _argument(f"{name}: {target}", value, known[target], hints[target])
+    with naming(registry, cls, "cannot be made"):
+        return cls(**arguments)
+
+
+def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:
+    kind = field.metadata.get("kind")
+    if kind is None or (value is None and field.default is None):
+        return _coerce(what, value, hint)
+    if field.metadata.get("positional"):
+        parts = value if isinstance(value, list | tuple) else (value,)
+        return tuple(build(_REGISTRIES[kind], part) for part in parts)
+    return build(_REGISTRIES[kind], value)
+
+
+def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
+    if key == "target":
+        return (
+            f"{name} takes no target: it learns from labels as they are; a target goes with "
+            "pointwise, pairwise or bregman"
+        )
+    if key == "k":
+        return f"{name} takes no cut-off: leave out the '@'"
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = (
+        f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(known) or 'none'}"
+    )
+    return f"{name} has no parameter {key!r}; {hint}"
+
+
+def _coerce(what: str, value: object, hint: Any) -> object:
+    """Turn lists into tuples and whole numbers into floats where a float is expected."""
+    value = _plain(value)
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    allowed = typing.get_args(hint) if union else (hint,)
+    accepted = tuple(typing.get_origin(option) or option for option in allowed)
+    if any(option is Any for option in accepted) or not all(
+        isinstance(option, type) for option in accepted
+    ):
+        return value  # Literal and the like: the class checks for itself
+    if isinstance(value, tuple) and any(typing.get_args(one)[:1] == (float,) for one in allowed):
+        _check_numbers(what, value)
+        return value
+    if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
+        return value
+    if float in accepted and isinstance(value, int) and not isinstance(value, bool):
+        return _as_float(what, value)
+    if value is None and str in accepted:
+        return "none"  # normalize=none means the word
+    expected = " or ".join("none" if one is type(None) else one.__name__ for one in accepted)
+    raise ParameterError(f"{what} must be {expected}, got {value!r}")
+
+
+def _check_numbers(what: str, values: tuple[Any, ...]) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ParameterError(f"{what}: every entry must be a number, got {value!s}")
+        _as_float(what, value)
+
+
+def _as_float(what: str, value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ParameterError(
+            f"{what} is too large: the largest number of float64 is 1.8e308"
+        ) from None
+
+
+def _plain(value: Any) -> object:
+    """Turn numpy's numbers and arrays, and lists, into Python's numbers and tuples."""
+    if hasattr(value, "tolist") and not isinstance(value, type):
+        value = value.tolist()
+    return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _own_fields_first(item: object) -> list[Field[Any]]:
+    inherited = {
+        name
+        for base in type(item).__mro__[1:]
+        for name in getattr(base, "__dataclass_fields__", ())
+    }
+    return sorted(fields(item), key=lambda field: field.name in inherited)  # type: ignore[arg-type]
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+def _as_value(value: object) -> Value:
+    if isinstance(value, tuple):
+        return tuple(_as_value(item) for item in value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if not is_dataclass(value):
+        return str(getattr(value, "__name__", type(value).__name__))  # a function has no text
+    spec = spec_of(value)
+    return spec.name if spec == Spec(spec.name) else spec
+
+
+def as_objective(objective: Any) -> AbstractObjective:
+    """Return the composition behind an objective, its template, or its text."""
+    bare = getattr(objective, "template", objective)
+    return build(OBJECTIVES, bare)
+
+
+def as_metric(metric: Any) -> AbstractMetric:
+    """Return the measure behind a metric, itself, or its text."""
+    bare = getattr(metric, "measure", metric)
+    if isinstance(bare, list | tuple):
+        raise ParameterError("theory looks at one metric at a time; pick one of the list")
+    return build(METRICS, bare)
+
+
+def text_of(part: Any) -> str:
+    """Return the canonical text of an objective or a metric.
+
+    Examples
+    --------
+    >>> text_of(as_objective("ranknet"))
+    'comparison(loss=logistic)'
+    """
+    return str(spec_of(part))
+
+
+def loss_text(objective: AbstractObjective) -> str:
+    """Return the text of an objective without what does not change its minimisers.
+
+    Normalisation depends on the number of items alone; curvature and engine are means.
+
+    Examples
+    --------
+    >>> loss_text(as_objective("comparison(loss=logistic, normalize=pairs, engine=pairs)"))
+    'comparison(loss=logistic)'
+    """
+    known = {field.name: field.default for field in fields(objective)}
+    means = ("normalize", "hessian", "engine")
+    same: dict[str, Any] = {name: known[name] for name in means if name in known}
+    return text_of(replace(objective, **same))
+
+
+def cut_off(part: Any) -> int | None:
+    """Return the cut-off of a metric or a utility, or None when it has none."""
+    known = {field.name for field in fields(part)}
+    k = getattr(part, "k", None) if "k" in known else None
+    return None if k is None else int(k)
+
+
+P = TypeVar("P")
+
+
+class AbstractValue(Generic[P]):
+    """One composed part with the behaviour of a value.
+
+    Copies, deep copies included, are the object itself: LightGBM deep-copies its
+    parameters and scikit-learn clones its estimators, and what was bound to their data
+    sets must stay found.
+    """
+
+    __slots__ = ("__weakref__", "_part")
+    _part: P
+    kind: ClassVar[str]
+
+    def __init__(self, part: P) -> None:
+        object.__setattr__(self, "_part", part)
+
+    @property
+    def spec(self) -> Spec:
+        """Canonical spec; its text makes an equal object."""
+        return spec_of(self._part)
+
+    @property
+    def __name__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return str(self.spec)
+
+    def __repr__(self) -> str:
+        return f"gbmrank.{self.kind}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._part == other._part
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._part))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"this {self.kind} is frozen; make another with gbmrank.{self.kind}(...)"
+        )
+
+    def __copy__(self) -> "AbstractValue[P]":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "AbstractValue[P]":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._part,)

@@ -1,0 +1,160 @@
+"""Between gbmrank and code of plugins: whatever they do, the message names them.
+
+Objectives and metrics of gbmrank pass through untouched. Those of others get copies of
+the scores, so that nothing of a booster can be changed; what they raise comes back as
+:class:`~gbmrank.errors.PluginError` with their own exception as its cause, and what they
+return is checked.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import GbmrankError, PluginContractError, PluginError, PluginNumericError
+from gbmrank.kernels.layout import GradHess
+from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
+from gbmrank.objectives import AbstractBound, AbstractObjective
+from gbmrank.registry.catalogue import METRICS, OBJECTIVES, Registry
+from gbmrank.types import FloatArray
+
+__all__ = ["bind_metric", "bind_objective", "is_ours", "naming"]
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class is part of gbmrank."""
+    return cls.__module__.split(".", 1)[0] == "gbmrank"
+
+
+@contextlib.contextmanager
+def naming(registry: Registry[Any], cls: type, what: str) -> Iterator[None]:
+    """Turn what a plugin raises into a PluginError that names its distribution.
+
+    Parameters
+    ----------
+    registry : Registry
+        Knows where the class comes from.
+    cls : type
+        A class of a plugin; for one of gbmrank nothing is changed.
+    what : str
+        What it was asked for, such as ``"cannot be made"``.
+    """
+    try:
+        yield
+    except GbmrankError:
+        raise
+    except (Exception, SystemExit) as error:
+        if is_ours(cls):
+            raise
+        raise PluginError(f"{_of(registry, cls)} {what}: {error!r}") from error
+
+
+def bind_objective(objective: AbstractObjective, data: RankingData) -> AbstractBound:
+    """Bind an objective; one of a plugin is watched."""
+    cls = type(objective)
+    if is_ours(cls):
+        return objective.bind(data)
+    with naming(OBJECTIVES, cls, "cannot be bound to data"):
+        bound = objective.bind(data)
+    if not isinstance(bound, AbstractBound):
+        raise PluginContractError(
+            f"{_of(OBJECTIVES, cls)}: bind must return a subclass of AbstractBound, got {bound!r}"
+        )
+    return _WatchedBound(cls, bound, data)
+
+
+def bind_metric(metric: AbstractMetric, data: RankingData) -> AbstractBoundMetric:
+    """Bind a metric; one of a plugin is watched."""
+    cls = type(metric)
+    if is_ours(cls):
+        return metric.bind(data)
+    with naming(METRICS, cls, "cannot be bound to data"):
+        bound = metric.bind(data)
+    if not isinstance(bound, AbstractBoundMetric):
+        raise PluginContractError(
+            f"{_of(METRICS, cls)}: bind must return a subclass of AbstractBoundMetric, "
+            f"got {bound!r}"
+        )
+    return bound if is_ours(type(bound)) else _WatchedMetric(metric, bound, data)
+
+
+@final
+class _WatchedBound(AbstractBound):
+    __slots__ = ("bound", "cls")
+
+    def __init__(self, cls: type, bound: AbstractBound, data: RankingData) -> None:
+        super().__init__(data.groups)
+        self.cls, self.bound = cls, bound
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Let the plugin write into arrays that begin as NaN."""
+        out.grad[:] = np.nan
+        out.hess[:] = np.nan
+        with naming(OBJECTIVES, self.cls, "failed to give gradients"):
+            self.bound.fill(scores.copy(), out, single=single)
+        if np.isnan(out.grad).any() or np.isnan(out.hess).any():
+            row = int(np.argmax(np.isnan(out.grad) | np.isnan(out.hess)))
+            raise PluginNumericError(
+                f"{_of(OBJECTIVES, self.cls)} gives gradient {out.grad[row]} and Hessian "
+                f"{out.hess[row]} in query {self.groups.query_of(row)!r} (NaN is also what "
+                "a row has that it never wrote)"
+            )
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the losses of the plugin, one per query."""
+        with naming(OBJECTIVES, self.cls, "failed to give losses"):
+            values = self.bound.losses(scores.copy())
+        losses = _per_query(OBJECTIVES, self.cls, "losses", values, self.groups.n_queries)
+        bad = np.flatnonzero(~np.isfinite(losses))
+        if len(bad):
+            row = int(self.groups.offsets[bad[0]])
+            raise PluginNumericError(
+                f"{_of(OBJECTIVES, self.cls)} gives the loss {losses[bad[0]]} in query "
+                f"{self.groups.query_of(row)!r}"
+            )
+        return losses
+
+
+@final
+class _WatchedMetric(AbstractBoundMetric):
+    __slots__ = ("bound", "cls")
+
+    def __init__(
+        self, metric: AbstractMetric, bound: AbstractBoundMetric, data: RankingData
+    ) -> None:
+        super().__init__(metric, data)
+        self.cls, self.bound = type(metric), bound
+
+    @property
+    def depth(self) -> int | None:
+        """Last rank the plugin looks at."""
+        return self.bound.depth
+
+    def per_query(self, ranked: Ranked) -> FloatArray:
+        """Return the values of the plugin, one per query."""
+        with naming(METRICS, self.cls, "failed to give values"):
+            values = self.bound.per_query(Ranked(ranked.scores.copy(), ranked.groups))
+        return _per_query(METRICS, self.cls, "per_query", values, self.groups.n_queries)
+
+
+def _of(registry: Registry[Any], cls: type) -> str:
+    name = getattr(cls, "name", cls.__name__)
+    return f"the {registry.kind} {name!r} of {registry.origin_of(cls)}"
+
+
+def _per_query(
+    registry: Registry[Any], cls: type, method: str, values: Any, n_queries: int
+) -> FloatArray:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.shape != (n_queries,):
+        shape = getattr(values, "shape", type(values).__name__)
+        raise PluginContractError(
+            f"{_of(registry, cls)}: {method} must give one number per query, shape "
+            f"({n_queries},); got {shape}"
+        )
+    return array

@@ -1,0 +1,1 @@
+"""What is known of an objective and a metric: verdicts, their conditions, advice."""

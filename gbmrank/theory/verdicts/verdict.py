@@ -1,0 +1,278 @@
+"""What is known about an objective and a metric, as plain frozen data.
+
+Conditions of verdicts, as objects that can be tested on data or on a distribution.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.theory.noise import degree_condition, reinforces
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "AbstractCondition",
+    "BinaryLabels",
+    "Constant",
+    "DegreeCondition",
+    "IndependentLabels",
+    "MaxItems",
+    "Reinforcement",
+    "Status",
+    "Verdict",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractCondition(ABC):
+    """What has to hold for a verdict; ``holds`` takes a Distribution, and data where it can."""
+
+    @abstractmethod
+    def holds(self, where: Any) -> bool:
+        """Return whether the condition holds on a Distribution or on RankingData."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return the condition in plain words."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BinaryLabels(AbstractCondition):
+    """All labels are 0 or 1."""
+
+    def holds(self, where: Any) -> bool:
+        """Look at every label.
+
+        Examples
+        --------
+        >>> BinaryLabels().holds(RankingData.from_arrays([0, 1, 2]))
+        False
+        """
+        return bool(np.all(np.isin(_labels(where), (0.0, 1.0))))
+
+    def __str__(self) -> str:
+        return "labels are 0 and 1"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MaxItems(AbstractCondition):
+    """No query is longer than n items.
+
+    Parameters
+    ----------
+    n : int
+        Largest number of items.
+    """
+
+    n: int
+
+    def holds(self, where: Any) -> bool:
+        """Look at the longest query."""
+        if isinstance(where, RankingData):
+            return int(where.groups.sizes.max(initial=0)) <= self.n
+        return _labels(where).shape[1] <= self.n
+
+    def __str__(self) -> str:
+        return f"no query has more than {self.n} items"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IndependentLabels(AbstractCondition):
+    """The 0/1 labels of the items of a query are independent given the features.
+
+    Parameters
+    ----------
+    tolerance : float, default=1e-9
+        Largest difference from the product of the marginal probabilities.
+    """
+
+    tolerance: float = 1e-9
+
+    def holds(self, where: Any) -> bool:
+        """Compare the joint probability of every label vector with the product."""
+        labels, probabilities = _finite(where)
+        if not BinaryLabels().holds(where):
+            return False
+        marginal = probabilities @ labels
+        vectors, index = np.unique(labels, axis=0, return_inverse=True)
+        joint = np.bincount(index.ravel(), weights=probabilities)
+        product = np.prod(np.where(vectors == 1.0, marginal, 1.0 - marginal), axis=1)
+        missing = 1.0 - float(product.sum())
+        return bool(np.abs(joint - product).max() <= self.tolerance and missing <= self.tolerance)
+
+    def __str__(self) -> str:
+        return "the 0/1 labels of a query's items are independent given their features"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reinforcement(AbstractCondition):
+    """Reinforcement property of the mean of ``y_i y_j / P``.
+
+    ``U_ii >= U_jj`` implies ``U_ii >= U_jj + sum_{g not in {i, j}} (U_jg - U_ig)_+``.
+
+    References
+    ----------
+    Ramaswamy, Agarwal and Tewari, NIPS 2013, Theorem 4 and Corollary 5.
+    """
+
+    def holds(self, where: Any) -> bool:
+        """Test the mean matrix of a distribution, or a matrix."""
+        mean = where if isinstance(where, np.ndarray | list) else self.mean(where)
+        return bool(reinforces(mean))
+
+    def mean(self, where: Any) -> FloatArray:
+        """Return the mean of ``y y' / P`` over a distribution of 0/1 labels."""
+        labels, probabilities = _finite(where)
+        positives = np.maximum(labels.sum(axis=1), 1.0)
+        return np.einsum("m,mi,mj->ij", probabilities / positives, labels, labels)
+
+    def __str__(self) -> str:
+        return "the distribution has the reinforcement property (Ramaswamy et al. 2013, Thm 4)"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DegreeCondition(AbstractCondition):
+    """Net degrees order every pair as the mean preference graph does.
+
+    ``A_ij > A_ji`` implies ``f_i > f_j`` with ``f_i = sum_j (A_ij - A_ji)``, and the difference
+    graph has no cycle. Low noise implies it; graphs made of labels always meet it.
+
+    References
+    ----------
+    Duchi, Mackey and Jordan, ICML 2010, Theorem 13 and Lemma 14.
+    """
+
+    def holds(self, where: Any) -> bool:
+        """Test the mean graph of a distribution, or a matrix."""
+        mean = where if isinstance(where, np.ndarray | list) else _mean_graph(where)
+        return bool(degree_condition(mean))
+
+    def __str__(self) -> str:
+        return "net degrees order pairs as the mean preference graph does (Duchi et al., Thm 13)"
+
+
+def _labels(where: Any) -> FloatArray:
+    if not hasattr(where, "labels"):
+        raise ParameterError(
+            "a condition is tested on a theory.Distribution, or on RankingData where it can; got "
+            f"{type(where).__name__}"
+        )
+    return np.asarray(where.labels)
+
+
+def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
+    if not hasattr(where, "probabilities") or _labels(where).ndim != 2:
+        raise ParameterError(
+            "this condition speaks of the distribution of labels given features, which data do "
+            "not show; test it on a theory.Distribution of label vectors"
+        )
+    return np.asarray(where.labels), np.asarray(where.probabilities)
+
+
+def _mean_graph(where: Any) -> FloatArray:
+    labels = _labels(where)
+    if not hasattr(where, "probabilities"):
+        raise ParameterError("data do not show the mean graph; test it on a theory.Distribution")
+    graphs = labels
+    if labels.ndim == 2:
+        graphs = np.maximum(labels[:, :, None] - labels[:, None, :], 0.0)
+    return np.einsum("m,mij->ij", np.asarray(where.probabilities), graphs)
+
+
+Status = Literal["calibrated", "conditional", "not calibrated", "unknown"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The constant c of ``R* - R <= c C_phi(2) sqrt(L - L*)``.
+
+    Parameters
+    ----------
+    text : str
+        Its formula.
+    factor : float
+        Number in front.
+    power : float
+        Power of the bound of the utilities in it.
+    of : {"none", "eta", "largest", "sum"}
+        What is bounded: nothing, what the loss takes (eta), the largest expected utility, or
+        their sum over a query.
+    """
+
+    text: str
+    factor: float
+    power: float = 0.0
+    of: Literal["none", "eta", "largest", "sum"] = "none"
+
+    def value(self, bound: float = 1.0) -> float:
+        """Return c for utilities bounded by this number.
+
+        Examples
+        --------
+        >>> Constant("2 sqrt(max U)", 2.0, 0.5, "largest").value(4.0)
+        4.0
+        """
+        return float(self.factor * bound**self.power)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether minimising an objective maximises a metric.
+
+    Parameters
+    ----------
+    status : {"calibrated", "conditional", "not calibrated", "unknown"}
+        On every distribution; on those that meet ``condition``; not on every one, as
+        ``counterexample`` shows; or no answer.
+    condition : AbstractCondition or None
+        What has to hold, as an object with a test.
+    constant : Constant or None
+        The constant c of the regret bound, where one is known.
+    reference : str
+        Where it is proven.
+    sentence : str
+        The answer in plain words.
+    counterexample : Counterexample or None
+        A distribution on which the minimiser ranks suboptimally.
+    """
+
+    status: Status
+    condition: AbstractCondition | None
+    constant: Constant | None
+    reference: str
+    sentence: str
+    counterexample: Any = None
+
+    def __bool__(self) -> bool:
+        """Return whether the objective is calibrated on every distribution."""
+        return self.status == "calibrated"
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.sentence} [{self.reference}]"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain data, for JSON."""
+        return {
+            "status": self.status,
+            "condition": None if self.condition is None else str(self.condition),
+            "constant": None if self.constant is None else str(self.constant),
+            "reference": self.reference,
+            "sentence": self.sentence,
+            "counterexample": None
+            if self.counterexample is None
+            else self.counterexample.as_dict(),
+        }
