@@ -14,8 +14,8 @@ import gbmrank
 from benchmarks.data import RankingSample, mslr_like, one_query
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
-from gbmrank.api.doors import backend_of
-from gbmrank.backends import base
+from gbmrank.boosters import base
+from gbmrank.boosters.doors import backend_of
 from gbmrank.kernels.jit import compiler
 
 __all__ = ["run"]

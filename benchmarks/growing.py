@@ -19,8 +19,8 @@ import xgboost as xgb
 import gbmrank
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
-from gbmrank.api.doors import backend_of
-from gbmrank.backends.base import training_state
+from gbmrank.boosters.base import training_state
+from gbmrank.boosters.doors import backend_of
 
 __all__ = ["OURS", "PER_QUERY", "Rows", "make_rows", "run"]
 

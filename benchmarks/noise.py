@@ -25,8 +25,9 @@ import numpy.typing as npt
 import gbmrank
 from benchmarks.machine import versions
 from benchmarks.quality_sets import SETS, RankingSet
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.data import Groups, RankingData
-from gbmrank.training import Part, Plan, train
 
 OBJECTIVES = (
     "pairwise(target=ndcg@10)",
@@ -109,7 +110,7 @@ def fold_value(
     """Train on noisy labels of one fold and return NDCG@10 per test query, on clean labels."""
     learn, judge = fold
     inner, watched = gbmrank.query_folds(qid=data.qid[learn], n_folds=5, seed=1)[0]
-    plan = Plan(
+    plan = training_plan(
         objective=objective,
         metric="ndcg@10",
         rounds=rounds,

@@ -13,11 +13,10 @@ import numpy as np
 
 import gbmrank
 from benchmarks.quality_sets import RankingSet
+from gbmrank.boosters.plan import Part
 from gbmrank.experiments.results import Results, Run, System
-from gbmrank.experiments.sources import Source, read_source
-from gbmrank.experiments.splits import cut, judged
+from gbmrank.experiments.sources import Source, cut, judged, read_source
 from gbmrank.experiments.trial import part_of, tied_pairs
-from gbmrank.training import Part
 
 __all__ = ["BACKEND", "with_catboost"]
 

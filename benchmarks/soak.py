@@ -26,7 +26,8 @@ import gbmrank
 from benchmarks.data import mslr_like
 from benchmarks.machine import print_machine
 from benchmarks.settings import Settings
-from gbmrank.backends import base
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters import base
 from gbmrank.demo_data import demo_data
 
 __all__ = ["Line", "fits", "kept", "long_training", "processes", "side_by_side", "thread_budget"]
@@ -89,10 +90,10 @@ def long_training(backend: str, rows: int, rounds: int, slack: float) -> list[Li
 
 
 def _train_watched(model: gbmrank.GBMRanker, rows: Any, seen: list[float]) -> None:
-    from gbmrank.training import Part, Plan, train
+    from gbmrank.boosters.plan import Part, train
 
     features, labels, groups = rows
-    plan = Plan(
+    plan = training_plan(
         objective=model.objective,
         metric=model.metric,
         backend=model.backend,

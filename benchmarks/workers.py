@@ -16,10 +16,11 @@ import gbmrank
 from benchmarks.growing import OURS, PER_QUERY, Rows, make_rows
 from benchmarks.settings import Settings
 from benchmarks.timing import interleave, print_table
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part
+from gbmrank.boosters.plan import train as train_here
 from gbmrank.dask import train
 from gbmrank.data import RankingData
-from gbmrank.training import Part, Plan
-from gbmrank.training import train as train_here
 from gbmrank.types import FloatArray
 
 __all__ = ["run"]
@@ -76,7 +77,7 @@ def _gaps(settings: Settings) -> None:
             x, y, qid = _columns(learned, parts=2)
             for objective, found in gaps.items():
                 there = train(client, x, y, qid=qid, objective=objective, rounds=20)
-                plan = Plan(objective=objective, metric=MEASURE, rounds=20)
+                plan = training_plan(objective=objective, metric=MEASURE, rounds=20)
                 here = train_here(plan, _part(learned))
                 found.append(_value(there, held_out) - _value(here, held_out))
     table = []

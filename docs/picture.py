@@ -8,11 +8,10 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from gbmrank.experiments.documents import load_results
-from gbmrank.experiments.report.markup import Html, el
-from gbmrank.experiments.report.svg import Scale, label, rounded, ticks
+from gbmrank.experiments.report.markup import Html, Scale, el, label, rounded, ticks
 from gbmrank.experiments.results import Results
 from gbmrank.experiments.statistics import Analysis, MeasureAnalysis, Summary, analyse
+from gbmrank.experiments.store import load_results
 
 HERE = Path(__file__).parent
 WIDTH, SECOND, LEFT, RIGHT, TOP, STEP = 880.0, 330.0, 412.0, 790.0, 92.0, 30.0

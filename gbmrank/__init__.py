@@ -14,7 +14,7 @@ from gbmrank.api import (
     objective,
     query_folds,
 )
-from gbmrank.backends.batches import data_iterator
+from gbmrank.boosters.xgboost.dataset import data_iterator
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import gbmrank
-from gbmrank.backends import trainer
+from gbmrank.data import tables
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 
 Array = npt.NDArray[Any]
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 def is_before(package: str, major: int, minor: int) -> bool:
     """Whether an installed package is older than a release."""
-    return trainer.is_before(importlib.metadata.version(package), (major, minor))
+    return tables.is_before(importlib.metadata.version(package), (major, minor))
 
 
 @dataclass(frozen=True)

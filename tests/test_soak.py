@@ -18,7 +18,7 @@ def check(lines):
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
     """Count what these tests keep, not what others of this process have kept before."""
-    from gbmrank.backends import base
+    from gbmrank.boosters import base
 
     monkeypatch.setattr(base, "_slots", {})
 

@@ -10,8 +10,9 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.backends.bagging import QueryBagging
-from gbmrank.backends.parameters import OTHER_NAMES, main_names
+from gbmrank.api.objectives import ranking_objective, training_plan
+from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.boosters.settings import OTHER_NAMES, QueryBagging, main_names
 from gbmrank.data import RankingData
 from gbmrank.errors import (
     ConfigError,
@@ -23,7 +24,6 @@ from gbmrank.errors import (
     WeightError,
 )
 from gbmrank.objectives import AbstractBound, AbstractObjective
-from gbmrank.training import Native, Part, Plan, ranking_objective, train
 from tests.ranking_tasks import Task, agreement_metric, make_task
 
 BACKENDS = ["lightgbm", "xgboost"]
@@ -37,7 +37,7 @@ def part(task: Task, prefix: str = "", weight: Any = None) -> Part:
 
 def plan(backend: str, **changed: Any) -> Plan:
     given: dict[str, Any] = {"objective": "ranknet", "metric": "ndcg@10", "rounds": 8}
-    return Plan(backend=backend, **{**given, **changed})
+    return training_plan(backend=backend, **{**given, **changed})
 
 
 TASK, OTHER = make_task(seed=0), make_task(seed=1)

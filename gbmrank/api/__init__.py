@@ -2,8 +2,7 @@
 
 from gbmrank.api.folds import query_folds
 from gbmrank.api.metrics import Metric, MetricList, metric, metrics_callback
-from gbmrank.api.objectives import Objective, mix, objective
-from gbmrank.api.settings import BoosterParams, booster_params
+from gbmrank.api.objectives import BoosterParams, Objective, booster_params, mix, objective
 
 __all__ = [
     "BoosterParams",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.api.doors import backend_of
+from gbmrank.boosters.doors import backend_of
 from gbmrank.data.columns import as_floats, read_ids
 from gbmrank.data.queries import Groups
 from gbmrank.errors import GroupError, ParameterError

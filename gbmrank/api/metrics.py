@@ -9,8 +9,14 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from gbmrank.api.doors import array_columns, backend_named, backend_of, check_no_scores, labelled
-from gbmrank.backends.base import Columns, bound_to, read_scores
+from gbmrank.boosters.base import Columns, bound_to, read_scores
+from gbmrank.boosters.doors import (
+    array_columns,
+    backend_named,
+    backend_of,
+    check_no_scores,
+    labelled,
+)
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, SpecError
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked, conventions
@@ -20,7 +26,7 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import Spec, parse_list
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Metric", "MetricList", "any_preferences", "metric", "metrics_callback"]
+__all__ = ["Metric", "MetricList", "any_preferences", "metric", "metric_list", "metrics_callback"]
 
 _CUTOFF_IN_NAME = re.compile(r"(?P<name>.+?)(?:_at)?[_.](?P<k>\d{1,9})")  # ndcg_cut_10, map_cut.10
 _ABSENT: Any = object()  # tells two plain arrays from LightGBM's four arguments
@@ -247,6 +253,12 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     if isinstance(spec, Iterable) and not isinstance(spec, Mapping):
         return MetricList(one for item in spec for one in _flat(metric(item, like=like, **params)))
     raise MetricError(f"a metric is given as text such as 'ndcg@10', got {type(spec).__name__}")
+
+
+def metric_list(given: Any) -> MetricList:
+    """Read one or several metrics, as text or as objects; the first one counts most."""
+    made = metric(given)
+    return MetricList([made]) if isinstance(made, Metric) else made
 
 
 def metrics_callback(

@@ -1,15 +1,25 @@
-"""Objectives as users hold them."""
+"""Objectives as users hold them.
+
+Booster parameters that an objective needs, each with its reason.
+"""
 
 from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.api.doors import array_columns, backend_of, check_no_scores, labelled
-from gbmrank.api.metrics import Metric
-from gbmrank.backends.base import answer_booster
+from gbmrank.api.metrics import Metric, metric_list
+from gbmrank.boosters.base import Setting, answer_booster
+from gbmrank.boosters.doors import (
+    array_columns,
+    backend_named,
+    backend_of,
+    check_no_scores,
+    labelled,
+)
+from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
-from gbmrank.errors import DataError, NumericError
+from gbmrank.errors import DataError, NumericError, UnknownNameError
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build
@@ -17,7 +27,15 @@ from gbmrank.registry.guards import bind_objective
 from gbmrank.registry.spec import Spec
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Objective", "mix", "objective"]
+__all__ = [
+    "BoosterParams",
+    "Objective",
+    "booster_params",
+    "mix",
+    "objective",
+    "ranking_objective",
+    "training_plan",
+]
 
 
 @final
@@ -152,6 +170,10 @@ class Objective(AbstractValue[AbstractObjective]):
         own = getattr(self.template, "preferences", None)
         return RankingData.from_arrays(labels, preferences=own, **columns)
 
+    def with_template(self, template: AbstractObjective) -> "Objective":
+        """Return an objective around another composition."""
+        return Objective(template)
+
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute what depends on labels alone, for repeated use with new scores.
 
@@ -269,3 +291,71 @@ def _bare(value: Any) -> Any:
     if isinstance(value, Metric):
         return value.measure
     return [_bare(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+@final
+class BoosterParams(dict[str, Any]):
+    """A dict of booster parameters that knows the reason of each."""
+
+    def __init__(self, settings: tuple[Setting, ...]) -> None:
+        super().__init__({setting.name: setting.value for setting in settings})
+        self.reasons = {setting.name: setting.reason for setting in settings}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name} = {self[name]!r}: {why}" for name, why in self.reasons.items())
+
+
+def booster_params(spec: Any, backend: str) -> BoosterParams:
+    """Return the parameters a booster should be given with an objective.
+
+    Parameters
+    ----------
+    spec : Objective or str
+        The objective.
+    backend : {"lightgbm", "xgboost"}
+        The booster.
+
+    Returns
+    -------
+    BoosterParams
+        A dict to merge into the parameters; ``.reasons`` says why, ``print`` shows both.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> params = gbmrank.booster_params("pairwise", "xgboost")
+    >>> params["base_score"], params["disable_default_eval_metric"]
+    (0.0, 1)
+    """
+    return BoosterParams(backend_named(backend).settings(objective(spec).template.shift_invariant))
+
+
+def ranking_objective(given: Any) -> Objective | Native:
+    """Read an objective: ours by text or object, or ``native:NAME``."""
+    if isinstance(given, Native):
+        return given
+    if isinstance(given, str) and given.strip().startswith(PREFIX):
+        return Native(given.strip().removeprefix(PREFIX))
+    try:
+        return objective(given)
+    except UnknownNameError as error:
+        near = near_native(given.strip(), cutoff=1.0) if isinstance(given, str) else None
+        if near is None:
+            raise
+        message = f"no objective is called {given!r}; did you mean {near}, the booster's own?"
+        raise UnknownNameError(message) from error
+
+
+def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
+    """Return how to train, with an objective and metrics given as text or as objects.
+
+    Parameters
+    ----------
+    objective : Objective, Native or str
+        What is minimised; ``native:NAME`` is one of the booster's own.
+    metric : Metric, MetricList, str or list
+        What is evaluated; the first one decides about early stopping.
+    **options : object
+        Further fields of :class:`gbmrank.boosters.plan.Plan`.
+    """
+    return Plan(objective=ranking_objective(objective), metric=metric_list(metric), **options)

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print objectives, the best first."""
-    from gbmrank.cli.names import check_one_metric
+    from gbmrank.cli.arguments import check_one_metric
     from gbmrank.registry.composition import as_metric, text_of
     from gbmrank.theory.verdicts.advice import advise
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import TypeVar
 
-from gbmrank.cli.numbers import number, whole
+from gbmrank.cli.arguments import number, whole
 from gbmrank.cli.screen import bold, clean
 from gbmrank.errors import ParameterError
 
@@ -60,11 +60,11 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _check_name(name: str, kit: bool) -> None:
-    from gbmrank.cli import names
+    from gbmrank.cli import arguments
 
-    names.check_not_native(name)
+    arguments.check_not_native(name)
     if not kit:
-        names.check_no_loss(name)
+        arguments.check_no_loss(name)
 
 
 def _run_kit(given: argparse.Namespace) -> int:

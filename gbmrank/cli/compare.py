@@ -17,18 +17,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gbmrank.cli.numbers import number, read_value, whole
+from gbmrank.cli.arguments import number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, told
 from gbmrank.data.readers import Columns, Limits
 from gbmrank.errors import ConfigError, GbmrankWarning, ParameterError
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
-from gbmrank.experiments.design import LEARNING_RATE
-from gbmrank.experiments.files import FORMATS, Reading
-from gbmrank.experiments.options import plain_seeds
+from gbmrank.experiments.design import LEARNING_RATE, plain_seeds
 from gbmrank.experiments.preparation import DEMO_METRICS, Settings, demonstration
 from gbmrank.experiments.progress import Quiet, progress_on
-from gbmrank.experiments.sources import Source, read_source
+from gbmrank.experiments.sources import FORMATS, Reading, Source, read_source
 from gbmrank.experiments.store import check_folder
 from gbmrank.experiments.systems import DEFAULT_METRICS, split_list
 

@@ -1,22 +1,523 @@
-"""``gbmrank evaluate``: the quality of scores, with the conventions that it was measured by."""
+"""``gbmrank evaluate``: the quality of scores, with the conventions that it was measured by.
+
+Which file is what: from the names on the command line to labels and scores.
+
+Metrics of a file: one value per query, a mean, and why a query has no value.
+
+The values of single queries, on the screen and in files.
+"""
 
 import argparse
+import csv
+import io
 import json
 import math
+import os
+import re
+import stat
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, final
 
-from gbmrank.api import MetricList, metric, metrics_callback
-from gbmrank.cli import inputs, per_query
-from gbmrank.cli.evaluation import Evaluation, Measured, evaluate
-from gbmrank.cli.numbers import number
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.api import Metric, MetricList, metric, metrics_callback
+from gbmrank.cli.arguments import number, whole
 from gbmrank.cli.screen import bold, clean, table
-from gbmrank.errors import MetricError
-from gbmrank.metrics import BUILTIN_METRICS, TOOLS
+from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.readers import (
+    Columns,
+    Limits,
+    RankingFile,
+    read_column,
+    read_csv,
+    read_letor,
+    read_parquet,
+    read_trec,
+    table_format,
+)
+from gbmrank.data.readers.text import quoted, read_lines, to_number
+from gbmrank.errors import ConfigError, DataError, MetricError
+from gbmrank.experiments.store import write_whole
+from gbmrank.metrics import BUILTIN_METRICS, TOOLS, Ranked, mean_over_queries
+from gbmrank.metrics.conventions import withhold
+from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list
+from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["add_arguments", "run"]
+__all__ = [
+    "FORMATS",
+    "Evaluation",
+    "Input",
+    "Measured",
+    "Ties",
+    "add_arguments",
+    "add_input_arguments",
+    "as_json",
+    "as_text",
+    "check_free",
+    "evaluate",
+    "json_number",
+    "read_input",
+    "run",
+    "save",
+    "short_names",
+    "shown",
+]
+
+
+FORMATS = {"letor": "LETOR", "csv": "CSV", "parquet": "Parquet", "trec": "TREC qrels and run"}
+_LETOR_LINE = re.compile(r"\S+(\s+qid:\S+)?(\s+\d+:\S+)*\s*(#.*)?")
+_DEFAULTS = Limits()
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Input:
+    """Labels and scores of the same rows, and where they come from."""
+
+    file: RankingFile
+    scores: FloatArray
+    sizes: FloatArray | None
+    form: str
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say what to read."""
+    files = parser.add_argument_group(
+        "files",
+        "LETOR or svmlight text with a file of scores (one number per line), a CSV or Parquet "
+        "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine.",
+    )
+    files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
+    files.add_argument(
+        "--scores", metavar="FILE", help="scores or run; not needed for a table that has them"
+    )
+    files.add_argument(
+        "--group", metavar="FILE", help="rows per query, one number per line, instead of qid"
+    )
+    files.add_argument(
+        "--format", choices=tuple(FORMATS), help="of the labels; guessed if left out"
+    )
+    files.add_argument(
+        "--complete", action="store_true", help="TREC: count judged topics that the run lacks"
+    )
+    files.add_argument(
+        "--zero-based", action="store_true", help="LETOR: feature indices count from 0"
+    )
+    columns = parser.add_argument_group("columns of a table")
+    for name in ("label", "score", "qid"):
+        columns.add_argument(f"--{name}-column", metavar="NAME", help=f"column of the {name}")
+    columns.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV file")
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
+        "--max-bytes",
+        type=whole,
+        metavar="N",
+        default=_DEFAULTS.max_bytes,
+        help="largest text, unpacked",
+    )
+    limits.add_argument(
+        "--max-line", type=whole, metavar="N", default=_DEFAULTS.max_line, help="longest line"
+    )
+
+
+def read_input(given: argparse.Namespace) -> Input:
+    """Read what the command line names.
+
+    Raises
+    ------
+    GbmrankError
+        For a file that cannot be read, options that do not fit it, or rows that do not match.
+    """
+    limits = replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
+    form = given.format or _guess(given.labels, limits)
+    _check_options(given, form)
+    if form == "trec":
+        file = read_trec(given.labels, given.scores, complete=given.complete, limits=limits)
+    elif form == "letor":
+        file = read_letor(
+            given.labels,
+            features=False,
+            zero_based=given.zero_based,
+            need_qid=given.group is None,
+            limits=limits,
+        )
+    else:
+        columns = Columns(
+            label=given.label_column,
+            qid=given.qid_column,
+            score=given.score_column if given.scores is None else None,
+        )
+        file = _read_table(given.labels, form, columns, given, limits)
+    sizes = None if given.group is None else read_column(given.group, limits)
+    if sizes is None and file.qid is None:
+        raise DataError(
+            f"{quoted(given.labels)} has no column of query ids under a usual name (qid, query_id, "
+            "topic); name one with --qid-column, or give the rows per query with --group FILE"
+        )
+    if sizes is not None and file.qid is not None:
+        _check_sizes(sizes, file.qid, given)
+    return Input(file, _scores(file, given, limits), sizes, form)
+
+
+def _read_table(
+    path: str, form: str, columns: Columns, given: argparse.Namespace, limits: Limits
+) -> RankingFile:
+    if form == "parquet":
+        return read_parquet(path, columns, limits=limits)
+    return read_csv(path, columns, delimiter=given.delimiter, limits=limits)
+
+
+def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> FloatArray:
+    scores, source, other = file.scores, given.labels, None
+    if given.scores is not None and file.unranked is None:
+        source = given.scores
+        form = table_format(source)
+        if form is None:
+            scores = read_column(source, limits)
+        else:
+            columns = Columns(score=given.score_column, need_label=False)
+            other = _read_table(source, form, columns, given, limits)
+            scores = other.scores
+    if scores is None:
+        raise DataError(
+            f"{quoted(source)} has no column of scores under a usual name (score, prediction); "
+            "name one with --score-column, or give a file of scores with --scores"
+        )
+    if len(scores) != file.n_rows:
+        raise DataError(
+            f"{quoted(source)} has {len(scores):,} scores, but {quoted(given.labels)} has "
+            f"{file.n_rows:,} rows; both need one entry per row, in the same order"
+        )
+    if other is not None:
+        _check_order(file, other, given)
+    return scores
+
+
+def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespace) -> None:
+    """Refuse scores whose ids say that they are in another order than the labels."""
+    named = given.qid_column is not None  # what has a usual name in the scores may be another id
+    pairs = {"document": (file.ids, other.ids)} | (
+        {} if named else {"query": (file.qid, other.qid)}
+    )
+    for what, (own, theirs) in pairs.items():
+        if own is None or theirs is None:
+            continue
+        differ = (row for row in np.flatnonzero(own != theirs) if not _alike(own[row], theirs[row]))
+        row = next(differ, None)
+        if row is not None:
+            raise DataError(
+                f"{quoted(given.scores)} has the {what} {quoted(theirs[row])} in row {row}, where "
+                f"{quoted(given.labels)} has {quoted(own[row])}; scores are taken in the order of "
+                "the labels: sort both files alike, or leave the column of ids out of the scores"
+            )
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether ids are one number in two spellings, or one of them is not told."""
+    if not one or not other:
+        return True
+    number = to_number(one)
+    return number is not None and number == to_number(other)
+
+
+def _check_sizes(sizes: FloatArray, qid: npt.NDArray[np.str_], given: argparse.Namespace) -> None:
+    """Refuse sizes of queries that contradict the ids of the rows."""
+    ends = np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, len(qid))
+    if sizes.sum() == len(qid) and not np.array_equal(np.cumsum(sizes), ends):
+        raise DataError(
+            f"--group {given.group} has {len(sizes):,} queries with other rows than the query ids "
+            f"of {quoted(given.labels)}, which change {len(ends) - 1:,} times; leave out the "
+            "option or the ids"
+        )
+
+
+def _check_options(given: argparse.Namespace, form: str) -> None:
+    """Refuse options that would silently do nothing."""
+    table = form in ("csv", "parquet")
+    scores = form if given.scores is None or form == "trec" else table_format(given.scores)
+    misplaced = {
+        "--complete": given.complete and form != "trec",
+        "--zero-based": given.zero_based and form != "letor",
+        "--group": given.group is not None and form == "trec",
+        "--label-column": given.label_column is not None and not table,
+        "--qid-column": given.qid_column is not None and not table,
+        "--delimiter": given.delimiter is not None and "csv" not in (form, scores),
+    }
+    for option, wrong in misplaced.items():
+        if wrong:
+            raise ConfigError(f"{option} has no meaning for {FORMATS[form]} ({given.labels})")
+    if given.score_column is not None and scores not in ("csv", "parquet"):
+        source = given.scores or given.labels
+        raise ConfigError(f"--score-column has no meaning for {source}, which is no CSV or Parquet")
+    if given.delimiter is not None and len(given.delimiter) != 1:
+        raise ConfigError(f"--delimiter is one character, got {given.delimiter!r}")
+    if given.scores is None and not table:
+        raise ConfigError(f"--scores FILE is needed with {FORMATS[form]} ({given.labels})")
+
+
+def _guess(path: str, limits: Limits) -> str:
+    """Tell the format from the file's name, else from its first line."""
+    known = table_format(path)
+    if known is not None:
+        return known
+    if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
+        raise ConfigError(
+            f"{quoted(path)} is no regular file (a pipe?), and to tell its format would use up its "
+            f"first lines; say --format {' or '.join(FORMATS)}"
+        )
+    small = replace(limits, block=1 << 16)
+    _, line = next(read_lines(path, small), (0, ""))
+    if not line:
+        raise DataError(f"{quoted(path)} is empty")
+    words = line.split()
+    if "," in line.partition("#")[0]:
+        return "csv"
+    if len(words) == 4 and not any(":" in word for word in words[:2]) and not line.startswith("#"):
+        return "trec"
+    if _LETOR_LINE.fullmatch(line.strip()) or line.startswith("#"):
+        return "letor"
+    raise DataError(
+        f"cannot tell what {quoted(path)} is from its first line, {quoted(line)}; say --format "
+        f"{' or '.join(FORMATS)}"
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """How often scores tie within a query."""
+
+    rows: int
+    queries: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """One metric: its values (NaN where undefined), their mean, and the undefined queries."""
+
+    metric: Metric
+    values: FloatArray
+    mean: float
+    undefined: int
+    reason: str
+
+    @property
+    def conventions(self) -> dict[str, Any]:
+        """Options of the metric that change its value, except the cut-off."""
+        measure = self.metric.measure
+        options = {field.name: getattr(measure, field.name) for field in fields(measure)}
+        own = {
+            key: value for key, value in options.items() if key not in ("ties", "empty", "dtype")
+        }
+        shared = {key: options[key] for key in ("ties", "empty", "dtype")}
+        return {key: value for key, value in {**own, **shared}.items() if key != "k"}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """Everything that is printed; ``rows`` counts the ranked rows of each query."""
+
+    groups: Groups
+    rows: IntArray
+    labels: FloatArray
+    ties: Ties
+    measured: tuple[Measured, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def qid(self) -> list[str]:
+        """One id per query; numbers from 0 where the queries have no name."""
+        ids = self.groups.ids
+        return [str(one) for one in (range(self.groups.n_queries) if ids is None else ids)]
+
+
+def evaluate(given: Input, metrics: Sequence[Metric]) -> Evaluation:
+    """Evaluate metrics on a file, sorting the scores once.
+
+    Rows that were judged and not retrieved get no credit; see
+    :func:`gbmrank.metrics.conventions.withhold`.
+    """
+    columns = {"qid": given.file.qid} if given.sizes is None else {"group": given.sizes}
+    data = RankingData.from_arrays(given.file.labels, **columns)
+    scores = data.read_scores(given.scores)
+    unranked = given.file.unranked
+    hidden = np.zeros(len(scores), bool) if unranked is None else data.groups.arrange(unranked)
+    bound = [bind_metric(item.measure, data) for item in metrics]
+    ranked_rows = data.groups.sizes - _counts(hidden, data.groups)
+    if hidden.any():
+        for item, one in zip(metrics, bound, strict=True):
+            withhold(item.measure, one, hidden, ranked_rows)
+    ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
+    notes = list(given.file.notes)
+    if data.groups.row_order is not None:
+        notes.append("rows of a query are not all adjacent; they were put together by their id")
+    return Evaluation(
+        data.groups,
+        ranked_rows,
+        data.labels,
+        _ties(scores, hidden, data.groups),
+        tuple(
+            _measure(item, one.per_query(ranked), data)
+            for item, one in zip(metrics, bound, strict=True)
+        ),
+        tuple(notes),
+    )
+
+
+def _measure(item: Metric, values: FloatArray, data: RankingData) -> Measured:
+    undefined = np.isnan(values)
+    mean = mean_over_queries(values, None, item.measure.empty)
+    return Measured(item, values, mean, int(undefined.sum()), _reason(item, undefined, data))
+
+
+def _counts(chosen: npt.NDArray[np.bool_], groups: Groups) -> IntArray:
+    return np.add.reduceat(chosen.astype(np.int64), groups.offsets[:-1])
+
+
+def _reason(item: Metric, undefined: npt.NDArray[np.bool_], data: RankingData) -> str:
+    """Say what the undefined queries have in common."""
+    if not undefined.any():
+        return ""
+    starts = data.groups.offsets[:-1]
+    largest = np.maximum.reduceat(data.labels, starts)[undefined]
+    smallest = np.minimum.reduceat(data.labels, starts)[undefined]
+    threshold = getattr(item.measure, "threshold", None)
+    relevant = largest > 0 if threshold is None else largest >= threshold
+    if not relevant.any():
+        return "no relevant row"
+    if (data.groups.sizes[undefined] == 1).all():
+        return "one row only"
+    same_side = smallest >= threshold if threshold is not None else smallest == largest
+    return "all labels alike" if (same_side | ~relevant).all() else "the measure is not defined"
+
+
+def _ties(scores: FloatArray, hidden: npt.NDArray[np.bool_], groups: Groups) -> Ties:
+    queries = groups.spread(np.arange(groups.n_queries))[~hidden]
+    shown = scores[~hidden]
+    order = np.lexsort((shown, queries))
+    queries, shown = queries[order], shown[order]
+    same = (queries[1:] == queries[:-1]) & (shown[1:] == shown[:-1])
+    tied = np.zeros(len(shown), dtype=bool)
+    tied[1:] |= same
+    tied[:-1] |= same
+    return Ties(int(tied.sum()), len(np.unique(queries[tied])))
+
+
+_SUFFIXES = (".csv", ".tsv", ".json")
+
+
+def short_names(metrics: Sequence[Metric]) -> list[str]:
+    """Return ``name@k`` for each metric, and the whole text where that is not unique.
+
+    Examples
+    --------
+    >>> from gbmrank.api import metric
+    >>> short_names([metric("map", threshold=1), metric("ndcg@5"), metric("ndcg@5", gain="linear")])
+    ['map', 'ndcg@5', 'ndcg(gain=linear)@5']
+    """
+    short = [
+        item.spec.name + ("" if item.spec.k is None else f"@{item.spec.k}") for item in metrics
+    ]
+    return [
+        name if short.count(name) == 1 else str(item)
+        for name, item in zip(short, metrics, strict=True)
+    ]
+
+
+def shown(value: float) -> str:
+    """Return a value with four decimals, or a dash where it is undefined."""
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+def json_number(value: float) -> float | None:
+    """Return a value as JSON has it."""
+    return None if math.isnan(value) else float(value)
+
+
+def as_text(result: Evaluation) -> str:
+    """Return a table with one line per query."""
+    names = short_names([one.metric for one in result.measured])
+    columns = [[shown(value) for value in one.values] for one in result.measured]
+    rows = list(zip(result.qid, map(str, result.rows), *columns, strict=True))
+    return table(["query", "rows", *names], rows, "<>" + ">" * len(names))
+
+
+def as_json(result: Evaluation) -> list[dict[str, Any]]:
+    """Return one object per query; an undefined value is null."""
+    names = short_names([one.metric for one in result.measured])
+    return [
+        {
+            "qid": qid,
+            "rows": int(result.rows[i]),
+            "values": {
+                name: json_number(one.values[i])
+                for name, one in zip(names, result.measured, strict=True)
+            },
+        }
+        for i, qid in enumerate(result.qid)
+    ]
+
+
+def check_free(path: str, force: bool) -> None:
+    """Refuse an unknown kind of file, a missing folder, and a file that is there if not told to."""
+    if Path(path).suffix.lower() not in _SUFFIXES:
+        raise ConfigError(
+            f"--output takes a name that ends in {', '.join(_SUFFIXES)}; got {path!r}"
+        )
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise ConfigError(f"--output {path}: there is no folder {folder}; make it first")
+    if Path(path).exists() and not force:
+        raise ConfigError(
+            f"{path} is there already; choose another name, or overwrite with --force"
+        )
+
+
+def save(path: str, result: Evaluation, force: bool) -> None:
+    """Write the table of queries; the file is there whole or not at all."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".json":
+        text = json.dumps({"schema": "gbmrank.per_query/1", "per_query": as_json(result)}, indent=1)
+    else:
+        text = _as_csv(result, "," if suffix == ".csv" else "\t")
+    check_free(path, force)
+    try:
+        write_whole(Path(path).absolute(), text.encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--output {path} cannot be written: {error.strerror}") from error
+
+
+def _as_csv(result: Evaluation, delimiter: str) -> str:
+    names = short_names([one.metric for one in result.measured])
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow(["qid", "rows", *names])
+    for i, qid in enumerate(result.qid):
+        values = [
+            "" if math.isnan(one.values[i]) else repr(float(one.values[i]))
+            for one in result.measured
+        ]
+        writer.writerow([_harmless(qid), int(result.rows[i]), *values])
+    return text.getvalue()
+
+
+def _harmless(text: str) -> str:
+    """Return a cell that a spreadsheet does not take for a formula.
+
+    Examples
+    --------
+    >>> _harmless("=1+1"), _harmless("-5"), _harmless("q1")
+    ("'=1+1", '-5', 'q1')
+    """
+    formula = text.startswith(("=", "+", "-", "@", "\t", "\r")) and to_number(text) is None
+    return f"'{text}" if formula else text
+
 
 _DEFAULT_METRICS = "ndcg@1,5,10"
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
@@ -25,7 +526,7 @@ _SCHEMA = "gbmrank.evaluate/1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    inputs.add_arguments(parser)
+    add_input_arguments(parser)
     measures = parser.add_argument_group("measures")
     measures.add_argument(
         "--metrics",
@@ -60,11 +561,11 @@ def run(given: argparse.Namespace) -> int:
     """Read, evaluate, print."""
     metrics = _metrics(given)
     if given.output is not None:
-        per_query.check_free(given.output, given.force)
-    source = inputs.read_input(given)
+        check_free(given.output, given.force)
+    source = read_input(given)
     result = evaluate(source, metrics.metrics)
     if given.output is not None:
-        per_query.save(given.output, result, given.force)
+        save(given.output, result, given.force)
     if given.json:
         print(json.dumps(_as_json(given, source, result), indent=2, allow_nan=False))
     else:
@@ -117,10 +618,10 @@ def _gain(text: str) -> str | tuple[float, ...]:
         ) from None
 
 
-def _as_text(given: argparse.Namespace, source: inputs.Input, result: Evaluation) -> str:
-    names = per_query.short_names([one.metric for one in result.measured])
+def _as_text(given: argparse.Namespace, source: Input, result: Evaluation) -> str:
+    names = short_names([one.metric for one in result.measured])
     rows = [
-        (name, per_query.shown(one.mean), result.groups.n_queries - _left_out(one), _undefined(one))
+        (name, shown(one.mean), result.groups.n_queries - _left_out(one), _undefined(one))
         for name, one in zip(names, result.measured, strict=True)
     ]
     head = ["metric", "mean", "queries", "undefined"]
@@ -130,11 +631,11 @@ def _as_text(given: argparse.Namespace, source: inputs.Input, result: Evaluation
         _conventions(given.like, names, result.measured),
     ]
     if given.per_query:
-        parts.append(per_query.as_text(result))
+        parts.append(as_text(result))
     return "\n\n".join(parts)
 
 
-def _about(given: argparse.Namespace, source: inputs.Input, result: Evaluation) -> str:
+def _about(given: argparse.Namespace, source: Input, result: Evaluation) -> str:
     groups, ties = result.groups, result.ties
     n_rows = int(result.rows.sum())
     grades = f"{result.labels.min():g} to {result.labels.max():g}"
@@ -146,7 +647,7 @@ def _about(given: argparse.Namespace, source: inputs.Input, result: Evaluation) 
         else "no ties"
     )
     lines = [
-        ("labels", f"{given.labels} ({inputs.FORMATS[source.form]})"),
+        ("labels", f"{given.labels} ({FORMATS[source.form]})"),
         ("scores", given.scores or given.labels),
         ("rows", f"{n_rows:,} in {groups.n_queries:,} queries, labels {grades}"),
         ("ties", tied),
@@ -189,10 +690,10 @@ def _option(value: Any) -> str:
     return format_value(value if isinstance(value, bool | int | str | tuple) else str(value))
 
 
-def _as_json(given: argparse.Namespace, source: inputs.Input, result: Evaluation) -> dict[str, Any]:
+def _as_json(given: argparse.Namespace, source: Input, result: Evaluation) -> dict[str, Any]:
     from gbmrank import __version__
 
-    names = per_query.short_names([one.metric for one in result.measured])
+    names = short_names([one.metric for one in result.measured])
     out: dict[str, Any] = {
         "schema": _SCHEMA,
         "gbmrank": __version__,
@@ -208,7 +709,7 @@ def _as_json(given: argparse.Namespace, source: inputs.Input, result: Evaluation
         "metrics": [_metric_json(*pair) for pair in zip(names, result.measured, strict=True)],
     }
     if given.per_query:
-        out["per_query"] = per_query.as_json(result)
+        out["per_query"] = as_json(result)
     return out
 
 
@@ -216,7 +717,7 @@ def _metric_json(name: str, one: Measured) -> dict[str, Any]:
     return {
         "name": name,
         "metric": str(one.metric),
-        "mean": per_query.number(one.mean),
+        "mean": json_number(one.mean),
         "queries": len(one.values) - _left_out(one),
         "undefined": one.undefined,
         "reason": one.reason or None,

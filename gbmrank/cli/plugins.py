@@ -86,7 +86,7 @@ def _status(entry: Entry[Any], load: bool) -> Status:
 def _compiled(entry: Entry[Any]) -> Status:
     """Use a loss once on two rows, which compiles it."""
     from gbmrank.api import objective
-    from gbmrank.cli.names import objective_with
+    from gbmrank.cli.arguments import objective_with
 
     try:
         with contextlib.redirect_stdout(sys.stderr):

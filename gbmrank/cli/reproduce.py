@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gbmrank.cli.numbers import whole
+from gbmrank.cli.arguments import whole
 from gbmrank.cli.screen import bold, clean, table
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ except ImportError as error:
         "pip install 'gbmrank[dask]'"
     ) from error
 
-from gbmrank.dask.prediction import predict
-from gbmrank.dask.queries import repartition_by_query
+from gbmrank.dask.distributed import train
+from gbmrank.dask.partitions import repartition_by_query
 from gbmrank.dask.ranker import DaskGBMRanker
-from gbmrank.dask.training import train
+from gbmrank.dask.scoring import predict
 
 __all__ = ["DaskGBMRanker", "predict", "repartition_by_query", "train"]

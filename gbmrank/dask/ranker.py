@@ -7,14 +7,14 @@ from typing import Any, final
 from distributed import default_client
 
 from gbmrank.api import MetricList
-from gbmrank.dask.columns import Table
-from gbmrank.dask.evaluation import evaluate
-from gbmrank.dask.prediction import predict
-from gbmrank.dask.training import train
+from gbmrank.api.metrics import metric_list
+from gbmrank.boosters.plan import Trained
+from gbmrank.dask.distributed import train
+from gbmrank.dask.partitions import Table
+from gbmrank.dask.scoring import evaluate, predict
 from gbmrank.errors import ConfigError
 from gbmrank.estimators import GBMRanker
 from gbmrank.estimators.base import AbstractEstimator
-from gbmrank.training import Trained, metric_list
 
 __all__ = ["DaskGBMRanker"]
 

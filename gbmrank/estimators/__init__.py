@@ -1,7 +1,6 @@
 """Rankers in the style of scikit-learn."""
 
-from gbmrank.estimators.gbm_ranker import GBMRanker
-from gbmrank.estimators.loading import load
+from gbmrank.estimators.gbm_ranker import GBMRanker, load
 from gbmrank.estimators.pair_ranker import PairRanker
 
 __all__ = ["GBMRanker", "PairRanker", "load"]

@@ -1,23 +1,29 @@
-"""A ranker that gives a score per row: any objective, any metric, either booster."""
+"""Parameters of an objective by path: ``loss``, ``loss__sigma``, ``target__k``.
+
+A ranker that gives a score per row: any objective, any metric, either booster.
+"""
 
 import copy
 import os
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 
-from gbmrank.api import Objective
-from gbmrank.api.metrics import any_preferences
-from gbmrank.backends.tables import read_table
-from gbmrank.backends.trainer import Fitted
-from gbmrank.errors import GbmrankError, NumericError
-from gbmrank.estimators.base import AbstractEstimator
-from gbmrank.estimators.columns import Columns, renamed
-from gbmrank.estimators.constraints import placed_constraints
-from gbmrank.estimators.identity import Identity
-from gbmrank.estimators.nested import parameters_of, with_parameter
-from gbmrank.estimators.rows import (
+from gbmrank.api import Objective, objective
+from gbmrank.api.metrics import any_preferences, metric_list
+from gbmrank.api.objectives import ranking_objective, training_plan
+from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.plan import Native, Part, Plan, Trained, train
+from gbmrank.boosters.settings import placed_constraints
+from gbmrank.data.schema import Columns, renamed
+from gbmrank.data.tables import read_table
+from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
+from gbmrank.estimators.base import (
+    AbstractEstimator,
     check_count,
     check_labels,
     named_sets,
@@ -27,11 +33,71 @@ from gbmrank.estimators.rows import (
     refuse,
     warn_about_stopping,
 )
-from gbmrank.estimators.saving import holds_preferences, write_model
-from gbmrank.training import Native, Part, Plan, Trained, metric_list, ranking_objective, train
+from gbmrank.estimators.model_file import Identity, holds_preferences, read_model, write_model
+from gbmrank.registry.composition import spec_of
+from gbmrank.registry.spec import Spec
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["GBMRanker"]
+__all__ = ["GBMRanker", "load", "parameters_of", "with_parameter"]
+
+
+def parameters_of(target: Objective) -> dict[str, Any]:
+    """Return all parameters by path; losses and targets as their text.
+
+    Examples
+    --------
+    >>> found = parameters_of(objective("pairwise", target="ndcg@10"))
+    >>> found["loss"], found["loss__sigma"], found["target__k"]
+    ('logistic', 1.0, 10)
+    """
+    return _below(target.template)
+
+
+def with_parameter(target: Objective, path: str, value: Any) -> Objective:
+    """Return an objective with one other parameter.
+
+    Examples
+    --------
+    >>> with_parameter(objective("pairwise"), "loss__sigma", 2)
+    gbmrank.objective('pairwise(loss=logistic(sigma=2), target=ndcg)')
+    """
+    name, _, rest = path.partition("__")
+    if rest:
+        part = getattr(target.template, name, None)
+        if not _is_part(part):
+            raise ParameterError(f"{target} has no parameter {name!r} with parameters of its own")
+        value = _changed(spec_of(part), rest, value)
+    return objective(target, **{name: value})
+
+
+def _below(part: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if field.metadata.get("data"):
+            continue  # rows of a data set, not a setting
+        found[field.name] = str(spec_of(value)) if _is_part(value) else value
+        if _is_part(value):
+            found |= {f"{field.name}__{path}": each for path, each in _below(value).items()}
+    return found
+
+
+def _changed(spec: Spec, path: str, value: Any) -> Spec:
+    name, _, rest = path.partition("__")
+    params = dict(spec.params)
+    if rest:
+        inner = params.get(name)
+        if not isinstance(inner, str | Spec):
+            raise ParameterError(f"{spec} has no parameter {name!r} with parameters of its own")
+        value = _changed(inner if isinstance(inner, Spec) else Spec(inner), rest, value)
+    if name == "k":
+        return replace(spec, k=value)
+    return replace(spec, params=tuple({**params, name: value}.items()))
+
+
+def _is_part(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)
+
 
 Self = TypeVar("Self", bound="GBMRanker")
 
@@ -313,7 +379,7 @@ class GBMRanker(AbstractEstimator):
         write_model(self._fitted, path)
 
     def _plan(self, columns: Columns) -> Plan:
-        return Plan(
+        return training_plan(
             objective=self.objective,
             metric=self.metric,
             backend=self.backend,
@@ -382,3 +448,51 @@ class GBMRanker(AbstractEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
+    """Read a ranker that :meth:`GBMRanker.save` wrote.
+
+    The file is LightGBM's text or XGBoost's JSON or UBJSON; nothing in it is executed.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    verify : bool, default=True
+        Refuse a file whose bytes changed since :meth:`GBMRanker.save` wrote it. False reads one
+        that was changed on purpose; whether it is a whole model is looked at all the same.
+
+    Returns
+    -------
+    GBMRanker
+        It predicts what the saved one did; ``evals_result_`` is empty.
+
+    Warns
+    -----
+    GbmrankWarning
+        When the ranker was made with preferences, which are not in its file: ``score`` and
+        ``fit`` of what is returned go by labels.
+
+    Raises
+    ------
+    DataError
+        When the file is no model, was damaged, was not saved by gbmrank, or by a newer one.
+    """
+    fitted, text = read_model(Path(path), verify)
+    if text is None:
+        raise DataError(
+            f"{path} is a model of {fitted.backend} without what gbmrank writes into one, so its "
+            f"objective and metric are unknown; read it with {fitted.backend}.Booster"
+        )
+    identity = Identity.from_text(text, str(path))
+    if identity.preferences:
+        warnings.warn(
+            f"{path} was trained or measured with preferences, which model files do not hold: it "
+            "predicts as before, but fit and score would go by labels; set objective= and metric= "
+            "made with preferences= before you use them",
+            GbmrankWarning,
+            stacklevel=2,
+        )
+    model = GBMRanker(identity.objective, identity.backend, identity.metric, **identity.params)
+    return model._hold(fitted, identity, {})

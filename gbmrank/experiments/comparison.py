@@ -1,24 +1,26 @@
-"""``gbmrank.compare``: objectives on data, fold by fold, judged query by query."""
+"""``gbmrank.compare``: objectives on data, fold by fold, judged query by query.
+
+What stands behind the numbers: verdicts, conventions, versions.
+"""
 
 import contextlib
+import datetime as dt
+import importlib.metadata
+import platform
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, final
 
+from gbmrank.api import Metric, MetricList, Objective
+from gbmrank.boosters.plan import Native
 from gbmrank.data.readers import Columns
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning
-from gbmrank.experiments import audit, summary
-from gbmrank.experiments.background import conventions, environment, measures, verdicts, versions
-from gbmrank.experiments.design import Design, Task
-from gbmrank.experiments.documents import results_to_json, save_json
-from gbmrank.experiments.files import Reading
-from gbmrank.experiments.foreign import foreign_code
-from gbmrank.experiments.lock import locked
-from gbmrank.experiments.options import plain_seeds
+from gbmrank.experiments import preparation, summary
+from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import (
     Prepared,
@@ -28,14 +30,107 @@ from gbmrank.experiments.preparation import (
     prepare,
 )
 from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
-from gbmrank.experiments.results import Results, Run, System
-from gbmrank.experiments.sources import Source, read_source
+from gbmrank.experiments.results import Measure, Results, Run, System
+from gbmrank.experiments.sources import Reading, Source, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
-from gbmrank.experiments.store import Store, check_folder
-from gbmrank.experiments.systems import find_baseline
-from gbmrank.experiments.trial import failed_run
+from gbmrank.experiments.store import Store, check_folder, locked, results_to_json, save_json
+from gbmrank.experiments.systems import find_baseline, foreign_code
+from gbmrank.experiments.trial import failed_run, regret_name
+from gbmrank.registry.catalogue import (
+    Entry,
+    list_losses,
+    list_metrics,
+    list_objectives,
+    list_utilities,
+)
+from gbmrank.theory.verdicts.calibration import calibration
+from gbmrank.theory.verdicts.verdict import Verdict
 
-__all__ = ["Comparison", "compare", "compare_source"]
+__all__ = [
+    "Comparison",
+    "compare",
+    "compare_source",
+    "conventions",
+    "environment",
+    "measures",
+    "verdicts",
+    "versions",
+]
+
+
+_PACKAGES = ("gbmrank", "lightgbm", "xgboost", "numpy", "numba")
+
+
+def measures(metrics: MetricList, regret_k: int | None) -> tuple[Measure, ...]:
+    """Return what is reported for every query, the target first."""
+    found = [Measure(str(one), one.higher_is_better) for one in metrics]
+    return (*found, *(() if regret_k is None else (Measure(regret_name(regret_k), False),)))
+
+
+def verdicts(
+    objectives: Mapping[str, Objective | Native], metrics: MetricList, regret_k: int | None
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what theory says of each objective and measure; regret is that of DCG.
+
+    A booster's own objective has a verdict too: nothing is known of it.
+    """
+    judged: dict[str, Any] = {str(one): one for one in metrics}
+    if regret_k is not None:
+        judged[regret_name(regret_k)] = f"dcg@{regret_k}"
+    return {
+        (name, measure): _stated(calibration(_read(one), metric))
+        for name, one in objectives.items()
+        for measure, metric in judged.items()
+    }
+
+
+def _read(one: Objective | Native) -> Objective | str:
+    return one if isinstance(one, Objective) else str(one)
+
+
+def _stated(verdict: Verdict) -> dict[str, Any]:
+    plain = verdict.as_dict()
+    return {key: plain[key] for key in ("status", "sentence", "reference", "condition", "constant")}
+
+
+def conventions(one: Metric) -> dict[str, Any]:
+    """Return the options of a metric that change its value."""
+    return {field.name: _plain(getattr(one.measure, field.name)) for field in fields(one.measure)}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def environment(command: str) -> dict[str, Any]:
+    """Return where and when this was measured."""
+    listed: list[Entry[Any]] = [
+        *list_objectives(),
+        *list_losses(),
+        *list_metrics(),
+        *list_utilities(),
+    ]
+    plugins = {str(entry.origin) for entry in listed if entry.origin.distribution != "gbmrank"}
+    return {
+        "command": command,
+        "versions": versions(),
+        "plugins": sorted(plugins),
+        "platform": platform.platform(),
+        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else str(value)
 
 
 @final
@@ -83,7 +178,7 @@ class Comparison:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the values of single queries; a file that is there is replaced."""
-        from gbmrank.experiments.export import write_per_query_csv
+        from gbmrank.experiments.store import write_per_query_csv
 
         write_per_query_csv(self.results, path)
 
@@ -328,11 +423,11 @@ def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> R
         title=prepared.source.title,
         systems=chosen.systems,
         measures=measures(metrics, design.regret_k),
-        queries=audit.queries_of(prepared.source),
+        queries=preparation.queries_of(prepared.source),
         runs=runs,
         baseline=_baseline(prepared, runs) if settings.baseline is None else prepared.baseline,
         verdicts=verdicts(chosen.objectives, metrics, design.regret_k),
-        audit=audit.audit(prepared.source, notes),
+        audit=preparation.audit(prepared.source, notes),
         settings={**design.to_json(), "margin": settings.margin},
         conventions={str(one): conventions(one) for one in metrics},
         environment=environment(settings.command),

@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, final
 
-import gbmrank
 from gbmrank.errors import GbmrankError
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
@@ -239,7 +238,7 @@ class _Lane:
 
 
 def _environment(threads: int) -> dict[str, Any]:
-    home = str(Path(gbmrank.__file__).resolve().parents[1])
+    home = str(Path(__file__).resolve().parents[2])
     path = os.environ.get("PYTHONPATH")
     return {
         **os.environ,

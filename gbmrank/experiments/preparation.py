@@ -1,20 +1,33 @@
-"""From what was asked for to what will be run; every mistake is found here."""
+"""From what was asked for to what will be run; every mistake is found here.
+
+What the data is like, and what it cannot be used for.
+
+One round on a few queries before the first training, so that mistakes are told at once.
+"""
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
 
-from gbmrank.api import MetricList, Objective
-from gbmrank.backends.parameters import check_known
+import numpy as np
+
+from gbmrank.api import Metric, MetricList, Objective
+from gbmrank.boosters.plan import Native, Part, Plan, check_plan, train
+from gbmrank.boosters.settings import check_known
 from gbmrank.data.columns import read_whole
-from gbmrank.errors import ConfigError, GbmrankError
-from gbmrank.experiments import audit
-from gbmrank.experiments.design import Design, check_params
-from gbmrank.experiments.options import (
+from gbmrank.data.queries import RankingData
+from gbmrank.data.readers.text import quoted
+from gbmrank.data.tables import first_beyond
+from gbmrank.errors import ConfigError, DataError, GbmrankError
+from gbmrank.experiments.design import (
+    Design,
+    Task,
     check_listed,
+    check_params,
     plain_baseline,
     plain_number,
     plain_params,
@@ -22,10 +35,8 @@ from gbmrank.experiments.options import (
     plain_path,
 )
 from gbmrank.experiments.progress import Progress
-from gbmrank.experiments.rehearsal import check_trainings
-from gbmrank.experiments.results import System
-from gbmrank.experiments.sources import Source
-from gbmrank.experiments.splits import check_folds, check_parts
+from gbmrank.experiments.results import Queries, System
+from gbmrank.experiments.sources import Source, check_folds, check_parts, judged
 from gbmrank.experiments.store import PLAN
 from gbmrank.experiments.systems import (
     Chosen,
@@ -36,11 +47,259 @@ from gbmrank.experiments.systems import (
     needs_this_process,
     read_metrics,
 )
-from gbmrank.experiments.tuning import check_tuner
+from gbmrank.experiments.trial import check_tuner, part_of, plan_of, split_of
 from gbmrank.kernels.jit.threads import get_num_threads
-from gbmrank.training import Native
+from gbmrank.metrics import Ranked
+from gbmrank.registry.guards import bind_metric
+from gbmrank.types import FloatArray
 
-__all__ = ["DEMO_METRICS", "Prepared", "Settings", "demonstration", "plain_settings", "prepare"]
+__all__ = [
+    "DEMO_METRICS",
+    "Prepared",
+    "Settings",
+    "audit",
+    "check_learnable",
+    "check_metrics",
+    "check_trainings",
+    "check_watched",
+    "demonstration",
+    "doomed",
+    "plain_settings",
+    "prepare",
+    "queries_of",
+]
+
+
+_LEVELS = 12  # label values that are counted one by one
+
+
+def audit(source: Source, notes: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return facts about the data, for the report."""
+    labels, groups = source.data.labels, source.data.groups
+    smallest, largest = _ends(source)
+    return {
+        "rows": groups.n_rows,
+        "queries": groups.n_queries,
+        "features": int(source.X.shape[1]),
+        "label_counts": _label_counts(labels),
+        "singletons": int((groups.sizes == 1).sum()),
+        "without_relevant": int((largest <= 0).sum()),
+        "all_labels_equal": int(((smallest == largest) & (groups.sizes > 1)).sum()),
+        "longest": int(groups.sizes.max()),
+        "duplicate_rows": _duplicates(source),
+        "notes": [*source.notes, *notes],
+    }
+
+
+def queries_of(source: Source) -> Queries:
+    """Return the queries that are judged."""
+    chosen = judged(source.n_queries, source.parts)
+    groups = source.data.groups
+    relevant = np.add.reduceat((source.data.labels > 0).astype(np.int64), groups.offsets[:-1])
+    return Queries(ids=source.ids[chosen], sizes=groups.sizes[chosen], relevant=relevant[chosen])
+
+
+def check_learnable(source: Source) -> None:
+    """Raise DataError when no query to learn from has two different labels."""
+    smallest, largest = _ends(source)
+    learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
+    if not (smallest < largest)[learned].any():
+        raise DataError(
+            f"nothing to learn: none of the {int(learned.sum())} queries to learn from has two "
+            "different labels; check the columns of labels and query ids"
+        )
+
+
+def check_metrics(source: Source, metrics: MetricList) -> None:
+    """Raise when a metric refuses the labels, or the target is defined for no query."""
+    bound = [bind_metric(one.measure, source.data) for one in metrics]
+    flat = Ranked(np.zeros(source.data.groups.n_rows), source.data.groups)
+    values = bound[0].per_query(flat.prepare(bound[0].depth))
+    chosen = judged(source.n_queries, source.parts)
+    if np.isnan(values[chosen]).all():
+        raise DataError(
+            f"{metrics[0]} is undefined for every query that would be judged; put another metric "
+            "first"
+        )
+
+
+def check_watched(source: Source, design: Design, target: Metric) -> None:
+    """Raise when the target has no value on the watched queries of any run."""
+    if target.measure.empty != "skip":
+        return
+    bound = bind_metric(target.measure, source.data)
+    flat = Ranked(np.zeros(source.data.groups.n_rows), source.data.groups)
+    known = ~np.isnan(bound.per_query(flat.prepare(bound.depth)))
+    for task in design.tasks:
+        if known[split_of(source, design, task).valid].any():
+            return
+    raise DataError(
+        f"{target} is undefined for every query that is watched for stopping; give a valid part "
+        "that has what it needs, such as relevant rows, or put another metric first"
+    )
+
+
+def doomed(
+    source: Source, design: Design, objectives: Mapping[str, Objective | Native]
+) -> dict[System, GbmrankError]:
+    """Return the systems that refuse the rows of every run, with the reason.
+
+    Objectives refuse labels, XGBoost refuses infinite features.
+
+    Raises
+    ------
+    ConfigError
+        When no system is left.
+    """
+    errors = {
+        name: error
+        for name, one in objectives.items()
+        if isinstance(one, Objective) and (error := _refusal(source, design, name, one)) is not None
+    }
+    found = {one: errors[one.objective] for one in design.systems if one.objective in errors}
+    beyond = [one for one in design.systems if one.backend == "xgboost" and one not in found]
+    infinite = _infinite(source) if beyond else None
+    found |= {} if infinite is None else dict.fromkeys(beyond, infinite)
+    if len(found) == len(design.systems):
+        first = {str(error): one for one, error in reversed(found.items())}
+        told = "; ".join(f"{one}: {text}" for text, one in first.items())
+        raise ConfigError(f"nothing can be trained on these rows: {told}")
+    return found
+
+
+def _infinite(source: Source) -> GbmrankError | None:
+    """Return why XGBoost reads none of the rows, if it does not: each is in a part of every run."""
+    place = first_beyond(source.X)
+    if place is None:
+        return None
+    row, number = place
+    called = quoted(source.feature_names[number]) if source.feature_names else str(number + 1)
+    return DataError(
+        f"feature {called} is infinite, or beyond the largest float32, in query "
+        f"{source.data.groups.query_of(row)!r}, and XGBoost reads neither: clip it, or make it "
+        "NaN, a missing value"
+    )
+
+
+def _refusal(source: Source, design: Design, name: str, one: Objective) -> GbmrankError | None:
+    """Return why an objective refuses every part that it would learn from."""
+    try:
+        one.bind(source.data)
+    except GbmrankError as error:
+        refused = error
+    else:
+        return None
+    for seed in design.seeds:
+        for fold in range(design.folds):
+            split = split_of(source, design, Task(System("", name), seed, fold))
+            try:
+                one.bind(part_of(source, split.train).data)
+            except GbmrankError:
+                continue
+            return None
+    return refused
+
+
+def _ends(source: Source) -> tuple[FloatArray, FloatArray]:
+    starts = source.data.groups.offsets[:-1]
+    labels = source.data.labels
+    return np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+
+
+def _label_counts(labels: FloatArray) -> dict[str, int]:
+    levels, counts = np.unique(labels, return_counts=True)
+    if len(levels) <= _LEVELS:
+        return {f"{level:g}": int(count) for level, count in zip(levels, counts, strict=True)}
+    counts, ends = np.histogram(labels, bins=_LEVELS)
+    return {
+        f"{low:.3g} to {high:.3g}": int(count)
+        for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)
+    }
+
+
+def _duplicates(source: Source) -> int:
+    """Count rows that repeat all features of another row of their query."""
+    rows = np.ascontiguousarray(source.X, dtype=np.float64)
+    groups = source.data.groups
+    rng = np.random.default_rng(0)
+    # Two sums with random factors tell rows apart; equal rows have equal sums.
+    factors = rng.standard_normal((rows.shape[1], 2))
+    sums = np.nan_to_num(rows, nan=0.5, posinf=1e99, neginf=-1e99) @ factors
+    query = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((sums[:, 1], sums[:, 0], query))
+    same = (query[order][1:] == query[order][:-1]) & (sums[order][1:] == sums[order][:-1]).all(1)
+    return int(same.sum())
+
+
+_STAND_IN = {"lightgbm": Native("lambdarank"), "xgboost": Native("rank:pairwise")}
+_ROWS = 1000  # so many that a small bagging_fraction leaves some
+_LOUD = ("verbosity", "verbose")
+_ADVICE = "(params go to every booster, params_for or --param-for to one)"
+
+
+def check_trainings(source: Source, design: Design) -> None:
+    """Raise for parameters that a booster, or an objective in it, refuses in every run.
+
+    What no booster was asked for cannot be refused; then nothing is trained here. Values are
+    tried with an objective of the booster's own, which compiles nothing.
+
+    Raises
+    ------
+    ConfigError
+        With the system.
+    """
+    few = _few(source)
+    tried: list[tuple[str, Any]] = []
+    for system in design.systems:
+        plan = plan_of(design, Task(system, design.seeds[0], 0))
+        try:
+            check_plan(plan)
+        except GbmrankError as error:
+            raise ConfigError(f"{system}: {error} {_ADVICE}") from error
+        asked = (system.backend, design.fixed_params(system))
+        if asked[1] and asked not in tried:
+            tried.append(asked)
+            _rehearse(system, plan, asked[1], few)
+
+
+def _rehearse(system: System, plan: Plan, asked: Mapping[str, Any], few: Part) -> None:
+    """Raise when one round fails with the parameters asked for and goes well without them."""
+    target = plan.objective if isinstance(plan.objective, Native) else _STAND_IN[plan.backend]
+    params = {name: value for name, value in plan.params.items() if name not in _LOUD}
+    plan = replace(plan, objective=target, rounds=1, early_stopping=None, params=params)
+    failure = _failure(plan, few)
+    if failure is None:
+        return
+    rest = {name: value for name, value in params.items() if name not in asked}
+    if _failure(replace(plan, params=rest), few) is None:
+        told = " ".join(str(failure).partition("\nStack trace:")[0].split())
+        given = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+        raise ConfigError(f"{system} cannot be trained with {given}: {told} {_ADVICE}") from failure
+
+
+def _failure(plan: Plan, few: Part) -> Exception | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            train(plan, few, {"valid": few})
+        except Exception as error:
+            return error
+    return None
+
+
+def _few(source: Source) -> Part:
+    """Return the longest queries, the first row of each relevant: labels are not what is tried."""
+    groups = source.data.groups
+    longest = np.argsort(-groups.sizes, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(groups.sizes[longest]), _ROWS)) + 1
+    chosen = longest[: max(enough, 2)]
+    rows = np.concatenate([np.arange(*groups.offsets[one : one + 2]) for one in chosen])
+    sizes = groups.sizes[chosen]
+    labels = np.zeros(len(rows))
+    labels[np.cumsum(sizes) - sizes] = 1.0
+    data = RankingData.from_arrays(labels, group=sizes)
+    return Part(np.ascontiguousarray(source.X[rows]), data)
+
 
 _REGRET_K = 10
 # The truth of the demonstration is about DCG, and simple enough for small trees.
@@ -141,16 +400,16 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         check_folds(source.n_queries, settings.folds, settings.valid_share)
     else:
         check_parts(source.parts)
-    audit.check_learnable(source)
-    audit.check_metrics(source, metrics)
+    check_learnable(source)
+    check_metrics(source, metrics)
     here = not settings.isolate or any(
         map(needs_this_process, (*chosen.objectives.values(), metrics))
     )
     jobs, threads = _shares(source, settings, len(chosen.systems), here)
     design = _design(source, settings, chosen.systems, (metrics, threads))
     _check_names(design)
-    audit.check_watched(source, design, metrics[0])
-    refused = audit.doomed(source, design, chosen.objectives)
+    check_watched(source, design, metrics[0])
+    refused = doomed(source, design, chosen.objectives)
     check_trainings(source, design)
     return Prepared(
         source=source,

@@ -1,26 +1,290 @@
-"""Where the rows come from: files, arrays, frames, or the built-in demonstration."""
+"""Which queries are learned from, watched and judged in each run.
+
+Files of rows with features: LETOR text, CSV, Parquet; several are put together.
+
+Where the rows come from: files, arrays, frames, or the built-in demonstration.
+"""
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.backends.tables import refuse_sparse, unmasked
 from gbmrank.data.columns import id_texts
 from gbmrank.data.demonstration import FEATURES, DemoData, demo_data
 from gbmrank.data.queries import RankingData
-from gbmrank.data.readers import RankingFile
+from gbmrank.data.readers import (
+    Columns,
+    Limits,
+    RankingFile,
+    read_column,
+    read_csv,
+    read_letor,
+    read_parquet,
+    table_format,
+)
 from gbmrank.data.readers.frames import is_frame, read_frame
-from gbmrank.data.readers.text import PathLike
-from gbmrank.errors import ConfigError, DataError
-from gbmrank.experiments.files import Features, Reading, distinct_names, read_files, stack_features
+from gbmrank.data.readers.text import PathLike, quoted
+from gbmrank.data.tables import refuse_sparse, unmasked
+from gbmrank.errors import ConfigError, DataError, ParameterError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["PARTS", "Source", "read_source"]
+__all__ = [
+    "FORMATS",
+    "PARTS",
+    "Features",
+    "Reading",
+    "Source",
+    "Split",
+    "check_folds",
+    "check_parts",
+    "cut",
+    "judged",
+    "read_files",
+    "read_source",
+    "stack_features",
+]
+
+
+FORMATS = ("letor", "csv", "parquet")
+_TITLES = {
+    "letor": "LETOR, which has no columns (--format csv says otherwise)",
+    "csv": "CSV",
+    "parquet": "Parquet",
+}
+_USED = {
+    "letor": ("zero_based",),
+    "csv": ("label", "qid", "delimiter"),
+    "parquet": ("label", "qid"),
+}
+_OPTIONS = {
+    "label": "the column of labels (label, --label-column)",
+    "qid": "the column of query ids (qid, --qid-column)",
+    "format": "--format",
+    "delimiter": "--delimiter",
+    "zero_based": "--zero-based",
+}
+_SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How files and frames are read.
+
+    Parameters
+    ----------
+    form : {"letor", "csv", "parquet"}, optional
+        Format; told from a file's name by default, LETOR where it says nothing.
+    columns : Columns, optional
+        Names of the label and query columns of a table.
+    features : sequence of str, optional
+        Features to keep, by column or by LETOR index; all that are left over by default.
+    delimiter : str, optional
+        Between the cells of a CSV file.
+    zero_based : bool, default=False
+        Whether the first LETOR feature has index 0.
+    limits : Limits
+        Sizes above which a file is refused.
+    names : mapping of str to str
+        What a file is called in titles, and in ids of queries that have none of their own; see
+        :func:`distinct_names`.
+    """
+
+    form: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    features: Sequence[str] | None = None
+    delimiter: str | None = None
+    zero_based: bool = False
+    limits: Limits = field(default_factory=Limits)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        columns = replace(self.columns, features=self.features)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "features", columns.features)
+
+    def check_options(self, what: str, used: Collection[str] = ()) -> None:
+        """Refuse options that would silently do nothing.
+
+        Raises
+        ------
+        ConfigError
+            For an option that is set and not among those that are used.
+        """
+        given = {
+            "label": self.columns.label,
+            "qid": self.columns.qid,
+            "format": self.form,
+            "delimiter": self.delimiter,
+            "zero_based": self.zero_based or None,
+        }
+        for name, value in given.items():
+            if value is not None and name not in used:
+                raise ConfigError(f"{_OPTIONS[name]} has no meaning for {what}; leave it out")
+
+
+def distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
+    """Return for each path its name, with as many folders as tell it from the other files.
+
+    Two paths of one file, links for example, have one name, that of the first.
+
+    Examples
+    --------
+    >>> list(distinct_names(["/a/x.txt", "/b/x.txt", "/b/y.txt"]).values())
+    ['a/x.txt', 'b/x.txt', 'y.txt']
+    """
+    targets = {os.fspath(path): Path(path).resolve() for path in paths}
+    given = {targets[path]: Path(os.path.abspath(path)).parts for path in reversed(targets)}
+    whole = {path: given[target] for path, target in targets.items()}
+    files = set(whole.values())
+    lengths = {
+        own: next(n for n in range(1, len(own) + 1) if _ends(files, own[-n:]) == 1) for own in files
+    }
+    return {path: "/".join(parts[-lengths[parts] :]) for path, parts in whole.items()}
+
+
+def _ends(files: Iterable[tuple[str, ...]], tail: tuple[str, ...]) -> int:
+    return sum(parts[-len(tail) :] == tail for parts in files)
+
+
+def read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
+    """Read files and put their rows below each other; equal query ids are one query."""
+    files = [_read(path, reading) for path in paths]
+    if len(files) == 1:
+        return files[0]
+    notes = [note for file in files for note in file.notes]
+    seen: set[str] = set()
+    shared: set[str] = set()
+    for file in files:
+        own = set(_ids(file).tolist())
+        shared |= own & seen
+        seen |= own
+    if shared:
+        notes.append(
+            f"{len(shared)} query ids, such as {quoted(min(shared))}, are in several files; rows "
+            "with the same id were taken for one query"
+        )
+    stacked = stack_features(
+        [_features(file, path) for file, path in zip(files, paths, strict=True)]
+    )
+    return RankingFile(
+        labels=np.concatenate([file.labels for file in files]),
+        qid=np.concatenate([_ids(file) for file in files]),
+        X=stacked.X,
+        feature_names=stacked.names,
+        by_index=stacked.by_index,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _read(path: PathLike, reading: Reading) -> RankingFile:
+    form = reading.form or table_format(path) or "letor"
+    if form not in FORMATS:
+        raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
+    columns, limits = reading.columns, reading.limits
+    reading.check_options(f"{quoted(path)}, read as {_TITLES[form]}", ("format", *_USED[form]))
+    if form == "parquet":
+        file = read_parquet(path, columns, limits=limits)
+    elif form == "csv":
+        file = read_csv(path, columns, delimiter=reading.delimiter, limits=limits)
+    else:
+        file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=limits)
+    return _with_queries(file, path, reading)
+
+
+def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> RankingFile:
+    """Return a file that has query ids, from LightGBM's file of sizes if need be."""
+    sizes_path = Path(str(path).removesuffix(".gz") + _SIZES_SUFFIX)
+    if file.qid is not None:
+        return _without_sizes(file, path, sizes_path)
+    if not sizes_path.exists():
+        raise DataError(
+            f"{quoted(path)} has no query ids: LETOR lines need qid:..., a table a column that "
+            f"--qid-column names, or a file {sizes_path.name} has the rows per query, one number "
+            "a line"
+        )
+    sizes = read_column(sizes_path, reading.limits)
+    if sizes.sum() != file.n_rows or (sizes < 1).any() or (sizes != np.floor(sizes)).any():
+        raise DataError(
+            f"{quoted(sizes_path)} must hold whole numbers from 1 that sum to {file.n_rows}, the "
+            f"rows of {quoted(path)}; they sum to {sizes.sum():g}"
+        )
+    numbers = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
+    stem = reading.names[os.fspath(path)]
+    return replace(
+        file,
+        qid=np.array([f"{stem}:{number}" for number in numbers]),
+        notes=(*file.notes, f"queries of {stem} were read from {sizes_path.name}"),
+    )
+
+
+class Features(NamedTuple):
+    """Columns of one file or part; arrays have no names."""
+
+    title: str
+    X: npt.NDArray[Any]
+    names: tuple[str, ...]
+    by_index: bool
+
+
+def stack_features(tables: Sequence[Features]) -> Features:
+    """Put features below each other; LETOR files, and they alone, may leave out the last ones.
+
+    Raises
+    ------
+    DataError
+        For columns of other names, in another order, or of another number.
+    """
+    by_index = all(table.by_index for table in tables)
+    model = max(tables, key=lambda table: len(table.names) if by_index else bool(table.names))
+    for table in tables:
+        known = model.names[: len(table.names)] if by_index else model.names
+        if table.names and table.names != known:
+            raise DataError(_difference(model, table))
+    widths = [table.X.shape[1] for table in tables]
+    if len(set(widths)) > 1 and not by_index:
+        told = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
+        raise DataError(f"the parts have different numbers of features: {', '.join(told)}")
+    width = max(widths)
+    blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
+    title = ", ".join(table.title for table in tables)
+    return Features(title, np.concatenate(blocks), model.names, by_index)
+
+
+def _without_sizes(file: RankingFile, path: PathLike, sizes_path: Path) -> RankingFile:
+    """Note a file of sizes that is not read, since every row has an id."""
+    if not sizes_path.exists():
+        return file
+    note = f"{quoted(path)} has query ids, so {sizes_path.name} beside it was not read"
+    return replace(file, notes=(*file.notes, note))
+
+
+def _difference(one: Features, other: Features) -> str:
+    differ = sorted(set(one.names) ^ set(other.names))
+    pair = f"{one.title} and {other.title} have"
+    if not differ:
+        return (
+            f"{pair} the same feature columns in another order; put them into one, which for files "
+            "and tables is done by naming all of them (features, --feature)"
+        )
+    return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
+
+
+def _features(file: RankingFile, path: PathLike) -> Features:
+    if file.X is None:
+        raise DataError(f"{quoted(path)} has no features")
+    return Features(quoted(path), file.X, file.feature_names, file.by_index)
+
+
+def _ids(file: RankingFile) -> npt.NDArray[np.str_]:
+    return np.zeros(0, np.str_) if file.qid is None else file.qid
+
 
 PARTS = ("train", "valid", "test")
 """Names of given splits, in the order of their numbers."""
@@ -276,3 +540,87 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
         parts=np.concatenate(numbers).astype(np.int64),
         notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
     )
+
+
+_TRAIN, _VALID, _TEST = range(len(PARTS))
+_FOLDS, _WATCHED = 0, 1  # streams of random numbers
+
+
+class Split(NamedTuple):
+    """Numbers of the queries of each part, sorted."""
+
+    train: IntArray
+    valid: IntArray
+    test: IntArray
+
+
+def check_folds(n_queries: int, folds: int, share: float) -> None:
+    """Raise when queries cannot be cut so that every part has one."""
+    if folds < 2:
+        raise ParameterError(f"folds must be at least 2, got {folds}")
+    if not 0.0 < share < 1.0:
+        raise ParameterError(f"valid_share must be between 0 and 1, got {share}")
+    if folds > n_queries or n_queries - -(-n_queries // folds) < 2:
+        raise DataError(
+            f"{n_queries} queries cannot be cut into {folds} folds with queries left to learn from "
+            "and to watch; give more queries, or splits of your own"
+        )
+
+
+def check_parts(parts: IntArray) -> None:
+    """Raise when given parts leave nothing to watch."""
+    learned = int((parts == _TRAIN).sum())
+    if not (parts == _VALID).any() and learned < 2:
+        raise DataError(
+            f"train has {learned} query, and one at least is watched for stopping; give a valid "
+            "part too, or more queries"
+        )
+
+
+def cut(
+    n_queries: int, parts: IntArray | None, *, folds: int, share: float, at: tuple[int, int]
+) -> Split:
+    """Return the queries of one run.
+
+    A fold is judged; a share of the other queries, drawn anew for every seed, is watched for
+    early stopping. Given parts stay as they are; without a given ``valid`` a share of
+    ``train`` is watched. All systems get the same queries.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of queries.
+    parts : array of shape (n_queries,) or None
+        Given parts, as numbers in ``PARTS``.
+    folds : int
+        Number of folds, without given parts.
+    share : float
+        Of the queries that are not judged, how many are watched.
+    at : tuple of int
+        Seed and number of the fold.
+
+    Examples
+    --------
+    >>> cut(6, None, folds=3, share=0.25, at=(0, 1)).test
+    array([4, 5])
+    """
+    seed, fold = at
+    if parts is None:
+        order = np.random.default_rng(_FOLDS).permutation(n_queries)
+        number = np.empty(n_queries, dtype=np.int64)
+        number[order] = np.arange(n_queries) * folds // n_queries
+        rest, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
+    else:
+        test = np.flatnonzero(parts == _TEST)
+        rest = np.flatnonzero(parts == _TRAIN)
+        valid = np.flatnonzero(parts == _VALID)
+        if len(valid):
+            return Split(rest, valid, test)
+    drawn = np.random.default_rng([seed, fold, _WATCHED]).permutation(rest)
+    n_valid = min(max(round(share * len(rest)), 1), len(rest) - 1)
+    return Split(np.sort(drawn[n_valid:]), np.sort(drawn[:n_valid]), test)
+
+
+def judged(n_queries: int, parts: IntArray | None) -> IntArray:
+    """Return the numbers of all queries that some run judges."""
+    return np.arange(n_queries) if parts is None else np.flatnonzero(parts == _TEST)

@@ -3,9 +3,21 @@
 ``runs/NAME.npz`` holds the arrays and is written first; ``runs/NAME.json`` holds the rest
 with a hash of the arrays and one of itself, so a run counts only when both are whole. Files
 appear by renaming. Nothing is pickled.
+
+One comparison at a time in a folder.
+
+The lock is the system's, on an open file, and ends with the process, however that ends; the
+text in the file only tells whose it is. What another machine has left is not taken over:
+locks do not reach from one machine to the other on every network disk.
+
+Results as a JSON document, and back; nothing is pickled.
+
+Values of single queries as a table for spreadsheets.
 """
 
 import contextlib
+import csv
+import errno
 import hashlib
 import io
 import json
@@ -14,19 +26,132 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import IO, Any, final
 
 import numpy as np
 
 from gbmrank.data.files import BLANK, NAME, is_unchanged, with_checksum
+from gbmrank.data.readers.text import to_number
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
-from gbmrank.experiments.lock import LOCK
-from gbmrank.experiments.results import Run, System
+from gbmrank.experiments.results import Measure, Queries, Results, Run, System
 
-__all__ = ["PLAN", "SCHEMA", "Store", "check_folder", "differences", "slug", "write_whole"]
+__all__ = [
+    "LOCK",
+    "PLAN",
+    "SCHEMA",
+    "Store",
+    "check_folder",
+    "differences",
+    "load_results",
+    "locked",
+    "results_to_json",
+    "save_json",
+    "slug",
+    "write_per_query_csv",
+    "write_whole",
+]
+
+
+LOCK = "running.json"
+_FAR = 1 << 30  # Windows forbids others to read the bytes that are locked
+
+
+@contextlib.contextmanager
+def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
+    """Hold a folder while this lasts; it is made if it is not there.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the comparison.
+    note : callable
+        Hears of a lock that was left by a process that has ended.
+
+    Raises
+    ------
+    ConfigError
+        When another process holds it, with its number and machine.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK
+    file, sure = _opened(path)
+    with file:
+        owner = _owner(file)
+        if owner and (not sure or owner.get("host") != socket.gethostname()):
+            raise ConfigError(_held(path, owner))
+        if owner:
+            note(f"process {owner.get('pid')} ended before its comparison in {folder} was done")
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # an empty file is nobody's
+                file.truncate(0)
+                path.unlink()
+
+
+def _opened(path: Path) -> tuple[IO[bytes], bool]:
+    """Open and lock the file, anew when its owner removed it; return whether locks work here."""
+    while True:
+        file = path.open("ab+", buffering=0)
+        try:
+            sure = _seize(file)
+        except BlockingIOError:
+            with file:
+                raise ConfigError(_held(path, _owner(file))) from None
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file, sure
+        file.close()
+
+
+def _held(path: Path, owner: dict[str, Any]) -> str:
+    who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "another process"
+    return (
+        f"{path.parent} is in use: {who} runs a comparison there; wait for it or choose another "
+        f"folder (--out); should it have ended, remove {path}"
+    )
+
+
+def _owner(file: IO[bytes]) -> dict[str, Any]:
+    try:
+        file.seek(0)
+        found = json.loads(file.read(1000))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _seize(file: IO[bytes]) -> bool:
+    """Lock a file; False where the disk has no locks, BlockingIOError where it is locked."""
+    try:
+        _lock(file)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+            raise BlockingIOError(*error.args) from error
+        return False
+    return True
+
+
+if sys.platform == "win32":  # pragma: no cover
+    import msvcrt
+
+    def _lock(file: IO[bytes]) -> None:
+        file.seek(_FAR)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 SCHEMA = "gbmrank.run/1"
 PLAN = "plan.json"
@@ -287,3 +412,192 @@ def _number(value: float) -> float | None:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 160 else f"{text[:120]}..."
+
+
+_SCHEMA = "gbmrank.results/1"
+
+
+def results_to_json(results: Results) -> dict[str, Any]:
+    """Return plain data; :func:`load_results` leads back. What is undefined is null."""
+    return {
+        "schema": _SCHEMA,
+        "title": results.title,
+        "systems": [list(system) for system in results.systems],
+        "measures": [measure._asdict() for measure in results.measures],
+        "baseline": list(results.baseline),
+        "queries": {
+            "ids": results.queries.ids.tolist(),
+            "sizes": results.queries.sizes.tolist(),
+            "relevant": results.queries.relevant.tolist(),
+        },
+        "runs": [_run_to_json(run) for run in results.runs],
+        "verdicts": [
+            {"objective": objective, "measure": measure, **verdict}
+            for (objective, measure), verdict in results.verdicts.items()
+        ],
+        "audit": results.audit,
+        "settings": results.settings,
+        "conventions": results.conventions,
+        "environment": results.environment,
+    }
+
+
+def save_json(document: Mapping[str, Any], path: str | Path) -> None:
+    """Write a document with its checksum; the file is there whole or not at all."""
+    text = json.dumps({NAME: BLANK, **document}, indent=1, allow_nan=False)
+    write_whole(Path(path).absolute(), with_checksum(text.encode()))
+
+
+def load_results(path: str | Path) -> Results:
+    """Read results that a comparison wrote.
+
+    Raises
+    ------
+    DataError
+        For a file that is no such document, that was changed, or of another version.
+    """
+    data = Path(path).read_bytes()
+    if not is_unchanged(data):
+        raise DataError(
+            f"{path} was damaged or edited: its checksum does not fit; take another copy, or run "
+            "the comparison again, with --resume to keep its runs"
+        )
+    try:
+        read = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no JSON document: {error}") from error
+    found = read.get("schema") if isinstance(read, dict) else None
+    if found != _SCHEMA:
+        raise DataError(f"{path} has the schema {found!r}; this gbmrank reads {_SCHEMA!r}")
+    try:
+        return _document_from_json(read)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"{path} says it is {_SCHEMA!r} and is damaged ({type(error).__name__}: {error}); "
+            "run the comparison again, with --resume to keep its runs"
+        ) from error
+
+
+def _document_from_json(read: dict[str, Any]) -> Results:
+    queries = read["queries"]
+    return Results(
+        title=read["title"],
+        systems=tuple(System(*pair) for pair in read["systems"]),
+        measures=tuple(Measure(**one) for one in read["measures"]),
+        baseline=System(*read["baseline"]),
+        queries=Queries(
+            ids=np.array(queries["ids"], dtype=np.str_),
+            sizes=np.array(queries["sizes"], dtype=np.int64),
+            relevant=np.array(queries["relevant"], dtype=np.int64),
+        ),
+        runs=tuple(_run_from_json(one) for one in read["runs"]),
+        verdicts={
+            (one["objective"], one["measure"]): {
+                key: value for key, value in one.items() if key not in ("objective", "measure")
+            }
+            for one in read["verdicts"]
+        },
+        audit=read["audit"],
+        settings=read["settings"],
+        conventions=read["conventions"],
+        environment=read["environment"],
+    )
+
+
+def _run_to_json(run: Run) -> dict[str, Any]:
+    return {
+        "system": list(run.system),
+        "seed": run.seed,
+        "fold": run.fold,
+        "queries": run.queries.tolist(),
+        "values": {name: _numbers(values.tolist()) for name, values in run.values.items()},
+        "tied": _numbers(run.tied.tolist()),
+        "history": {name: _numbers(values) for name, values in run.history.items()},
+        "best_round": run.best_round,
+        "seconds": run.seconds,
+        "params": dict(run.params),
+        "warnings": list(run.warnings),
+        "error": run.error,
+    }
+
+
+def _run_from_json(read: Mapping[str, Any]) -> Run:
+    return Run(
+        system=System(*read["system"]),
+        seed=read["seed"],
+        fold=read["fold"],
+        queries=np.array(read["queries"], dtype=np.int64),
+        values={name: np.array(line, dtype=np.float64) for name, line in read["values"].items()},
+        tied=np.array(read["tied"], dtype=np.float64),
+        history={
+            name: [math.nan if v is None else v for v in line]
+            for name, line in read["history"].items()
+        },
+        best_round=read["best_round"],
+        seconds=read["seconds"],
+        params=read["params"],
+        warnings=tuple(read["warnings"]),
+        error=read["error"],
+    )
+
+
+def _numbers(values: list[float]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values]
+
+
+_HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def write_per_query_csv(results: Results, path: str | Path) -> None:
+    """Write one line per query, measure, system and seed.
+
+    An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
+    an apostrophe in front, and control characters are spelt out; numbers stay as they are.
+
+    Parameters
+    ----------
+    results : Results
+        What was measured.
+    path : path
+        Where to write; a file that is there is replaced.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")  # as RFC 4180 has it; quotes both
+    writer.writerow(_HEAD)
+    for row in _rows(results):
+        writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
+    write_whole(Path(path).absolute(), text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _rows(results: Results) -> Iterator[list[Any]]:
+    queries = results.queries
+    for run in results.runs:
+        for measure in results.measures if run.error is None else ():
+            for number, value in zip(run.queries, run.values[measure.name], strict=True):
+                yield [
+                    str(queries.ids[number]),
+                    int(queries.sizes[number]),
+                    int(queries.relevant[number]),
+                    measure.name,
+                    *run.system,
+                    run.seed,
+                    run.fold,
+                    float(value) if math.isfinite(value) else None,
+                ]
+
+
+def _harmless(text: str) -> str:
+    r"""Return a cell that a spreadsheet takes for no formula and a terminal for no command.
+
+    Examples
+    --------
+    >>> _harmless("=1+1"), _harmless("-5"), _harmless("q1")
+    ("'=1+1", '-5', 'q1')
+    >>> print(_harmless("\x1b[31mred"))
+    \x1b[31mred
+    """
+    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    formula = text.startswith(_FORMULAS) and to_number(text) is None
+    return f"'{text}" if formula else text

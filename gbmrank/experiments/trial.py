@@ -1,30 +1,252 @@
-"""One run: train a system on the queries of a fold and judge it on those left out."""
+"""One run: train a system on the queries of a fold and judge it on those left out.
 
+A few settings of a booster tried on the queries that are watched, before judging.
+
+Compile and import before the clock starts, so that times are those of training.
+"""
+
+import contextlib
+import importlib
 import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, metrics_callback
+from gbmrank.api.objectives import ranking_objective, training_plan
+from gbmrank.boosters.plan import Part, Plan, Trained, train
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.errors import NoProgressWarning
+from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
-from gbmrank.experiments.sources import Source
-from gbmrank.experiments.splits import Split, cut, judged
-from gbmrank.experiments.tuning import best_of, candidates
-from gbmrank.experiments.warming import plan_of, warm_up
+from gbmrank.experiments.sources import Source, Split, cut, judged
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
-from gbmrank.training import Part, Trained, train
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["failed_run", "part_of", "regret_name", "run_task", "split_of", "tied_pairs"]
+__all__ = [
+    "SPACES",
+    "Range",
+    "best_of",
+    "candidates",
+    "check_tuner",
+    "failed_run",
+    "part_of",
+    "plan_of",
+    "regret_name",
+    "run_task",
+    "split_of",
+    "tied_pairs",
+    "warm_up",
+]
+
+
+T = TypeVar("T")
+
+
+class Range(NamedTuple):
+    """Values between two bounds, even on the scale of logarithms."""
+
+    low: float
+    high: float
+    whole: bool = False
+
+    def at(self, share: float) -> float:
+        """Return the value at a share of the way, from 0 to 1.
+
+        Examples
+        --------
+        >>> Range(1.0, 100.0).at(0.5), Range(2, 32, whole=True).at(1.0)
+        (10.0, 32)
+        """
+        value = min(self.low * (self.high / self.low) ** share, self.high)
+        return round(value) if self.whole else value
+
+
+SPACES: Mapping[str, Mapping[str, Range]] = {
+    "lightgbm": {
+        "learning_rate": Range(0.02, 0.3),
+        "num_leaves": Range(4, 128, whole=True),
+        "min_data_in_leaf": Range(5, 100, whole=True),
+        "lambda_l2": Range(1e-3, 10.0),
+    },
+    "xgboost": {
+        "learning_rate": Range(0.02, 0.3),
+        "max_depth": Range(2, 10, whole=True),
+        "min_child_weight": Range(1e-3, 10.0),
+        "reg_lambda": Range(1e-2, 10.0),
+    },
+}
+"""What is searched, by booster; parameters that were asked for stay as they are."""
+_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "learning_rate": ("eta", "shrinkage_rate"),
+    "num_leaves": ("num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
+    "min_data_in_leaf": ("min_child_samples", "min_data", "min_data_per_leaf", "min_samples_leaf"),
+    "lambda_l2": ("reg_lambda", "lambda", "l2_regularization"),
+    "reg_lambda": ("lambda",),
+}
+Candidates: TypeAlias = Generator[dict[str, Any], float, None]
+
+
+def candidates(
+    backend: str, asked: Mapping[str, Any], *, budget: int, tuner: str, stream: tuple[int, ...]
+) -> Candidates:
+    """Yield settings to try; send back the value of each, larger is better.
+
+    The first is empty: the parameters as they were asked for. Every objective gets the same
+    number, and with ``random`` the same draws.
+
+    Parameters
+    ----------
+    backend : str
+        The booster.
+    asked : mapping
+        Parameters that are not to be changed.
+    budget : int
+        How many settings.
+    tuner : {"random", "optuna"}
+        How they are drawn.
+    stream : tuple of int
+        Seed and fold: where the random numbers come from.
+    """
+    space = {
+        name: bounds
+        for name, bounds in SPACES[backend].items()
+        if not asked.keys() & {name, *_ALIASES.get(name, ())}
+    }
+    return (_random if tuner == "random" else _optuna)(space, budget, stream)
+
+
+def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, T]]) -> T:
+    """Try settings one after the other and return the result with the largest value.
+
+    Parameters
+    ----------
+    tried : generator
+        As :func:`candidates` gives it.
+    attempt : callable
+        Returns the value of settings, larger is better, and the result to keep. The first of
+        equal ones is kept.
+    """
+    best_value, best = attempt(next(tried))
+    value = best_value
+    while True:
+        try:
+            settings = tried.send(value)
+        except StopIteration:
+            return best
+        value, result = attempt(settings)
+        if value > best_value:
+            best_value, best = value, result
+
+
+def check_tuner(tuner: str) -> None:
+    """Raise when a tuner's package is not installed."""
+    if tuner == "optuna":
+        _imported()
+
+
+def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
+    rng = np.random.default_rng([*stream, 2])
+    yield {}
+    for _ in range(budget - 1 if space else 0):
+        shares = rng.random(len(space))
+        yield {
+            name: bounds.at(float(share))
+            for (name, bounds), share in zip(space.items(), shares, strict=True)
+        }
+
+
+def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
+    optuna = _imported()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    seed = int(np.random.default_rng([*stream, 2]).integers(2**31))
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(budget // 3, 1))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    yield {}
+    for _ in range(budget - 1 if space else 0):
+        trial = study.ask()
+        tried = {name: _suggested(trial, name, bounds) for name, bounds in space.items()}
+        value = yield tried
+        study.tell(trial, value)
+
+
+def _suggested(trial: Any, name: str, bounds: Range) -> float:
+    if bounds.whole:
+        return int(trial.suggest_int(name, int(bounds.low), int(bounds.high), log=True))
+    return float(trial.suggest_float(name, bounds.low, bounds.high, log=True))
+
+
+def _imported() -> Any:
+    try:
+        optuna = importlib.import_module("optuna")
+    except ImportError as error:
+        raise MissingPackageError(
+            "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
+        ) from error
+    return optuna
+
+
+_QUERIES = 2
+_warm: set[tuple[str, ...]] = set()
+
+
+def plan_of(design: Design, task: Task) -> Plan:
+    """Return how a run is trained, before tuning."""
+    return training_plan(
+        objective=ranking_objective(task.system.objective),
+        metric=list(design.metrics),
+        backend=task.system.backend,
+        rounds=design.rounds,
+        early_stopping=design.early_stopping,
+        params=design.params_of(task.system),
+        seed=task.seed,
+        threads=design.threads,
+    )
+
+
+def warm_up(design: Design, task: Task, part: Part) -> None:
+    """Train one round on two queries; once in a process for each system and its metrics.
+
+    Parameters
+    ----------
+    design : Design
+        The settings.
+    task : Task
+        Which run.
+    part : Part
+        What it learns from; the longest queries whose labels differ are taken.
+    """
+    key = (*task.system, *design.metrics)
+    if key in _warm:
+        return
+    _warm.add(key)
+    plan = replace(plan_of(design, task), rounds=1, early_stopping=None)
+    few = _few(part)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        with contextlib.suppress(Exception):  # the run itself tells what is wrong
+            train(plan, few, {"valid": few})
+    for one in heard:
+        if one.category is GbmrankWarning:  # said once in a process: about slow plugins
+            warnings.warn(str(one.message), GbmrankWarning, stacklevel=2)
+
+
+def _few(part: Part) -> Part:
+    """Return the longest queries of a part, those with different labels first."""
+    groups, labels = part.data.groups, part.data.labels
+    first = groups.offsets[:-1]
+    differ = np.maximum.reduceat(labels, first) > np.minimum.reduceat(labels, first)
+    chosen = np.lexsort((-groups.sizes, ~differ))[:_QUERIES]
+    rows = np.concatenate([np.arange(*groups.offsets[one : one + 2]) for one in chosen])
+    data = RankingData.from_arrays(labels[rows], group=groups.sizes[chosen])
+    return Part(np.ascontiguousarray(part.features[rows]), data)
+
 
 _VALID = "valid"
 _LONGEST_MESSAGE = 2000

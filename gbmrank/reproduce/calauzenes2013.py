@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbmrank import theory
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, Plan, Trained, train
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.reproduce import equal_utilities
 from gbmrank.reproduce.study import Outcome, Settings, Table
-from gbmrank.training import Part, Plan, Trained, train
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["NEEDS", "PAPER", "run"]
@@ -146,7 +147,7 @@ def _make_world(types: int, rng: np.random.Generator) -> _World:
 def _plan(text: str, backend: str, rounds: int, settings: Settings) -> Plan:
     names = {"lightgbm": ("num_leaves", 15), "xgboost": ("max_depth", 4)}
     params = dict([("learning_rate", 0.1), names[backend]])
-    return Plan(
+    return training_plan(
         objective=text,
         metric=_METRIC,
         backend=backend,

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.api import metric
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.data.demonstration import demo_data
 from gbmrank.data.queries import RankingData
 from gbmrank.data.readers import read_letor
@@ -15,7 +17,6 @@ from gbmrank.reproduce.files import find_parts
 from gbmrank.reproduce.intervals import Estimate, over_queries
 from gbmrank.reproduce.linear import LinearModel, fit_linear, standardise
 from gbmrank.reproduce.study import Outcome, Settings, Table
-from gbmrank.training import Part, Plan, train
 from gbmrank.types import FloatArray
 
 __all__ = ["NEEDS", "PAPER", "run"]
@@ -205,7 +206,7 @@ def _tree_scores(
     parts = [rows.part(rows.features) for rows in fold]
     scores = []
     for params in _TREES[backend]:
-        how = Plan(
+        how = training_plan(
             objective=text,
             metric=_CHOSEN_BY,
             backend=backend,

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.api import Objective, metric, objective
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.data.queries import RankingData
 from gbmrank.reproduce.intervals import Estimate, over_runs
 from gbmrank.reproduce.linear import LinearModel, fit_linear, standardise
@@ -20,7 +22,6 @@ from gbmrank.reproduce.movielens import (
 )
 from gbmrank.reproduce.pairs import Pairs, sample_pairs
 from gbmrank.reproduce.study import Outcome, Settings, Table
-from gbmrank.training import Part, Plan, train
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["NEEDS", "PAPER", "run"]
@@ -178,7 +179,7 @@ def _run_trees(fold: _Fold, plan: _Plan, settings: Settings, losses: _Losses) ->
     for n in plan.tree_sizes:
         for name in _OBJECTIVES:
             made, data, rows = _bound(fold.train.first(n), name)
-            how = Plan(
+            how = training_plan(
                 objective=made,
                 metric=measure,
                 rounds=plan.rounds,

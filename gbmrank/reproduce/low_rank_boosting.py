@@ -7,12 +7,13 @@ import numpy as np
 
 from gbmrank import theory
 from gbmrank.api import objective
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import CalibrationWarning, NoProgressWarning
 from gbmrank.estimators import PairRanker
 from gbmrank.reproduce.low_rank_tasks import ITEMS, Surrogate
-from gbmrank.training import Part, Plan, train
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["boosted_scores"]
@@ -80,7 +81,7 @@ def _fit_scores(
     else:
         target = objective(str(surrogate.objective))
         data = RankingData(seen, groups)
-    plan = Plan(
+    plan = training_plan(
         objective=target,
         metric="ndcg",
         backend=_BACKEND,

@@ -1,5 +1,6 @@
 """The conformance kit for losses, objectives and metrics, of plugins and of gbmrank itself."""
 
+from gbmrank.testing.checks import Check, ConformanceError, Report, Result
 from gbmrank.testing.kit import (
     CHECKS,
     check_loss,
@@ -9,7 +10,6 @@ from gbmrank.testing.kit import (
     parametrize_checks,
     run_checks,
 )
-from gbmrank.testing.report import Check, ConformanceError, Report, Result
 
 __all__ = [
     "CHECKS",

@@ -7,11 +7,20 @@ from types import MappingProxyType
 from typing import Any, final
 
 from gbmrank.errors import GbmrankWarning, ParameterError
+from gbmrank.testing.checks import (
+    Check,
+    ConformanceError,
+    LossSubject,
+    MetricSubject,
+    ObjectiveSubject,
+    Report,
+    Result,
+    SkipCheck,
+    kind_of,
+)
 from gbmrank.testing.loss_checks import LOSS_CHECKS
 from gbmrank.testing.metric_checks import METRIC_CHECKS
 from gbmrank.testing.objective_checks import OBJECTIVE_CHECKS
-from gbmrank.testing.report import Check, ConformanceError, Report, Result, SkipCheck
-from gbmrank.testing.subjects import LossSubject, MetricSubject, ObjectiveSubject, kind_of
 
 __all__ = [
     "CHECKS",
@@ -75,7 +84,7 @@ def check_loss(loss: Any, *, expected_failures: Mapping[str, str] = _NONE) -> Re
     ...     return z * z - z, 2.0 * z + 1.0, 2.0
     >>> check_loss(lopsided)
     Traceback (most recent call last):
-    gbmrank.testing.report.ConformanceError: loss lopsided(): ...
+    gbmrank.testing.checks.ConformanceError: loss lopsided(): ...
       ...
     """
     return _raised(run_checks(loss, kind="loss", expected_failures=expected_failures))

@@ -11,10 +11,19 @@ from gbmrank.errors import ParameterError
 from gbmrank.losses import AbstractLoss
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build, spec_of
-from gbmrank.testing.numbers import SIZES, close, derivative, hold_close, scores_of
+from gbmrank.testing.checks import (
+    SIZES,
+    Check,
+    LossSubject,
+    ObjectiveSubject,
+    SkipCheck,
+    close,
+    derivative,
+    fail_unless,
+    hold_close,
+    scores_of,
+)
 from gbmrank.testing.objective_checks import OBJECTIVE_CHECKS
-from gbmrank.testing.report import Check, SkipCheck, fail_unless
-from gbmrank.testing.subjects import LossSubject, ObjectiveSubject
 
 __all__ = ["LOSS_CHECKS"]
 

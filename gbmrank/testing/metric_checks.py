@@ -11,10 +11,18 @@ import numpy as np
 from gbmrank.api import metric
 from gbmrank.kernels.jit import threads
 from gbmrank.metrics import Ranked
-from gbmrank.testing.numbers import SIZES, hold_close, permuted_rows, query_slices, scores_of
-from gbmrank.testing.report import Check, SkipCheck, fail_unless
-from gbmrank.testing.subjects import MetricSubject
-from gbmrank.testing.training import evaluates_in
+from gbmrank.testing.checks import (
+    SIZES,
+    Check,
+    MetricSubject,
+    SkipCheck,
+    evaluates_in,
+    fail_unless,
+    hold_close,
+    permuted_rows,
+    query_slices,
+    scores_of,
+)
 
 __all__ = ["METRIC_CHECKS"]
 

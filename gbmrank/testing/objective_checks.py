@@ -9,17 +9,19 @@ from gbmrank.api import objective
 from gbmrank.errors import GbmrankError
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess
-from gbmrank.testing.numbers import (
+from gbmrank.testing.checks import (
     SIZES,
+    Check,
+    ObjectiveSubject,
+    SkipCheck,
+    fail_unless,
     hold_close,
     permuted_rows,
     query_slices,
     row_derivatives,
     scores_of,
+    trains_in,
 )
-from gbmrank.testing.report import Check, SkipCheck, fail_unless
-from gbmrank.testing.subjects import ObjectiveSubject
-from gbmrank.testing.training import trains_in
 from gbmrank.types import FloatArray
 
 __all__ = ["OBJECTIVE_CHECKS"]

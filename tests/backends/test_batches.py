@@ -8,7 +8,7 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.backends.batches import data_iterator
+from gbmrank.boosters.xgboost.dataset import data_iterator
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 from tests.ranking_tasks import make_task
 

@@ -14,7 +14,7 @@ import pytest
 import sklearn.base
 
 import gbmrank
-from gbmrank.backends import base as state
+from gbmrank.boosters import base as state
 from gbmrank.errors import (
     DataError,
     GbmrankWarning,

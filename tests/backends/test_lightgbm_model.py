@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from gbmrank import GBMRanker
-from gbmrank.backends.lightgbm_model import check_model
+from gbmrank.boosters.lightgbm.training import check_model
 from tests.ranking_tasks import make_task
 
 TASK = make_task(seed=0, queries=20)

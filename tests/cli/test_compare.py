@@ -14,7 +14,7 @@ import pytest
 
 from gbmrank.cli import compare, main
 from gbmrank.demo_data import demo_data
-from gbmrank.experiments.documents import load_results
+from gbmrank.experiments.store import load_results
 
 SHORT = ("--in-process", "--quiet", "--rounds", "5", "--metrics", "ndcg@3")
 QUICK = (*SHORT, "--folds", "2")

@@ -3,7 +3,7 @@
 import pytest
 
 from gbmrank.cli import main
-from gbmrank.cli.numbers import read_value
+from gbmrank.cli.arguments import read_value
 
 
 def refused(capsys, *arguments):

@@ -10,8 +10,7 @@ import pytest
 
 import gbmrank
 from gbmrank.dask import predict, repartition_by_query, train
-from gbmrank.dask.loading import moves
-from gbmrank.dask.parts import Limit, prepare
+from gbmrank.dask.loading import Limit, moves, prepare
 from gbmrank.errors import ConfigError, DataError, GroupError, LeakageWarning, LimitError
 from tests.dask.tables import NAMES, arrays, frame
 from tests.ranking_tasks import Task, make_task

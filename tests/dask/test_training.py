@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import gbmrank
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part
+from gbmrank.boosters.plan import train as train_here
 from gbmrank.dask import predict, train
 from gbmrank.data import RankingData
 from gbmrank.errors import ConfigError, NumericError, WeightError
-from gbmrank.training import Part, Plan
-from gbmrank.training import train as train_here
 from tests.dask.tables import arrays
 from tests.ranking_tasks import make_task
 
@@ -43,7 +44,9 @@ def test_xgboost_grows_the_trees_of_one_machine(client, objective):
     there = train(
         client, x, y, qid=qid, objective=objective, backend="xgboost", rounds=6, params=params
     )
-    plan = Plan(objective=objective, metric="ndcg", backend="xgboost", rounds=6, params=params)
+    plan = training_plan(
+        objective=objective, metric="ndcg", backend="xgboost", rounds=6, params=params
+    )
     here = train_here(plan, part(TASK))
     trees = [f.booster.trees_to_dataframe() for f in (there.fitted, here.fitted)]
     for column in ("Tree", "Node", "Feature", "Split", "Yes", "No"):
@@ -93,7 +96,7 @@ def test_lightgbm_begins_with_the_trees_of_one_machine_where_bins_agree(client, 
     x, y, qid = arrays(TASK, UNEQUAL)
     params = {**LEAVES["lightgbm"], "num_leaves": 6}
     there = train(client, x, y, qid=qid, objective=objective, rounds=2, params=params)
-    plan = Plan(objective=objective, metric="ndcg", rounds=2, params=params)
+    plan = training_plan(objective=objective, metric="ndcg", rounds=2, params=params)
     here = train_here(plan, part(TASK))
     first = [
         frame[frame["tree_index"] == 0]
@@ -111,7 +114,7 @@ def lightgbm_values(client, objective, seed):
     measure = gbmrank.metric("ndcg@5")
     x, y, qid = arrays(task, [0, 60, 200])
     there = train(client, x, y, qid=qid, objective=objective, rounds=20)
-    here = train_here(Plan(objective=objective, metric=measure, rounds=20), part(task))
+    here = train_here(training_plan(objective=objective, metric=measure, rounds=20), part(task))
     scores = there.scores(held_out.x), here.scores(held_out.x), np.zeros(held_out.n)
     return [measure.score(held_out.y, one, group=held_out.sizes) for one in scores]
 
@@ -154,7 +157,7 @@ def test_stopping_is_the_same_on_all_workers_and_on_one_machine(client, backend)
     here = gbmrank.metric("ndcg@3").score(VALID.y, made.scores(VALID.x), group=VALID.sizes)
     assert here == pytest.approx(max(values), rel=1e-12)
     if backend == "xgboost":
-        plan = Plan(
+        plan = training_plan(
             objective="pairwise(loss=logistic, target=ndcg@10)",
             metric="ndcg@3",
             backend=backend,
@@ -176,7 +179,7 @@ def test_weights_reach_the_objective(client, backend):
     assert not np.allclose(plain, made)
     if backend == "xgboost":
         objective = "pairwise(loss=logistic, target=ndcg@10)"
-        plan = Plan(objective=objective, metric="ndcg", **options)
+        plan = training_plan(objective=objective, metric="ndcg", **options)
         here = train_here(plan, part(TASK, query_weights(TASK))).scores(TASK.x)
         assert made == pytest.approx(here, abs=1e-5)
 

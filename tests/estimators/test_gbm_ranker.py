@@ -14,6 +14,8 @@ from sklearn.base import clone
 
 import gbmrank
 from gbmrank import GBMRanker
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.errors import (
     CalibrationWarning,
     ConfigError,
@@ -28,7 +30,6 @@ from gbmrank.errors import (
     WeightError,
 )
 from gbmrank.theory.verdicts import calibration
-from gbmrank.training import Part, Plan, train
 from tests.ranking_tasks import is_before, make_task, run_python
 from tests.test_training import Breaking
 
@@ -50,7 +51,7 @@ def fitted(backend: str = "lightgbm", **params: Any) -> GBMRanker:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_it_is_the_one_training(backend):
     model = fitted(backend, objective="ranknet", max_depth=3, seed=4)
-    plan = Plan(
+    plan = training_plan(
         objective="ranknet",
         metric="ndcg@10",
         backend=backend,

@@ -24,7 +24,7 @@ from gbmrank.errors import (
 )
 from gbmrank.estimators import PairRanker
 from gbmrank.estimators import pair_ranker as module
-from gbmrank.estimators.pairs import (
+from gbmrank.estimators.pair_ranker import (
     disagreement_rows,
     ordered_pairs,
     pair_features,

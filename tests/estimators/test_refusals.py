@@ -14,7 +14,9 @@ from sklearn import config_context
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 from gbmrank import GBMRanker, PairRanker
-from gbmrank.backends import lightgbm_names, parameters, xgboost_names
+from gbmrank.boosters import settings
+from gbmrank.boosters.lightgbm import parameters as lightgbm_names
+from gbmrank.boosters.xgboost import parameters as xgboost_names
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -135,7 +137,7 @@ def test_names_of_the_wrapper_of_scikit_learn_are_known():
     """All that change a training; the other two say so."""
     made = lgb.LGBMRanker().get_params()
     ours = {"objective", "n_estimators", "n_jobs"}
-    parameters.check_known("lightgbm", made.keys() - ours - {"class_weight", "importance_type"})
+    settings.check_known("lightgbm", made.keys() - ours - {"class_weight", "importance_type"})
     fit({"random_state": 3, "colsample_bytree": 0.5, "bagging_by_query": False})
     with pytest.raises(ConfigError, match="no parameter 'importance_type'"):
         fit({"importance_type": "gain"})
@@ -191,7 +193,7 @@ def test_names_of_the_wrapper_of_xgboost_are_known():
     made = xgb.XGBRanker().get_params()
     ours = {"objective", "n_estimators", "n_jobs", "early_stopping_rounds", "callbacks"}
     others = {"missing", "enable_categorical", "feature_types", "feature_weights"}
-    parameters.check_known(
+    settings.check_known(
         "xgboost", {k: made[k] for k in made.keys() - ours - others - {"importance_type"}}
     )
 
@@ -208,12 +210,12 @@ def test_what_only_the_given_settings_read_is_known(monkeypatch):
     monkeypatch.setattr(xgboost_names, "_SETUPS", ({},))
     xgboost_names._of_all_setups.cache_clear()
     linear = {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "cyclic"}
-    parameters.check_known("xgboost", linear)
+    settings.check_known("xgboost", linear)
     with pytest.raises(ConfigError, match="no parameter 'feature_selector'"):
-        parameters.check_known("xgboost", {"feature_selector": "cyclic"})
+        settings.check_known("xgboost", {"feature_selector": "cyclic"})
     monkeypatch.setattr(xgboost_names, "_SETUPS", ({"booster": "none"},))
     xgboost_names._of_all_setups.cache_clear()
-    parameters.check_known("xgboost", {"max_dept": 0.1})  # nothing is known
+    settings.check_known("xgboost", {"max_dept": 0.1})  # nothing is known
     xgboost_names._of_all_setups.cache_clear()
 
 
@@ -272,7 +274,7 @@ def test_a_seed_under_another_name_reaches_the_booster_of_a_pair_ranker(backend)
 def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
     monkeypatch.delattr(lgb.basic, "_ConfigAliases")
     lightgbm_names.mains_of_lightgbm.cache_clear()
-    parameters.check_known("lightgbm", {"learnin_rate": 1})
+    settings.check_known("lightgbm", {"learnin_rate": 1})
     lightgbm_names.mains_of_lightgbm.cache_clear()
 
 

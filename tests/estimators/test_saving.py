@@ -11,9 +11,10 @@ import xgboost as xgb
 
 import gbmrank
 from gbmrank import GBMRanker
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.errors import ConfigError, DataError
-from gbmrank.estimators.identity import Identity
-from gbmrank.training import Part, Plan, train
+from gbmrank.estimators.model_file import Identity
 from tests.ranking_tasks import make_task, run_python
 
 TASK, OTHER = make_task(seed=0), make_task(seed=1)
@@ -121,7 +122,7 @@ def test_files_are_enough_for_another_process(tmp_path):
 @pytest.mark.parametrize(("backend", "file"), FILES)
 def test_models_of_others_and_of_the_future_are_refused(backend, file, tmp_path):
     data = gbmrank.RankingData.from_arrays(TASK.y, qid=TASK.qid)
-    plan = Plan(objective="ranknet", metric="ndcg", backend=backend, rounds=2)
+    plan = training_plan(objective="ranknet", metric="ndcg", backend=backend, rounds=2)
     made = train(plan, Part(TASK.x, data)).fitted
     made.save(str(tmp_path / file))
     with pytest.raises(DataError, match=f"a model of {backend} without what gbmrank writes"):

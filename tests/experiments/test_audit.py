@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gbmrank.experiments.audit import audit
+from gbmrank.experiments.preparation import audit
 from gbmrank.experiments.sources import read_source
 
 

@@ -16,7 +16,7 @@ from gbmrank.errors import (
     NoProgressWarning,
     ParameterError,
 )
-from gbmrank.experiments.documents import load_results
+from gbmrank.experiments.store import load_results
 from gbmrank.numerics import sigmoid, softplus
 from tests.ranking_tasks import run_python
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gbmrank.experiments.export import write_per_query_csv
 from gbmrank.experiments.results import System
+from gbmrank.experiments.store import write_per_query_csv
 from tests.experiments.make_results import make_results, table_results
 
 

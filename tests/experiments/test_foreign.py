@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.experiments.foreign import code_of
+from gbmrank.experiments.systems import code_of
 from gbmrank.losses.base import loss_class
 from tests.ranking_tasks import run_python
 

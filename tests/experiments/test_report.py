@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 
 from gbmrank.experiments.report import write_report
-from gbmrank.experiments.report.markup import breakable, el, fixed, join, signed
-from gbmrank.experiments.report.svg import Frame, Scale, color, path, ticks
+from gbmrank.experiments.report.markup import (
+    Frame,
+    Scale,
+    breakable,
+    color,
+    el,
+    fixed,
+    join,
+    path,
+    signed,
+    ticks,
+)
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import analyse
 from tests.experiments.make_results import SYSTEMS, make_results, table_results

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.experiments.splits import check_folds, cut, judged
+from gbmrank.experiments.sources import check_folds, cut, judged
 
 
 @given(st.integers(6, 60), st.integers(2, 5), st.floats(0.01, 0.99), st.integers(0, 9))

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import gbmrank
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.data import Groups
 from gbmrank.demo_data import demo_data
-from gbmrank.experiments import warming
+from gbmrank.experiments import trial
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import read_source
 from gbmrank.experiments.trial import run_task, split_of, tied_pairs
-from gbmrank.training import Part, Plan, train
 
 DATA = demo_data(60, items=8)
 SOURCE = read_source(DATA)
@@ -45,7 +46,7 @@ def test_values_are_those_of_a_training_by_hand(backend, objective):
         data = gbmrank.RankingData.from_arrays(DATA.labels[rows], qid=DATA.qid[rows])
         parts.append(Part(DATA.X[rows], data))
     trained = train(
-        Plan(
+        training_plan(
             objective=system.objective,
             metric=["ndcg@3", "map(threshold=1, empty=zero)"],
             backend=backend,
@@ -133,8 +134,8 @@ def test_compilation_is_over_before_the_clock_starts(monkeypatch):
     system = System("lightgbm", "comparison(loss=hinge)")
     plan = design(system)
     told = []
-    monkeypatch.setattr(warming, "_warm", set())
-    monkeypatch.setattr(warming, "train", lambda plan, part, valid: told.append((plan, part)))
+    monkeypatch.setattr(trial, "_warm", set())
+    monkeypatch.setattr(trial, "train", lambda plan, part, valid: told.append((plan, part)))
     for task in plan.tasks[:2]:
         assert run_task(SOURCE, plan, task).error is None
     ((warm, part),) = told  # once in a process
@@ -145,8 +146,8 @@ def test_what_goes_wrong_in_the_warm_up_is_left_to_the_run(monkeypatch):
     def broken(*_):
         raise RuntimeError("cold")
 
-    monkeypatch.setattr(warming, "_warm", set())
-    monkeypatch.setattr(warming, "train", broken)
+    monkeypatch.setattr(trial, "_warm", set())
+    monkeypatch.setattr(trial, "train", broken)
     plan = design(System("lightgbm", "pairwise"))
     run = run_task(SOURCE, plan, plan.tasks[0])
     assert run.error is None

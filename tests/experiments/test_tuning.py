@@ -10,8 +10,7 @@ from gbmrank.errors import MissingPackageError
 from gbmrank.experiments.design import Design
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import read_source
-from gbmrank.experiments.trial import run_task
-from gbmrank.experiments.tuning import SPACES, best_of, candidates, check_tuner
+from gbmrank.experiments.trial import SPACES, best_of, candidates, check_tuner, run_task
 
 HAS_OPTUNA = importlib.util.find_spec("optuna") is not None
 

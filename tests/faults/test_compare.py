@@ -22,12 +22,10 @@ from gbmrank.errors import (
     UnknownNameError,
 )
 from gbmrank.experiments.comparison import compare_source
-from gbmrank.experiments.documents import load_results
-from gbmrank.experiments.files import Reading
 from gbmrank.experiments.preparation import Settings
-from gbmrank.experiments.sources import read_source
+from gbmrank.experiments.sources import Reading, read_source
 from gbmrank.experiments.statistics import analyse
-from gbmrank.experiments.store import write_whole
+from gbmrank.experiments.store import load_results, write_whole
 from tests.experiments.make_results import table_results
 from tests.faults.doors import TASK, fit
 

@@ -158,7 +158,7 @@ def test_queries_without_a_preference(labels):
     "queries without a preference in a comparison", promise="counted, and shown in the report"
 )
 def test_queries_without_a_preference_are_counted(tmp_path):
-    from gbmrank.experiments.audit import audit
+    from gbmrank.experiments.preparation import audit
     from gbmrank.experiments.sources import read_source
 
     labels = [0, 0, 1, 1, 2, 1, 0]

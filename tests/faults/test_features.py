@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from gbmrank import PairRanker
-from gbmrank.backends.tables import read_table
+from gbmrank.data.tables import read_table
 from gbmrank.errors import DataError
 from gbmrank.experiments.sources import read_source
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker

@@ -14,8 +14,7 @@ import pytest
 import gbmrank
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, ParameterError
-from gbmrank.experiments.documents import load_results
-from gbmrank.experiments.lock import LOCK
+from gbmrank.experiments.store import LOCK, load_results
 from tests.plugins.fakes import shelf  # noqa: F401  (a fixture)
 
 DATA = demo_data(30, items=6)

@@ -21,11 +21,10 @@ from gbmrank.cli import main
 from gbmrank.cli.screen import clean
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
-from gbmrank.experiments.export import write_per_query_csv
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.report import write_report
 from gbmrank.experiments.statistics import analyse
-from gbmrank.experiments.store import slug
+from gbmrank.experiments.store import slug, write_per_query_csv
 from gbmrank.registry import LOSSES
 from tests.experiments.make_results import table_results
 from tests.experiments.test_report import hostile_results

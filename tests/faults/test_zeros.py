@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import gbmrank
+from gbmrank.data import tables
 from gbmrank.errors import DataError
-from gbmrank.estimators import zeros
-from gbmrank.estimators.identity import Identity
+from gbmrank.estimators.model_file import Identity
 from tests.faults.doors import BACKENDS, ranker
 from tests.ranking_tasks import is_before
 
@@ -129,8 +129,8 @@ def test_missing_values_stay_missing():
 def test_few_rows_are_filled_up_at_once(monkeypatch):
     model = fit("xgboost", X)
     expected = model.predict(OTHER).tolist()
-    monkeypatch.setattr(zeros, "_CELLS_AT_ONCE", 4 * 7)
-    parts = list(zeros.parts_to_score(sp.csr_matrix(OTHER), "numbers", "X"))
+    monkeypatch.setattr(tables, "_CELLS_AT_ONCE", 4 * 7)
+    parts = list(tables.parts_to_score(sp.csr_matrix(OTHER), "numbers", "X"))
     assert {part.shape[0] for part in parts} == {7, len(OTHER) % 7}
     assert model.predict(sp.csr_matrix(OTHER)).tolist() == expected
     bad = sp.csr_matrix(OTHER)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gbmrank import theory
+from gbmrank.boosters.plan import train
 from gbmrank.reproduce import Settings, equal_utilities
 from gbmrank.reproduce import calauzenes2013 as study
-from gbmrank.training import train
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -9,7 +9,7 @@ import pytest
 
 import gbmrank
 from gbmrank import theory
-from gbmrank.backends.native import Native
+from gbmrank.boosters.plan import Native
 from gbmrank.losses.base import loss_class
 from gbmrank.losses.utilities import AbstractUtility, PrecisionUtility
 from gbmrank.metrics import Positional

@@ -6,8 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbmrank.experiments.report.markup import Html, el, signed
-from gbmrank.experiments.report.svg import Frame, Scale, figure, label, path, rounded
+from gbmrank.experiments.report.markup import (
+    Frame,
+    Html,
+    Scale,
+    el,
+    figure,
+    label,
+    path,
+    rounded,
+    signed,
+)
 from gbmrank.experiments.report.view import View
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice

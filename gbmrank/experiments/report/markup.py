@@ -1,4 +1,8 @@
-"""Elements of HTML and SVG, escaped where they are made.
+"""Plots as SVG: axes with round numbers, lines, dots and intervals.
+
+Colours are classes of the style sheet, so that a plot follows light and dark.
+
+Elements of HTML and SVG, escaped where they are made.
 
 Text becomes markup in one function, so nothing has to remember to escape; that is why there is
 no template language here, and why a report needs no package beyond numpy.
@@ -7,21 +11,35 @@ no template language here, and why a report needs no package beyond numpy.
 import html
 import math
 import re
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+
+from gbmrank.types import FloatArray
 
 __all__ = [
     "Child",
+    "Frame",
     "Html",
+    "Scale",
     "breakable",
+    "color",
     "details",
     "el",
+    "figure",
     "fixed",
     "join",
+    "label",
     "number",
+    "path",
+    "rounded",
     "signed",
     "table",
+    "ticks",
 ]
+
 
 # Control characters are not allowed in HTML; marks that reverse writing could disguise a name.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -156,3 +174,186 @@ def _text(value: str | float) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(_CONTROLS.sub("\ufffd", text), quote=True)
+
+
+_COLORS = 5  # that also differ for the colour-blind
+_DASHES = (None, "6 3", "2 3", "9 3 2 3")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A line from numbers to places.
+
+    Parameters
+    ----------
+    low, high : float
+        Numbers at the two ends.
+    start, stop : float
+        Their places.
+
+    Examples
+    --------
+    >>> Scale(0.0, 2.0, 100.0, 200.0)(0.5)
+    125.0
+    """
+
+    low: float
+    high: float
+    start: float
+    stop: float
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a number."""
+        share = (value - self.low) / (self.high - self.low)
+        return rounded(self.start + share * (self.stop - self.start))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The area of a plot with its two scales.
+
+    Parameters
+    ----------
+    x, y : Scale
+        From numbers to places; places of y count from the top.
+    """
+
+    x: Scale
+    y: Scale
+
+    @classmethod
+    def around(
+        cls,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        *,
+        width: float = 460.0,
+        height: float = 280.0,
+        left: float = 54.0,
+    ) -> "Frame":
+        """Return a frame that holds all numbers, with room for the axes."""
+        return cls(
+            Scale(*_spread(xs), left, width - 14.0), Scale(*_spread(ys), height - 44.0, 14.0)
+        )
+
+    def x_axis(self, title: str, digits: int | None = None) -> Html:
+        """Return the lower axis, with a grid line per tick."""
+        top, bottom = self.y.stop, self.y.start
+        marks = ticks(self.x.low, self.x.high, 6)
+        shown = _decimals(marks) if digits is None else digits
+        return el(
+            "g",
+            [_line(self.x(at), top, self.x(at), bottom, "grid") for at in marks],
+            _line(self.x.start, bottom, self.x.stop, bottom, "axis"),
+            [label(self.x(at), bottom + 16, fixed(at, shown), "tick mid") for at in marks],
+            label((self.x.start + self.x.stop) / 2, bottom + 35, title, "name mid"),
+        )
+
+    def y_axis(self, title: str) -> Html:
+        """Return the left axis, with a grid line per tick and its name above."""
+        marks = ticks(self.y.low, self.y.high, 6)
+        digits = _decimals(marks)
+        return el(
+            "g",
+            [_line(self.x.start, self.y(at), self.x.stop, self.y(at), "grid") for at in marks],
+            [
+                label(self.x.start - 7, self.y(at) + 4, fixed(at, digits), "tick end")
+                for at in marks
+            ],
+            el(
+                "text",
+                title,
+                transform=f"translate(12 {(self.y.start + self.y.stop) / 2:g}) rotate(-90)",
+                class_="name mid",
+            ),
+        )
+
+    def upright(self, at: float, class_: str = "zero") -> Html:
+        """Return a line from top to bottom at a number."""
+        return _line(self.x(at), self.y.stop, self.x(at), self.y.start, class_)
+
+    def level(self, at: float, class_: str = "zero") -> Html:
+        """Return a line from left to right at a number."""
+        return _line(self.x.start, self.y(at), self.x.stop, self.y(at), class_)
+
+
+def figure(
+    name: str, title: str, text: str, body: Iterable[Child], size: tuple[float, float] = (460, 280)
+) -> Html:
+    """Return a whole picture with its alternative in words.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the page: it ties the words to the picture.
+    title, text : str
+        What it is, and what can be seen.
+    body : iterable of Html
+        Its parts.
+    size : tuple of float
+        Width and height.
+    """
+    return el(
+        "svg",
+        el("title", title, id=f"{name}-title"),
+        el("desc", text, id=f"{name}-text"),
+        list(body),
+        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-text",
+        class_="plot",
+    )
+
+
+def path(frame: Frame, xs: FloatArray, ys: FloatArray, class_: str, dash: str | None) -> Html:
+    """Return a line through points; it is thinned where it has more of them than pixels."""
+    step = max(1, math.ceil(len(xs) / 400))
+    keep = np.unique(np.append(np.arange(0, len(xs), step), len(xs) - 1))
+    points = " ".join(f"{frame.x(xs[i]):g},{frame.y(ys[i]):g}" for i in keep)
+    return el("polyline", points=points, class_=class_, stroke_dasharray=dash)
+
+
+def label(x: float, y: float, text: str, class_: str) -> Html:
+    """Return text at a place."""
+    return el("text", text, x=rounded(x), y=rounded(y), class_=class_)
+
+
+def color(number: int) -> tuple[str, str | None]:
+    """Return class and dashes of a system: five colours, then the same ones dashed."""
+    return f"c{number % _COLORS}", _DASHES[number // _COLORS % len(_DASHES)]
+
+
+def ticks(low: float, high: float, about: int) -> list[float]:
+    """Return round numbers between two ends.
+
+    Examples
+    --------
+    >>> ticks(0.0, 1.0, 5)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    raw = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * each for each in (1, 2, 5, 10) if raw <= power * each * (1 + 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{at * step:.12g}") for at in range(first, last + 1)]
+
+
+def rounded(value: float) -> float:
+    """Return a place with one decimal: finer is not seen."""
+    return round(float(value), 1)
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    low, high = float(min(values)), float(max(values))
+    room = 0.04 * (high - low) or max(abs(low) * 0.05, 0.01)
+    return low - room, high + room
+
+
+def _decimals(marks: Sequence[float]) -> int:
+    return max((len(f"{at:.12g}".partition(".")[2]) for at in marks), default=0)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
+    return el("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)

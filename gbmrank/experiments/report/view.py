@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-from gbmrank.experiments.report.markup import Html, breakable, el
-from gbmrank.experiments.report.svg import color
+from gbmrank.experiments.report.markup import Html, breakable, color, el
 from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.statistics import Analysis, Comparison, MeasureAnalysis, Paired, paired
 

@@ -8,9 +8,7 @@ from gbmrank.experiments.statistics.analysis import (
     Pair,
     Summary,
 )
-from gbmrank.experiments.statistics.paired import Paired, paired
-from gbmrank.experiments.statistics.slices import Slice, slices
-from gbmrank.experiments.statistics.summaries import analyse
+from gbmrank.experiments.statistics.estimates import Paired, Slice, analyse, paired, slices
 
 __all__ = [
     "Analysis",

@@ -81,9 +81,7 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
     >>> remedy(as_objective("linear"), as_metric("pairwise_disagreement"))
     'it is right for pairwise_disagreement(normalize=false)'
     """
-    from gbmrank.theory.verdicts.advice import (
-        target_for,  # it asks for verdicts, which ask for this
-    )
+    from gbmrank.theory.verdicts.advice import target_for
 
     target = target_for(measure)
     changed = _aimed(template, target)

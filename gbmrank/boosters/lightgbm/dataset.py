@@ -1,0 +1,141 @@
+"""LightGBM's data sets and conventions."""
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gbmrank.boosters.base import Columns, Setting
+from gbmrank.boosters.settings import is_on, main_names
+from gbmrank.data.queries import Subset
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
+from gbmrank.types import IntArray
+
+__all__ = ["LIGHTGBM"]
+
+
+class _LightGBM:
+    """Reads ``lightgbm.Dataset``; weights are per row, groups are sizes."""
+
+    name = "lightgbm"
+
+    def accepts(self, data: object) -> bool:
+        """Whether this is a Dataset; LightGBM is imported by whoever made one."""
+        module = sys.modules.get("lightgbm")
+        return module is not None and isinstance(data, module.Dataset)
+
+    def columns(self, data: Any) -> Columns:
+        """Read a Dataset; its arrays are LightGBM's own and are not written to."""
+        labels, sizes, weight = _fields(data)
+        return Columns(
+            np.empty(0) if labels is None else labels,
+            sizes,
+            weight,
+            data,
+            None if data.used_indices is None else lambda: _subset(data),
+            None if sizes is not None else lambda: _queries_in_training(data),
+            zeros_if_missing=("labels", "weight"),
+        )
+
+    def check_training(self, data: Any) -> None:
+        """Raise ConfigError where LightGBM draws queries: it mixes up rows and gradients."""
+        given = data.params or {}
+        if "bagging_by_query" not in given or not is_on(given, "bagging_by_query"):
+            return
+        named = main_names("lightgbm", given)
+        if float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1:
+            raise ConfigError(
+                "with a custom objective LightGBM trains a wrong model when bagging_by_query is "
+                "on; leave it out, or train with gbmrank.GBMRanker, which draws queries itself"
+            )
+
+    def metric_name(self, text: str, higher_is_better: bool) -> str:
+        """Return a name that no built-in metric has: two lists would be interleaved."""
+        plain = "".join(text.split())  # LightGBM takes what follows a blank for the name
+        return f"gbmrank_{plain}"
+
+    def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
+        """Return the parameters a custom objective needs."""
+        return (
+            Setting(
+                "metric",
+                "None",
+                "LGBMRanker adds ndcg@1..5 and puts it first, so early stopping would follow it; "
+                "it also refuses queries above 10,000 rows and labels that are not whole numbers",
+            ),
+            Setting(
+                "min_sum_hessian_in_leaf",
+                1e-6,
+                "curvature is of the scale of the utilities, which can be far below LightGBM's "
+                "1e-3; min_data_in_leaf limits the leaves",
+            ),
+            Setting(
+                "bagging_by_query",
+                False,
+                "with a custom objective LightGBM trains a wrong model when this is on",
+            ),
+        )
+
+
+def _fields(data: Any) -> tuple[Any, Any, Any]:
+    """Return labels, sizes of queries and weights as LightGBM has them now.
+
+    ``get_label`` and the like return what they returned before, also after ``set_field``.
+    """
+    try:
+        labels, ends, weight = map(data.get_field, ("label", "group", "weight"))
+    except Exception as error:  # LightGBM raises no class of its own here
+        if "before construct" not in str(error):
+            raise
+        raise DataError(
+            "this lightgbm.Dataset is not constructed yet, so it does not tell its columns; call "
+            "its construct() first"
+        ) from error
+    sizes = None if ends is None else np.diff(ends)
+    if data.used_indices is not None and sizes is not None and not len(sizes):
+        raise GroupError(
+            "LightGBM has lost the queries of a subset of a data set that was read from a file; "
+            "call get_group() of the whole one first, or give folds=gbmrank.query_folds(dataset)"
+        )
+    return labels, sizes, weight
+
+
+def _queries_in_training(data: Any) -> int:
+    """Return how many queries the training set of a validation set has, as far as it tells."""
+    if data.reference is None or data.used_indices is not None:
+        return 0
+    sizes = _fields(data.reference)[1]
+    return 0 if sizes is None else len(sizes)
+
+
+def _subset(data: Any) -> Subset | None:
+    """Follow a subset (``lightgbm.cv`` makes them) to the data set it was taken from."""
+    rows = None
+    while data.used_indices is not None:
+        own = np.asarray(data.used_indices, dtype=np.int64)
+        rows = own if rows is None else own[rows]
+        data = data.reference
+    if rows is None:
+        return None
+    _warn_if_cut(rows, _fields(data)[1])
+    return Subset(rows, data.num_data())
+
+
+def _warn_if_cut(rows: IntArray, sizes: Any) -> None:
+    """Warn where a subset has some rows of a query and lacks others."""
+    sizes = np.zeros(0, np.int64) if sizes is None else np.asarray(sizes, dtype=np.int64)
+    if sizes.sum() <= rows.max(initial=0):  # the queries are not told
+        return
+    taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
+    if np.any((taken > 0) & (taken < sizes)):
+        warnings.warn(
+            "a subset of a lightgbm.Dataset has some rows of a query and lacks others, so what is "
+            "left counts as a query of its own; lightgbm.cv makes such subsets unless it is given "
+            "folds=gbmrank.query_folds(dataset)",
+            GbmrankWarning,
+            stacklevel=7,
+        )
+
+
+LIGHTGBM = _LightGBM()

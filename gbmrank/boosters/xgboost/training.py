@@ -1,0 +1,334 @@
+"""The file of an XGBoost model, checked before XGBoost reads it.
+
+At a file that is cut XGBoost reads beyond its end, which can end the whole process.
+
+Training with XGBoost.
+"""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.boosters.base import Job, Part, import_booster, keep_ids
+from gbmrank.data.files import BLANK, NAME, with_checksum
+from gbmrank.data.queries import RankingData
+from gbmrank.data.tables import column_names, first_beyond
+from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = [
+    "XGBoostFitted",
+    "check_model",
+    "first_rounds",
+    "load_xgboost",
+    "needs_all_values",
+    "said_of_infinite",
+    "said_of_unseen",
+    "train_xgboost",
+    "without_stack",
+]
+
+
+_SIZES = {b"i": 1, b"U": 1, b"I": 2, b"l": 4, b"L": 8, b"d": 4, b"D": 8, b"C": 1}
+_SIZES |= dict.fromkeys((b"Z", b"T", b"F", b"N"), 0)
+_WHOLE = (b"i", b"U", b"I", b"l", b"L")
+
+
+def check_model(data: bytes) -> None:
+    """Raise ValueError unless the bytes are one whole document, JSON or UBJSON.
+
+    Parameters
+    ----------
+    data : bytes
+        As ``xgboost.Booster.save_model`` writes them.
+    """
+    if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t"):
+        json.loads(data)
+    elif _Document(data).value() != len(data):
+        raise ValueError("it goes on after its end")
+
+
+class _Document:
+    """Walks over UBJSON without keeping anything."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def value(self, marker: bytes | None = None) -> int:
+        """Pass a value; return where it ends."""
+        marker = self._take(1) if marker is None else marker
+        if marker in (b"{", b"["):
+            self._many(named=marker == b"{", close=b"}" if marker == b"{" else b"]")
+        elif marker in (b"S", b"H"):
+            self._take(self._count())
+        elif marker in _SIZES:
+            self._take(_SIZES[marker])
+        else:
+            raise ValueError(f"byte {self._at} holds what is no value")
+        return self._at
+
+    def _many(self, named: bool, close: bytes) -> None:
+        kind = self._take(2)[1:] if self._next() == b"$" else None
+        if self._next() == b"#":
+            self._take(1)
+            count = self._count()
+            if kind is not None and kind in _SIZES and not named:
+                self._take(count * _SIZES[kind])
+                return
+            for _ in range(count):
+                self._entry(named, kind)
+            return
+        while self._next() != close:
+            self._entry(named, kind)
+        self._take(1)
+
+    def _entry(self, named: bool, kind: bytes | None) -> None:
+        if named:
+            self._take(self._count())
+        self.value(kind)
+
+    def _count(self) -> int:
+        marker = self._take(1)
+        if marker not in _WHOLE:
+            raise ValueError(f"byte {self._at} holds what is no length")
+        return int.from_bytes(self._take(_SIZES[marker]), "big", signed=marker != b"U")
+
+    def _next(self) -> bytes:
+        return self._data[self._at : self._at + 1]
+
+    def _take(self, count: int) -> bytes:
+        if not 0 <= count <= len(self._data) - self._at:
+            raise ValueError("its end is missing")
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+
+_SLOT = "gbmrank"
+_UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")
+
+
+@final
+class XGBoostFitted:
+    """An XGBoost booster, cut after its best round.
+
+    Parameters
+    ----------
+    booster : xgboost.Booster
+        The model.
+    threads : int or None, default=None
+        For reading features that are predicted for.
+    """
+
+    backend = "xgboost"
+
+    def __init__(self, booster: Any, threads: int | None = None) -> None:
+        self.booster = booster
+        self._threads = threads
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds that count."""
+        return int(self.booster.num_boosted_rounds())
+
+    def scores(self, features: Any) -> FloatArray:
+        """Return one raw score per row."""
+        xgb = import_booster("xgboost")
+        with _explaining(xgb, features, "X"):
+            rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
+            raw = self.booster.predict(rows, output_margin=True, validate_features=False)
+        return np.asarray(raw, np.float64)
+
+    def importances(self) -> FloatArray:
+        """Return the summed gain of the splits on each feature."""
+        width = self.booster.num_features()
+        names = self.booster.feature_names or [f"f{number}" for number in range(width)]
+        try:
+            gain = self.booster.get_score(importance_type="total_gain")
+        except ValueError as error:
+            raise ConfigError(f"booster=gblinear splits on no feature: {error}") from error
+        return np.array([gain.get(name, 0.0) for name in names], np.float64)
+
+    def stamp(self, identity: str) -> None:
+        """Keep a text in the model, as an attribute."""
+        self.booster.set_attr(**{_SLOT: identity, NAME: BLANK})
+
+    def save(self, path: str) -> None:
+        """Write the model as XGBoost does, with a checksum as an attribute."""
+        if self.booster.attr(NAME) != BLANK:
+            self.booster.set_attr(**{NAME: BLANK})
+        target = Path(path)
+        target.write_bytes(with_checksum(bytes(self.booster.save_raw(target.suffix[1:]))))
+
+
+def load_xgboost(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
+    """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
+    xgb = import_booster("xgboost")
+    try:
+        check_model(data)
+        booster = xgb.Booster(model_file=bytearray(data))
+        booster.set_attr(**{NAME: BLANK})  # what is changed from here on has no checksum yet
+        return XGBoostFitted(booster), booster.attr(_SLOT)
+    except (xgb.core.XGBoostError, ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path} is a damaged or cut model of XGBoost: save it anew ({_first_line(error)})"
+        ) from error
+
+
+def train_xgboost(job: Job) -> XGBoostFitted:
+    """Train; on a gradient that is not finite the error carries the model so far."""
+    xgb = import_booster("xgboost")
+    native = isinstance(job.objective, str)
+    params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
+    if native:
+        params["objective"] = job.objective
+    train = _data_set(xgb, job.train, params, "the training set")
+    valid = {
+        name: train if part is job.train else _data_set(xgb, part, params, name, train)
+        for name, part in job.valid.items()
+    }
+    for name, data in valid.items():
+        job.monitor.watch(name, data)
+    grown: list[Any] = []
+
+    class AfterRound(xgb.callback.TrainingCallback):  # type: ignore[name-defined, misc]
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            grown[:] = [model]
+            return job.monitor.end_round()
+
+    try:
+        booster = xgb.train(
+            params,
+            train,
+            job.rounds,
+            obj=None if native else job.objective,
+            evals=[(data, f"valid{number}") for number, data in enumerate(valid.values())],
+            custom_metric=job.monitor if valid else None,
+            verbose_eval=False,
+            callbacks=[AfterRound()],
+        )
+    except NumericError as error:
+        error.model = XGBoostFitted(grown[0], params.get("nthread")) if grown else None
+        raise
+    except xgb.core.XGBoostError as error:
+        _refuse_unseen(error, job.train.features, "an evaluation set")
+        raise ConfigError(f"XGBoost: {without_stack(error)}") from error
+    best, threads = job.rounds_to_keep, params.get("nthread")
+    return XGBoostFitted(first_rounds(booster, best, threads) if best else booster, threads)
+
+
+def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
+    """Return the first rounds of a model, with its categories.
+
+    A slice of XGBoost forgets which code a category had in the training, and reads those of
+    another table in the order they have there.
+    """
+    made = booster[:rounds]
+    if "c" not in (booster.feature_types or ()):
+        return made
+    known = _document(booster)["learner"]["gradient_booster"]["model"]["cats"]
+    document = _document(made)
+    document["learner"]["gradient_booster"]["model"]["cats"] = known
+    options = {} if threads is None else {"nthread": threads}
+    return type(made)(options, model_file=bytearray(json.dumps(document).encode()))
+
+
+def _document(booster: Any) -> Any:
+    return json.loads(booster.save_raw("json"))
+
+
+def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = None) -> Any:
+    data = part.data
+    columns = {
+        "label": data.labels,
+        "weight": _query_weight(data),
+        "group": data.groups.sizes,
+        "nthread": params.get("nthread"),
+        "enable_categorical": True,
+    }
+    with _explaining(xgb, part.features, what, data.groups.row_order):
+        if needs_all_values(params):
+            made = xgb.DMatrix(part.features, **columns)
+        else:
+            binning = {"ref": reference} if reference is not None else {}
+            bins = params.get("max_bin")
+            made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
+    if reference is not None:  # columns were compared; XGBoost wants names in all sets or in none
+        made.feature_names = reference.feature_names
+    keep_ids(made, data.groups.ids)
+    return made
+
+
+@contextlib.contextmanager
+def _explaining(
+    xgb: Any, features: Any, what: str, order: IntArray | None = None
+) -> Iterator[None]:
+    """Say in which row and column a number is that XGBoost refuses, which it does not tell."""
+    try:
+        yield
+    except xgb.core.XGBoostError as error:
+        _refuse_unseen(error, features, what)
+        found = first_beyond(features)
+        if found is None:
+            raise DataError(f"XGBoost: {_first_line(error)}") from error
+        row, column = found
+        at = row if order is None else int(order[row])
+        raise DataError(said_of_infinite(column, what, f", in row {at}")) from error
+
+
+def said_of_infinite(column: Any, what: str, where: str = "") -> str:
+    """Return what is wrong with an infinite feature, and what to do."""
+    return (
+        f"the column {column!r} of {what} is infinite, or beyond the largest float32{where}, and "
+        "XGBoost reads neither: clip it, or make it NaN, a missing value"
+    )
+
+
+def said_of_unseen(column: Any, what: str, category: str) -> str:
+    """Return what is wrong with a category that is new, and what to do."""
+    return (
+        f"the column {column!r} of {what} has the category {category!r}, which the training did "
+        "not have, and XGBoost has no score for it: give the column the categories of the "
+        "training (cat.set_categories), which makes others missing"
+    )
+
+
+def _refuse_unseen(error: Exception, features: Any, what: str) -> None:
+    """Raise for a category that is new, which XGBoost tells by the number of its column."""
+    found = _UNSEEN.search(str(error))
+    if found is None:
+        return
+    number, category = int(found.group(1)), found.group(2)
+    names = column_names(features)
+    column = number if names is None else names[number]
+    raise DataError(said_of_unseen(column, what, category)) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what XGBoost says, without the stack of its calls."""
+    return str(error).strip().partition("\n")[0]
+
+
+def needs_all_values(params: Mapping[str, Any]) -> bool:
+    """Whether a training reads features themselves, and not the bins they fall into."""
+    histograms = params.get("tree_method", "hist") in ("hist", "auto")
+    return not histograms or params.get("booster") == "gblinear"
+
+
+def without_stack(error: Exception) -> str:
+    """Return what XGBoost says, without its own stack of calls."""
+    return str(error).partition("\nStack trace")[0].strip()
+
+
+def _query_weight(data: RankingData) -> FloatArray | None:
+    try:
+        return data.query_weight()
+    except WeightError as error:
+        raise WeightError(
+            f"XGBoost weighs whole queries when it ranks: {error.args[0].partition(', but')[0]}; "
+            "give each query one weight, or use backend='lightgbm' with a pointwise objective"
+        ) from error

@@ -1,0 +1,350 @@
+"""Collections of the user, cut into aligned partitions.
+
+Queries and partitions: whole queries only, and how to get there.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from dask.array.dispatch import concatenate_lookup
+
+from gbmrank.data.queries import Groups
+from gbmrank.errors import ConfigError, DataError, GroupError, LimitError
+from gbmrank.types import IntArray
+
+__all__ = [
+    "Table",
+    "array_of",
+    "blocks",
+    "check_whole",
+    "features_of",
+    "is_frame",
+    "repartition_by_query",
+    "row_chunks",
+]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Features, labels, query ids and weights of one data set, as the user gave them.
+
+    A text names a column of the features.
+
+    Parameters
+    ----------
+    features : dask array or dask data frame
+        One row per item.
+    labels, qid : dask array, dask series or str
+        One entry per row.
+    weight : dask array, dask series, str or None
+        One entry per row.
+    name : str
+        For messages.
+    """
+
+    features: Any
+    labels: Any
+    qid: Any
+    weight: Any = None
+    name: str = "train"
+
+    @classmethod
+    def read(cls, features: Any, labels: Any, qid: Any, weight: Any, name: str) -> "Table":
+        """Take columns by name out of a frame, and bring all to the same partitions."""
+        _check_collection(features, name)
+        if qid is None:
+            raise GroupError(
+                f"{name}: say which query each row belongs to: qid= (one id per row, or the name "
+                "of a column)"
+            )
+        if labels is None:
+            raise DataError(f"{name}: give the labels: one per row, or the name of a column")
+        if isinstance(features, da.Array):
+            features = features.rechunk({1: -1})
+        given = {"labels": labels, "qid": qid, "weight": weight}
+        aligned = {key: _aligned(value, features, key, name) for key, value in given.items()}
+        return cls(features, **aligned, name=name)
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return int(self.features.npartitions)
+
+    def parts(self) -> list[tuple[Any, Any, Any, Any]]:
+        """Return features, labels, ids and weights of each partition, delayed."""
+        columns = (self.features, self.labels, self.qid, self.weight)
+        return list(zip(*(self._blocks(column) for column in columns), strict=True))
+
+    def _blocks(self, column: Any) -> list[Any]:
+        """Return the partitions; a name goes along, and is looked up where the rows are."""
+        given = column is None or isinstance(column, str)
+        return [column] * self.n_partitions if given else blocks(column)
+
+
+def is_frame(collection: object) -> bool:
+    """Whether this is a frame or a series."""
+    return isinstance(collection, dd.DataFrame | dd.Series)
+
+
+def blocks(collection: Any) -> list[Any]:
+    """Return the partitions, delayed.
+
+    Frames are taken as they are: their optimiser joins small files, and how many depends on
+    the columns that are read, so that two columns of one frame would no longer fit together.
+    """
+    made = collection.to_delayed(optimize_graph=not is_frame(collection))
+    return made.reshape(-1).tolist() if isinstance(made, np.ndarray) else list(made)
+
+
+def row_chunks(collection: Any) -> tuple[int, ...] | None:
+    """Return the rows of each partition, or None where only a computation tells."""
+    if is_frame(collection):
+        return None
+    rows = collection.chunks[0]
+    return None if any(math.isnan(n) for n in rows) else tuple(int(n) for n in rows)
+
+
+def array_of(parts: Sequence[Any], rows: Sequence[int], dtype: Any) -> Any:
+    """Make one dask array of delayed columns with known lengths."""
+    return da.concatenate(
+        [da.from_delayed(part, (n,), dtype) for part, n in zip(parts, rows, strict=True)]
+    )
+
+
+def features_of(like: Any, parts: Sequence[Any], rows: Sequence[int]) -> Any:
+    """Make one collection of delayed tables, with the columns of another table."""
+    if isinstance(like, pd.DataFrame):
+        return dd.from_delayed(list(parts), meta=like, verify_meta=False)
+    rest, dtype = like.shape[1:], like.dtype
+    made = [da.from_delayed(p, (n, *rest), dtype) for p, n in zip(parts, rows, strict=True)]
+    return da.concatenate(made)
+
+
+def _check_collection(features: Any, name: str) -> None:
+    if not isinstance(features, da.Array | dd.DataFrame):
+        raise ConfigError(
+            f"{name}: features are a dask.array or a dask.dataframe, got "
+            f"{type(features).__module__}.{type(features).__name__}; use dask.array.from_array or "
+            "dask.dataframe.from_pandas, or train on one machine with gbmrank.GBMRanker"
+        )
+    if len(features.shape) != 2 or features.shape[1] == 0:
+        raise DataError(f"{name}: features need rows and columns, got shape {features.shape}")
+
+
+def _check_name(features: Any, value: str, key: str) -> None:
+    if not is_frame(features) or value not in features.columns:
+        known = ", ".join(map(str, features.columns)) if is_frame(features) else "an array"
+        raise DataError(f"{key}={value!r} names a column, but the features have: {known}")
+
+
+def _aligned(column: Any, features: Any, key: str, name: str) -> Any:
+    """Give a column the partitions of the features, where this can be done without a shuffle."""
+    if isinstance(column, str):
+        _check_name(features, column, key)
+    if column is None or isinstance(column, str):
+        return column
+    if not (isinstance(column, da.Array) or is_frame(column)):
+        raise ConfigError(
+            f"{name}: {key} is a dask array or series like the features, got "
+            f"{type(column).__module__}.{type(column).__name__}"
+        )
+    if isinstance(column, da.Array) and column.ndim > 1:
+        column = column.reshape(-1)
+    wanted, given = row_chunks(features), row_chunks(column)
+    if wanted is not None and given is not None:
+        if sum(wanted) != sum(given):
+            raise DataError(
+                f"{name}: {key} has {sum(given)} entries, but there are {sum(wanted)} rows"
+            )
+        return column.rechunk((wanted,))
+    if column.npartitions != features.npartitions:
+        raise DataError(
+            f"{name}: {key} has {column.npartitions} partitions, the features have "
+            f"{features.npartitions}; both need the same rows in the same partitions"
+        )
+    return column
+
+
+_SHOWN = 5
+_MOST_PIECES = 200_000  # tasks a scheduler still handles
+
+
+def check_whole(ids: Sequence[npt.NDArray[Any]], name: str) -> None:
+    """Raise GroupError when a query id occurs in more than one partition.
+
+    Parameters
+    ----------
+    ids : sequence of array
+        Distinct query ids of each partition.
+    name : str
+        Of the data set, for the message.
+
+    Examples
+    --------
+    >>> check_whole([np.array([1, 2]), np.array([3])], "train")
+    """
+    known, part, query = _numbered(ids)
+    times = np.bincount(query, minlength=len(known))
+    split = np.flatnonzero(times > 1)
+    if not len(split):
+        return
+    shown = ", ".join(
+        f"{known[q].item()!r} (partitions {', '.join(map(str, part[query == q].tolist()))})"
+        for q in split[:_SHOWN]
+    )
+    more = f" and {len(split) - _SHOWN} more" if len(split) > _SHOWN else ""
+    raise GroupError(
+        f"{name}: {len(split)} queries are split over partitions: {shown}{more}; a worker would "
+        "take each piece for a query of its own. Repair it with "
+        "gbmrank.dask.repartition_by_query(...)"
+    )
+
+
+def repartition_by_query(*columns: Any, qid: Any) -> Any:
+    """Move rows so that every query lies in one partition.
+
+    Arrays: a query goes to the partition that has most of its rows, so data that are almost
+    in order move little; rows keep their order within a partition, and the ids are computed
+    at once. Frames: Dask's own shuffle by the id. Everything else waits until it is used.
+
+    Parameters
+    ----------
+    *columns : dask arrays, or a frame and series
+        Features, labels, weights: the same rows in the same partitions.
+    qid : dask array, dask series or str
+        One query id per row, or the name of a column of the only frame given.
+
+    Returns
+    -------
+    tuple or collection
+        The columns and then the ids; for ``qid="name"`` the frame alone.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> qid = da.from_array(np.array([1, 1, 2, 2, 2, 3]), chunks=3)
+    >>> (whole,) = repartition_by_query(qid=qid)
+    >>> whole.chunks
+    ((2, 4),)
+    """
+    if isinstance(qid, str):
+        if len(columns) != 1 or not is_frame(columns[0]):
+            raise DataError(
+                f"qid={qid!r} names a column: give one frame, got {len(columns)} columns"
+            )
+        return columns[0].shuffle(on=qid)
+    every = (*columns, qid)
+    counts, kinds = {c.npartitions for c in every}, {is_frame(c) for c in every}
+    if len(counts) > 1 or len(kinds) > 1:
+        raise DataError(
+            f"columns with {sorted(counts)} partitions"
+            f"{', arrays and frames mixed' if len(kinds) > 1 else ''}; all need the same rows in "
+            "the same partitions, all as arrays or all from one frame"
+        )
+    if is_frame(qid):
+        return _shuffled(every)
+    found = dask.compute(*[dask.delayed(_ids_of)(block) for block in blocks(qid)])
+    plan = _Plan(found)
+    return tuple(plan.apply(column) for column in every)
+
+
+def _shuffled(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Shuffle a frame and series by the last one, joined for the journey."""
+    tables = [c for c in columns if c.ndim == 2]
+    if len(tables) > 1:
+        raise DataError(f"give one frame and series, got {len(tables)} frames")
+    names = [f"__gbmrank_{number}" for number in range(len(columns))]
+    named = {name: c for name, c in zip(names, columns, strict=True) if c.ndim == 1}
+    whole = (tables[0] if tables else columns[0].to_frame(names[0])).assign(**named)
+    moved = whole.shuffle(on=names[-1])
+    return tuple(
+        moved[name].rename(c.name) if c.ndim == 1 else moved[list(c.columns)]
+        for name, c in zip(names, columns, strict=True)
+    )
+
+
+class _Plan:
+    """Which rows of which partition go where."""
+
+    def __init__(self, found: Sequence[tuple[npt.NDArray[Any], IntArray]]) -> None:
+        ids, inverse = [f[0] for f in found], [f[1] for f in found]
+        known, part, query = _numbered(ids)
+        sizes = np.concatenate([np.bincount(i, minlength=len(u)) for u, i in found])
+        owner = _owners(part, query, sizes, len(known))
+        ends = np.cumsum([0] + [len(one) for one in ids])
+        # New partition of each row, by old partition.
+        self.targets = [owner[query[ends[p] : ends[p + 1]]][rows] for p, rows in enumerate(inverse)]
+        self.rows = np.bincount(np.concatenate(self.targets), minlength=len(ids)).tolist()
+        self.pieces = [np.unique(target).tolist() for target in self.targets]
+        total = sum(map(len, self.pieces))
+        if total > _MOST_PIECES:
+            raise LimitError(
+                f"the queries are scattered: {total:,} pieces to move between {len(ids):,} "
+                f"partitions, at most {_MOST_PIECES:,}; use fewer partitions, or sort the rows by "
+                "query when they are written"
+            )
+
+    def apply(self, column: Any) -> Any:
+        """Return a column with its rows moved."""
+        pick, join = dask.delayed(_pick, pure=False), dask.delayed(_join, pure=False)
+        arriving: list[list[Any]] = [[] for _ in self.rows]
+        old = blocks(column.rechunk({1: -1}) if _is_matrix(column) else column)
+        for block, target, pieces in zip(old, self.targets, self.pieces, strict=True):
+            for number in pieces:
+                whole = len(pieces) == 1
+                arriving[number].append(block if whole else pick(block, target == number))
+        filled = [i for i, pieces in enumerate(arriving) if pieces]
+        made = [arriving[i][0] if len(arriving[i]) == 1 else join(arriving[i]) for i in filled]
+        rows = [self.rows[i] for i in filled]
+        if _is_matrix(column):
+            return features_of(column, made, rows)
+        return array_of(made, rows, column.dtype)
+
+
+def _is_matrix(column: Any) -> bool:
+    return bool(column.ndim == 2)
+
+
+def _numbered(
+    ids: Sequence[npt.NDArray[Any]],
+) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
+    """Return all ids, and the partition and number of the id of each entry."""
+    filled = [one for one in ids if len(one)] or [np.empty(0, np.int64)]
+    known, query = np.unique(np.concatenate(filled), return_inverse=True)
+    part = np.repeat(np.arange(len(ids)), [len(one) for one in ids])
+    return known, part, query.reshape(-1)
+
+
+def _owners(part: IntArray, query: IntArray, sizes: IntArray, n_queries: int) -> IntArray:
+    """Return the partition that has most rows of each query, the first of equals."""
+    order = np.lexsort((-part, sizes, query))  # the last entry of a query wins
+    owner = np.zeros(n_queries, np.int64)
+    owner[query[order]] = part[order]
+    return owner
+
+
+def _ids_of(column: Any) -> tuple[npt.NDArray[Any], IntArray]:
+    """Return the distinct ids of a partition and the number of the id of each row."""
+    groups = Groups.from_qid(column, len(column))
+    if groups.ids is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    number = groups.restore(groups.spread(np.arange(groups.n_queries)))
+    return groups.ids, number
+
+
+def _pick(block: Any, chosen: npt.NDArray[np.bool_]) -> Any:
+    return block[chosen]
+
+
+def _join(pieces: list[Any]) -> Any:
+    """Join rows; numpy alone would forget masks, and reads no sparse matrix."""
+    return concatenate_lookup.dispatch(type(pieces[0]))(pieces, axis=0)

@@ -1,0 +1,169 @@
+"""The value of a model on rows that lie on several workers.
+
+Metrics of rows that lie on several workers: sums and counts, added, then divided.
+
+A ranker that was trained on a cluster.
+
+Scores of a model for rows on workers, computed when they are asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import dask
+import dask.array as da
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.api import Metric, MetricList
+from gbmrank.boosters.base import Fitted
+from gbmrank.dask.loading import Prepared, load
+from gbmrank.dask.partitions import Table, blocks, is_frame
+from gbmrank.dask.workers import Parcel, limit_threads
+from gbmrank.data.queries import RankingData
+from gbmrank.data.schema import Columns
+from gbmrank.errors import DataError
+from gbmrank.metrics import AbstractBoundMetric, Ranked
+from gbmrank.metrics.base import weighted_sum
+from gbmrank.registry.guards import bind_metric
+from gbmrank.types import FloatArray
+
+__all__ = ["DaskTrained", "bind_all", "evaluate", "means", "predict", "totals"]
+
+
+def bind_all(metrics: Sequence[Metric], data: RankingData) -> list[AbstractBoundMetric]:
+    """Bind metrics to one data set."""
+    return [bind_metric(item.measure, data) for item in metrics]
+
+
+def totals(bound: Sequence[AbstractBoundMetric], ranked: Ranked) -> npt.NDArray[np.float64]:
+    """Return a row of sum and weight for each metric, shape (n_metrics, 2)."""
+    ranked.prepare(*(one.depth for one in bound))
+    return np.array(
+        [weighted_sum(one.per_query(ranked), one.weight, one.empty) for one in bound]
+    ).reshape(-1, 2)
+
+
+def means(metrics: Sequence[Metric], summed: npt.NDArray[np.float64]) -> list[float]:
+    """Divide sums by weights.
+
+    Raises
+    ------
+    DataError
+        When no query on any worker has a value.
+    """
+    for item, (_, weight) in zip(metrics, summed, strict=True):
+        if not weight > 0.0:
+            raise DataError(
+                f"{item} is undefined for every query of this data set, on all workers; leave the "
+                "data set out of the evaluation or choose empty='zero' or empty='one'"
+            )
+    return [float(total / weight) for total, weight in summed]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DaskTrained:
+    """A trained ranker that knows the columns of its training.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The booster.
+    history : mapping of str to mapping of str to list of float
+        Value of each metric after every round, by watched set and metric text.
+    best_round : int
+        Number of the best round, from 0; the last one when nothing was watched.
+    columns : Columns
+        Of the training.
+    """
+
+    fitted: Fitted
+    history: Mapping[str, Mapping[str, list[float]]]
+    best_round: int
+    columns: Columns
+
+    def check(self, table: Any, what: str) -> None:
+        """Raise DataError unless a table has the columns of the training."""
+        self.columns.check_count(table, what, "the model")
+        self.columns.check(table, what)
+
+    def scores(self, features: Any, what: str = "X") -> FloatArray:
+        """Return one raw score per row of a table in memory, of the trees up to the best round.
+
+        Parameters
+        ----------
+        features : table of shape (n_rows, n_features)
+            With the columns of the training.
+        what : str, default="X"
+            Its name, for messages.
+        """
+        return self.columns.scores(self.fitted, features, what, "the model")
+
+
+def evaluate(client: Any, model: DaskTrained, table: Table, metrics: MetricList) -> list[float]:
+    """Return the value of each metric: sums and counts of all workers, divided once."""
+    loaded = load(client, table, model.fitted.backend)
+    model.check(loaded.outline, table.name)
+    parcel = Parcel.pack({"metrics": metrics, "fitted": model.fitted})
+    shared = client.scatter(parcel, broadcast=True)
+    parts = client.gather(client.map(_part_totals, loaded.parts, parcel=shared, pure=False))
+    return means(metrics.metrics, np.sum(parts, axis=0))
+
+
+def _part_totals(part: Prepared, parcel: Parcel) -> npt.NDArray[np.float64]:
+    limit_threads()
+    opened = parcel.open()
+    data = part.to_data()
+    scores = opened["fitted"].scores(part.features)
+    return totals(bind_all(opened["metrics"].metrics, data), Ranked(scores, data.groups))
+
+
+def predict(trained: DaskTrained, features: Any) -> Any:
+    """Return one raw score per row.
+
+    Parameters
+    ----------
+    trained : DaskTrained
+        Result of :func:`gbmrank.dask.train`.
+    features : dask array, dask frame, or a table in memory
+        Rows to score, with the columns of the training.
+
+    Returns
+    -------
+    dask array or array of shape (n_rows,)
+        A dask array, not yet computed, for a dask collection.
+
+    Raises
+    ------
+    DataError
+        Unless the columns are those of the training: at once for what a collection says of
+        itself, and when it is computed for what its partitions hold.
+    """
+    if not isinstance(features, da.Array) and not is_frame(features):
+        return trained.scores(features)
+    _check_collection(trained, features)
+    model = dask.delayed(trained, traverse=False)
+    if isinstance(features, da.Array):
+        features = features.rechunk({1: -1})
+        parts, rows = blocks(features), features.chunks[0]
+    else:
+        parts = features.to_delayed()
+        rows = (np.nan,) * len(parts)
+    scored = [dask.delayed(_scores)(model, part, i) for i, part in enumerate(parts)]
+    made = [da.from_delayed(s, (n,), np.float64) for s, n in zip(scored, rows, strict=True)]
+    return da.concatenate(made, allow_unknown_chunksizes=True)
+
+
+def _check_collection(trained: DaskTrained, features: Any) -> None:
+    if len(features.shape) != 2:
+        raise DataError(f"X must be a table of rows and columns, got shape {features.shape}")
+    trained.columns.check_count(features, "X", "the model")
+    trained.columns.check(features._meta, "X")
+
+
+def _scores(trained: DaskTrained, features: Any, number: int) -> FloatArray:
+    if not features.shape[0]:
+        return np.empty(0)
+    return trained.scores(features, f"X, partition {number}")

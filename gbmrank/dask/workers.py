@@ -1,0 +1,189 @@
+"""What travels to the workers: pickled once, opened once per process.
+
+Training while the workers are watched: one that dies ends it with a clear error.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, TypeVar, final
+
+import cloudpickle
+from distributed import get_worker
+
+from gbmrank.errors import GbmrankError, WorkerLostError
+from gbmrank.kernels.jit import threads
+
+__all__ = ["Parcel", "limit_threads", "watched"]
+
+
+@final
+class Parcel:
+    """A value that is pickled when it is packed, and never again.
+
+    Parameters
+    ----------
+    content : bytes
+        The pickle; made by :meth:`pack`.
+
+    Examples
+    --------
+    >>> Parcel.pack([1, 2]).open()
+    [1, 2]
+    """
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    @classmethod
+    def pack(cls, value: Any) -> "Parcel":
+        """Pickle a value; classes of a notebook go along."""
+        return cls(cloudpickle.dumps(value))
+
+    def open(self) -> Any:
+        """Return the value; the same object every time within a process."""
+        return _opened(self.content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Parcel, (self.content,)
+
+
+@lru_cache(maxsize=32)
+def _opened(content: bytes) -> Any:
+    return cloudpickle.loads(content)
+
+
+def limit_threads() -> None:
+    """Let kernels use no more threads than Dask gives this worker.
+
+    A worker that shares its process with the client keeps the client's setting.
+    """
+    try:
+        worker = get_worker()
+    except ValueError:  # not on a worker
+        return
+    if worker.nanny is not None and threads.get_num_threads() > worker.state.nthreads:
+        threads.set_num_threads(worker.state.nthreads)
+
+
+T = TypeVar("T")
+_LOOK = 0.25  # seconds between looks at the cluster
+_GRACE = 10.0  # seconds a training may take to end when nobody works for it any more
+_SETTLE = 1.0  # seconds until the scheduler knows that a worker has gone
+_TASKS = ("_train_part-",)  # LightGBM's own name; those of XGBoost end by themselves
+
+
+def watched(client: Any, call: Callable[[], T]) -> T:
+    """Return what a training returns, unless a worker is lost meanwhile.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster.
+    call : callable
+        The training; it runs in a thread of its own.
+
+    Raises
+    ------
+    WorkerLostError
+        When a worker that was there at the beginning is gone. The others may wait for it
+        forever inside the booster, so they are restarted; then they are free again.
+    """
+    before, known = _workers(client), set(client.futures)
+
+    def inside() -> T:
+        with client.as_current():
+            return call()
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix="gbmrank-dask")
+    try:
+        training = pool.submit(inside)
+        while not training.done():
+            lost = _gone(client, before)
+            if lost:
+                break
+            _pause(training, _LOOK)
+        else:
+            lost = _lost_by_failure(client, training, before)
+        if not lost:
+            return training.result()
+        _clean_up(client, training, before, known)
+        raise _lost(lost) from _cause(training)
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _lost_by_failure(client: Any, training: "Future[Any]", before: dict[str, str]) -> list[str]:
+    """Return the workers whose loss made the training fail; the scheduler may know later."""
+    error = training.exception()
+    if error is None or isinstance(error, GbmrankError):
+        return []
+    deadline = time.monotonic() + _SETTLE
+    lost = _gone(client, before)
+    while not lost and time.monotonic() < deadline:
+        time.sleep(_LOOK)
+        lost = _gone(client, before)
+    return lost
+
+
+def _clean_up(
+    client: Any, training: "Future[Any]", before: dict[str, str], known: set[Any]
+) -> None:
+    """Restart the workers that are left, and end the training's own waiting."""
+    now = _workers(client)
+    left = [address for address, one in before.items() if now.get(address) == one]
+    if left:
+        client.restart_workers(left, raise_for_error=False)
+    _pause(training, _GRACE)
+    if not training.done():  # LightGBM's tasks wait for an address that is no more
+        mine = [f for key, f in _new_futures(client, known) if _is_training(key)]
+        client.cancel([future for future in mine if not future.done()])
+        _pause(training, _GRACE)
+
+
+def _new_futures(client: Any, known: set[Any]) -> list[tuple[Any, Any]]:
+    from distributed import Future as DaskFuture
+
+    return [(key, DaskFuture(key, client)) for key in list(client.futures) if key not in known]
+
+
+def _is_training(key: Any) -> bool:
+    name = key[0] if isinstance(key, tuple) else key
+    return str(name).startswith(_TASKS)
+
+
+def _pause(training: "Future[Any]", seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not training.done() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _cause(training: "Future[Any]") -> BaseException | None:
+    return training.exception() if training.done() else None
+
+
+def _gone(client: Any, before: dict[str, str]) -> list[str]:
+    now = _workers(client)
+    return sorted(address for address, one in before.items() if now.get(address) != one)
+
+
+def _workers(client: Any) -> dict[str, str]:
+    """Return the identity of each worker process by its address."""
+    found: dict[str, str] = client.run_on_scheduler(_identities)
+    return found
+
+
+def _identities(dask_scheduler: Any) -> dict[str, str]:
+    return {address: str(ws.server_id) for address, ws in dask_scheduler.workers.items()}
+
+
+def _lost(workers: list[str]) -> WorkerLostError:
+    return WorkerLostError(
+        f"lost {len(workers)} of the workers during training: {', '.join(workers)}; there is no "
+        "model. Common causes are too little memory and machines that were taken away: look at "
+        "the log of the worker, use smaller partitions or more workers, and train again. The other "
+        "workers were restarted, since they wait for the lost one; what they held is computed anew"
+    )

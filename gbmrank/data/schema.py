@@ -1,0 +1,384 @@
+"""The columns of a training, and whether those of another table are the same.
+
+Features of partitions: read as on one machine, and the same columns in all of them.
+
+A worker tells the columns of a partition by an outline, its features without rows. Partitions
+are then given the categories of all, since a booster takes codes for what they mean elsewhere.
+"""
+
+import itertools
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+
+from gbmrank.data.tables import (
+    categorical_columns,
+    check_columns,
+    column_names,
+    is_sparse,
+    parts_to_score,
+    read_table,
+    take_rows,
+    with_names,
+    zeros_of,
+)
+from gbmrank.errors import DataError, GbmrankWarning
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "Columns",
+    "agreed",
+    "blank_columns",
+    "check_names",
+    "conformed",
+    "fits",
+    "outline_of",
+    "renamed",
+    "safe_names",
+]
+
+
+_TRAINING = "the training"
+
+_UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
+_SHOWN = 5  # names in a warning
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """What is known about the columns of a training.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    names : list of str or None, default=None
+        As the user gave them; None where they had none.
+    categorical : list of int or None, default=None
+        Numbers of those that hold categories; None where nobody knows.
+    zeros : {"numbers", "missing", "both"} or None, default=None
+        What zeros are to the booster; None where nobody knows, or forms make no difference.
+    """
+
+    count: int
+    names: list[str] | None = None
+    categorical: list[int] | None = None
+    zeros: str | None = None
+
+    @classmethod
+    def of(cls, table: Any, backend: str | None = None) -> "Columns":
+        """Read them off the table of a training with a booster."""
+        kinds = categorical_columns(table)
+        return cls(int(table.shape[1]), column_names(table), kinds, zeros_of(table, backend))
+
+    def scores(
+        self, fitted: Any, table: Any, what: str = "X", who: str = "GBMRanker"
+    ) -> FloatArray:
+        """Return one raw score per row of a table with these columns.
+
+        Parameters
+        ----------
+        fitted : Fitted
+            A model of these columns.
+        table : table of shape (n_rows, n_features)
+            Features.
+        what, who : str
+            The table and the model, for messages.
+        """
+        read = read_table(table, what, fitted.backend)
+        self.check_count(read, what, who)
+        self.check(read, what)
+        parts = parts_to_score(read, self.zeros, what)
+        return np.concatenate([fitted.scores(renamed(part)) for part in parts])
+
+    def check_count(self, table: Any, what: str, who: str = "GBMRanker") -> None:
+        """Raise DataError unless a table has as many columns."""
+        width = int(table.shape[1])
+        if width != self.count:
+            raise DataError(
+                f"{what} has {width} features, but {who} is expecting {self.count} features as "
+                "input"
+            )
+
+    def check(self, table: Any, what: str, where: str = _TRAINING) -> None:
+        """Raise unless a table has these columns: their names, in this order, and their kinds.
+
+        Parameters
+        ----------
+        table : table
+            As :func:`gbmrank.data.tables.read_table` returns it; it may have no rows.
+        what : str
+            Its name, for messages.
+        where : str, default="the training"
+            Whose columns these are, for messages.
+
+        Raises
+        ------
+        DataError
+            Boosters would take the numbers of a column for the codes of its categories.
+
+        Warns
+        -----
+        GbmrankWarning
+            As :func:`check_names` does.
+        """
+        own = column_names(table)
+        refuse_other_names(what, own, self.names, where)
+        if self.categorical is not None:
+            self._check_kinds(categorical_columns(table), own, (what, where))
+        check_names(what, own, self.names, where)
+
+    def _check_kinds(self, now: list[int], own: list[str] | None, called: tuple[str, str]) -> None:
+        what, where = called
+        known: list[int] = self.categorical or []
+        changed = sorted(set(now).symmetric_difference(known))
+        if changed:
+            names = own or self.names
+            column = names[changed[0]] if names is not None else changed[0]
+            raise DataError(f"the column {column!r} of {what} {_change(changed[0] in now, where)}")
+
+
+def _change(now: bool, where: str) -> str:
+    if now:
+        return (
+            f"holds categories, and in {where} it held numbers: give the numbers, or train on "
+            "categories"
+        )
+    return (
+        f"holds numbers, and in {where} it held categories: make it a category, in a frame "
+        f"(astype('category') in pandas, of the values it had in {where})"
+    )
+
+
+def renamed(table: Any) -> Any:
+    """Return a table with column names that both boosters take."""
+    names = column_names(table)
+    return table if names is None else with_names(table, safe_names(names))
+
+
+def safe_names(names: list[str]) -> list[str]:
+    """Return column names that both boosters take as they are, all different.
+
+    Examples
+    --------
+    >>> safe_names(["a b", "a_b", "c"])
+    ['a_b', 'a_b_1', 'c']
+    """
+    made: dict[str, None] = {}
+    for number, name in enumerate(names):
+        plain = _UNSAFE.sub("_", name) or "_"
+        others = (f"{plain}_{suffix}" for suffix in itertools.count(number))
+        made[next(each for each in itertools.chain([plain], others) if each not in made)] = None
+    return list(made)
+
+
+def check_names(
+    what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
+) -> None:
+    """Raise unless columns have the names of the training, in its order.
+
+    LightGBM goes by position alone, and so does a table without names, here or in the training,
+    or one with numbers from 0 that pandas or polars made up. Where the training had these numbers
+    in another order, they are names like any others: columns were picked or sorted.
+
+    Raises
+    ------
+    DataError
+        For other names, or another order.
+
+    Warns
+    -----
+    GbmrankWarning
+        When one of the two has names and the other has none, so that nothing can be compared.
+    """
+    refuse_other_names(what, own, known, where)
+    named = _has_names(own)
+    if own != known and (named or _has_names(known)):
+        warnings.warn(
+            _by_position(what, own if named else None, known or []),
+            GbmrankWarning,
+            stacklevel=_level_outside(),
+        )
+
+
+def refuse_other_names(
+    what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
+) -> None:
+    """Raise where columns and those of the training have names, and they are not the same."""
+    if own is None or known is None or own == known:
+        return
+    if _has_names(own) or set(own) == set(known):
+        raise DataError(
+            f"the columns of {what} are not those of {where}: got {', '.join(own)}; expected "
+            f"{', '.join(known)}, in this order"
+        )
+
+
+def _has_names(names: list[str] | None) -> bool:
+    """Whether columns have names that somebody gave them."""
+    return names is not None and not any(
+        names == [f"{made_up}{number}" for number in range(len(names))]
+        for made_up in ("", "column_")
+    )
+
+
+def _by_position(what: str, own: list[str] | None, known: list[str]) -> str:
+    if own is not None:
+        return (
+            f"the columns of {what} are called {_some(own)}, and those of the training had no "
+            "names: they are taken by position; train on a table with names, which are compared "
+            f"from then on, or give {what} as an array in the order of the training"
+        )
+    return (
+        f"the columns of {what} have no names, and those of the training are called "
+        f"{_some(known)}: they are taken by position; give a table with these names, or train on "
+        "an array"
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+
+
+def _level_outside() -> int:
+    """Return how far up the stack whoever called gbmrank is, for a warning of the caller."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("gbmrank."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def outline_of(features: Any) -> Any:
+    """Return a table without its rows: names and kinds of its columns."""
+    return take_rows(features, np.empty(0, np.int64))
+
+
+def blank_columns(features: Any) -> frozenset[int]:
+    """Return the numbers of columns of categories that are missing in every row."""
+    found = categorical_columns(features)
+    return frozenset(at for at in found if features.iloc[:, at].isna().all())
+
+
+def agreed(outlines: Mapping[int, Any], name: str, backend: str) -> Any:
+    """Return the one outline that all partitions of a table are given.
+
+    Categories are those of all partitions, in the order of their first one. Numbers of different
+    types become float64.
+
+    Parameters
+    ----------
+    outlines : mapping of int to table
+        By number of the partition.
+    name : str
+        Of the data set, for messages.
+    backend : {"lightgbm", "xgboost"}
+        The booster.
+
+    Raises
+    ------
+    DataError
+        Where partitions differ in the number, the names or the kinds of their columns, and for
+        columns that the booster does not read.
+    """
+    first, outline = next(iter(outlines.items()))
+    columns = Columns.of(outline)
+    for number, other in outlines.items():
+        what = f"{name}, partition {number}"
+        _check_form(outline, other, what, first)
+        columns.check(other, what, f"partition {first}")
+    if isinstance(outline, pd.DataFrame):
+        outline = _joined(list(outlines.values()), name)
+    check_columns(outline, name, backend)
+    return outline
+
+
+def fits(outline: Any, wanted: Any) -> bool:
+    """Whether a partition has the names, types and categories that all are given."""
+    if not isinstance(wanted, pd.DataFrame):
+        return True
+    pairs = zip(outline.dtypes, wanted.dtypes, strict=True)
+    return list(outline.columns) == list(wanted.columns) and all(_equal(a, b) for a, b in pairs)
+
+
+def conformed(features: Any, outline: Any) -> Any:
+    """Return the features of a partition with the names and types of an outline."""
+    names = safe_names([str(name) for name in outline.columns])
+    renamed = with_names(features, names)
+    pairs = enumerate(zip(renamed.dtypes, outline.dtypes, strict=True))
+    return with_types(
+        renamed, {at: there for at, (here, there) in pairs if not _equal(here, there)}
+    )
+
+
+def _check_form(outline: Any, other: Any, what: str, first: int) -> None:
+    if other.shape[1] != outline.shape[1]:
+        raise DataError(
+            f"{what} has {other.shape[1]} columns, and partition {first} has {outline.shape[1]}: "
+            "give all partitions the same columns"
+        )
+    check_zeros(outline, other, what, f"partition {first}")
+
+
+def check_zeros(outline: Any, other: Any, what: str, where: str) -> None:
+    if is_sparse(other) != is_sparse(outline):
+        kinds = "sparse", "dense"
+        raise DataError(
+            f"{what} is {kinds[not is_sparse(other)]}, and {where} is {kinds[is_sparse(other)]}: "
+            "boosters read zeros of one as missing values of the other, so make both one of them"
+        )
+
+
+def _joined(outlines: list[Any], name: str) -> Any:
+    """Return a frame without rows, with types that hold the columns of all partitions."""
+    first, types = outlines[0], {}
+    by_column = zip(*(outline.dtypes for outline in outlines), strict=True)
+    for at, every in enumerate(by_column):
+        if not all(_equal(every[0], other) for other in every):
+            types[at] = _common(every, f"the column {first.columns[at]!r} of {name}")
+    return with_types(first, types) if types else first
+
+
+def _common(types: tuple[Any, ...], what: str) -> Any:
+    """Return a type that holds the columns of all partitions."""
+    if not isinstance(types[0], pd.CategoricalDtype):
+        return np.dtype(np.float64)
+    if any(dtype.ordered for dtype in types):
+        raise DataError(
+            f"{what} holds ordered categories, and not the same ones in all partitions, so that "
+            "their order is not known: give all the same (cat.set_categories, ordered=True)"
+        )
+    filled = [dtype.categories for dtype in types if len(dtype.categories)]
+    return pd.CategoricalDtype(filled[0].append(filled[1:]).unique()) if filled else types[0]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two types are the same; in pandas those with categories in another order are."""
+    if not isinstance(one, pd.CategoricalDtype):
+        return bool(one == other)
+    return (
+        isinstance(other, pd.CategoricalDtype)
+        and one.ordered == other.ordered
+        and one.categories.equals(other.categories)
+    )
+
+
+def with_types(frame: Any, types: Mapping[int, Any]) -> Any:
+    """Return a frame with other types of some columns, by their number."""
+    made = frame.copy(deep=False)
+    for at, dtype in types.items():
+        made.isetitem(at, _with_type(made.iloc[:, at], dtype))
+    return made
+
+
+def _with_type(column: Any, dtype: Any) -> Any:
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return column.astype(dtype)
+    # astype keeps the codes where only the order of categories differs.
+    return column.cat.set_categories(dtype.categories, ordered=dtype.ordered)

@@ -1,0 +1,169 @@
+"""What a model file says about itself, besides its trees.
+
+Writing a ranker into the booster's own file.
+
+Reading a ranker back from the booster's own file.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from gbmrank.api.metrics import any_preferences, metric_list
+from gbmrank.api.objectives import ranking_objective
+from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.lightgbm.training import load_lightgbm
+from gbmrank.boosters.plan import Native
+from gbmrank.boosters.xgboost.training import load_xgboost
+from gbmrank.data.files import is_unchanged
+from gbmrank.data.schema import Columns
+from gbmrank.errors import ConfigError, DataError
+from gbmrank.objectives import held_preferences
+
+__all__ = ["Identity", "holds_preferences", "read_model", "write_model"]
+
+
+_SCHEMA = 1
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Identity:
+    """Everything but the trees that makes an estimator, as plain data.
+
+    Parameters
+    ----------
+    backend, objective, metric : str
+        What was trained; canonical texts.
+    best_iteration : int
+        Number of the best round, from 0.
+    n_features : int
+        Columns of the features.
+    feature_names : list of str or None
+        As the user gave them.
+    params : dict
+        Other parameters of the estimator.
+    categorical : list of int or None
+        Numbers of the columns that hold categories; None where nobody knows.
+    zeros : {"numbers", "missing", "both"} or None
+        What zeros of the features were to XGBoost; None where nobody knows.
+    preferences : bool, default=False
+        Whether objective or metric held preferences, which texts do not say.
+    """
+
+    backend: str
+    objective: str
+    metric: str
+    best_iteration: int
+    n_features: int
+    feature_names: list[str] | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    categorical: list[int] | None = None
+    zeros: str | None = None
+    preferences: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        """What is known about the columns of the features."""
+        return Columns(self.n_features, self.feature_names, self.categorical, self.zeros)
+
+    def to_text(self) -> str:
+        """Return JSON."""
+        from gbmrank import __version__
+
+        made = {"schema": _SCHEMA, "gbmrank": __version__, **asdict(self)}
+        if not self.preferences:  # earlier versions do not know it
+            del made["preferences"]
+        return json.dumps(made, default=_plain)
+
+    @classmethod
+    def from_text(cls, text: str, path: str) -> "Identity":
+        """Read JSON; ``path`` is for messages."""
+        try:
+            found = json.loads(text)
+            schema, version = int(found.pop("schema")), found.pop("gbmrank")
+            if schema > _SCHEMA:
+                raise DataError(
+                    f"{path} was saved by gbmrank {version} in form {schema}; this gbmrank reads "
+                    f"forms up to {_SCHEMA}: upgrade gbmrank"
+                )
+            return cls(**found)
+        except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise DataError(
+                f"{path}: what gbmrank wrote into this model is damaged ({error}); save it anew"
+            ) from error
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
+
+
+_SUFFIXES = {"lightgbm": (".txt",), "xgboost": (".ubj", ".json")}
+
+
+def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
+    """Write a model beside its place and move it there, so that no half of one is ever seen.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model.
+    path : str or path
+        Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
+
+    Raises
+    ------
+    ConfigError
+        For another ending.
+    FileNotFoundError
+        When the folder does not exist.
+    """
+    target, allowed = Path(path), _SUFFIXES[fitted.backend]
+    if target.suffix not in allowed:
+        raise ConfigError(
+            f"a model of {fitted.backend} is saved as *{' or *'.join(allowed)}; got {str(path)!r}"
+        )
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}")
+    part = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        fitted.save(str(part))
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def holds_preferences(objective: Any, metric: Any) -> bool:
+    """Whether an objective or one of the metrics holds preferences: no file says which.
+
+    Examples
+    --------
+    >>> holds_preferences("ranknet", "ndcg@10")
+    False
+    """
+    target = ranking_objective(objective)
+    if not isinstance(target, Native) and held_preferences(target.template):
+        return True
+    return any_preferences(metric_list(metric))
+
+
+def read_model(path: Path, verify: bool) -> tuple[Fitted, str | None]:
+    """Read a model file of either booster, and what gbmrank wrote into it."""
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the model file itself")
+    with path.open("rb") as file:
+        start = file.read(8)
+        if not start.startswith((b"tree", b"{")):
+            raise DataError(f"{path} is neither a LightGBM nor an XGBoost model file")
+        data = start + file.read()
+    if verify and not is_unchanged(data):
+        raise DataError(
+            f"{path} is not the file that gbmrank wrote: its checksum does not fit. It was "
+            "damaged, for instance by converted line ends, or edited, or the booster saved it "
+            "again. Take another copy or save the model anew; if the change is meant, "
+            "gbmrank.load(path, verify=False) reads the file without its checksum"
+        )
+    read = load_lightgbm if start.startswith(b"tree") else load_xgboost
+    return read(data, str(path))

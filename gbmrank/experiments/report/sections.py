@@ -1,0 +1,383 @@
+"""Tables of what was measured.
+
+Sections about what is behind the numbers: theory, data, conventions, how to repeat it.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gbmrank.experiments.report.markup import (
+    Child,
+    Html,
+    breakable,
+    details,
+    el,
+    fixed,
+    number,
+    signed,
+    table,
+)
+from gbmrank.experiments.report.view import View, system_name
+from gbmrank.experiments.results import System
+from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Summary
+
+__all__ = [
+    "all_pairs",
+    "audit",
+    "calibration",
+    "failures",
+    "files",
+    "measure_table",
+    "origins",
+    "overview",
+    "tie_table",
+    "warnings_list",
+]
+
+
+_MARKS = {"better": "\u25b2", "worse": "\u25bc", "undecided": ""}
+
+
+def measure_table(view: View, measured: MeasureAnalysis) -> Html:
+    """Return one line per system with everything about one measure."""
+    head = (
+        "System",
+        f"Mean {measured.measure.name}",
+        "Difference to baseline",
+        "Outcome",
+        "Corrected p",
+        "Wins / ties / losses",
+        "Effect d",
+        "Seed sd",
+        "Rounds",
+        "Seconds",
+    )
+    summaries = {each.system: each for each in measured.summaries}
+    rows = [_row(view, measured, summaries.get(system), system) for system in view.order]
+    return table(head, rows, class_="results")
+
+
+def overview(view: View) -> Html:
+    """Return systems by measures: the mean, and the difference to the baseline."""
+    names = [
+        [
+            each.measure.name,
+            el("small", "higher is better" if each.measure.higher_is_better else "lower is better"),
+        ]
+        for each in view.analysis.measures
+    ]
+    rows = [
+        [_named(view, system), *(_overview_cell(each, system) for each in view.analysis.measures)]
+        for system in view.order
+    ]
+    return table(["System", *names], rows, class_="results")
+
+
+def all_pairs(view: View, measured: MeasureAnalysis) -> Html | None:
+    """Return Tukey's p of all pairs as a matrix; None for one pair or none."""
+    if not measured.pairs:
+        return None
+    p = {(each.first, each.second): each.p for each in measured.pairs}
+    p |= {(second, first): value for (first, second), value in p.items()}
+    systems = [each for each in view.order if each not in measured.excluded]
+    rows = [
+        [_named(view, one), *(_pair_cell(view, p.get((one, other))) for other in systems)]
+        for one in systems
+    ]
+    return details(
+        "All pairs: p of randomised Tukey HSD",
+        table(["", *(str(view.rank(each)) for each in systems)], rows, class_="pairs"),
+    )
+
+
+def tie_table(view: View) -> Html:
+    """Return how often scores are equal, per system."""
+    rows = []
+    for system in view.order:
+        tied = [run.tied[view.results.queries.sizes[run.queries] > 1] for run in view.runs(system)]
+        values = np.concatenate(tied) if tied else np.zeros(0)
+        values = values[np.isfinite(values)]
+        constant = int((values >= 1.0).sum())
+        share = f"{100 * values.mean():.2f}%" if len(values) else "\u2013"
+        chip = el("span", "constant scores", class_="chip worse") if constant else None
+        cell = [f"{number(constant)} of {number(len(values))} ", chip]
+        rows.append([system_name(system), share, cell])
+    return table(["System", "Tied pairs", "Queries with one score for all rows"], rows)
+
+
+def warnings_list(view: View) -> Html | None:
+    """Return what was warned about, with the number of runs."""
+    found: dict[tuple[System, str], int] = {}
+    for run in view.results.runs:
+        for message in run.warnings:
+            found[run.system, message] = found.get((run.system, message), 0) + 1
+    if not found:
+        return None
+    items = [
+        el("li", system_name(system), el("span", f" {message}"), el("small", f" \u00d7{count}"))
+        for (system, message), count in found.items()
+    ]
+    return el("div", el("h3", "Warnings of the runs"), el("ul", items))
+
+
+def _row(
+    view: View, measured: MeasureAnalysis, summary: Summary | None, system: System
+) -> list[Child]:
+    if summary is None:
+        note = el("span", "no values", class_="chip worse")
+        return [_named(view, system), "\u2013", "\u2013", note, *["\u2013"] * 6]
+    compared = measured.comparison(system)
+    return [
+        _named(view, system),
+        [el("b", fixed(summary.mean)), _ends(summary.interval)],
+        *_compared(compared, system == view.results.baseline),
+        fixed(summary.seed_sd),
+        *_cost(view, system),
+    ]
+
+
+def _compared(compared: Comparison | None, is_baseline: bool) -> list[Child]:
+    if compared is None:
+        chip = el("span", "baseline", class_="chip") if is_baseline else "\u2013"
+        return ["\u2013", chip, "\u2013", "\u2013", "\u2013"]
+    chips: list[Child] = [
+        el(
+            "span",
+            _MARKS[compared.outcome],
+            " ",
+            compared.outcome,
+            class_=f"chip {compared.outcome}",
+        )
+    ]
+    if compared.equivalent:
+        chips += [" ", el("span", "\u2248 within margin", class_="chip same")]
+    return [
+        [el("b", signed(compared.difference)), _ends(compared.interval, True)],
+        chips,
+        _p(compared.p_holm),
+        [_balance(compared), el("small", f"{compared.wins} / {compared.ties} / {compared.losses}")],
+        signed(compared.effect, 2),
+    ]
+
+
+def _cost(view: View, system: System) -> Iterator[Child]:
+    runs = list(view.runs(system))
+    if not runs:
+        yield from ("\u2013", "\u2013")
+        return
+    rounds = [run.best_round + 1 for run in runs]
+    span = f"{min(rounds)} to {max(rounds)}"
+    yield [f"{np.median(rounds):.0f}", el("small", span) if len(runs) > 1 else None]
+    seconds = [run.seconds for run in runs]
+    yield f"{np.median(seconds):.2f}" if max(seconds) < 100 else f"{np.median(seconds):.0f}"
+
+
+def _overview_cell(measured: MeasureAnalysis, system: System) -> list[Child]:
+    summary = next((each for each in measured.summaries if each.system == system), None)
+    if summary is None:
+        return ["\u2013"]
+    compared = measured.comparison(system)
+    best = measured.best
+    mean = fixed(summary.mean)
+    shown: Child = el("b", mean) if best is not None and best.system == system else mean
+    if compared is None:
+        return [shown, el("small", "baseline")]
+    text = f"{signed(compared.difference)} {_MARKS[compared.outcome]}"
+    return [shown, el("small", text, class_=f"mark {compared.outcome}")]
+
+
+def _pair_cell(view: View, p: float | None) -> Child:
+    if p is None:
+        return ""
+    decided = p <= 1.0 - view.analysis.level
+    return el("span", _p(p), class_="decided" if decided else "open")
+
+
+def _named(view: View, system: System) -> Html:
+    return el(
+        "span", el("span", view.rank(system), class_="rank"), system_name(system), class_="named"
+    )
+
+
+def _ends(ends: Interval, sign: bool = False) -> Html | None:
+    if math.isnan(ends.low):
+        return None
+    shown = signed if sign else fixed
+    return el("small", f"{shown(ends.low)} to {shown(ends.high)}")
+
+
+def _p(p: float) -> str:
+    return "<\u200a0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _balance(compared: Comparison) -> Html:
+    total = max(compared.wins + compared.ties + compared.losses, 1)
+    parts, x = [], 0.0
+    for count, class_ in (
+        (compared.wins, "better"),
+        (compared.ties, "undecided"),
+        (compared.losses, "worse"),
+    ):
+        width = 96.0 * count / total
+        parts.append(el("rect", x=x, y=0, width=width, height=7, class_=f"part {class_}"))
+        x += width
+    return el("svg", parts, viewBox="0 0 96 7", class_="balance", aria_hidden="true")
+
+
+_AUDIT = {
+    "rows": "Rows",
+    "queries": "Queries",
+    "features": "Features",
+    "longest": "Longest query, rows",
+    "singletons": "Queries of one row",
+    "without_relevant": "Queries without a relevant row",
+    "all_labels_equal": "Queries with equal labels",
+    "duplicate_rows": "Duplicate rows",
+    "label_counts": "Rows by label",
+}
+_BESIDE = {
+    "per_query.csv": "values per query, as CSV",
+    "results.json": "everything that was measured, as JSON",
+}
+
+
+def calibration(view: View) -> Html:
+    """Return the matrix of objectives and measures, with the sentence and its source inside."""
+    measures = [measure.name for measure in view.results.measures]
+    objectives = list(dict.fromkeys(each.objective for each in view.results.systems))
+    rows = [
+        [
+            el("span", breakable(name), class_="objective"),
+            *(_verdict(view, name, each) for each in measures),
+        ]
+        for name in objectives
+    ]
+    return table(["Objective", *measures], rows, class_="verdicts")
+
+
+def audit(view: View) -> Html:
+    """Return what was found in the data, and which queries do not count."""
+    found = view.results.audit
+    rows = [(title, plain(found[key])) for key, title in _AUDIT.items() if key in found]
+    rows += [(key, plain(value)) for key, value in found.items() if key not in (*_AUDIT, "notes")]
+    counts = [
+        [each.measure.name, *map(number, (each.n_queries, each.left_out, each.undefined))]
+        for each in view.analysis.measures
+    ]
+    head = ("Queries", "Compared", "Left out: a system has no value", "No system has a value")
+    notes = [el("li", str(note)) for note in found.get("notes", ())]
+    return el(
+        "div",
+        table(["Data", ""], rows, class_="facts"),
+        el("ul", notes) if notes else None,
+        table(head, counts),
+    )
+
+
+def origins(view: View) -> Iterator[Html]:
+    """Return conventions, settings, versions and the command."""
+    results, made = view.results, view.results.environment
+    if results.conventions:
+        yield el("h3", "Conventions")
+        rows = [(name, plain(each)) for name, each in results.conventions.items()]
+        yield table(["Measure", ""], rows, class_="facts")
+    if results.settings:
+        yield el("h3", "Settings")
+        yield _facts({key: each for key, each in results.settings.items() if key != "systems"})
+    yield el("h3", "Where it ran")
+    known = {key: value for key, value in made.items() if key != "command"}
+    seeds = {} if "seeds" in results.settings else {"seeds": list(results.seeds)}
+    yield _facts({**known, **seeds, **_resampling(view)})
+    params = {run.system: plain(run.params) for run in results.runs if run.error is None}
+    if params:
+        yield details(
+            "Parameters of the boosters, as used in the last run of each system",
+            table(["", ""], [(system_name(who), text) for who, text in params.items()], "facts"),
+        )
+    if "command" in made:
+        yield el("h3", "Do it again")
+        yield el("pre", el("code", plain(made["command"])))
+
+
+def failures(view: View) -> Html | None:
+    """Return the runs that failed, with their errors; None where there is none."""
+    if not view.results.failed:
+        return None
+    found: dict[tuple[System, str], list[str]] = {}
+    for run in view.results.failed:
+        place = f"seed {run.seed} fold {run.fold}"
+        found.setdefault((run.system, run.error or ""), []).append(place)
+    rows: list[list[Child]] = [
+        [system_name(system), [len(places), el("small", ", ".join(places))], el("code", error)]
+        for (system, error), places in found.items()
+    ]
+    return table(["System", "Runs", "Error"], rows, class_="failed")
+
+
+def files(path: Path) -> Html | None:
+    """Return links to the files that lie beside the report."""
+    items = [
+        el("li", el("a", name, href=name), f": {what}")
+        for name, what in _BESIDE.items()
+        if (path.parent / name).exists()
+    ]
+    return el("ul", items) if items else None
+
+
+def plain(value: Any) -> str:
+    """Return nested data as one line of text.
+
+    Examples
+    --------
+    >>> plain({"folds": 5, "seeds": [0, 1], "tuned": None})
+    'folds: 5, seeds: [0, 1], tuned: none'
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_inner(each)}" for key, each in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(_inner(each) for each in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return number(value)
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"({plain(value)})"
+    return f"[{plain(value)}]" if isinstance(value, list | tuple) else plain(value)
+
+
+def _verdict(view: View, objective: str, measure: str) -> Child:
+    verdict = view.results.verdicts.get((objective, measure))
+    if not verdict:
+        return el("span", "\u2013", title="No verdict for a booster's own objective")
+    status = str(verdict.get("status", "unknown"))
+    chip = el("span", status, class_=f"chip {_TONES.get(status, 'undecided')}")
+    return details(
+        chip,
+        el("p", str(verdict.get("sentence", ""))),
+        el("p", el("small", str(verdict.get("reference", "")))),
+    )
+
+
+_TONES = {"calibrated": "better", "conditional": "same", "not calibrated": "worse"}
+
+
+def _facts(values: Mapping[str, Any]) -> Html:
+    return table(
+        ["", ""],
+        [(str(key).replace("_", " "), plain(value)) for key, value in values.items()],
+        class_="facts",
+    )
+
+
+def _resampling(view: View) -> dict[str, Any]:
+    made = view.analysis
+    draws = f"{number(made.resamples)} draws, {number(made.tukey_resamples)} for all pairs"
+    return {"resampling": f"{draws}, seed {made.seed}, level {made.level:g}"}

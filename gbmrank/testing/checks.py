@@ -1,0 +1,508 @@
+"""Numbers the checks work with: small data, and derivatives by differences.
+
+What a check found, and how it is told.
+
+Training and evaluation in the boosters, on a small task with a clear signal.
+
+What is checked, with the data it can be checked on.
+"""
+
+import functools
+import importlib.util
+import inspect
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+
+from gbmrank.api import Metric, Objective, booster_params, metric, objective
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import DataError, GbmrankError, ParameterError
+from gbmrank.losses import AbstractLoss
+from gbmrank.losses.base import loss_class
+from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
+from gbmrank.objectives import AbstractBound, AbstractObjective
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
+from gbmrank.registry.composition import build
+from gbmrank.registry.spec import parse
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = [
+    "SIZES",
+    "Check",
+    "ConformanceError",
+    "LossSubject",
+    "MetricSubject",
+    "ObjectiveSubject",
+    "Report",
+    "Result",
+    "SkipCheck",
+    "close",
+    "derivative",
+    "evaluates_in",
+    "fail_unless",
+    "hold_close",
+    "kind_of",
+    "permuted_rows",
+    "query_slices",
+    "row_derivatives",
+    "scores_of",
+    "trains_in",
+]
+
+
+Outcome = Literal["passed", "failed", "skipped", "expected"]
+_MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped", "expected": "expected"}
+
+
+class ConformanceError(GbmrankError, AssertionError):
+    """A loss, an objective or a metric does not keep the contract of its kind."""
+
+
+class SkipCheck(Exception):
+    """A check does not apply; the message says why."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One named check: what it asks for, and the function that raises when it is not so."""
+
+    name: str
+    about: str
+    run: Callable[[Any], None]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Outcome of one check."""
+
+    check: str
+    outcome: Outcome
+    message: str = ""
+
+    def __str__(self) -> str:
+        first, *rest = self.message.splitlines() or [""]
+        text = f"{self.check:<24} {_MARKS[self.outcome]:<8} {first}".rstrip()
+        return "\n".join([text, *(f"{'':<34}{line}" for line in rest)])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Outcomes of all checks of one subject; prints as a table."""
+
+    kind: str
+    subject: str
+    results: tuple[Result, ...]
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the checks that failed without being expected to."""
+        return tuple(one.check for one in self.results if one.outcome == "failed")
+
+    def raise_for_failures(self) -> None:
+        """Raise ConformanceError with the whole report when a check failed."""
+        if self.failed:
+            raise ConformanceError(str(self))
+
+    def __str__(self) -> str:
+        head = f"{self.kind} {self.subject}: "
+        count = len(self.results)
+        head += f"{len(self.failed)} of {count} checks failed" if self.failed else "ok"
+        return "\n".join([head, *(f"  {one}" for one in self.results)])
+
+
+def fail_unless(condition: object, message: str) -> None:
+    """Raise AssertionError with a message, also where Python runs with -O."""
+    if not condition:
+        raise AssertionError(message)
+
+
+SIZES = (5, 1, 4, 7, 3, 6, 2)
+_STEP = 4e-3
+_WEIGHTS = ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0))  # fourth-order differences
+
+
+def query_slices(sizes: Any = SIZES) -> list[slice]:
+    """Return the rows of each query."""
+    ends = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+
+def scores_of(sizes: Any = SIZES, seed: int = 0, spread: float = 1.0) -> FloatArray:
+    """Return scores that are all different."""
+    rng = np.random.default_rng([17, seed])
+    return spread * rng.normal(size=int(np.sum(sizes)))
+
+
+def permuted_rows(sizes: Any = SIZES, seed: int = 0) -> IntArray:
+    """Return an order of rows that shuffles every query within itself."""
+    rng = np.random.default_rng([23, seed])
+    parts = [part.start + rng.permutation(part.stop - part.start) for part in query_slices(sizes)]
+    return np.concatenate(parts)
+
+
+def derivative(function: Callable[[float], Any], at: float, step: float = _STEP) -> Any:
+    """Return the derivative of a function of a number, and where it can be trusted."""
+    wide = _difference(lambda by: np.asarray(function(at + by), dtype=np.float64), step)
+    near = _difference(lambda by: np.asarray(function(at + by), dtype=np.float64), 0.5 * step)
+    return near, _agree(wide, near)
+
+
+def row_derivatives(
+    evaluate: Callable[[FloatArray], FloatArray], scores: FloatArray
+) -> tuple[FloatArray, Any]:
+    """Differentiate by every row, one position of every query at a time.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Maps scores to one number per query, or to one per row (then the derivative of each
+        by its own score is meant).
+    scores : array of shape (n_rows,)
+        In queries of the sizes ``SIZES``.
+
+    Returns
+    -------
+    slopes, trusted : arrays of shape (n_rows,)
+        Two step sizes agree where the function has no kink.
+    """
+    slopes, trusted = np.zeros(len(scores)), np.zeros(len(scores), dtype=bool)
+    parts = query_slices()
+    for place in range(max(SIZES)):
+        queries = [q for q, n in enumerate(SIZES) if place < n]
+        rows = np.array([parts[q].start + place for q in queries])
+
+        def moved(by: float, rows: Any = rows, queries: Any = queries) -> FloatArray:
+            shifted = scores.copy()
+            shifted[rows] += by
+            values = evaluate(shifted)
+            return values[queries] if len(values) == len(SIZES) else values[rows]
+
+        wide, near = _difference(moved, _STEP), _difference(moved, 0.5 * _STEP)
+        slopes[rows], trusted[rows] = near, _agree(wide, near)
+    return slopes, trusted
+
+
+def close(found: Any, expected: Any, tolerance: float, scale: Any = 1.0) -> Any:
+    """Whether numbers agree up to a tolerance relative to them or to a scale."""
+    size = np.maximum(np.maximum(np.abs(found), np.abs(expected)), scale)
+    return np.abs(np.asarray(found) - expected) <= tolerance * size
+
+
+def hold_close(what: str, found: Any, expected: Any, tolerance: float, scale: Any = 1e-12) -> None:
+    """Raise AssertionError with the first place where two arrays differ."""
+    found, expected = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    fail_unless(
+        found.shape == expected.shape, f"{what}: shape {found.shape}, expected {expected.shape}"
+    )
+    same = close(found, expected, tolerance, scale) | (np.isnan(found) & np.isnan(expected))
+    if not np.all(same):
+        at = int(np.argmin(np.atleast_1d(same)))
+        one, two = np.atleast_1d(found)[at], np.atleast_1d(expected)[at]
+        raise AssertionError(f"{what}: {one:.10g} where {two:.10g} is expected (place {at})")
+
+
+def _difference(moved: Callable[[float], FloatArray], step: float) -> FloatArray:
+    total = sum(factor * moved(by * step) for by, factor in _WEIGHTS)
+    return np.asarray(total) / (12.0 * step)
+
+
+def _agree(wide: FloatArray, near: FloatArray) -> Any:
+    size = np.maximum(np.maximum(np.abs(wide), np.abs(near)), 1e-3 * np.abs(near).max(initial=0.0))
+    return np.isfinite(wide) & (np.abs(wide - near) <= 1e-4 * size + 1e-12)
+
+
+_ROUNDS = 15
+_CONCORDANT = 0.7  # of the pairs with different labels; chance is one half
+
+
+def trains_in(booster: str, objective: Objective, grades: tuple[float, ...]) -> None:
+    """Raise AssertionError unless a booster learns to order the task.
+
+    Raises
+    ------
+    SkipCheck
+        When the booster is not installed.
+    """
+    x, labels, sizes = _task(booster, grades)
+    scores = _TRAIN[booster](objective, x, labels, sizes)
+    fail_unless(np.isfinite(scores).all(), f"{booster} predicts scores that are not finite")
+    share = _concordance(labels, scores, sizes)
+    fail_unless(
+        share >= _CONCORDANT,
+        f"after {_ROUNDS} rounds {booster} orders {share:.0%} of the pairs of an easy task; "
+        f"at least {_CONCORDANT:.0%} is expected (a sign, or a Hessian far too large?)",
+    )
+    if objective.template.gradient == "exact":
+        before = objective.loss(labels, np.zeros(len(labels)), group=sizes)
+        after = objective.loss(labels, scores, group=sizes)
+        fail_unless(after < before, f"training in {booster} raises the loss: {before} to {after}")
+
+
+def evaluates_in(booster: str, metric: Metric, grades: tuple[float, ...]) -> None:
+    """Raise AssertionError unless a booster reports what :meth:`Metric.score` gives."""
+    x, labels, sizes = _task(booster, grades)
+    scores, shown = _EVALUATE[booster](metric, x, labels, sizes)
+    expected = metric.score(labels, scores.astype(np.float32), group=sizes)
+    fail_unless(
+        np.isclose(shown, expected, rtol=1e-5, atol=1e-6),
+        f"{booster} reports {shown} for its predictions, score() gives {expected}",
+    )
+
+
+def _task(booster: str, grades: tuple[float, ...]) -> tuple[Any, Any, Any]:
+    if importlib.util.find_spec(booster) is None:
+        raise SkipCheck(f"{booster} is not installed")
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(4, 12, 40)
+    x = rng.normal(size=(int(sizes.sum()), 4))
+    signal = x[:, 0] + 0.5 * x[:, 1]
+    cuts = np.quantile(signal, np.linspace(0, 1, len(grades) + 1)[1:-1])
+    return x, np.array(grades)[np.digitize(signal, cuts)], sizes
+
+
+def _lightgbm(objective: Objective, x: Any, labels: Any, sizes: Any) -> Any:
+    import lightgbm
+
+    data = lightgbm.Dataset(x, labels, group=sizes, free_raw_data=False)
+    booster = lightgbm.train(
+        {"objective": objective, **_LIGHTGBM, **booster_params(objective, "lightgbm")},
+        data,
+        _ROUNDS,
+    )
+    return booster.predict(x, raw_score=True)
+
+
+def _xgboost(objective: Objective, x: Any, labels: Any, sizes: Any) -> Any:
+    import xgboost
+
+    data = xgboost.DMatrix(x, labels)
+    data.set_group(sizes)
+    params = {**_XGBOOST, **booster_params(objective, "xgboost")}
+    booster = xgboost.train(params, data, _ROUNDS, obj=objective)
+    return booster.predict(data, output_margin=True).astype(np.float64)
+
+
+def _evaluate_lightgbm(metric: Metric, x: Any, labels: Any, sizes: Any) -> tuple[Any, float]:
+    import lightgbm
+
+    data = lightgbm.Dataset(x, labels, group=sizes, free_raw_data=False)
+    shown: dict[str, Any] = {}
+    booster = lightgbm.train(
+        {"objective": "regression", "metric": "None", **_LIGHTGBM},
+        data,
+        3,
+        valid_sets=[data],
+        valid_names=["here"],
+        feval=metric,
+        callbacks=[lightgbm.record_evaluation(shown)],
+    )
+    return booster.predict(x, raw_score=True), shown["here"][metric.name_in("lightgbm")][-1]
+
+
+def _evaluate_xgboost(metric: Metric, x: Any, labels: Any, sizes: Any) -> tuple[Any, float]:
+    import xgboost
+
+    data = xgboost.DMatrix(x, labels)
+    data.set_group(sizes)
+    shown: dict[str, Any] = {}
+    booster = xgboost.train(
+        {"objective": "reg:squarederror", "disable_default_eval_metric": True, **_XGBOOST},
+        data,
+        3,
+        evals=[(data, "here")],
+        custom_metric=metric,
+        evals_result=shown,
+        verbose_eval=False,
+    )
+    scores = booster.predict(data, output_margin=True).astype(np.float64)
+    return scores, shown["here"][metric.name_in("xgboost")][-1]
+
+
+def _concordance(labels: Any, scores: Any, sizes: Any) -> float:
+    right, total, begin = 0.0, 0, 0
+    for n in sizes.tolist():
+        y, s = labels[begin : begin + n], scores[begin : begin + n]
+        better = y[:, None] > y[None, :]
+        lead = s[:, None] - s[None, :]
+        right += float(((lead > 0) + 0.5 * (lead == 0))[better].sum())
+        total += int(better.sum())
+        begin += n
+    return right / max(total, 1)
+
+
+_LIGHTGBM = {
+    "num_leaves": 7,
+    "min_data_in_leaf": 5,
+    "learning_rate": 0.2,
+    "verbose": -1,
+    "num_threads": 1,
+    "deterministic": True,
+    "seed": 0,
+}
+_XGBOOST = {"max_depth": 3, "eta": 0.2, "verbosity": 0, "nthread": 1, "seed": 0}
+_TRAIN = {"lightgbm": _lightgbm, "xgboost": _xgboost}
+_EVALUATE = {"lightgbm": _evaluate_lightgbm, "xgboost": _evaluate_xgboost}
+
+
+_GRADES = ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0))  # graded if it takes them, else binary
+_TEMPLATES = ("comparison", "pairwise(target=dcg)", "pointwise(target=dcg)")
+
+
+@final
+@dataclass(frozen=True)
+class LossSubject:
+    """A loss, and an objective that uses it."""
+
+    loss: AbstractLoss
+
+    @classmethod
+    def read(cls, given: Any) -> "LossSubject":
+        """Take a loss as an object, a class, a function or text."""
+        if inspect.isfunction(given):
+            given = loss_class(given)
+        if isinstance(given, type) and issubclass(given, AbstractLoss):
+            given = given()
+        return cls(build(LOSSES, given))
+
+    @functools.cached_property
+    def objective(self) -> Objective:
+        """The first template that takes the loss."""
+        for template in _TEMPLATES:
+            try:
+                return objective(template, loss=self.loss)
+            except ParameterError:
+                continue
+        raise ConformanceError(f"no template takes the loss {self.loss!r}")
+
+    @functools.cached_property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """Scalar functions of the loss by name; a pair form that is refused is left out."""
+        if self.loss.pair_form == "difference":
+            raise SkipCheck("it compares scores with utilities and is no function of a margin")
+        positive, negative = self.loss.partials
+        found = {"positive": positive, "negative": negative}
+        return {"kappa": self.loss.kappa, **found} if self.loss.pair_form == "margin" else found
+
+    def __str__(self) -> str:
+        return str(self.loss)
+
+
+class _WithLabels:
+    """Labels that a subject takes: grades if it can, else zeros and ones."""
+
+    grades: tuple[float, ...]
+
+    def labels(self, sizes: Any = SIZES, seed: int = 0) -> FloatArray:
+        """Return labels of both ends in every query that is long enough."""
+        rng = np.random.default_rng([5, seed])
+        column = rng.choice(np.array(self.grades), int(np.sum(sizes)))
+        for part in query_slices(sizes):
+            if part.stop - part.start > 1:
+                column[part.start : part.start + 2] = self.grades[-1], self.grades[0]
+        return column
+
+
+def _grades_for(bind: Callable[[RankingData], Any], given: Any) -> tuple[float, ...]:
+    if given is not None:
+        return tuple(float(grade) for grade in given)
+    for grades in _GRADES:
+        try:
+            bind(RankingData.from_arrays(np.array(grades)))
+        except (DataError, ParameterError):
+            continue
+        return grades
+    return _GRADES[0]
+
+
+@final
+@dataclass(frozen=True)
+class ObjectiveSubject(_WithLabels):
+    """An objective with labels it takes."""
+
+    objective: Objective
+    grades: tuple[float, ...]
+
+    @classmethod
+    def read(cls, given: Any, grades: Any = None) -> "ObjectiveSubject":
+        """Take an objective as an object, a class or text."""
+        if isinstance(given, type) and issubclass(given, AbstractObjective):
+            given = given()
+        made = objective(given)
+        return cls(made, _grades_for(made.template.bind, grades))
+
+    def bound(self, labels: FloatArray, sizes: Any = SIZES, weight: Any = None) -> AbstractBound:
+        """Bind the objective itself, without the guard around plugins."""
+        data = RankingData.from_arrays(labels, group=sizes, weight=weight)
+        return self.objective.template.bind(data)
+
+    def __str__(self) -> str:
+        return str(self.objective)
+
+
+@final
+@dataclass(frozen=True)
+class MetricSubject(_WithLabels):
+    """A metric with labels it takes."""
+
+    metric: Metric
+    grades: tuple[float, ...]
+
+    @classmethod
+    def read(cls, given: Any, grades: Any = None) -> "MetricSubject":
+        """Take a metric as an object, a class or text."""
+        if isinstance(given, type) and issubclass(given, AbstractMetric):
+            given = given()
+        made = given if isinstance(given, Metric) else metric(given)
+        if not isinstance(made, Metric):
+            raise ConformanceError(f"give one metric at a time, not {given!r}")
+        return cls(made, _grades_for(made.measure.bind, grades))
+
+    def bound(
+        self, labels: FloatArray, sizes: Any = SIZES, weight: Any = None
+    ) -> AbstractBoundMetric:
+        """Bind the metric itself, without the guard around plugins."""
+        data = RankingData.from_arrays(labels, group=sizes, weight=weight)
+        return self.metric.measure.bind(data)
+
+    def values(self, labels: FloatArray, scores: FloatArray, sizes: Any = SIZES) -> FloatArray:
+        """Return one value per query."""
+        bound = self.bound(labels, sizes)
+        return bound.per_query(Ranked(scores.copy(), bound.groups))
+
+    def __str__(self) -> str:
+        return str(self.metric)
+
+
+def kind_of(given: Any) -> str:
+    """Return ``"loss"``, ``"objective"`` or ``"metric"``."""
+    bases: dict[str, Any] = {
+        "loss": AbstractLoss,
+        "objective": AbstractObjective,
+        "metric": AbstractMetric,
+    }
+    if isinstance(given, Objective | Metric):
+        return given.kind
+    if inspect.isfunction(given):
+        return "loss"
+    for kind, base in bases.items():
+        if isinstance(given, base) or (isinstance(given, type) and issubclass(given, base)):
+            return kind
+    name = parse(str(given)).name
+    bare = name.rpartition(":")[2]
+    known: dict[str, Registry[Any]] = {
+        "loss": LOSSES,
+        "objective": OBJECTIVES,
+        "metric": METRICS,
+    }
+    found = [kind for kind, registry in known.items() if bare in registry]
+    if not found:
+        raise ConformanceError(f"no loss, objective or metric is called {name!r}")
+    if len(found) > 1:
+        raise ConformanceError(f"{name!r} is a {' and a '.join(found)}; say kind={found[0]!r}")
+    return found[0]
