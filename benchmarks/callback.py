@@ -14,8 +14,8 @@ import gbmrank
 from benchmarks.data import RankingSample, mslr_like, one_query
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
-from gbmrank.boosters import base
-from gbmrank.boosters.doors import backend_of
+from gbmrank.boosters import state
+from gbmrank.boosters.doors import booster_of
 from gbmrank.kernels.jit import compiler
 
 __all__ = ["run"]
@@ -61,19 +61,19 @@ def _calls(sample: RankingSample) -> tuple[tuple[str, Any, Any], ...]:
 
 
 def _parts(objective: Any, preds: Any, data: Any) -> dict[str, Callable[[], object]]:
-    backend = backend_of(data)
+    backend = booster_of(data)
     if backend is None:
         raise TypeError(f"not a data set of a booster: {type(data).__name__}")
     columns = backend.columns(data)
-    (bound, usual), _ = base.training_state(columns, objective)
-    scores = base.read_scores(preds, bound.groups)
+    (bound, usual), _ = state.training_state(columns, objective)
+    scores = state.read_scores(preds, bound.groups)
     grad, hess = bound.gradients(scores, np.float32, single=True)
     finish = compiler.load("scores").finish
     return {
         "whole call": lambda: objective(preds, data),
         "- columns from the booster": lambda: backend.columns(data),
         "- fingerprint of the columns": columns.fingerprint,
-        "- scores to float64, checked": lambda: base.read_scores(preds, bound.groups),
+        "- scores to float64, checked": lambda: state.read_scores(preds, bound.groups),
         "- all pairs, in float32": lambda: bound.gradients(scores, np.float32, single=True),
         "- floor and check": lambda: finish(grad, hess, bound.groups.offsets, usual, (1e-3, 1e-10)),
         "all pairs in float64": lambda: bound.gradients(scores),

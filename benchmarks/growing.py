@@ -19,8 +19,8 @@ import xgboost as xgb
 import gbmrank
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
-from gbmrank.boosters.base import training_state
-from gbmrank.boosters.doors import backend_of
+from gbmrank.boosters.doors import booster_of
+from gbmrank.boosters.state import training_state
 
 __all__ = ["OURS", "PER_QUERY", "Rows", "make_rows", "run"]
 
@@ -132,7 +132,7 @@ def _state_row(booster: str, n_rows: int, data: Any) -> list[object]:
     """Measure an objective that has not met this data set: what it keeps, and its peaks."""
     objective = gbmrank.objective(OURS, normalize="pairs")
     scores = np.zeros(n_rows, np.float64 if booster == "lightgbm" else np.float32)
-    backend = backend_of(data)
+    backend = booster_of(data)
     if backend is None:
         raise TypeError(f"not a data set of a booster: {type(data).__name__}")
     columns = backend.columns(data)

@@ -18,9 +18,9 @@ def check(lines):
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
     """Count what these tests keep, not what others of this process have kept before."""
-    from gbmrank.boosters import base
+    from gbmrank.boosters import state
 
-    monkeypatch.setattr(base, "_slots", {})
+    monkeypatch.setattr(state, "_slots", {})
 
 
 def test_many_fits_keep_no_data_and_no_memory():

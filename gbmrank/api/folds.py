@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.boosters.doors import backend_of
+from gbmrank.boosters.doors import booster_of
 from gbmrank.data.columns import as_floats, read_ids
 from gbmrank.data.queries import Groups
 from gbmrank.errors import GroupError, ParameterError
@@ -82,18 +82,14 @@ def _given_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
 def _read_groups(data: Any, group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
     if data is None:
         return _given_groups(group, qid)
-    backend = backend_of(data)
-    if backend is None:
+    booster = booster_of(data)
+    if booster is None:
         raise GroupError(
             f"expected a lightgbm.Dataset or xgboost.DMatrix, got {type(data).__name__}"
         )
     if group is not None or qid is not None:
         raise GroupError("give a data set, group= or qid=, not two of them")
-    sizes = getattr(data, "group", None)  # a Dataset that is not constructed stays so: lightgbm.cv
-    if sizes is None:  #                    could not set its binning parameters any more
-        if backend.name == "lightgbm":
-            data.construct().get_group()  # from now on its subsets know their queries, too
-        sizes = backend.columns(data).sizes
+    sizes = booster.group_sizes(data)
     if sizes is None:
         raise GroupError("this data set has no queries: give group= when it is made")
     return Groups.from_sizes(sizes, int(np.sum(sizes)))

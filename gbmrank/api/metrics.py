@@ -9,14 +9,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Columns, bound_to, read_scores
-from gbmrank.boosters.doors import (
-    array_columns,
-    backend_named,
-    backend_of,
-    check_no_scores,
-    labelled,
-)
+from gbmrank.boosters.doors import booster_named, booster_of, callable_name, read_call, unlabelled
+from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, SpecError
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked, conventions
@@ -45,7 +39,7 @@ class Metric(AbstractValue[AbstractMetric]):
 
     @property
     def __name__(self) -> str:
-        return self.name_in("xgboost")  # XGBRanker shows it, and guesses the direction from it
+        return callable_name(str(self), self.higher_is_better)
 
     @property
     def measure(self) -> AbstractMetric:
@@ -67,7 +61,7 @@ class Metric(AbstractValue[AbstractMetric]):
         """
         if backend == "mlflow":
             return "".join(c if c.isalnum() else "_" for c in str(self).replace("@", "_at_"))
-        return backend_named(backend).metric_name(str(self), self.higher_is_better)
+        return booster_named(backend).metric_name(str(self), self.higher_is_better)
 
     def per_query(
         self,
@@ -136,8 +130,8 @@ class Metric(AbstractValue[AbstractMetric]):
         return RankingData.from_arrays(labels, preferences=own, **columns)
 
     def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
-        """Answer a booster, each in its own form; two plain arrays give a float."""
-        return _answers((self,), (a, b, weight, group))[0]
+        """Evaluate for a booster, in its own form; two plain arrays give a float."""
+        return _evaluate((self,), (a, b, weight, group))[0]
 
 
 @final
@@ -196,8 +190,8 @@ class MetricList:
         return bound, _ranked(data, scores).prepare(*(one.depth for one in bound))
 
     def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
-        """Answer a booster with one entry per metric."""
-        return _answers(self.metrics, (a, b, weight, group))
+        """Evaluate for a booster, with one entry per metric."""
+        return _evaluate(self.metrics, (a, b, weight, group))
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.metrics))
@@ -324,36 +318,26 @@ def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:
     return (item,) if isinstance(item, Metric) else item.metrics
 
 
-def _answers(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> list[Any]:
+def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> list[Any]:
     """Evaluate metrics for whoever calls: LightGBM, XGBoost, or XGBRanker with two arrays."""
     a, b, weight, group = call
-    backend = backend_of(b)
-    if backend is not None:
-        values = _values(metrics, backend.columns(b), a)
-        names = [item.name_in(backend.name) for item in metrics]
-        if backend.name == "xgboost":
-            return list(zip(names, values, strict=True))
-        directions = [item.higher_is_better for item in metrics]
-        return list(zip(names, values, directions, strict=True))
-    if weight is _ABSENT:
+    if weight is _ABSENT and booster_of(b) is None:
         return [_defined(item, *item._bound(a, b, group=group)) for item in metrics]
-    values = _values(metrics, array_columns(a, weight, group), b)
+    booster, columns, preds = read_call(a, b, None if weight is _ABSENT else weight, group)
+    values = _values(metrics, columns, preds)
     return [
-        (item.name_in("lightgbm"), value, item.higher_is_better)
+        booster.report(str(item), value, item.higher_is_better)
         for item, value in zip(metrics, values, strict=True)
     ]
 
 
-def _values(metrics: tuple[Metric, ...], columns: Columns, preds: Any) -> list[float]:
+def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) -> list[float]:
     """Evaluate metrics on a booster's data set, sorting the scores once."""
 
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
         return [bind_metric(item.measure, data) for item in metrics], data.groups
 
-    if any_preferences(metrics):
-        columns = labelled(columns, preds)
-    if not len(columns.labels):
-        check_no_scores(preds)
+    columns = unlabelled(columns, preds, any_preferences(metrics))
     (bound, groups), _ = bound_to(columns, metrics, bind)
     ranked = Ranked(read_scores(preds, groups), groups).prepare(*(one.depth for one in bound))
     return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]

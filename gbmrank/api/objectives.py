@@ -1,7 +1,4 @@
-"""Objectives as users hold them.
-
-Booster parameters that an objective needs, each with its reason.
-"""
+"""Objectives as users hold them, and the booster parameters they need."""
 
 from typing import Any, ClassVar, final
 
@@ -9,15 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api.metrics import Metric, metric_list
-from gbmrank.boosters.base import Setting, answer_booster
-from gbmrank.boosters.doors import (
-    array_columns,
-    backend_named,
-    backend_of,
-    check_no_scores,
-    labelled,
-)
+from gbmrank.boosters.doors import booster_named, read_call, unlabelled
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
+from gbmrank.boosters.settings import Setting
+from gbmrank.boosters.state import round_gradients
 from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
 from gbmrank.errors import DataError, NumericError, UnknownNameError
 from gbmrank.objectives import AbstractBound, AbstractObjective
@@ -210,19 +202,18 @@ class Objective(AbstractValue[AbstractObjective]):
     def __call__(
         self, a: Any, b: Any, weight: Any = None, group: Any = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Answer a booster: ``(scores, data set)`` or ``(labels, scores, weight, group)``."""
-        backend = backend_of(b)
-        if backend is not None:
-            backend.check_training(b)
-            columns, preds = backend.columns(b), a
-        else:
-            columns, preds = array_columns(a, weight, group), b
-        if getattr(self.template, "preferences", None) is not None:
-            columns = labelled(columns, preds)
+        """Return gradient and Hessian to a booster.
+
+        Called with ``(scores, data set)`` or ``(labels, scores, weight, group)``.
+        """
+        booster, columns, preds = read_call(a, b, weight, group)
+        if columns.owner is b:
+            booster.check_training(b)
+        held = getattr(self.template, "preferences", None) is not None
+        columns = unlabelled(columns, preds, held)
         if not len(columns.labels):
-            check_no_scores(preds)
             return np.empty(0, np.float32), np.empty(0, np.float32)
-        return answer_booster(self, columns, preds)
+        return round_gradients(self, columns, preds)
 
 
 def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any) -> Objective:
@@ -327,7 +318,7 @@ def booster_params(spec: Any, backend: str) -> BoosterParams:
     >>> params["base_score"], params["disable_default_eval_metric"]
     (0.0, 1)
     """
-    return BoosterParams(backend_named(backend).settings(objective(spec).template.shift_invariant))
+    return BoosterParams(booster_named(backend).settings(objective(spec).template.shift_invariant))
 
 
 def ranking_objective(given: Any) -> Objective | Native:

@@ -1,4 +1,4 @@
-"""Which booster is calling, and with what."""
+"""The boosters gbmrank knows, and which of them is calling."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,55 +6,77 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.boosters.base import Backend, Columns
-from gbmrank.boosters.lightgbm.dataset import LIGHTGBM
-from gbmrank.boosters.xgboost.dataset import XGBOOST
+from gbmrank.boosters.base import Booster
+from gbmrank.boosters.lightgbm.booster import LIGHTGBM
+from gbmrank.boosters.state import BoosterColumns
+from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.data.queries import as_floats
 from gbmrank.errors import ConfigError, DataError
 
-__all__ = ["array_columns", "backend_named", "backend_of", "check_no_scores", "labelled"]
+__all__ = ["BOOSTERS", "booster_named", "booster_of", "callable_name", "read_call", "unlabelled"]
 
-_BACKENDS: tuple[Backend, ...] = (LIGHTGBM, XGBOOST)
+BOOSTERS: tuple[Booster, ...] = (LIGHTGBM, XGBOOST)
 
 
-def backend_of(data: object) -> Backend | None:
+def booster_of(data: object) -> Booster | None:
     """Return the booster whose data set this is, or None."""
-    return next((backend for backend in _BACKENDS if backend.accepts(data)), None)
+    return next((booster for booster in BOOSTERS if booster.accepts(data)), None)
 
 
-def backend_named(name: str) -> Backend:
+def booster_named(name: str) -> Booster:
     """Return the booster of this name."""
-    for backend in _BACKENDS:
-        if backend.name == name:
-            return backend
-    known = ", ".join(backend.name for backend in _BACKENDS)
-    raise ConfigError(f"no backend is called {name!r}; known: {known}")
+    for booster in BOOSTERS:
+        if booster.name == name:
+            return booster
+    known = ", ".join(booster.name for booster in BOOSTERS)
+    raise ConfigError(f"backend must be one of {known}; got {name!r}")
 
 
-def array_columns(labels: Any, weight: Any, group: Any) -> Columns:
-    """Wrap the arrays LightGBM's scikit-learn interface passes; labels are kept by LightGBM."""
-    if not isinstance(labels, np.ndarray):
+def callable_name(text: str, higher_is_better: bool) -> str:
+    """Return ``__name__`` of a metric: XGBRanker shows it and guesses the direction from it."""
+    return XGBOOST.metric_name(text, higher_is_better)
+
+
+def read_call(
+    a: Any, b: Any, weight: Any, group: Any
+) -> tuple[Booster, BoosterColumns, npt.NDArray[Any]]:
+    """Read the arguments of a callback: which booster calls, the data set, the scores.
+
+    Either ``(scores, data set)`` or the arrays ``(labels, scores, weight, group)`` of LightGBM's
+    scikit-learn interface, which keeps the array of labels alive.
+    """
+    booster = booster_of(b)
+    if booster is not None:
+        return booster, booster.columns(b), a
+    if not isinstance(a, np.ndarray):
         raise DataError(
             "expected (scores, lightgbm.Dataset), (scores, xgboost.DMatrix) or numpy arrays "
-            f"(labels, scores, weight, group), got {type(labels).__name__}; for other columns use "
+            f"(labels, scores, weight, group), got {type(a).__name__}; for other columns use "
             "gradients(), loss() or score()"
         )
-    return Columns(
-        _numbers(labels, "labels"), _array(group, "group"), _array(weight, "weight"), labels
+    columns = BoosterColumns(
+        _numbers(a, "labels"), _array(group, "group"), _array(weight, "weight"), a
     )
+    return LIGHTGBM, columns, b
 
 
-def check_no_scores(preds: npt.NDArray[Any]) -> None:
-    """Raise unless a data set without rows comes without scores."""
-    if np.size(preds):
-        raise DataError(
-            f"the data set has no labels, but there are {np.size(preds)} scores; "
-            "give the labels when the data set is made"
-        )
+def unlabelled(
+    columns: BoosterColumns, preds: npt.NDArray[Any], preferences: bool
+) -> BoosterColumns:
+    """Return a data set with labels that say nothing where preferences stand for them.
 
-
-def labelled(columns: Columns, preds: npt.NDArray[Any]) -> Columns:
-    """Give a data set that has preferences and no labels labels that say nothing."""
+    Raises
+    ------
+    DataError
+        When there are scores, but neither labels nor preferences.
+    """
+    if not preferences:
+        if not len(columns.labels) and np.size(preds):
+            raise DataError(
+                f"the data set has no labels, but there are {np.size(preds)} scores; "
+                "give the labels when the data set is made"
+            )
+        return columns
     labels = columns.labels if len(columns.labels) else np.zeros(np.size(preds))
     unsure = tuple(name for name in columns.zeros_if_missing if name != "labels")
     return replace(columns, labels=labels, zeros_if_missing=unsure)

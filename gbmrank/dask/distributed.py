@@ -1,47 +1,29 @@
 """One distributed training of a ranker: any objective, any metric, either booster."""
 
 import importlib
-import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from gbmrank.api import MetricList, booster_params
-from gbmrank.api.metrics import any_preferences, metric_list
-from gbmrank.api.objectives import ranking_objective
-from gbmrank.boosters.plan import Native, Trained
-from gbmrank.boosters.settings import (
-    check_params,
-    is_on,
-    main_names,
-    placed_constraints,
-    what_forbids_cutting,
-)
-from gbmrank.dask.loading import DaskJob, Loaded, load
+from gbmrank.api.metrics import any_preferences
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.base import Booster, Fitted, Job, Trained
+from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.plan import Facts, Native, Plan, check_plan
+from gbmrank.boosters.plan import train as run_plan
+from gbmrank.boosters.settings import is_on, truncation_obstacle
+from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import DaskTrained
-from gbmrank.dask.workers import watched
-from gbmrank.data.columns import shared_ids
+from gbmrank.dask.workers import Parcel, limit_threads, watched
 from gbmrank.data.schema import Columns
-from gbmrank.errors import (
-    ConfigError,
-    DataError,
-    GroupError,
-    LeakageWarning,
-    MissingBackendError,
-    NoProgressWarning,
-    ParameterError,
-    WeightError,
-)
+from gbmrank.errors import ConfigError, GroupError, MissingBackendError, WeightError
 from gbmrank.objectives import held_preferences
 
 __all__ = ["train"]
-
-# Memory the booster needs, in sizes of the rows: LightGBM joins the partitions of a worker
-# into one table before it bins them, XGBoost bins one after the other.
-_FACTORS = {"lightgbm": 2.5, "xgboost": 1.5}
 
 
 def train(
@@ -123,92 +105,130 @@ def train(
     WorkerLostError
         When a worker dies; there is no half result.
     """
-    if backend not in _FACTORS:
-        raise ConfigError(f"backend must be one of {', '.join(_FACTORS)}; got {backend!r}")
-    if rounds < 1:
-        raise ParameterError(f"rounds must be at least 1, got {rounds}")
-    if early_stopping is not None and not eval_set:
-        raise ConfigError("early stopping needs an evaluation set to watch: eval_set=, eval_qid=")
-    target, metrics = ranking_objective(objective), _checked_metrics(metric)
-    _check_objective(target, backend, sample_weight)
-    used = _params(target, backend, seed, params or {})
-    trainer = _trainer(backend)
+    booster, engine = booster_named(backend), DaskEngine(client)
+    plan = training_plan(
+        objective,
+        metric,
+        backend=backend,
+        rounds=rounds,
+        early_stopping=early_stopping,
+        params=params or {},
+        seed=seed,
+        keep_best=keep_best,
+        names={"valid": "eval_set=, eval_qid="},
+    )
+    engine.check(plan, sample_weight is not None)
+    check_plan(plan, validated=bool(eval_set))
     own = Table.read(X, y, qid, sample_weight, "train")
     sets = _eval_tables((eval_set, eval_qid, eval_sample_weight, eval_names))
     same = [pair[0] is X and pair[1] is y for pair in eval_set]
-    data = watched(client, lambda: load(client, own, backend, _FACTORS[backend]))
+    data = watched(client, lambda: load(client, own, booster, booster.memory_factor))
     valid = {
         table.name: data
         if again
-        else watched(client, partial(load, client, table, backend, known=data.outline))
+        else watched(client, partial(load, client, table, booster, known=data.outline))
         for table, again in zip(sets, same, strict=True)
     }
     columns = Columns.of(data.outline, backend)
-    _check_learnable(data)
-    _warn_of_leakage(data, valid)
-    job = DaskJob(
-        train=data,
-        valid=valid,
-        objective=target.name if isinstance(target, Native) else target,
-        metrics=metrics,
-        params=placed_constraints(used, columns, backend),
-        rounds=rounds,
-        patience=early_stopping,
-        keep_best=keep_best,
-    )
-    trained: Trained = watched(client, lambda: trainer(client, job))
-    if trained.fitted.n_rounds == 0:
-        warnings.warn(f"{target}: no tree was grown", NoProgressWarning, stacklevel=2)
+    trained = run_plan(replace(plan, columns=columns), data, valid, engine=engine)
     return DaskTrained(trained.fitted, trained.history, trained.best_round, columns)
 
 
-def _trainer(backend: str) -> Any:
-    try:
-        module = importlib.import_module(f"gbmrank.dask.{backend}_training")
-    except ImportError as error:
-        raise MissingBackendError(
-            f"backend={backend} on Dask needs {backend} ({error}): "
-            f"pip install 'gbmrank[{backend},dask]'"
-        ) from error
-    return getattr(module, f"train_on_{backend}")
+@final
+class DaskEngine:
+    """Trains where the rows lie: on the workers of a cluster.
 
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster.
+    """
 
-def _params(target: Any, backend: str, seed: int, params: Mapping[str, Any]) -> dict[str, Any]:
-    given = main_names(backend, params)
-    own = not isinstance(target, Native)
-    check_params(backend, given, str(target), own)
-    obstacle = what_forbids_cutting(given)
-    if obstacle is not None:
-        raise ConfigError(f"a model with {obstacle} cannot be cut at a round; train on one machine")
-    if is_on(given, "bagging_by_query"):
-        raise ConfigError(
-            "bagging_by_query is done by gbmrank on one machine only, and LightGBM trains a wrong "
-            "model with it; leave it out"
-        )
-    needed = dict(booster_params(target, backend)) if own else {}
-    return {**needed, "seed": seed, **given}
+    def __init__(self, client: Any) -> None:
+        self._client = client
 
-
-def _checked_metrics(given: Any) -> MetricList:
-    metrics = metric_list(given)
-    for item in metrics:
-        if any_preferences([item]):
-            raise ConfigError(f"{item}: preferences belong to rows on one machine; give labels")
-    return metrics
-
-
-def _check_objective(target: Any, backend: str, weight: Any) -> None:
-    if isinstance(target, Native):
-        if backend == "xgboost" and weight is not None:
-            raise WeightError(
-                f"XGBoost on Dask takes no weights together with queries, so {target} cannot have "
-                "them; use an objective of gbmrank, which brings its own way for weights"
+    def check(self, plan: Plan, weighted: bool) -> None:
+        """Raise for what cannot be done across workers, before anything is loaded."""
+        target, booster = plan.objective, booster_named(plan.backend)
+        given = booster.parameters.by_main_names(plan.params)
+        if any_preferences(plan.metric) or (
+            not isinstance(target, Native) and held_preferences(target.template)
+        ):
+            raise ConfigError(
+                "preferences belong to rows on one machine, and here rows lie on several; give "
+                "labels, or train on one machine"
             )
-    elif held_preferences(target.template):
-        raise ConfigError(
-            f"{target}: preferences belong to rows on one machine, and here rows lie on several; "
-            "give labels, or train on one machine"
+        if isinstance(target, Native) and weighted and not booster.weights_on_cluster:
+            raise WeightError(
+                f"{booster.title} on Dask takes no weights together with queries, so {target} "
+                "cannot have them; use an objective of gbmrank"
+            )
+        obstacle = truncation_obstacle(given)
+        if obstacle is not None:
+            raise ConfigError(
+                f"a model with {obstacle} cannot be truncated after a round; train on one machine"
+            )
+        if is_on(given, "bagging_by_query"):
+            raise ConfigError(
+                "bagging_by_query is done by gbmrank on one machine only, and LightGBM trains a "
+                "wrong model with it; leave it out"
+            )
+
+    def facts(self, part: Loaded, name: str, ranks: bool = True) -> Facts:
+        """Return what the summaries of the partitions say."""
+        merged = [one.merged for one in part.summaries if one.merged is not None]
+        return Facts(
+            sum(part.rows),
+            int(part.outline.shape[1]),
+            np.concatenate([one.ids for one in part.summaries]),
+            any(one.informative for one in part.summaries),
+            max(one.largest_weight for one in part.summaries),
+            merged[0] if merged else None,
         )
+
+    def check_preferences(self, held: tuple[Any, ...], part: Loaded) -> None:
+        """Do nothing: :meth:`check` rejects preferences."""
+
+    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Loaded) -> None:
+        """Do nothing: :meth:`check` knows what the booster takes."""
+
+    def callback(
+        self, target: Any, params: Mapping[str, Any], part: Loaded
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the objective as it is; queries cannot be drawn across workers."""
+        used = {name: value for name, value in params.items() if name != "bagging_by_query"}
+        return (target.name if isinstance(target, Native) else target), used
+
+    def run(self, booster: Booster, job: Job) -> Trained:
+        """Train, unless a worker is lost meanwhile."""
+        try:
+            module = importlib.import_module(f"gbmrank.dask.{booster.name}_engine")
+        except ImportError as error:
+            raise MissingBackendError(
+                f"backend={booster.name} on Dask needs {booster.name} ({error}): "
+                f"pip install 'gbmrank[{booster.name},dask]'"
+            ) from error
+        trained: Trained = watched(self._client, lambda: module.train(self._client, job))
+        return trained
+
+    def all_tied(self, fitted: Fitted, part: Loaded) -> bool:
+        """Whether the scores of every query are all equal."""
+        if fitted.n_rounds == 0:
+            return True
+        parcel = self._client.scatter(Parcel.pack(fitted), broadcast=True)
+        tied = self._client.map(_part_tied, part.parts, parcel=parcel, pure=False)
+        return all(self._client.gather(tied))
+
+    def curvature(self, target: Any, part: Loaded) -> float | None:
+        """Unknown: rows lie on several machines."""
+        return None
+
+
+def _part_tied(part: Prepared, parcel: Parcel) -> bool:
+    limit_threads()
+    scores = parcel.open().scores(part.features)
+    starts = np.concatenate([[0], np.cumsum(part.sizes)[:-1]])
+    return bool(np.all(scores == np.repeat(scores[starts], part.sizes)))
 
 
 def _eval_tables(given: tuple[Any, Any, Any, Any]) -> list[Table]:
@@ -230,25 +250,3 @@ def _eval_tables(given: tuple[Any, Any, Any, Any]) -> list[Table]:
         Table.read(pair[0], pair[1], qid, weight, name)
         for pair, qid, weight, name in zip(pairs, ids, weights, names, strict=True)
     ]
-
-
-def _check_learnable(data: Loaded) -> None:
-    if not any(summary.informative for summary in data.summaries):
-        raise DataError(
-            "there is nothing to learn: no query of the training rows has labels that differ"
-        )
-
-
-def _warn_of_leakage(data: Loaded, valid: Mapping[str, Loaded]) -> None:
-    known = np.concatenate([summary.ids for summary in data.summaries])
-    for name, one in valid.items():
-        if one is data:
-            continue
-        shared = shared_ids(known, np.concatenate([s.ids for s in one.summaries]))
-        if shared:
-            warnings.warn(
-                f"{len(shared)} queries are in the training rows and in {name}, the first is "
-                f"{shared[0]!r}; values on them are too good",
-                LeakageWarning,
-                stacklevel=3,
-            )

@@ -2,7 +2,7 @@
 
 LightGBM gives Python no channel between workers and fails when they stop at different
 rounds. So all rounds are trained, every round is judged afterwards where the rows lie, and
-the model is cut at the best one.
+the model is truncated after the best one.
 """
 
 import warnings
@@ -14,16 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import MetricList
-from gbmrank.boosters.base import Monitor
+from gbmrank.boosters.base import Job, Trained
 from gbmrank.boosters.lightgbm.training import LightGBMFitted
-from gbmrank.boosters.plan import Trained
-from gbmrank.dask.loading import DaskJob, Loaded, Prepared
+from gbmrank.dask.loading import Loaded, Prepared
 from gbmrank.dask.scoring import bind_all, means, totals
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.errors import DataError
 from gbmrank.metrics import Ranked
 
-__all__ = ["train_on_lightgbm"]
+__all__ = ["train"]
 
 
 @final
@@ -45,7 +44,7 @@ class _Objective:
         return self
 
 
-def train_on_lightgbm(client: Any, job: DaskJob) -> Trained:
+def train(client: Any, job: Job) -> Trained:
     """Train all rounds, then judge each and count the trees up to the best one."""
     _check_categories(client, job.train)
     parcel = Parcel.pack({"objective": job.objective, "metrics": job.metrics})
@@ -83,7 +82,7 @@ def train_on_lightgbm(client: Any, job: DaskJob) -> Trained:
 
 
 def _check_categories(client: Any, loaded: Loaded) -> None:
-    """Refuse a column of categories that is missing on a worker, which LightGBM may end."""
+    """Reject a column of categories that is missing on a worker, which LightGBM may end."""
     held: dict[str, list[frozenset[int]]] = defaultdict(list)
     places = client.who_has(loaded.parts)
     for part, summary in zip(loaded.parts, loaded.summaries, strict=True):
@@ -101,7 +100,7 @@ def _check_categories(client: Any, loaded: Loaded) -> None:
 
 
 def _judge(
-    client: Any, job: DaskJob, booster: Any, parcel: Parcel
+    client: Any, job: Job, booster: Any, parcel: Parcel
 ) -> tuple[dict[str, dict[str, list[float]]], int]:
     """Return the value of every round until patience ends, and the best round."""
     rounds = booster.current_iteration()
@@ -114,12 +113,7 @@ def _judge(
         for one in job.valid.values()
     ]
     summed = [np.sum(client.gather(futures), axis=0) for futures in tasks]
-    monitor = Monitor(
-        lambda values, _: [("", value) for value in values],
-        [str(item) for item in job.metrics],
-        job.metrics[0].higher_is_better,
-        job.patience,
-    )
+    monitor = job.monitor(lambda values, _: [("", value) for value in values])
     keys = [object() for _ in names]
     for name, key in zip(names, keys, strict=True):
         monitor.watch(name, key)

@@ -1,9 +1,4 @@
-"""Bringing a table onto the workers: checked, spread evenly, no query in two partitions.
-
-Partitions as they lie on the workers: checked, in query order, with their summaries.
-
-One distributed training, as both boosters take it.
-"""
+"""Bringing a table onto the workers: partitions are checked, in query order, spread evenly."""
 
 import math
 from collections import defaultdict
@@ -15,8 +10,8 @@ import dask
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.api import MetricList
-from gbmrank.boosters.xgboost.training import said_of_unseen
+from gbmrank.boosters.base import Booster
+from gbmrank.boosters.plan import merged_labels
 from gbmrank.dask.partitions import Table, array_of, check_whole, features_of, row_chunks
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import (
@@ -34,7 +29,6 @@ from gbmrank.data.tables import categorical_columns, is_sparse, read_table, take
 from gbmrank.errors import DataError, GbmrankError, LimitError
 
 __all__ = [
-    "DaskJob",
     "Limit",
     "Loaded",
     "Prepared",
@@ -86,6 +80,10 @@ class Prepared:
         The user's query ids.
     outline : table
         The columns as the user has them, without rows.
+    largest_weight : float, default=inf
+        Before they became float32.
+    merged : tuple or None, default=None
+        Labels that float32 makes equal.
     """
 
     features: Any
@@ -94,6 +92,8 @@ class Prepared:
     weight: npt.NDArray[np.float32] | None
     ids: npt.NDArray[Any]
     outline: Any
+    largest_weight: float = np.inf
+    merged: tuple[float, float, float] | None = None
 
     def to_data(self) -> RankingData:
         """Return labels, queries and weights."""
@@ -109,6 +109,8 @@ class Summary(NamedTuple):
     informative: int
     outline: Any
     blank: frozenset[int]  # columns of categories without any
+    largest_weight: float
+    merged: tuple[float, float, float] | None
 
 
 def prepare(
@@ -154,6 +156,8 @@ def prepare(
         single,
         ids,
         outline_of(table),
+        np.inf if data.weight is None else float(data.weight.max()),
+        merged_labels(data),
     )
 
 
@@ -165,14 +169,15 @@ def conform(part: Prepared, outline: Any) -> Prepared:
 def summary_of(part: Prepared) -> Summary:
     """Return what the client needs to know; runs on a worker."""
     if not len(part.labels):
-        return Summary(0, 0, part.ids, 0, part.outline, frozenset())
+        return Summary(0, 0, part.ids, 0, part.outline, frozenset(), 0.0, None)
     offsets = np.concatenate([[0], np.cumsum(part.sizes)])[:-1]
     highest = np.maximum.reduceat(part.labels, offsets)
     lowest = np.minimum.reduceat(part.labels, offsets)
     size = _size_of(part.features)
     informative = int((highest > lowest).sum())
     blank = blank_columns(part.features)
-    return Summary(len(part.labels), size, part.ids, informative, part.outline, blank)
+    known = (part.outline, blank, part.largest_weight, part.merged)
+    return Summary(len(part.labels), size, part.ids, informative, *known)
 
 
 def column_of(part: Prepared, name: str, first_code: int = 0) -> Any:
@@ -258,7 +263,9 @@ class Loaded:
         return [take(part, name, first) for part, first in zip(self.parts, counts, strict=False)]
 
 
-def load(client: Any, table: Table, backend: str, factor: float = 1.0, known: Any = None) -> Loaded:
+def load(
+    client: Any, table: Table, booster: Booster, factor: float = 1.0, known: Any = None
+) -> Loaded:
     """Compute a table on the workers and check it.
 
     Parameters
@@ -267,8 +274,8 @@ def load(client: Any, table: Table, backend: str, factor: float = 1.0, known: An
         Of the cluster.
     table : Table
         What the user gave.
-    backend : {"lightgbm", "xgboost"}
-        The booster.
+    booster : Booster
+        Which will read it.
     factor : float, default=1
         How many times the rows the booster needs in memory.
     known : table, optional
@@ -295,9 +302,9 @@ def load(client: Any, table: Table, backend: str, factor: float = 1.0, known: An
     filled = [i for i, summary in enumerate(summaries) if summary.n_rows]
     if not filled:
         raise DataError(f"{table.name}: no rows in {table.n_partitions} partitions")
-    outline = agreed({i: summaries[i].outline for i in filled}, table.name, backend)
+    outline = agreed({i: summaries[i].outline for i in filled}, table.name, booster.name)
     if known is not None:
-        outline = known_by(known, outline, table.name, backend)
+        outline = _known_by(known, outline, table.name, booster)
     kept = [summaries[i] for i in filled]
     parts = [
         futures[i]
@@ -395,42 +402,7 @@ def _nothing(part: Prepared) -> None:
     del part
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class DaskJob:
-    """What to train.
-
-    Parameters
-    ----------
-    train : Loaded
-        What is learned from.
-    valid : mapping of str to Loaded
-        What is watched, in order; the last one decides about stopping.
-    objective : Objective or str
-        Ours, or the name of one of the booster's own.
-    metrics : MetricList
-        The first one decides about stopping.
-    params : mapping
-        Of the booster.
-    rounds : int
-        Most trees to grow.
-    patience : int or None
-        Rounds without improvement after which to stop.
-    keep_best : bool
-        Cut the model after its best round, where something was watched.
-    """
-
-    train: Loaded
-    valid: Mapping[str, Loaded]
-    objective: Any
-    metrics: MetricList
-    params: Mapping[str, Any]
-    rounds: int
-    patience: int | None
-    keep_best: bool
-
-
-def known_by(known: Any, outline: Any, name: str, backend: str) -> Any:
+def _known_by(known: Any, outline: Any, name: str, booster: Booster) -> Any:
     """Return the outline of other rows with the categories of the training.
 
     Parameters
@@ -439,8 +411,8 @@ def known_by(known: Any, outline: Any, name: str, backend: str) -> Any:
         Outlines of the training and of the other rows.
     name : str
         Of the other rows, for messages.
-    backend : {"lightgbm", "xgboost"}
-        The booster: categories that the training did not have are missing values in LightGBM.
+    booster : Booster
+        Which may reject categories that the training did not have.
 
     Raises
     ------
@@ -450,13 +422,13 @@ def known_by(known: Any, outline: Any, name: str, backend: str) -> Any:
     columns = Columns.of(known)
     columns.check_count(outline, name, "the model")
     columns.check(outline, name)
-    if backend == "xgboost":
+    if booster.rejects_unseen:
         check_zeros(known, outline, name, "the training")
     types = {}
     for at in categorical_columns(known):
         here, there = outline.dtypes.iloc[at], known.dtypes.iloc[at]
         new = here.categories.difference(there.categories, sort=False)
-        if len(new) and backend == "xgboost":
-            raise DataError(said_of_unseen(outline.columns[at], name, str(new[0])))
+        if len(new) and booster.rejects_unseen:
+            raise DataError(booster.unseen_message(outline.columns[at], name, str(new[0])))
         types[at] = there
     return with_types(outline, types) if types else outline

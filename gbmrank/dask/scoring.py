@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList
 from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.doors import booster_named
 from gbmrank.dask.loading import Prepared, load
 from gbmrank.dask.partitions import Table, blocks, is_frame
 from gbmrank.dask.workers import Parcel, limit_threads
@@ -104,7 +105,7 @@ class DaskTrained:
 
 def evaluate(client: Any, model: DaskTrained, table: Table, metrics: MetricList) -> list[float]:
     """Return the value of each metric: sums and counts of all workers, divided once."""
-    loaded = load(client, table, model.fitted.backend)
+    loaded = load(client, table, booster_named(model.fitted.backend))
     model.check(loaded.outline, table.name)
     parcel = Parcel.pack({"metrics": metrics, "fitted": model.fitted})
     shared = client.scatter(parcel, broadcast=True)

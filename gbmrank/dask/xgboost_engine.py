@@ -16,16 +16,16 @@ import xgboost.dask as dxgb
 from xgboost import collective
 
 from gbmrank.api import MetricList
-from gbmrank.boosters.base import Columns, Monitor, answer_booster, bound_to, read_scores
-from gbmrank.boosters.plan import Trained
-from gbmrank.boosters.xgboost.dataset import XGBOOST
+from gbmrank.boosters.base import Job, Monitor, Trained
+from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores, round_gradients
+from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.boosters.xgboost.training import (
     XGBoostFitted,
     first_rounds,
+    infinite_message,
     needs_all_values,
-    said_of_infinite,
 )
-from gbmrank.dask.loading import DaskJob, Loaded, Prepared
+from gbmrank.dask.loading import Loaded, Prepared
 from gbmrank.dask.scoring import bind_all, means, totals
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.queries import RankingData
@@ -34,7 +34,7 @@ from gbmrank.data.tables import categorical_columns, column_names, first_beyond
 from gbmrank.errors import DataError, GbmrankError
 from gbmrank.metrics import Ranked
 
-__all__ = ["train_on_xgboost"]
+__all__ = ["train"]
 
 _CARRIER = "label_lower_bound"
 _HISTORY = "gbmrank_history"
@@ -53,7 +53,7 @@ class _Objective:
             return np.empty(0, np.float32), np.empty(0, np.float32)
         limit_threads()
         objective = self.parcel.open()["objective"]
-        return answer_booster(objective, columns, preds)
+        return round_gradients(objective, columns, preds)
 
 
 @final
@@ -75,7 +75,7 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
         metrics: MetricList = self.parcel.open()["metrics"]
         self.seen = []
         self.monitor = Monitor(
-            self._answers,
+            self._evaluate,
             [str(item) for item in metrics],
             metrics[0].higher_is_better,
             self.patience,
@@ -83,7 +83,7 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
         return model
 
     def metric(self, preds: Any, data: Any) -> Any:
-        """Answer XGBoost, which asks for one data set after the other."""
+        """Evaluate one data set after the other."""
         if self.monitor is None:
             raise GbmrankError("XGBoost asked for a metric before the training began")
         if not any(data is one for one in self.seen):
@@ -106,7 +106,7 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
         self.monitor, self.seen = None, []
         return model
 
-    def _answers(self, preds: Any, data: Any) -> list[tuple[str, float]]:
+    def _evaluate(self, preds: Any, data: Any) -> list[tuple[Any, ...]]:
         metrics: MetricList = self.parcel.open()["metrics"]
         own = np.zeros((len(metrics), 2))
         columns = _columns(data)
@@ -115,12 +115,14 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
             own = _totals(metrics, columns, preds)
         summed = collective.allreduce(own.reshape(-1), collective.Op.SUM).reshape(-1, 2)
         values = means(metrics.metrics, summed)
-        names = [item.name_in("xgboost") for item in metrics]
-        return list(zip(names, values, strict=True))
+        return [
+            XGBOOST.report(str(item), value, item.higher_is_better)
+            for item, value in zip(metrics, values, strict=True)
+        ]
 
 
-def train_on_xgboost(client: Any, job: DaskJob) -> Trained:
-    """Train; the model is cut after its best round."""
+def train(client: Any, job: Job) -> Trained:
+    """Train; the model is truncated after its best round."""
     native = isinstance(job.objective, str)
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
     if native:
@@ -148,13 +150,13 @@ def train_on_xgboost(client: Any, job: DaskJob) -> Trained:
     except xgb.core.XGBoostError as error:
         sets = [job.train, *job.valid.values()]
         for loaded in sets:
-            _refuse_infinite(client, loaded, error)
-        _refuse_absent(client, sets, error)
+            _explain_infinite(client, loaded, error)
+        _explain_absent(client, sets, error)
         raise
     return _trained(answer["booster"], job)
 
 
-def _refuse_infinite(client: Any, loaded: Loaded, error: Exception) -> None:
+def _explain_infinite(client: Any, loaded: Loaded, error: Exception) -> None:
     """Say where a number is that XGBoost refuses, which it does not tell."""
     given = column_names(loaded.outline) or []
     names = dict(zip(safe_names(given), given, strict=True))
@@ -162,10 +164,10 @@ def _refuse_infinite(client: Any, loaded: Loaded, error: Exception) -> None:
     for number, column in zip(loaded.numbers, found, strict=True):
         if column is not None:
             what = f"{loaded.table.name}, partition {number}"
-            raise DataError(said_of_infinite(names.get(column, column), what)) from error
+            raise DataError(infinite_message(names.get(column, column), what)) from error
 
 
-def _refuse_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
+def _explain_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
     """Say that a worker knows no categories, where it has rows of some sets alone."""
     if not categorical_columns(sets[0].outline):
         return
@@ -187,7 +189,7 @@ def _first_infinite(part: Prepared) -> Any:
     return None if found is None else found[1]
 
 
-def _names(job: DaskJob) -> list[str] | None:
+def _names(job: Job) -> list[str] | None:
     """Return names for all sets, of which XGBoost wants them in all or in none."""
     known = column_names(job.train.outline)
     if known is not None:
@@ -197,7 +199,7 @@ def _names(job: DaskJob) -> list[str] | None:
     return [f"f{number}" for number in range(width)] if named else None
 
 
-def _trained(booster: Any, job: DaskJob) -> Trained:
+def _trained(booster: Any, job: Job) -> Trained:
     kept = json.loads(booster.attr(_HISTORY))
     booster.set_attr(**{_HISTORY: None})
     rounds = set(kept["best_rounds"])
@@ -208,8 +210,8 @@ def _trained(booster: Any, job: DaskJob) -> Trained:
     if not job.valid:
         return Trained(XGBoostFitted(booster), {}, booster.num_boosted_rounds() - 1)
     best = rounds.pop()
-    cut = first_rounds(booster, best + 1) if job.keep_best else booster
-    return Trained(XGBoostFitted(cut), kept["history"], best)
+    kept_rounds = first_rounds(booster, best + 1) if job.keep_best else booster
+    return Trained(XGBoostFitted(kept_rounds), kept["history"], best)
 
 
 def _matrix(
@@ -233,13 +235,13 @@ def _matrix(
     )
 
 
-def _columns(data: Any) -> Columns:
+def _columns(data: Any) -> BoosterColumns:
     columns = XGBOOST.columns(data)
     carried = data.get_float_info(_CARRIER)
     return replace(columns, weight=carried) if len(carried) else columns
 
 
-def _totals(metrics: MetricList, columns: Columns, preds: Any) -> npt.NDArray[np.float64]:
+def _totals(metrics: MetricList, columns: BoosterColumns, preds: Any) -> npt.NDArray[np.float64]:
     def bind(data: RankingData) -> Any:
         return bind_all(metrics.metrics, data), data.groups
 

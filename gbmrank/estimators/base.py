@@ -18,7 +18,7 @@ import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.api.metrics import any_preferences
-from gbmrank.boosters.plan import Part
+from gbmrank.boosters.base import Part
 from gbmrank.data.queries import Groups, RankingData, as_floats
 from gbmrank.data.schema import Columns, check_names, renamed
 from gbmrank.data.tables import column_names, read_table, take_rows, with_zeros

@@ -18,7 +18,6 @@ from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective, training_plan
 from gbmrank.boosters.base import Fitted
 from gbmrank.boosters.plan import Native, Part, Plan, Trained, train
-from gbmrank.boosters.settings import placed_constraints
 from gbmrank.data.schema import Columns, renamed
 from gbmrank.data.tables import read_table
 from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
@@ -385,7 +384,8 @@ class GBMRanker(AbstractEstimator):
             backend=self.backend,
             rounds=self.n_estimators,
             early_stopping=self.early_stopping_rounds,
-            params=placed_constraints(self._booster_params, columns, self.backend),
+            params=self._booster_params,
+            columns=columns,
             seed=self.seed,
             threads=self.n_jobs,
             keep_best=self.early_stopping_rounds is not None,
@@ -460,8 +460,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
     path : str or path
         The file.
     verify : bool, default=True
-        Refuse a file whose bytes changed since :meth:`GBMRanker.save` wrote it. False reads one
-        that was changed on purpose; whether it is a whole model is looked at all the same.
+        Reject a file whose bytes changed since :meth:`GBMRanker.save` wrote it. False hands one
+        that was changed on purpose to the booster as it is, which may not survive a damaged one.
 
     Returns
     -------

@@ -14,9 +14,8 @@ from typing import Any, final
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective
 from gbmrank.boosters.base import Fitted
-from gbmrank.boosters.lightgbm.training import load_lightgbm
+from gbmrank.boosters.doors import BOOSTERS, booster_named
 from gbmrank.boosters.plan import Native
-from gbmrank.boosters.xgboost.training import load_xgboost
 from gbmrank.data.files import is_unchanged
 from gbmrank.data.schema import Columns
 from gbmrank.errors import ConfigError, DataError
@@ -100,9 +99,6 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
-_SUFFIXES = {"lightgbm": (".txt",), "xgboost": (".ubj", ".json")}
-
-
 def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
     """Write a model beside its place and move it there, so that no half of one is ever seen.
 
@@ -120,7 +116,7 @@ def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
     FileNotFoundError
         When the folder does not exist.
     """
-    target, allowed = Path(path), _SUFFIXES[fitted.backend]
+    target, allowed = Path(path), booster_named(fitted.backend).suffixes
     if target.suffix not in allowed:
         raise ConfigError(
             f"a model of {fitted.backend} is saved as *{' or *'.join(allowed)}; got {str(path)!r}"
@@ -155,8 +151,10 @@ def read_model(path: Path, verify: bool) -> tuple[Fitted, str | None]:
         raise DataError(f"{path} is a folder; give the model file itself")
     with path.open("rb") as file:
         start = file.read(8)
-        if not start.startswith((b"tree", b"{")):
-            raise DataError(f"{path} is neither a LightGBM nor an XGBoost model file")
+        booster = next((one for one in BOOSTERS if start.startswith(one.first_bytes)), None)
+        if booster is None:
+            titles = " nor ".join(one.title for one in BOOSTERS)
+            raise DataError(f"{path} is a model file of neither {titles}")
         data = start + file.read()
     if verify and not is_unchanged(data):
         raise DataError(
@@ -165,5 +163,4 @@ def read_model(path: Path, verify: bool) -> tuple[Fitted, str | None]:
             "again. Take another copy or save the model anew; if the change is meant, "
             "gbmrank.load(path, verify=False) reads the file without its checksum"
         )
-    read = load_lightgbm if start.startswith(b"tree") else load_xgboost
-    return read(data, str(path))
+    return booster.load(data, str(path))

@@ -3,7 +3,6 @@
 Pairs of rows of a query: which ones, with which features and targets.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
 
@@ -11,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
-from gbmrank.boosters.regressors import Regressor, Rows, regressor_params, train_regressor
-from gbmrank.boosters.settings import placed_constraints
+from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.boosters.settings import check_seed
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Columns
 from gbmrank.data.tables import column_names, read_matrix
-from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning, ParameterError
+from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
 from gbmrank.estimators.base import AbstractEstimator, read_queries, refuse
 from gbmrank.kernels.decode.orders import check_decoder, cut_matrices, mean_places
 from gbmrank.losses.utilities import binarise, query_sums
@@ -40,6 +41,14 @@ __all__ = [
 Matrix: TypeAlias = npt.NDArray[Any]
 PairFeatures: TypeAlias = str | Callable[[Matrix, Matrix], Matrix]
 _FEATURES = ("concatenation", "difference")
+
+
+class Rows(NamedTuple):
+    """Training rows: features, targets and one weight per row, or None."""
+
+    features: npt.NDArray[np.float32]
+    targets: FloatArray
+    weight: FloatArray | None
 
 
 class Pairs(NamedTuple):
@@ -188,6 +197,21 @@ Self = TypeVar("Self", bound="PairRanker")
 
 MOST_ITEMS = 4000  # 16 million pair values
 _PAIRS_AT_ONCE = 250_000
+_NOT_EVALUATED = "nothing is evaluated while values of pairs are learned; leave it out"
+_HINTS = {
+    "objective": "pair values are conditional means, which only squared error estimates",
+    **dict.fromkeys(
+        (
+            "metric",
+            "eval_at",
+            "eval_metric",
+            "early_stopping_round",
+            "early_stopping_rounds",
+            "maximize",
+        ),
+        _NOT_EVALUATED,
+    ),
+}
 
 
 @final
@@ -259,7 +283,7 @@ class PairRanker(AbstractEstimator):
         "score": {"qid": True, "preferences": None, "sample_weight": None},
     }
 
-    model_: Regressor
+    model_: Fitted
 
     def __init__(
         self,
@@ -305,7 +329,6 @@ class PairRanker(AbstractEstimator):
         """
         refuse(unknown, "PairRanker")
         self._check_parameters()
-        params = regressor_params(self.backend, self._booster_params, self.seed)
         x, groups = _read_rows(X, qid)
         pairs = sample_pairs(groups, self.pair_budget, self.seed)
         if self.surrogate == "map":
@@ -319,14 +342,29 @@ class PairRanker(AbstractEstimator):
                 "there is nothing to learn: no query has a preference between the pairs used; "
                 "give labels that differ within queries, or a larger pair_budget"
             )
-        columns = Columns(rows.features.shape[1])
-        params = placed_constraints(params, columns, self.backend, "a pair")
-        self.model_ = train_regressor(self.backend, rows, self.n_estimators, params)
+        data = RankingData.from_arrays(rows.targets, group=[len(rows.targets)], weight=rows.weight)
+        self._width = rows.features.shape[1]
+        trained = train(self._plan(self._width), Part(rows.features, data))
+        self.model_ = trained.fitted
         self.n_features_in_ = x.shape[1]
         self._keep_names(column_names(X))
-        self._learned, self._width = (self.surrogate, self.features), columns.count
-        self._warn_if_constant(rows)
+        self._learned = (self.surrogate, self.features)
         return self
+
+    def _plan(self, width: int) -> Plan:
+        """Return how to minimise squared error on pairs, which are rows without queries."""
+        return Plan(
+            objective=Native(booster_named(self.backend).squared_error),
+            metric=(),
+            backend=self.backend,
+            rounds=self.n_estimators,
+            params=self._booster_params,
+            seed=self.seed,
+            ranks=False,
+            columns=Columns(width),
+            names={"rounds": "n_estimators", "features": "a pair"},
+            hints=_HINTS,
+        )
 
     def rank(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
@@ -415,6 +453,7 @@ class PairRanker(AbstractEstimator):
         return 1.0 - float(measure.score(y, predicted, qid=qid))
 
     def _check_parameters(self) -> None:
+        check_seed(self.seed, least=0)  # pairs are drawn with it too
         check_decoder(self.surrogate, self.decoder)
         check_features(self.features, self.surrogate)
         for name in ("pair_budget", "n_estimators"):
@@ -484,16 +523,7 @@ class PairRanker(AbstractEstimator):
                 f"features gives {made.shape[1]} columns for {len(left)} pairs, and gave "
                 f"{self._width} in the training"
             )
-        return self.model_.predict(made)
-
-    def _warn_if_constant(self, rows: Rows) -> None:
-        if np.ptp(self.model_.predict(rows.features[:100_000])) == 0.0:
-            warnings.warn(
-                "the pair model is constant, so all rows of a query get the same score; look at "
-                "the size of leaves (min_data_in_leaf, min_child_weight) and at the features",
-                NoProgressWarning,
-                stacklevel=3,
-            )
+        return self.model_.scores(made)
 
 
 def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray:

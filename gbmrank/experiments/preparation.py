@@ -16,8 +16,8 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
+from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native, Part, Plan, check_plan, train
-from gbmrank.boosters.settings import check_known
 from gbmrank.data.columns import read_whole
 from gbmrank.data.queries import RankingData
 from gbmrank.data.readers.text import quoted
@@ -455,7 +455,7 @@ def _check_names(design: Design) -> None:
     """Stop before the first run at a parameter that a booster does not have."""
     for system in design.systems:
         try:
-            check_known(system.backend, design.fixed_params(system))
+            booster_named(system.backend).parameters.check_known(design.fixed_params(system))
         except ConfigError as error:
             raise ConfigError(
                 f"{error} (params go to every booster, params_for or --param-for to one)"

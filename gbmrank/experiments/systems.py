@@ -22,7 +22,8 @@ import numpy as np
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.api.metrics import metric_list
 from gbmrank.api.objectives import ranking_objective
-from gbmrank.boosters.plan import NATIVE, Native, native_lists, near_native
+from gbmrank.boosters.doors import BOOSTERS
+from gbmrank.boosters.plan import Native, native_lists, near_native
 from gbmrank.errors import ConfigError, MissingBackendError, SpecError, UnknownNameError
 from gbmrank.experiments.results import System
 from gbmrank.objectives import held_preferences
@@ -50,6 +51,8 @@ __all__ = [
     "read_metrics",
     "split_list",
 ]
+
+NATIVE = {booster.name: booster.native for booster in BOOSTERS}
 
 
 _REGISTRIES = (LOSSES, METRICS, OBJECTIVES, UTILITIES)

@@ -14,9 +14,8 @@ from sklearn import config_context
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 from gbmrank import GBMRanker, PairRanker
-from gbmrank.boosters import settings
+from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.lightgbm import parameters as lightgbm_names
-from gbmrank.boosters.xgboost import parameters as xgboost_names
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -58,8 +57,6 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({**XGB, "min_data_in_leaf": 1}, ConfigError, "'min_data_in_leaf'; leave it out"),
         ({**XGB, "bagging_fraction": 0.5}, ConfigError, "did you mean subsample?"),
         ({**XGB, "num_trees": 3}, ConfigError, "the number of rounds is given as n_estimators="),
-        ({**XGB, "num_feature": 9}, ConfigError, "xgboost has no parameter 'num_feature'"),
-        ({**XGB, "boost_from_average": 0}, ConfigError, "no parameter 'boost_from_average'"),
         ({**XGB, "disable_default_eval_metric": 0}, ConfigError, "rmse, ends the whole process"),
         ({**XGB, "missing": 0.0}, ConfigError, "missing values are NaN: give them so"),
         ({**XGB, "enable_categorical": True}, ConfigError, "are always read as such; leave it"),
@@ -117,7 +114,7 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({**BAGGED, "bagging_freq": 1.5}, ConfigError, "must be a whole number, got 1.5"),
         ({**BAGGED, "bagging_by_query": "yes"}, ConfigError, "must be True or False, or a text"),
         ({"early_stopping_rounds": 0}, ParameterError, "early_stopping_rounds must be a whole"),
-        ({"early_stopping_rounds": 3}, ConfigError, "to watch: give eval_set= and eval_qid="),
+        ({"early_stopping_rounds": 3}, ConfigError, "give eval_set= and eval_qid="),
     ],
 )
 def test_parameters_are_refused(params, error, message):
@@ -137,7 +134,9 @@ def test_names_of_the_wrapper_of_scikit_learn_are_known():
     """All that change a training; the other two say so."""
     made = lgb.LGBMRanker().get_params()
     ours = {"objective", "n_estimators", "n_jobs"}
-    settings.check_known("lightgbm", made.keys() - ours - {"class_weight", "importance_type"})
+    booster_named("lightgbm").parameters.check_known(
+        dict.fromkeys(made.keys() - ours - {"class_weight", "importance_type"})
+    )
     fit({"random_state": 3, "colsample_bytree": 0.5, "bagging_by_query": False})
     with pytest.raises(ConfigError, match="no parameter 'importance_type'"):
         fit({"importance_type": "gain"})
@@ -193,30 +192,25 @@ def test_names_of_the_wrapper_of_xgboost_are_known():
     made = xgb.XGBRanker().get_params()
     ours = {"objective", "n_estimators", "n_jobs", "early_stopping_rounds", "callbacks"}
     others = {"missing", "enable_categorical", "feature_types", "feature_weights"}
-    settings.check_known(
-        "xgboost", {k: made[k] for k in made.keys() - ours - others - {"importance_type"}}
+    booster_named("xgboost").parameters.check_known(
+        {k: made[k] for k in made.keys() - ours - others - {"importance_type"}}
     )
 
 
-def test_names_are_asked_for_without_a_word_or_a_trace(capfd):
-    xgboost_names._of_all_setups.cache_clear()
+def test_checking_names_of_xgboost_leaves_no_trace(capfd):
     before = xgb.get_config()
-    assert "max_depth" in xgboost_names.known_to_xgboost({"nonsense": 1, "verbosity": 3})
+    with pytest.raises(ConfigError, match="'nonsense'"):
+        booster_named("xgboost").parameters.check_known({"nonsense": 1, "verbosity": 3})
     assert xgb.get_config() == before
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_only_the_given_settings_read_is_known(monkeypatch):
-    monkeypatch.setattr(xgboost_names, "_SETUPS", ({},))
-    xgboost_names._of_all_setups.cache_clear()
-    linear = {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "cyclic"}
-    settings.check_known("xgboost", linear)
+def test_a_parameter_of_xgboost_counts_as_known_where_it_is_used():
+    check = booster_named("xgboost").parameters.check_known
+    check({"booster": "gblinear", "updater": "coord_descent", "feature_selector": "cyclic"})
     with pytest.raises(ConfigError, match="no parameter 'feature_selector'"):
-        settings.check_known("xgboost", {"feature_selector": "cyclic"})
-    monkeypatch.setattr(xgboost_names, "_SETUPS", ({"booster": "none"},))
-    xgboost_names._of_all_setups.cache_clear()
-    settings.check_known("xgboost", {"max_dept": 0.1})  # nothing is known
-    xgboost_names._of_all_setups.cache_clear()
+        check({"feature_selector": "cyclic"})
+    check({"max_depth": -3})  # a wrong value is left to the training
 
 
 @pytest.mark.parametrize(
@@ -227,19 +221,19 @@ def test_what_only_the_given_settings_read_is_known(monkeypatch):
         ({"num_leaves": 4, "max_leaves": 8}, "are two names of one lightgbm parameter; give one"),
         ({"seed": 3, "random_state": 4}, "seed=3 and random_state=4 are one setting of lightgbm"),
         ({**XGB, "seed": 3, "random_state": 4}, "seed=3 and random_state=4 are one setting"),
-        ({"num_trees": 4}, "the number of trees is given as n_estimators="),
-        ({**XGB, "num_round": 4}, "the number of trees is given as n_estimators="),
-        ({"loss": "l1"}, "objective='l1' cannot be set: pair values are conditional means"),
-        ({"metrics": "auc"}, "metric='auc' cannot be set: nothing is watched while values of"),
-        ({"n_iter_no_change": 3}, "nothing is watched"),
-        ({**XGB, "eval_metric": "rmse"}, "nothing is watched"),
+        ({"num_trees": 4}, "given as n_estimators="),
+        ({**XGB, "num_round": 4}, "given as n_estimators="),
+        ({"loss": "l1"}, "objective='l1' cannot"),
+        ({"metrics": "auc"}, "metric='auc' cannot"),
+        ({"n_iter_no_change": 3}, "while values of pairs are learned"),
+        ({**XGB, "eval_metric": "rmse"}, "while values of pairs are learned"),
         ({**XGB, "max_dept": 3}, "xgboost has no parameter 'max_dept'; did you mean max_depth?"),
         ({"sigmoid": 2.0}, "does nothing with squared error"),
         ({**XGB, "lambdarank_unbiased": True}, "does nothing with squared error"),
         ({**XGB, "num_class": 3}, "one score per row"),
         ({"seed": -1}, "seed must be a whole number from 0 to 2147483647, got -1"),
         ({"seed": "3"}, "seed must be a whole number from 0 to 2147483647, got '3'"),
-        ({"ignore_column": "0"}, "is for files that LightGBM's own program reads"),
+        ({"ignore_column": "0"}, "ignore_column='0' is for files"),
         ({"backend": ["xgboost"]}, "backend must be one of lightgbm, xgboost; got ['xgboost']"),
         ({"boosting": "nope"}, "LightGBM: Unknown boosting type nope"),
         ({**XGB, "booster": "nope"}, "Unknown gbm type nope"),
@@ -273,9 +267,9 @@ def test_a_seed_under_another_name_reaches_the_booster_of_a_pair_ranker(backend)
 
 def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
     monkeypatch.delattr(lgb.basic, "_ConfigAliases")
-    lightgbm_names.mains_of_lightgbm.cache_clear()
-    settings.check_known("lightgbm", {"learnin_rate": 1})
-    lightgbm_names.mains_of_lightgbm.cache_clear()
+    lightgbm_names._all_names.cache_clear()
+    booster_named("lightgbm").parameters.check_known({"learnin_rate": 1})
+    lightgbm_names._all_names.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.boosters.base import in_training, training_gradients
+from gbmrank.boosters.state import in_training, training_gradients
 from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning, NumericError
 from gbmrank.extend import AbstractBound, AbstractObjective
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gbmrank.boosters.base import InTraining, read_scores, training_gradients
+from gbmrank.boosters.state import InTraining, read_scores, training_gradients
 from gbmrank.data import Groups
 from gbmrank.errors import DataError, NumericError
 from gbmrank.kernels.jit import compiler

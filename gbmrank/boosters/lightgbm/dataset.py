@@ -1,80 +1,55 @@
-"""LightGBM's data sets and conventions."""
+"""Reading LightGBM's data sets: weights are per row, groups are sizes."""
 
-import sys
 import warnings
 from typing import Any
 
 import numpy as np
 
-from gbmrank.boosters.base import Columns, Setting
-from gbmrank.boosters.settings import is_on, main_names
+from gbmrank.boosters.lightgbm.parameters import PARAMETERS
+from gbmrank.boosters.settings import is_on
+from gbmrank.boosters.state import BoosterColumns
 from gbmrank.data.queries import Subset
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
-__all__ = ["LIGHTGBM"]
+__all__ = ["check_bagging", "group_sizes", "read_columns"]
 
 
-class _LightGBM:
-    """Reads ``lightgbm.Dataset``; weights are per row, groups are sizes."""
+def read_columns(data: Any) -> BoosterColumns:
+    """Read a Dataset; its arrays are LightGBM's own and are not written to."""
+    labels, sizes, weight = _fields(data)
+    return BoosterColumns(
+        np.empty(0) if labels is None else labels,
+        sizes,
+        weight,
+        data,
+        None if data.used_indices is None else lambda: _subset(data),
+        None if sizes is not None else lambda: _queries_in_training(data),
+        zeros_if_missing=("labels", "weight"),
+    )
 
-    name = "lightgbm"
 
-    def accepts(self, data: object) -> bool:
-        """Whether this is a Dataset; LightGBM is imported by whoever made one."""
-        module = sys.modules.get("lightgbm")
-        return module is not None and isinstance(data, module.Dataset)
+def group_sizes(data: Any) -> Any:
+    """Return rows per query; a Dataset that knows them is not constructed for it.
 
-    def columns(self, data: Any) -> Columns:
-        """Read a Dataset; its arrays are LightGBM's own and are not written to."""
-        labels, sizes, weight = _fields(data)
-        return Columns(
-            np.empty(0) if labels is None else labels,
-            sizes,
-            weight,
-            data,
-            None if data.used_indices is None else lambda: _subset(data),
-            None if sizes is not None else lambda: _queries_in_training(data),
-            zeros_if_missing=("labels", "weight"),
-        )
+    ``lightgbm.cv`` could not set binning parameters of a constructed one any more.
+    """
+    if data.group is not None:
+        return data.group
+    data.construct().get_group()  # from now on its subsets know their queries, too
+    return _fields(data)[1]
 
-    def check_training(self, data: Any) -> None:
-        """Raise ConfigError where LightGBM draws queries: it mixes up rows and gradients."""
-        given = data.params or {}
-        if "bagging_by_query" not in given or not is_on(given, "bagging_by_query"):
-            return
-        named = main_names("lightgbm", given)
-        if float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1:
-            raise ConfigError(
-                "with a custom objective LightGBM trains a wrong model when bagging_by_query is "
-                "on; leave it out, or train with gbmrank.GBMRanker, which draws queries itself"
-            )
 
-    def metric_name(self, text: str, higher_is_better: bool) -> str:
-        """Return a name that no built-in metric has: two lists would be interleaved."""
-        plain = "".join(text.split())  # LightGBM takes what follows a blank for the name
-        return f"gbmrank_{plain}"
-
-    def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
-        """Return the parameters a custom objective needs."""
-        return (
-            Setting(
-                "metric",
-                "None",
-                "LGBMRanker adds ndcg@1..5 and puts it first, so early stopping would follow it; "
-                "it also refuses queries above 10,000 rows and labels that are not whole numbers",
-            ),
-            Setting(
-                "min_sum_hessian_in_leaf",
-                1e-6,
-                "curvature is of the scale of the utilities, which can be far below LightGBM's "
-                "1e-3; min_data_in_leaf limits the leaves",
-            ),
-            Setting(
-                "bagging_by_query",
-                False,
-                "with a custom objective LightGBM trains a wrong model when this is on",
-            ),
+def check_bagging(data: Any) -> None:
+    """Raise ConfigError where LightGBM draws queries: it mixes up rows and gradients."""
+    given = data.params or {}
+    if "bagging_by_query" not in given or not is_on(given, "bagging_by_query"):
+        return
+    named = PARAMETERS.by_main_names(given)
+    if float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1:
+        raise ConfigError(
+            "with a custom objective LightGBM trains a wrong model when bagging_by_query is "
+            "on; leave it out, or train with gbmrank.GBMRanker, which draws queries itself"
         )
 
 
@@ -136,6 +111,3 @@ def _warn_if_cut(rows: IntArray, sizes: Any) -> None:
             GbmrankWarning,
             stacklevel=7,
         )
-
-
-LIGHTGBM = _LightGBM()

@@ -1,4 +1,4 @@
-"""The names of LightGBM's parameters, and those that do nothing for rows in memory."""
+"""The parameters of LightGBM."""
 
 import importlib
 import os
@@ -6,11 +6,60 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from gbmrank.boosters.settings import METRIC_HINT, Parameters, Setting, is_on
 from gbmrank.errors import ConfigError
 
-__all__ = ["check_files", "mains_of_lightgbm"]
+__all__ = ["PARAMETERS", "needed_settings"]
 
-_OF_FILES = frozenset(  # main names of parameters of LightGBM's program, which reads files
+_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "objective": ("objective_type", "app", "application", "loss"),
+    "metric": ("metrics", "metric_types"),
+    "boosting": ("boosting_type", "boost"),
+    "num_class": ("num_classes",),
+    "num_iterations": (
+        "num_iteration",
+        "n_iter",
+        "num_tree",
+        "num_trees",
+        "num_round",
+        "num_rounds",
+        "nrounds",
+        "num_boost_round",
+        "n_estimators",
+        "max_iter",
+    ),
+    "early_stopping_round": ("early_stopping_rounds", "early_stopping", "n_iter_no_change"),
+    "seed": ("random_seed", "random_state"),
+    "num_threads": ("num_thread", "nthread", "nthreads", "n_jobs"),
+    "bagging_fraction": ("sub_row", "subsample", "bagging"),
+    "bagging_freq": ("subsample_freq",),
+    "bagging_seed": ("bagging_fraction_seed",),
+    "min_sum_hessian_in_leaf": (
+        "min_sum_hessian_per_leaf",
+        "min_sum_hessian",
+        "min_hessian",
+        "min_child_weight",
+    ),
+    "min_data_in_leaf": ("min_data_per_leaf", "min_data", "min_child_samples", "min_samples_leaf"),
+    "learning_rate": ("shrinkage_rate", "eta"),
+    "min_gain_to_split": ("min_split_gain",),
+    "is_unbalance": ("unbalance", "unbalanced_sets"),
+    "eval_at": ("ndcg_eval_at", "ndcg_at", "map_eval_at", "map_at"),
+    "task": ("task_type",),
+    "verbosity": ("verbose",),
+}
+_NATIVE_ONLY = (
+    "label_gain",
+    "lambdarank_truncation_level",
+    "lambdarank_norm",
+    "lambdarank_position_bias_regularization",
+    "objective_seed",
+    "is_unbalance",
+    "scale_pos_weight",
+    "sigmoid",
+    "reg_sqrt",
+)
+_OF_FILES = frozenset(  # of LightGBM's command line, which reads files
     {
         "config",
         "data",
@@ -32,9 +81,32 @@ _OF_FILES = frozenset(  # main names of parameters of LightGBM's program, which 
 _FILES = ("forcedsplits_filename", "forcedbins_filename")
 
 
+def needed_settings() -> tuple[Setting, ...]:
+    """Return the parameters a custom objective needs."""
+    return (
+        Setting(
+            "metric",
+            "None",
+            "LGBMRanker adds ndcg@1..5 and puts it first, so early stopping would follow it; "
+            "it also rejects queries above 10,000 rows and labels that are not whole numbers",
+        ),
+        Setting(
+            "min_sum_hessian_in_leaf",
+            1e-6,
+            "curvature is of the scale of the utilities, which can be far below LightGBM's "
+            "1e-3; min_data_in_leaf limits the leaves",
+        ),
+        Setting(
+            "bagging_by_query",
+            False,
+            "with a custom objective LightGBM trains a wrong model when this is on",
+        ),
+    )
+
+
 @cache
-def mains_of_lightgbm() -> Mapping[str, str]:
-    """Return the main name of every name of LightGBM's parameters; none where it does not tell."""
+def _all_names() -> Mapping[str, str]:
+    """Return the main name of every name of LightGBM's parameters; none where it does not say."""
     try:
         basic = importlib.import_module("lightgbm.basic")
         table = basic._ConfigAliases._get_all_param_aliases()
@@ -43,20 +115,52 @@ def mains_of_lightgbm() -> Mapping[str, str]:
         return {}
 
 
-def check_files(params: Mapping[str, Any]) -> None:
-    """Refuse what LightGBM's own program reads alone, and files that it would go without.
+def _unknown(params: Mapping[str, Any]) -> tuple[str | None, set[str]]:
+    theirs = _all_names()
+    if not theirs:
+        return None, set()
+    ours = {name for main, others in _ALIASES.items() for name in (main, *others)}
+    known = {*theirs, *ours, *_NATIVE_ONLY, "bagging_by_query"}
+    return next((name for name in params if name not in known), None), known
 
-    Raises
-    ------
-    ConfigError
-        With the name as it was given.
-    """
+
+def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None:
+    if custom and params.get("boosting") in ("rf", "random_forest"):
+        raise ConfigError(
+            f"boosting={params['boosting']!r} does not go with {objective}: LightGBM grows random "
+            "forests for its own objectives alone; use boosting='gbdt', 'dart' or goss"
+        )
     for name, value in params.items():
-        main = mains_of_lightgbm().get(name, name)
+        main = _all_names().get(name, name)
         if main in _OF_FILES:
             raise ConfigError(
-                f"{name}={value!r} is for files that LightGBM's own program reads and does "
+                f"{name}={value!r} is for files that LightGBM's command line reads and does "
                 "nothing here; leave it out"
             )
         if main in _FILES and value and not os.path.isfile(str(value)):
             raise ConfigError(f"{name}={value!r}: there is no such file")
+    goss = params.get("data_sample_strategy") == "goss"
+    if custom and is_on(params, "bagging_by_query") and goss:
+        raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")
+
+
+PARAMETERS = Parameters(
+    booster="lightgbm",
+    aliases=_ALIASES,
+    rounds="num_iterations",
+    early_stopping="early_stopping_round",
+    threads="num_threads",
+    elsewhere={
+        "objective": "give objective=; one of LightGBM's own is native:lambdarank",
+        "metric": METRIC_HINT,
+        "eval_at": METRIC_HINT,
+        "task": "gbmrank only trains; LightGBM cannot refit trees without its own objective",
+    },
+    native_only=_NATIVE_ONLY,
+    least_curvature="min_sum_hessian_in_leaf",
+    least_gain="min_gain_to_split",
+    least_rows=("min_data_in_leaf", 20),
+    all_names=_all_names,
+    unknown=_unknown,
+    check_more=_check_more,
+)

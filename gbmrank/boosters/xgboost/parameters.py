@@ -1,44 +1,35 @@
-"""The names of XGBoost's parameters.
+"""The parameters of XGBoost.
 
-XGBoost lists them nowhere, but the configuration of a model holds those that the model reads.
+XGBoost lists them nowhere. A model says of its own which parameters it does not use, in a
+warning that is easily missed; here it is an error.
 """
 
 import json
+import math
+import re
+import warnings
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.errors import MissingBackendError
+from gbmrank.boosters.settings import BAGGING, METRIC_HINT, Parameters, Setting, number_of
+from gbmrank.errors import ConfigError, DataError, MissingBackendError
 
-__all__ = ["TWINS", "known_to_xgboost"]
+__all__ = ["PARAMETERS", "needed_settings"]
 
-# Each brings names that no other one has; a release that lacks one of them has no such names.
-_SETUPS: tuple[Mapping[str, Any], ...] = (
-    {},
-    {"tree_method": "approx"},
-    {"tree_method": "exact"},
-    {"booster": "dart"},
-    {"booster": "gblinear", "updater": "shotgun"},
-    {"booster": "gblinear", "updater": "coord_descent"},
-    {"objective": "rank:ndcg"},
-    {"objective": "rank:map"},
-    {"objective": "binary:logistic"},
-    {"objective": "count:poisson"},
-    {"objective": "reg:tweedie"},
-    {"objective": "reg:pseudohubererror"},
-    {"objective": "reg:quantileerror", "quantile_alpha": 0.5},
-    {"objective": "reg:expectileerror", "expectile_alpha": 0.5},
-    {"objective": "survival:aft"},
-)
-_ALWAYS = frozenset({"eval_metric", "nthread", "verbosity"})
-_RESULTS = frozenset(  # of a training; XGBoost takes them and does nothing, or fails
-    {"boost_from_average", "num_feature", "num_target", "num_trees", "updater_seq"}
-)
-
-TWINS: Mapping[str, str] = {
+_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "num_boost_round": ("n_estimators", "num_round", "num_iterations", "num_trees"),
+    "early_stopping_rounds": (),
+    "seed": ("random_state",),
+    "nthread": ("n_jobs",),
+    "learning_rate": ("eta",),
+    "gamma": ("min_split_loss",),
+    "lambda": ("reg_lambda",),
+    "alpha": ("reg_alpha",),
+}
+_TWINS: Mapping[str, str] = {  # of LightGBM's parameters and their usual aliases
     "num_leaves": "max_leaves",
     "bagging_fraction": "subsample",
     "feature_fraction": "colsample_bytree",
@@ -46,59 +37,72 @@ TWINS: Mapping[str, str] = {
     "lambda_l1": "alpha",
     "lambda_l2": "lambda",
     "min_gain_to_split": "gamma",
+    "min_split_gain": "gamma",
     "min_sum_hessian_in_leaf": "min_child_weight",
+    "min_sum_hessian": "min_child_weight",
     "boosting": "booster",
+    "boosting_type": "booster",
     "num_threads": "nthread",
-    "verbosity": "verbosity",
+    "verbose": "verbosity",
 }
-"""What XGBoost calls parameters of LightGBM, by their main names there."""
+_NOT_USED = re.compile(r"Parameters: \{ (.*?) \} are not used", re.DOTALL)
+_PASSED = frozenset(  # always used, or given in another form
+    {
+        "eval_metric",
+        "interaction_constraints",
+        "monotone_constraints",
+        "nthread",
+        "validate_parameters",
+        "verbosity",
+    }
+)
 
 
-def known_to_xgboost(params: Mapping[str, Any]) -> frozenset[str]:
-    """Return all names that XGBoost reads, with some settings and with any others.
+def needed_settings(shift_invariant: bool) -> tuple[Setting, ...]:
+    """Return the parameters a custom objective needs."""
+    start = (
+        "XGBoost starts custom objectives at 0.5; this one does not change when all scores "
+        "shift, so it only makes raw scores easier to read"
+        if shift_invariant
+        else "XGBoost starts custom objectives at 0.5, a wrong start for this one"
+    )
+    return (
+        Setting("base_score", 0.0, start),
+        Setting(
+            "disable_default_eval_metric",
+            1,
+            "XGBoost would report rmse, and early stopping may follow it; with weights of "
+            "queries, rmse ends the whole process",
+        ),
+        Setting(
+            "min_child_weight",
+            1e-3,
+            "curvature is of the scale of the utilities, often far below XGBoost's 1, and no "
+            "split would be made",
+        ),
+    )
 
-    Parameters
-    ----------
-    params : mapping
-        Settings; their names are known where a model of these settings reads them.
 
-    Returns
-    -------
-    frozenset of str
-        Empty where XGBoost does not tell.
-
-    Examples
-    --------
-    >>> "max_depth" in known_to_xgboost({}), "max_dept" in known_to_xgboost({"max_dept": 3})
-    (True, False)
-    """
-    known = _of_all_setups()
-    if not known or known.issuperset(params):
-        return known
-    return known | _read_by(params)
-
-
-@cache
-def _of_all_setups() -> frozenset[str]:
+def _unknown(params: Mapping[str, Any]) -> tuple[str | None, set[str]]:
+    """Return the first parameter that a model of these settings does not use, and those it does."""
+    drawn = BAGGING if BAGGING[0] in params else ()
+    asked = {key: value for key, value in params.items() if key not in _PASSED and key not in drawn}
     try:
         xgb = import_booster("xgboost")
     except MissingBackendError:
-        return frozenset()  # said where it is needed
-    found = frozenset[str]().union(*map(_read_by, _SETUPS))
-    return found | _ALWAYS | set(xgb.get_config()) if found else found
-
-
-def _read_by(params: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names that a model reads; none where it cannot be made."""
-    xgb = import_booster("xgboost")
-    settings = {key: value for key, value in params.items() if key not in ("verbosity", "nthread")}
-    try:
-        with xgb.config_context(verbosity=0):  # about settings that are on their way out
+        return None, set()  # raised where it is needed
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
             row = xgb.DMatrix(np.zeros((1, 1)), label=np.ones(1), nthread=1)
-            made = xgb.Booster({**settings, "nthread": 1, "validate_parameters": False}, [row])
-            return frozenset(_names(json.loads(made.save_config()))) - _RESULTS
-    except (xgb.core.XGBoostError, TypeError, ValueError):
-        return frozenset()
+            checked = {"nthread": 1, "verbosity": 1, "validate_parameters": True}
+            config = xgb.Booster({**asked, **checked}, [row]).save_config()
+        except (xgb.core.XGBoostError, TypeError, ValueError):
+            return None, set()  # raised by the training, with its reason
+    found = _NOT_USED.search(" ".join(str(one.message) for one in said))
+    unused = set() if found is None else set(re.findall(r'"(.*?)"', found.group(1)))
+    known = set(_names(json.loads(config))) | _PASSED
+    return next((name for name in asked if name in unused), None), known
 
 
 def _names(config: Any) -> Iterator[str]:
@@ -108,3 +112,51 @@ def _names(config: Any) -> Iterator[str]:
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, dict):
                 yield from _names(part)
+
+
+def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None:  # noqa: ARG001
+    strategy = params.get("multi_strategy", "one_output_per_tree")
+    if strategy != "one_output_per_tree":
+        raise ConfigError(
+            f"multi_strategy={strategy!r}: a ranker has one score per row; leave it out"
+        )
+    if not math.isfinite(number_of(params, "base_score", 0.0)):
+        raise DataError(f"base_score must be a finite number, got {params['base_score']!r}")
+    if number_of(params, "disable_default_eval_metric", 1) == 0:
+        raise ConfigError(
+            f"disable_default_eval_metric={params['disable_default_eval_metric']!r}: metrics are "
+            "given as metric=; with weights of queries XGBoost's own default, rmse, ends the whole "
+            "process; leave it out"
+        )
+
+
+PARAMETERS = Parameters(
+    booster="xgboost",
+    aliases=_ALIASES,
+    rounds="num_boost_round",
+    early_stopping="early_stopping_rounds",
+    threads="nthread",
+    elsewhere={
+        "objective": "give objective=; one of XGBoost's own is native:rank:ndcg",
+        "eval_metric": METRIC_HINT,
+        "maximize": "every metric knows its direction",
+        "missing": "missing values are NaN: give them so",
+        "enable_categorical": "columns of categories are always read as such; leave it out",
+    },
+    native_only=(
+        "lambdarank_pair_method",
+        "lambdarank_num_pair_per_sample",
+        "lambdarank_normalization",
+        "lambdarank_score_normalization",
+        "lambdarank_unbiased",
+        "lambdarank_bias_norm",
+        "ndcg_exp_gain",
+        "scale_pos_weight",
+    ),
+    least_curvature="min_child_weight",
+    least_gain="gamma",
+    unknown=_unknown,
+    check_more=_check_more,
+    interactions_as_text=True,
+    twins=_TWINS,
+)

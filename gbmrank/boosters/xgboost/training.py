@@ -1,9 +1,4 @@
-"""The file of an XGBoost model, checked before XGBoost reads it.
-
-At a file that is cut XGBoost reads beyond its end, which can end the whole process.
-
-Training with XGBoost.
-"""
+"""Training with XGBoost, and its models."""
 
 import contextlib
 import json
@@ -14,7 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Job, Part, import_booster, keep_ids
+from gbmrank.boosters.base import Job, Part, Trained, import_booster
+from gbmrank.boosters.state import keep_ids
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import column_names, first_beyond
@@ -23,89 +19,14 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
     "XGBoostFitted",
-    "check_model",
     "first_rounds",
-    "load_xgboost",
+    "infinite_message",
+    "load_model",
     "needs_all_values",
-    "said_of_infinite",
-    "said_of_unseen",
-    "train_xgboost",
+    "train",
+    "unseen_message",
     "without_stack",
 ]
-
-
-_SIZES = {b"i": 1, b"U": 1, b"I": 2, b"l": 4, b"L": 8, b"d": 4, b"D": 8, b"C": 1}
-_SIZES |= dict.fromkeys((b"Z", b"T", b"F", b"N"), 0)
-_WHOLE = (b"i", b"U", b"I", b"l", b"L")
-
-
-def check_model(data: bytes) -> None:
-    """Raise ValueError unless the bytes are one whole document, JSON or UBJSON.
-
-    Parameters
-    ----------
-    data : bytes
-        As ``xgboost.Booster.save_model`` writes them.
-    """
-    if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t"):
-        json.loads(data)
-    elif _Document(data).value() != len(data):
-        raise ValueError("it goes on after its end")
-
-
-class _Document:
-    """Walks over UBJSON without keeping anything."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def value(self, marker: bytes | None = None) -> int:
-        """Pass a value; return where it ends."""
-        marker = self._take(1) if marker is None else marker
-        if marker in (b"{", b"["):
-            self._many(named=marker == b"{", close=b"}" if marker == b"{" else b"]")
-        elif marker in (b"S", b"H"):
-            self._take(self._count())
-        elif marker in _SIZES:
-            self._take(_SIZES[marker])
-        else:
-            raise ValueError(f"byte {self._at} holds what is no value")
-        return self._at
-
-    def _many(self, named: bool, close: bytes) -> None:
-        kind = self._take(2)[1:] if self._next() == b"$" else None
-        if self._next() == b"#":
-            self._take(1)
-            count = self._count()
-            if kind is not None and kind in _SIZES and not named:
-                self._take(count * _SIZES[kind])
-                return
-            for _ in range(count):
-                self._entry(named, kind)
-            return
-        while self._next() != close:
-            self._entry(named, kind)
-        self._take(1)
-
-    def _entry(self, named: bool, kind: bytes | None) -> None:
-        if named:
-            self._take(self._count())
-        self.value(kind)
-
-    def _count(self) -> int:
-        marker = self._take(1)
-        if marker not in _WHOLE:
-            raise ValueError(f"byte {self._at} holds what is no length")
-        return int.from_bytes(self._take(_SIZES[marker]), "big", signed=marker != b"U")
-
-    def _next(self) -> bytes:
-        return self._data[self._at : self._at + 1]
-
-    def _take(self, count: int) -> bytes:
-        if not 0 <= count <= len(self._data) - self._at:
-            raise ValueError("its end is missing")
-        self._at += count
-        return self._data[self._at - count : self._at]
 
 
 _SLOT = "gbmrank"
@@ -143,6 +64,8 @@ class XGBoostFitted:
             raw = self.booster.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(raw, np.float64)
 
+    predict = scores
+
     def importances(self) -> FloatArray:
         """Return the summed gain of the splits on each feature."""
         width = self.booster.num_features()
@@ -165,60 +88,61 @@ class XGBoostFitted:
         target.write_bytes(with_checksum(bytes(self.booster.save_raw(target.suffix[1:]))))
 
 
-def load_xgboost(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
+def load_model(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
     """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
     xgb = import_booster("xgboost")
     try:
-        check_model(data)
         booster = xgb.Booster(model_file=bytearray(data))
         booster.set_attr(**{NAME: BLANK})  # what is changed from here on has no checksum yet
         return XGBoostFitted(booster), booster.attr(_SLOT)
     except (xgb.core.XGBoostError, ValueError, RecursionError) as error:
         raise DataError(
-            f"{path} is a damaged or cut model of XGBoost: save it anew ({_first_line(error)})"
+            f"{path} is a damaged model of XGBoost: save it anew ({_first_line(error)})"
         ) from error
 
 
-def train_xgboost(job: Job) -> XGBoostFitted:
+def train(job: Job) -> Trained:
     """Train; on a gradient that is not finite the error carries the model so far."""
     xgb = import_booster("xgboost")
     native = isinstance(job.objective, str)
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
     if native:
         params["objective"] = job.objective
-    train = _data_set(xgb, job.train, params, "the training set")
-    valid = {
-        name: train if part is job.train else _data_set(xgb, part, params, name, train)
-        for name, part in job.valid.items()
-    }
-    for name, data in valid.items():
-        job.monitor.watch(name, data)
+    train_set = _data_set(xgb, job, job.train, params, "the training set")
+    monitor = job.monitor()
+    sets = []
+    for name, part in job.valid.items():
+        same = part is job.train
+        sets.append(train_set if same else _data_set(xgb, job, part, params, name, train_set))
+        monitor.watch(name, sets[-1])
     grown: list[Any] = []
 
     class AfterRound(xgb.callback.TrainingCallback):  # type: ignore[name-defined, misc]
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             grown[:] = [model]
-            return job.monitor.end_round()
+            return monitor.end_round()
 
     try:
         booster = xgb.train(
             params,
-            train,
+            train_set,
             job.rounds,
             obj=None if native else job.objective,
-            evals=[(data, f"valid{number}") for number, data in enumerate(valid.values())],
-            custom_metric=job.monitor if valid else None,
+            evals=[(data, f"valid{number}") for number, data in enumerate(sets)],
+            custom_metric=monitor if sets else None,
             verbose_eval=False,
             callbacks=[AfterRound()],
         )
     except NumericError as error:
+        error.add_note(f"in round {monitor.rounds_done + 1} of {job.rounds}, XGBoost")
         error.model = XGBoostFitted(grown[0], params.get("nthread")) if grown else None
         raise
     except xgb.core.XGBoostError as error:
-        _refuse_unseen(error, job.train.features, "an evaluation set")
+        _explain_unseen(error, job.train.features, "a validation set")
         raise ConfigError(f"XGBoost: {without_stack(error)}") from error
-    best, threads = job.rounds_to_keep, params.get("nthread")
-    return XGBoostFitted(first_rounds(booster, best, threads) if best else booster, threads)
+    best, threads = monitor.best_round + 1 if job.keep_best else 0, params.get("nthread")
+    kept = first_rounds(booster, best, threads) if best else booster
+    return job.finished(XGBoostFitted(kept, threads), monitor)
 
 
 def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
@@ -241,12 +165,12 @@ def _document(booster: Any) -> Any:
     return json.loads(booster.save_raw("json"))
 
 
-def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = None) -> Any:
+def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference: Any = None) -> Any:
     data = part.data
     columns = {
         "label": data.labels,
-        "weight": _query_weight(data),
-        "group": data.groups.sizes,
+        "weight": _query_weight(data) if job.ranks else data.weight,
+        "group": data.groups.sizes if job.ranks else None,
         "nthread": params.get("nthread"),
         "enable_categorical": True,
     }
@@ -267,20 +191,20 @@ def _data_set(xgb: Any, part: Part, params: Any, what: str, reference: Any = Non
 def _explaining(
     xgb: Any, features: Any, what: str, order: IntArray | None = None
 ) -> Iterator[None]:
-    """Say in which row and column a number is that XGBoost refuses, which it does not tell."""
+    """Say in which row and column a number is that XGBoost rejects, which it does not tell."""
     try:
         yield
     except xgb.core.XGBoostError as error:
-        _refuse_unseen(error, features, what)
+        _explain_unseen(error, features, what)
         found = first_beyond(features)
         if found is None:
             raise DataError(f"XGBoost: {_first_line(error)}") from error
         row, column = found
         at = row if order is None else int(order[row])
-        raise DataError(said_of_infinite(column, what, f", in row {at}")) from error
+        raise DataError(infinite_message(column, what, f", in row {at}")) from error
 
 
-def said_of_infinite(column: Any, what: str, where: str = "") -> str:
+def infinite_message(column: Any, what: str, where: str = "") -> str:
     """Return what is wrong with an infinite feature, and what to do."""
     return (
         f"the column {column!r} of {what} is infinite, or beyond the largest float32{where}, and "
@@ -288,7 +212,7 @@ def said_of_infinite(column: Any, what: str, where: str = "") -> str:
     )
 
 
-def said_of_unseen(column: Any, what: str, category: str) -> str:
+def unseen_message(column: Any, what: str, category: str) -> str:
     """Return what is wrong with a category that is new, and what to do."""
     return (
         f"the column {column!r} of {what} has the category {category!r}, which the training did "
@@ -297,7 +221,7 @@ def said_of_unseen(column: Any, what: str, category: str) -> str:
     )
 
 
-def _refuse_unseen(error: Exception, features: Any, what: str) -> None:
+def _explain_unseen(error: Exception, features: Any, what: str) -> None:
     """Raise for a category that is new, which XGBoost tells by the number of its column."""
     found = _UNSEEN.search(str(error))
     if found is None:
@@ -305,7 +229,7 @@ def _refuse_unseen(error: Exception, features: Any, what: str) -> None:
     number, category = int(found.group(1)), found.group(2)
     names = column_names(features)
     column = number if names is None else names[number]
-    raise DataError(said_of_unseen(column, what, category)) from error
+    raise DataError(unseen_message(column, what, category)) from error
 
 
 def _first_line(error: Exception) -> str:

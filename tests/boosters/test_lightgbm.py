@@ -14,7 +14,7 @@ import pytest
 import sklearn.base
 
 import gbmrank
-from gbmrank.boosters import base as state
+from gbmrank.boosters import state
 from gbmrank.errors import (
     DataError,
     GbmrankWarning,
@@ -733,7 +733,7 @@ def test_settings_carry_their_reasons():
     assert params.reasons.keys() == params.keys()
     assert "10,000 rows" in params.reasons["metric"]
     assert "min_sum_hessian_in_leaf = 1e-06: " in str(params)
-    with pytest.raises(ParameterError, match="no backend is called 'catboost'; known: lightgbm"):
+    with pytest.raises(ParameterError, match="lightgbm, xgboost; got 'catboost'"):
         gbmrank.booster_params(OBJECTIVE, "catboost")
 
 

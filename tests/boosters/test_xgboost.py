@@ -12,7 +12,7 @@ import sklearn.base
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.boosters import base as state
+from gbmrank.boosters import state
 from gbmrank.errors import DataError, GroupError, LabelRangeError
 from gbmrank.metrics import AbstractMetric
 from tests.ranking_tasks import agreement_metric, make_task, run_python
