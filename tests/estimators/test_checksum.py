@@ -66,8 +66,9 @@ def test_cut_lengthened_and_mixed_files_are_refused(saved):
         refused(saved, whole[:length])
     for more in (b"\0", b"\n", b" ", b"}", b"x" * 999, whole):
         assert re.search(CHANGED, refused(saved, whole + more))
+    checksum = whole.index(b"zeros here") + len("zeros here")
     for _ in range(300):
-        first, last = sorted(draw.sample(range(1, len(whole)), 2))
+        first, last = sorted(draw.sample(range(checksum, len(whole)), 2))
         refused(saved, whole[:first] + whole[last:])
         refused(saved, whole[:first] + draw.randbytes(last - first) + whole[last:])
     other = saved.with_stem("other")
@@ -103,7 +104,7 @@ def test_files_without_a_checksum_are_read_as_before(saved):
     saved.write_bytes(earlier)
     again = gbmrank.load(saved)
     assert again.predict(TASK.x).tolist() == expected
-    assert "damaged or cut model" in refused(saved, earlier[:-9])
+    assert "damaged model" in refused(saved, earlier[:-9])
     again.save(saved)
     assert saved.read_bytes() == whole
 
@@ -160,7 +161,7 @@ def test_what_xgboost_changed_and_saved_is_read_when_asked_for(file, tmp_path):
     again.save(path)
     assert gbmrank.load(path).booster_.attr("note") == "mine"
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="damaged or cut model"):
+    with pytest.raises(DataError, match="damaged model"):
         gbmrank.load(path, verify=False)
 
 

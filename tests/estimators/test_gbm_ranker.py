@@ -349,7 +349,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
         ({}, {"y": None}, DataError, "requires y to be passed"),
         ({}, {"y": [1, 0, np.nan, 0]}, DataError, "the training set: 1 of 4 labels are NaN"),
         ({}, {"y": Y[:2]}, DataError, "y has 2 entries, but there are 4 rows"),
-        ({}, {"y": np.ones(4)}, DataError, "nothing to learn: in none of the 2 queries"),
+        ({}, {"y": np.ones(4)}, DataError, "nothing to learn"),
         ({}, {"X": np.empty((0, 2)), "y": [], "qid": []}, DataError, "0 sample(s)"),
         ({}, {"X": X[:, :0]}, DataError, "0 feature(s)"),
         ({}, {"X": X[:, 0]}, DataError, "table of rows and columns"),
@@ -501,5 +501,5 @@ def test_preferences_of_other_rows_and_of_no_rows_are_refused():
     with pytest.raises(DataError, match="the preferences are for 2 rows"):
         fitted(objective=gbmrank.objective("linear", preferences=other))
     none = gbmrank.PreferenceGraphs.from_edges([], [], group=TASK.sizes)
-    with pytest.raises(DataError, match="the preferences hold no edge"):
+    with pytest.raises(DataError, match="no edge"):
         fitted(objective=gbmrank.objective("linear", preferences=none))

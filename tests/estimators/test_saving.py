@@ -140,7 +140,7 @@ def test_models_of_others_and_of_the_future_are_refused(backend, file, tmp_path)
 
 def test_what_is_no_model_or_has_the_wrong_ending_is_refused(tmp_path):
     (tmp_path / "x.txt").write_text("hello")
-    with pytest.raises(DataError, match="neither a LightGBM nor an XGBoost"):
+    with pytest.raises(DataError, match="neither LightGBM nor XGBoost"):
         gbmrank.load(tmp_path / "x.txt")
     with pytest.raises(FileNotFoundError):
         gbmrank.load(tmp_path / "none.txt")

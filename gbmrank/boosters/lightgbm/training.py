@@ -89,6 +89,7 @@ def load_model(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
     lgb = import_booster("lightgbm")
     try:
         text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
+        _check_whole(text)
         booster = lgb.Booster(model_str=text)
     except (lgb.basic.LightGBMError, ValueError) as error:
         raise DataError(f"{path} is a damaged model of LightGBM: save it anew ({error})") from error
@@ -96,6 +97,17 @@ def load_model(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
     value = "" if found is None else found.group()[len("[data: ") : -1]
     identity = unquote(value.removeprefix(_MARK)) if value.startswith(_MARK) else None
     return LightGBMFitted(booster, booster.current_iteration()), identity
+
+
+def _check_whole(text: str) -> None:
+    """Raise ValueError unless all trees are there: LightGBM may end the process otherwise."""
+    body, end, rest = text.partition("\nend of trees\n")
+    head, _, trees = f"{body}\n".partition("\nTree=0\n")
+    sizes = re.search(r"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
+    expected = 0 if sizes is None else sum(map(int, sizes.group(1).split()))
+    listed = "\npandas_categorical:" in rest and rest.endswith("\n")
+    if not end or not listed or expected != (len(f"Tree=0\n{trees}".encode()) if trees else 0):
+        raise ValueError("a part of it is missing")
 
 
 def train(job: Job) -> Trained:

@@ -92,6 +92,8 @@ def load_model(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
     """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
     xgb = import_booster("xgboost")
     try:
+        if not data.rstrip().endswith(b"}"):  # XGBoost would read beyond the end
+            raise ValueError("its end is missing")
         booster = xgb.Booster(model_file=bytearray(data))
         booster.set_attr(**{NAME: BLANK})  # what is changed from here on has no checksum yet
         return XGBoostFitted(booster), booster.attr(_SLOT)
