@@ -5,8 +5,8 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.api import objective as read_objective
-from gbmrank.data.queries import RankingData
+from gbmrank import RankingData
+from gbmrank import objective as read_objective
 from gbmrank.errors import DataError, NumericError, ParameterError
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
