@@ -173,9 +173,9 @@ def _run_linear(fold: _Fold, plan: _Plan, losses: _Losses) -> None:
 def _run_trees(fold: _Fold, plan: _Plan, settings: Settings, losses: _Losses) -> None:
     """Boost trees on the same pairs; the number of rounds is chosen on validation pairs."""
     train_x, valid_x, test_x = fold.features
-    watched = fold.valid.by_user()
-    valid = Part(valid_x, RankingData.from_arrays(None, preferences=watched))
-    measure = metric("pairwise_disagreement(normalize=false, ties=duchi)", preferences=watched)
+    graphs = fold.valid.by_user()
+    valid = Part(valid_x, RankingData.from_arrays(None, preferences=graphs))
+    measure = metric("pairwise_disagreement(normalize=false, ties=duchi)", preferences=graphs)
     test_loss = fold.test.judge()
     for n in plan.tree_sizes:
         for name in _OBJECTIVES:
