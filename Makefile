@@ -104,8 +104,8 @@ soak: $(VENV)/.dev
 # The experiments of the papers, with data from GBMRANK_DATA; long, and not a part of CI.
 STUDIES ?= chen2009 duchi2010 calauzenes2013 ramaswamy2013 menon2014
 reproduce: $(VENV)/.dev
-	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/gbmrank reproduce says what it must hold"; exit 2; }
-	for study in $(STUDIES); do OMP_NUM_THREADS=1 $(BIN)/gbmrank reproduce $$study --threads 1 --out docs/results || exit 1; done
+	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/python -m examples.papers says what it must hold"; exit 2; }
+	for study in $(STUDIES); do OMP_NUM_THREADS=1 $(BIN)/python -m examples.papers $$study --threads 1 --out docs/results || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

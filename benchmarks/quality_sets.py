@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from examples.papers.files import find_files, find_parts
+from examples.papers.movielens import features, read_movielens
 from gbmrank.data.readers import read_letor
-from gbmrank.reproduce.files import find_files, find_parts
-from gbmrank.reproduce.movielens import features, read_movielens
 
 __all__ = ["SETS", "RankingSet"]
 

@@ -63,7 +63,7 @@ __all__ = [
 ]
 __all__ += list(_errors)
 __all__ += ["Comparison", "compare"]  # noqa: F405  (imported on first use, below)
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 _LATER = {

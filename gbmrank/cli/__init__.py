@@ -31,7 +31,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
         "plugin": ("gbmrank.cli.plugin", "write a new plugin: gbmrank plugin new NAME"),
         "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
-        "reproduce": ("gbmrank.cli.reproduce", "run the experiments of a paper again"),
     }
 )
 """Module and purpose of each command; a new one is one line here."""

@@ -1,6 +1,8 @@
 """What is known about mutants that no test can or need notice."""
 
-__all__ = ["reason_for"]
+from collections.abc import Iterator
+
+__all__ = ["explanations", "reason_for"]
 
 _SAME_MEAN = "equivalent: for a block of one item both formulas give its discount, up to rounding"
 _ONLY_SPEED = "equivalent: how deep a ranking is sorted changes its time and no value"
@@ -32,116 +34,310 @@ _MASKED = "equivalent: lanes beyond the last pair are masked, and buffers have r
 _NO_PULL = "equivalent: an item and itself, and two items without utility, do not pull"
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
-# (module, line, code after): the reason. When a line moves, its mutants are open again.
-_REASONS = {
-    ("gbmrank/kernels/ranking/measures.py", 30, "last - first >= 1"): _SAME_MEAN,
-    ("gbmrank/kernels/ranking/measures.py", 30, "last + first"): _SAME_MEAN,
-    ("gbmrank/metrics/positional.py", 75, "0 / sizes"): "equivalent: a query has at least one row",
-    ("gbmrank/metrics/positional.py", 173, "1"): "equivalent: a query has at least one row",
-    ("gbmrank/metrics/positional.py", 101, "counted >= longest"): _ONLY_SPEED,
-    ("gbmrank/metrics/positional.py", 88, "1"): _ONLY_SPEED,
-    ("gbmrank/metrics/positional.py", 83, "2"): _NO_MORE_ROWS,
-    ("gbmrank/metrics/precision.py", 74, "2"): _NO_MORE_ROWS,
-    ("gbmrank/metrics/precision.py", 206, "2"): _NO_MORE_ROWS,
-    ("gbmrank/metrics/disagreement.py", 131, "2"): _NEVER_READ,
-    ("gbmrank/metrics/disagreement.py", 124, "np.ones"): _NEVER_READ,
-    ("gbmrank/metrics/disagreement.py", 125, "ordered[1:] >= ordered[:-1]"): _NO_DISTANCE,
-    ("gbmrank/metrics/disagreement.py", 125, "1"): _NO_DISTANCE,  # of -1; 0 is noticed
-    ("gbmrank/objectives/push.py", 182, "200.0"): _COST,
-    ("gbmrank/objectives/push.py", 149, "1.0"): _NO_PAIRS,
-    ("gbmrank/objectives/bregman.py", 154, "20.0 / data.groups.sizes"): _COST,
-    ("gbmrank/objectives/listmle.py", 107, "60.0 / data.groups.sizes"): _COST,
-    ("gbmrank/objectives/listmle.py", 107, "60.0 * data.groups.sizes - 20.0"): _COST,
-    ("gbmrank/objectives/listmle.py", 107, "120.0"): _COST,
-    ("gbmrank/objectives/bregman.py", 154, "40.0"): _COST,
-    ("gbmrank/objectives/bregman.py", 133, "1.0"): _NO_UTILITY,
-    ("gbmrank/objectives/bregman.py", 134, "1.0"): _NO_UTILITY,
-    ("gbmrank/objectives/bregman.py", 134, "totals >= 0"): _NO_UTILITY,
-    ("gbmrank/objectives/bregman.py", 136, "2.0"): _NO_UTILITY,
-    ("gbmrank/objectives/bregman.py", 137, "1.0"): _NO_FACTOR,
-    ("gbmrank/objectives/value_linear.py", 145, "abs(way) < 1e-06 * abs(s)"): _SIX_DIGITS,
-    ("gbmrank/objectives/value_linear.py", 145, "2e-06"): _SIX_DIGITS,
-    ("gbmrank/losses/margin.py", 130, "margin >= 0.0"): "equivalent: both values are 1 at zero",
-    ("gbmrank/losses/margin.py", 132, "margin >= 0.0"): "equivalent: both slopes are -1/2 at zero",
-    ("gbmrank/losses/convex.py", 64, "slope >= 0.0"): "equivalent: zero has no sign",
-    ("gbmrank/kernels/ranking/measures.py", 126, "max"): _TWO_WAYS,
-    ("gbmrank/kernels/ranking/measures.py", 127, "depth < k - a"): _TWO_WAYS,
-    ("gbmrank/kernels/ranking/measures.py", 152, "some >= 0.0"): _NOBODY_STOPS,
-    ("gbmrank/kernels/pairs/sums.py", 93, "len(s) > engines.closed_from"): _EITHER,
-    ("gbmrank/kernels/pairs/sums.py", 81, "end + begin"): _ROOM,  # of the Hessian
-    ("gbmrank/kernels/pairs/sums.py", 107, "pass"): _TWICE,
-    ("gbmrank/kernels/pairs/sums.py", 90, "False"): _TWICE,
-    ("gbmrank/kernels/pairs/sums.py", 90, "pass"): _TWICE,
-    ("gbmrank/kernels/pairs/sums.py", 85, "pass"): _NO_FACTOR,
-    ("gbmrank/kernels/pairs/sums.py", 86, "1.0"): _NO_FACTOR,
-    ("gbmrank/kernels/pairs/sums.py", 96, "pass"): _TWICE,
-    ("gbmrank/kernels/pairs/sums.py", 137, "pass"): _TWICE,
-    ("gbmrank/kernels/pairs/sums.py", 45, "stop + _LANES + 1"): _MASKED,
-    ("gbmrank/kernels/pairs/sums.py", 51, "j <= stop"): _NO_PULL,
-    ("gbmrank/kernels/pairs/sums.py", 108, "n > engines.closed_from"): _EITHER,
-    ("gbmrank/kernels/pairs/sums.py", 100, "pass"): _TWICE,
-    ("gbmrank/kernels/pairs/sums.py", 85, "end + begin"): _ROOM,
-    ("gbmrank/kernels/pairs/sums.py", 124, "end + begin"): _ROOM,
-    ("gbmrank/kernels/pairs/shortcuts.py", 82, "False"): _OTHER_WAY,
-    ("gbmrank/kernels/pairs/shortcuts.py", 78, "sigma * width <= widest"): _OTHER_WAY,
-    ("gbmrank/kernels/closed/exponential.py", 95, "end + begin"): _NO_FACTOR,
-    ("gbmrank/kernels/linear/long.py", 50, "end + begin"): _ROOM,  # of gradient and Hessian
-    ("gbmrank/kernels/pairs/sums.py", 113, "0 <= positives < len(s)"): _NO_FACTOR,
-    ("gbmrank/kernels/linear/long.py", 71, "end + begin"): _NEXT_CHECK,
-    ("gbmrank/kernels/linear/long.py", 74, "end + begin"): _ROOM,
-    ("gbmrank/kernels/linear/long.py", 65, "2.0"): _ONLY_SIGN,
-    ("gbmrank/kernels/linear/long.py", 62, "5"): _NEVER_READ,
-    ("gbmrank/kernels/linear/long.py", 71, "2.0"): _ONLY_SIGN,
-    ("gbmrank/kernels/linear/long.py", 104, "end + begin"): _ROOM,
-    ("gbmrank/kernels/linear/cells.py", 212, "turn >= 0"): _NEVER_ZERO,
-    ("gbmrank/kernels/linear/engine.py", 198, "sign <= 0"): _NEVER_ZERO,
-    ("gbmrank/kernels/linear/cells.py", 52, "score >= highs[lane]"): _SAME_SCORE,
-    ("gbmrank/kernels/linear/cells.py", 53, "abs(score) < _LARGEST"): _TOO_FAR,
-    ("gbmrank/kernels/linear/cells.py", 86, "high_more >= high"): _SAME_SCORE,
-    ("gbmrank/kernels/linear/cells.py", 96, "257"): _CELLS,
-    ("gbmrank/kernels/linear/cells.py", 121, "count * 2"): _GAPS,
-    ("gbmrank/kernels/closed/polynomial.py", 60, "2"): _NEVER_READ,
-    ("gbmrank/kernels/closed/polynomial.py", 144, "2"): _NEVER_READ,
-    ("gbmrank/kernels/scores.py", 20, "31"): _OTHER_HASH,
-    ("gbmrank/kernels/scores.py", 20, "13787848793156543930"): _OTHER_HASH,
-    ("gbmrank/kernels/scores.py", 21, "28"): _OTHER_HASH,
-    ("gbmrank/kernels/closed/lists.py", 72, "1.0"): _NO_FACTOR,
-    (
-        "gbmrank/kernels/ranking/measures.py",
-        22,
-        "1",
-    ): "equivalent: a part of 1023 terms, not of 1024",
-    (
-        "gbmrank/kernels/ranking/measures.py",
-        35,
-        "1",
-    ): "equivalent: parts of 1023 terms, not of 1024",
-    ("gbmrank/kernels/ranking/measures.py", 43, "p >= 0.0"): _NOTHING_FOUND,
-    ("gbmrank/kernels/scores.py", 22, "total -= mixed ^ mixed >> np.uint64(31)"): _OTHER_HASH,
-    ("gbmrank/kernels/linear/cells.py", 57, "abs(scores[i]) < _LARGEST"): _TOO_FAR,
-    ("gbmrank/kernels/linear/cells.py", 95, "len(scores) - len(more)"): _CELLS,
-    ("gbmrank/kernels/linear/cells.py", 158, "33"): _OTHER_HASH,
-    ("gbmrank/kernels/decode/search.py", 83, "values[place] >= values[best]"): _EQUAL_PLACES,
-    (
-        "gbmrank/kernels/decode/search.py",
-        78,
-        "after -= (gain[order[k]] + u[order[k], item]) / (k + 2)",
-    ): _SHIFTED,
-    (
-        "gbmrank/kernels/decode/search.py",
-        78,
-        "(gain[order[k]] + u[order[k], item]) * (k + 2)",
-    ): _SHIFTED,
-    ("gbmrank/kernels/decode/search.py", 85, "place <= n - 1"): _NEVER_READ,
-    ("gbmrank/kernels/decode/search.py", 76, "1.0"): _SHIFTED,
-    ("gbmrank/kernels/decode/search.py", 97, "np.abs(u).min"): _WORTH_NOTHING,
-    ("gbmrank/kernels/decode/search.py", 66, "2"): _ONLY_SIGN,
-    ("gbmrank/kernels/decode/search.py", 32, "2"): "equivalent: some item is always chosen",
-    ("gbmrank/kernels/decode/search.py", 45, "np.ones"): _NEVER_READ,
-    ("gbmrank/kernels/decode/search.py", 45, "2"): _NEVER_READ,
+# Module, function, text of the line, code after: the reason. When the text changes, its mutants
+# are open again, and test_plan.py asks for the explanation to be revised.
+_REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
+    "gbmrank/metrics/positional.py": {
+        "AbstractPositional.bind": {
+            "groups, longest = data.groups, int(data.groups.sizes.max(initial=1))": {
+                "2": _NO_MORE_ROWS
+            },
+            (
+                "counted = longest if self.upwards else "
+                "int(np.flatnonzero(table)[-1:].max(initial=0)) + 1"
+            ): {"1": _ONLY_SPEED},
+            "depth = counted if counted < longest else None": {"counted >= longest": _ONLY_SPEED},
+        },
+        "ERU.utilities": {
+            "table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))": {
+                "1": "equivalent: a query has at least one row"
+            },
+        },
+        "Precision.factors": {
+            (
+                'return 1.0 / (np.minimum(sizes, self.k) if self.divisor == "min" else '
+                "0 * sizes + self.k)"
+            ): {"0 / sizes": "equivalent: a query has at least one row"},
+        },
+    },
+    "gbmrank/metrics/precision.py": {
+        "ERR.bind": {
+            "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
+        },
+        "_items": {
+            "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
+        },
+    },
+    "gbmrank/metrics/disagreement.py": {
+        "_label_levels": {
+            "higher = np.zeros(groups.n_rows, dtype=np.int64)": {"np.ones": _NEVER_READ},
+            # "1" in place of "-1"; in place of 0 it is noticed
+            "higher[1:] = (ordered[1:] > ordered[:-1]) & (place[1:] > 0)": {
+                "ordered[1:] >= ordered[:-1]": _NO_DISTANCE,
+                "1": _NO_DISTANCE,
+            },
+            "n_levels = steps[groups.offsets[1:] - 1] + 1": {"2": _NEVER_READ},
+        },
+    },
+    "gbmrank/losses/margin.py": {
+        "canonical_boosting": {
+            "value = small if margin > 0.0 else root + abs(half)": {
+                "margin >= 0.0": "equivalent: both values are 1 at zero"
+            },
+            "slope = -slope_gap if margin > 0.0 else slope_gap - 1.0": {
+                "margin >= 0.0": "equivalent: both slopes are -1/2 at zero"
+            },
+        },
+    },
+    "gbmrank/losses/convex.py": {
+        "_power_inverse": {
+            "return root if slope > 0.0 else -root": {
+                "slope >= 0.0": "equivalent: zero has no sign"
+            },
+        },
+    },
+    "gbmrank/objectives/push.py": {
+        "Push.bind": {
+            'scale = query_scale(data, "none") * np.where(positives * negatives > 0, 1.0, 0.0)': {
+                "1.0": _NO_PAIRS
+            },
+        },
+        "_BoundClosed.__init__": {
+            "self.chunks = threads.cut_into_chunks(groups.sizes + 100.0)": {"200.0": _COST},
+        },
+    },
+    "gbmrank/objectives/value_linear.py": {
+        "with_secant": {
+            "near = abs(way) <= 1e-6 * abs(s)": {
+                "abs(way) < 1e-06 * abs(s)": _SIX_DIGITS,
+                "2e-06": _SIX_DIGITS,
+            },
+        },
+    },
+    "gbmrank/objectives/listmle.py": {
+        "_BoundListMLE.__init__": {
+            "self.chunks = threads.cut_into_chunks(60.0 * data.groups.sizes + 20.0)": {
+                "60.0 / data.groups.sizes": _COST,
+                "60.0 * data.groups.sizes - 20.0": _COST,
+                "120.0": _COST,
+            },
+        },
+    },
+    "gbmrank/objectives/bregman.py": {
+        "Bregman._bind_softmax": {
+            "totals = query_sums(np.nan_to_num(utilities, nan=0.0), data.groups)": {
+                "1.0": _NO_UTILITY
+            },
+            "scale = np.where(totals > 0, scale, 0.0)": {
+                "1.0": _NO_UTILITY,
+                "totals >= 0": _NO_UTILITY,
+            },
+            "shares = data.groups.spread(np.where(totals > 0, totals, 1.0)) if divided else 1.0": {
+                "2.0": _NO_UTILITY
+            },
+            "utilities = np.nan_to_num(utilities, nan=0.0) / shares": {"1.0": _NO_FACTOR},
+        },
+        "_BoundSoftmax.__init__": {
+            "self.chunks = threads.cut_into_chunks(20.0 * data.groups.sizes + 20.0)": {
+                "20.0 / data.groups.sizes": _COST,
+                "40.0": _COST,
+            },
+        },
+    },
+    "gbmrank/kernels/ranking/measures.py": {
+        "positional_per_query": {
+            "total, part, terms = 0.0, 0.0, 0": {
+                "1": "equivalent: a part of 1023 terms, not of 1024"
+            },
+            "if last - first > 1:": {"last - first >= 1": _SAME_MEAN, "last + first": _SAME_MEAN},
+            "total, part, terms = total + part, 0.0, 0": {
+                "1": "equivalent: parts of 1023 terms, not of 1024"
+            },
+        },
+        "average_precision": {
+            "if p > 0.0:": {"p >= 0.0": _NOTHING_FOUND},
+        },
+        "_block": {
+            "most = min(depth * len(stops) // _LONG, _MANY)": {"max": _TWO_WAYS},
+            "if depth <= k - a and most > 0:": {"depth < k - a": _TWO_WAYS},
+        },
+        "cascade_per_query": {
+            "elif some > 0.0:": {"some >= 0.0": _NOBODY_STOPS},
+        },
+    },
+    "gbmrank/kernels/closed/lists.py": {
+        "query_values": {
+            "value = 0.0": {"1.0": _NO_FACTOR},
+        },
+    },
+    "gbmrank/kernels/closed/polynomial.py": {
+        "_levels": {
+            "weight = np.zeros(n + 1)": {"2": _NEVER_READ},
+        },
+        "squared_margin_levels": {
+            "above = np.zeros((2, n + 1))": {"2": _NEVER_READ},
+        },
+    },
+    "gbmrank/kernels/closed/exponential.py": {
+        "push_values": {
+            "if 0 < positives < end - begin and queries.scale[q] != 0.0:": {
+                "end + begin": _NO_FACTOR
+            },
+        },
+    },
+    "gbmrank/kernels/pairs/sums.py": {
+        "_visit_all": {
+            "for j in range((stop + _LANES - 1) // _LANES * _LANES):": {
+                "stop + _LANES + 1": _MASKED
+            },
+            "pull = pull if j < stop else 0.0": {"j <= stop": _NO_PULL},
+        },
+        "all_gradients": {
+            "if served[q]: continue": {"pass": _TWICE},
+            "elif n >= engines.closed_from:": {"n > engines.closed_from": _EITHER},
+        },
+        "all_values": {
+            "if served[q]: continue": {"pass": _TWICE},
+        },
+        "level_gradients": {
+            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
+                "end + begin": _ROOM
+            },
+            "elif len(s) >= engines.closed_from:": {"len(s) > engines.closed_from": _EITHER},
+            "served[q] = True": {"pass": _TWICE},
+        },
+        "level_values": {
+            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
+                "end + begin": _ROOM
+            },
+        },
+        "push_gradients": {
+            # that of the Hessian; the others are noticed
+            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
+                "end + begin": _ROOM
+            },
+            "g[:] = 0.0": {"pass": _NO_FACTOR},
+            "h[:] = 0.0": {"1.0": _NO_FACTOR},
+            "served[q] = True": {"False": _TWICE, "pass": _TWICE},
+        },
+        "push_values": {
+            "if served[q]: continue": {"pass": _TWICE},
+            "if 0 < positives < len(s) and queries.scale[q] != 0.0:": {
+                "0 <= positives < len(s)": _NO_FACTOR
+            },
+        },
+    },
+    "gbmrank/kernels/pairs/shortcuts.py": {
+        "_exponentials": {
+            "if not sigma * width < widest:": {"sigma * width <= widest": _OTHER_WAY},
+            "return True": {"False": _OTHER_WAY},
+        },
+    },
+    "gbmrank/kernels/scores.py": {
+        "fingerprint": {
+            "mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)": {
+                "31": _OTHER_HASH,
+                "13787848793156543930": _OTHER_HASH,
+            },
+            "mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)": {
+                "28": _OTHER_HASH
+            },
+            "total += mixed ^ (mixed >> np.uint64(31))  # a sum sees through anything linear": {
+                "total -= mixed ^ mixed >> np.uint64(31)": _OTHER_HASH
+            },
+        },
+    },
+    "gbmrank/kernels/linear/long.py": {
+        "long_all": {
+            # those of gradient and Hessian; that of the scores is noticed
+            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
+                "end + begin": _ROOM
+            },
+        },
+        "long_levels": {
+            "if served[q] or end - begin < engines.linear_from or queries.scale[q] == 0.0:": {
+                "end + begin": _NEXT_CHECK
+            },
+            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
+                "end + begin": _ROOM
+            },
+        },
+        "_linear": {
+            "back, extra = np.empty((positives, 4)), np.empty((positives, 4))": {"5": _NEVER_READ},
+            "targets, sources, weights, sign, fields = others, relevant, equal, -1.0, seen": {
+                "2.0": _ONLY_SIGN
+            },
+            "targets, sources, sign = relevant, others, 1.0": {"2.0": _ONLY_SIGN},
+        },
+        "long_push": {
+            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
+                "end + begin": _ROOM
+            },
+        },
+    },
+    "gbmrank/kernels/linear/engine.py": {
+        "solve_fields": {
+            "mirrored = sign < 0": {"sign <= 0": _NEVER_ZERO},
+        },
+    },
+    "gbmrank/kernels/linear/cells.py": {
+        "_bounds": {
+            "highs[lane] = score if score > highs[lane] else highs[lane]": {
+                "score >= highs[lane]": _SAME_SCORE
+            },
+            "finite += abs(score) <= _LARGEST": {"abs(score) < _LARGEST": _TOO_FAR},
+            "finite += abs(scores[i]) <= _LARGEST": {"abs(scores[i]) < _LARGEST": _TOO_FAR},
+        },
+        "build_grid": {
+            "high = high_more if high_more > high else high": {"high_more >= high": _SAME_SCORE},
+            "items = len(scores) + len(more)": {"len(scores) - len(more)": _CELLS},
+            "if count <= items // 4 + 256:": {"257": _CELLS},
+        },
+        "_sorted_cells": {
+            "gap = count // 2": {"count * 2": _GAPS},
+        },
+        "_probe": {
+            "place = (mixed ^ (mixed >> np.uint64(32))) & mask": {"33": _OTHER_HASH},
+        },
+        "add_tails": {
+            "tail = plan.upper if turn > 0 else plan.lower": {"turn >= 0": _NEVER_ZERO},
+        },
+    },
+    "gbmrank/kernels/decode/search.py": {
+        "_topological": {
+            "before[chosen] = -1": {"2": _ONLY_SIGN},
+        },
+        "_best_place": {
+            "after = 0.0": {"1.0": _SHIFTED},
+            "after += (gain[order[k]] + u[order[k], item]) / (k + 2)": {
+                "after -= (gain[order[k]] + u[order[k], item]) / (k + 2)": _SHIFTED,
+                "(gain[order[k]] + u[order[k], item]) * (k + 2)": _SHIFTED,
+            },
+            "if values[place] > values[best]:": {"values[place] >= values[best]": _EQUAL_PLACES},
+            "if place < n - 1:": {"place <= n - 1": _NEVER_READ},
+        },
+        "_move_items": {
+            "enough = 1e-12 * n * np.abs(u).max()": {"np.abs(u).min": _WORTH_NOTHING},
+        },
+        "_best_next": {
+            "best, chosen = -np.inf, -1": {"2": "equivalent: some item is always chosen"},
+        },
+        "_exact_order": {
+            "to_go = np.zeros(everything + 1)": {"np.ones": _NEVER_READ, "2": _NEVER_READ},
+        },
+    },
 }
 
 
-def reason_for(module: str, line: int, after: str) -> str:
+def reason_for(module: str, function: str, text: str, after: str) -> str:
     """Return why a mutant survives, or an empty text."""
-    return _REASONS.get((module, line, after), "")
+    return _REASONS.get(module, {}).get(function, {}).get(text, {}).get(after, "")
+
+
+def explanations() -> Iterator[tuple[str, str, str, str]]:
+    """Yield module, function, text of the line and code after of all that is explained."""
+    for module, functions in _REASONS.items():
+        for function, lines in functions.items():
+            for text, changes in lines.items():
+                for after in changes:
+                    yield module, function, text, after

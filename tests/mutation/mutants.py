@@ -5,7 +5,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Mutant", "mutants_of"]
+__all__ = ["Mutant", "functions_of", "mutants_of"]
 
 _ARITHMETIC = {
     ast.Add: ast.Sub,
@@ -39,8 +39,15 @@ _SWAPPED = {
 
 
 class Mutant(NamedTuple):
-    """A change of one place of a module."""
+    """A change of one place of a module.
 
+    ``function`` is the outermost function or method (``Class.method``) and ``text`` the line of
+    the source without indentation, after the line before it where it is a single word: together
+    they find the place when lines have moved.
+    """
+
+    function: str
+    text: str
     line: int
     kind: str
     before: str
@@ -50,24 +57,33 @@ class Mutant(NamedTuple):
 
 def mutants_of(source: str) -> list[Mutant]:
     """Return every mutant of a module: of statements inside functions, error texts left out."""
-    tree = ast.parse(source)
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    nested = {id(inner) for node in functions for inner in ast.walk(node) if inner is not node}
     found: list[Mutant] = []
-    for function in functions:
-        if id(function) not in nested:
-            for statement in function.body:
-                found += _inside(statement, source)
+    for name, function in functions_of(source).items():
+        for statement in function.body:
+            found += [_applied(name, *change, source) for change in _inside(statement)]
     return found
 
 
-def _inside(node: ast.AST, source: str) -> Iterator[Mutant]:
+def functions_of(source: str) -> dict[str, ast.FunctionDef]:
+    """Return the outermost functions and methods of a module, by name as ``Class.method``."""
+    found: dict[str, ast.FunctionDef] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            found |= {f"{node.name}.{each.name}": each for each in methods}
+    return found
+
+
+def _inside(node: ast.AST) -> Iterator[tuple[Any, str, ast.AST]]:
+    """Yield a place, the kind of change, and what it becomes."""
     if isinstance(node, ast.Raise | ast.Import | ast.ImportFrom | ast.JoinedStr):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
     for kind, changed in _changes(node):
-        yield _applied(node, kind, changed, source)
+        yield node, kind, changed
     for name, child in ast.iter_fields(node):
         if name in ("annotation", "returns", "args", "decorator_list") and not isinstance(
             node, ast.Call
@@ -75,7 +91,7 @@ def _inside(node: ast.AST, source: str) -> Iterator[Mutant]:
             continue
         for each in child if isinstance(child, list) else [child]:
             if isinstance(each, ast.AST):
-                yield from _inside(each, source)
+                yield from _inside(each)
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Any]]:
@@ -126,7 +142,7 @@ def _with(node: Any, **fields: Any) -> Any:
     return changed
 
 
-def _applied(node: Any, kind: str, changed: ast.AST, source: str) -> Mutant:
+def _applied(function: str, node: Any, kind: str, changed: ast.AST, source: str) -> Mutant:
     lines = source.encode().splitlines(keepends=True)
     start = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
     end = sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
@@ -134,4 +150,7 @@ def _applied(node: Any, kind: str, changed: ast.AST, source: str) -> Mutant:
     text = ast.unparse(changed)
     wrapped = f"({text})" if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp) else text
     after = raw[:start] + wrapped.encode() + raw[end:]
-    return Mutant(node.lineno, kind, ast.unparse(node), text, after.decode())
+    line = lines[node.lineno - 1].decode().strip()
+    if " " not in line:  # "continue" alone says nothing
+        line = f"{lines[node.lineno - 2].decode().strip()} {line}"
+    return Mutant(function, line, node.lineno, kind, ast.unparse(node), text, after.decode())

@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
         return f"| `{self.module}` | " + " | ".join(map(str, cells)) + " |"
 
     def reason(self, survivor: dict[str, Any]) -> str:
-        return reason_for(self.module, int(survivor["line"]), survivor["after"])
+        return reason_for(self.module, survivor["function"], survivor["text"], survivor["after"])
 
 
 class Run(NamedTuple):
@@ -86,7 +86,8 @@ def write_page(outcomes: list[Outcome], path: Path, run: Run, modules: Sequence[
         for one in sorted(outcome.survivors, key=lambda s: int(s["line"])):
             change = f"`{_short(one['before'])}` became `{_short(one['after'])}`"
             reason = outcome.reason(one) or "open"
-            lines.append(f"- `{outcome.module}:{one['line']}`: {change}; {reason}")
+            place = f"`{one['function']}` of `{outcome.module}`, `{_short(one['text'])}`"
+            lines.append(f"- {place}: {change}; {reason}")
     if lines[-1] == "":
         lines.append("None.")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -5,8 +5,8 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.api import objective as read_objective
-from gbmrank.data.queries import RankingData
+from gbmrank import RankingData
+from gbmrank import objective as read_objective
 from gbmrank.errors import DataError, NumericError, ParameterError
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
@@ -15,7 +15,7 @@ __all__ = ["LinearModel", "fit_linear", "standardise"]
 
 _RESTARTS = 20
 _SETTLED = 1e-6  # a restart that gains less than this share has nothing more to find
-_REFUSED = 1e50  # value where a loss is as large or not finite: the line search turns back
+_TOO_LARGE = 1e50  # value where a loss is as large or not finite: the line search turns back
 
 
 @final
@@ -104,7 +104,7 @@ def fit_linear(
         return factor * loss, factor * unit * grad
 
     for _ in range(_RESTARTS):
-        problem.refused = False
+        problem.overflowed = False
         found = minimize(
             scaled,
             point / unit,
@@ -117,7 +117,7 @@ def fit_linear(
         if gained > 0.0:
             point, value = unit * found.x, float(found.fun) / factor
         idle = gained <= _SETTLED * abs(value)
-        settled = bool(found.success) or (idle and left > 0 and not problem.refused)
+        settled = bool(found.success) or (idle and left > 0 and not problem.overflowed)
         if settled or idle or left <= 0:
             break
     w, intercept = problem.parts(point)
@@ -179,19 +179,19 @@ class _Problem:
         # A step of this length changes no score by more than 1: a good first step.
         longest = float(np.sqrt((self.X**2).sum(axis=1).max(initial=0.0) + self.with_intercept))
         self.unit = 1.0 / longest if longest > 0.0 else 1.0
-        self.refused = False
+        self.overflowed = False
 
     def __call__(self, point: FloatArray) -> tuple[float, FloatArray]:
         w, intercept = self.parts(point)
         scores = self.X @ w + intercept
         try:
             loss = float(self.bound.losses(scores).sum())
-            slope = self.bound.gradients(scores)[0] if loss < _REFUSED else None
+            slope = self.bound.gradients(scores)[0] if loss < _TOO_LARGE else None
         except NumericError:
             slope = None
         if slope is None:
-            self.refused = True
-            return _REFUSED, np.zeros_like(point)
+            self.overflowed = True
+            return _TOO_LARGE, np.zeros_like(point)
         grad = slope @ self.X + self.l2 * w
         if self.with_intercept:
             grad = np.append(grad, slope.sum())

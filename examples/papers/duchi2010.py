@@ -2,26 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.api import Objective, metric, objective
-from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
-from gbmrank.data.queries import RankingData
-from gbmrank.reproduce.intervals import Estimate, over_runs
-from gbmrank.reproduce.linear import LinearModel, fit_linear, standardise
-from gbmrank.reproduce.movielens import (
+from examples.papers.intervals import Estimate, over_runs
+from examples.papers.linear import LinearModel, fit_linear, standardise
+from examples.papers.movielens import (
     FEATURES,
     NEEDS,
+    Pairs,
     Ratings,
     features,
     read_movielens,
+    sample_pairs,
     simulate_ratings,
 )
-from gbmrank.reproduce.pairs import Pairs, sample_pairs
-from gbmrank.reproduce.study import Outcome, Settings, Table
+from examples.papers.study import Outcome, Settings, Table
+from gbmrank import Objective, RankingData, metric, objective
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.plan import Part, train
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["NEEDS", "PAPER", "run"]
@@ -172,9 +173,9 @@ def _run_linear(fold: _Fold, plan: _Plan, losses: _Losses) -> None:
 def _run_trees(fold: _Fold, plan: _Plan, settings: Settings, losses: _Losses) -> None:
     """Boost trees on the same pairs; the number of rounds is chosen on validation pairs."""
     train_x, valid_x, test_x = fold.features
-    watched = fold.valid.by_user()
-    valid = Part(valid_x, RankingData.from_arrays(None, preferences=watched))
-    measure = metric("pairwise_disagreement(normalize=false, ties=duchi)", preferences=watched)
+    graphs = fold.valid.by_user()
+    valid = Part(valid_x, RankingData.from_arrays(None, preferences=graphs))
+    measure = metric("pairwise_disagreement(normalize=false, ties=duchi)", preferences=graphs)
     test_loss = fold.test.judge()
     for n in plan.tree_sizes:
         for name in _OBJECTIVES:
@@ -224,7 +225,7 @@ def _outcome(losses: _Losses, plan: _Plan, ratings: Ratings, settings: Settings)
     return Outcome(
         tables=[_levels(values), _differences(gaps)],
         findings=_findings(gaps, small=settings.small),
-        figures={"losses": _Drawing(values, plan)},
+        figures={"losses": partial(_draw, values, plan)},
         facts=facts,
     )
 
@@ -306,22 +307,16 @@ def _printed_gap(model: str, name: str, other: str, n: int) -> str:
     return f"{_PRINTED[n][name][0] - _PRINTED[n][other][0]:+.3f}"
 
 
-@final
-class _Drawing:
-    """Draws the losses of linear scorers against the number of pairs."""
-
-    def __init__(self, values: _Values, plan: _Plan) -> None:
-        self.values, self.plan = values, plan
-
-    def __call__(self, figure: Any) -> None:
-        axes = figure.subplots()
-        for name, colour in zip(_OBJECTIVES, ("C0", "C1", "C2"), strict=True):
-            runs = [self.values["linear", name, n] for n in self.plan.sizes]
-            means = [one.mean() for one in runs]
-            errors = [one.std(ddof=1) / np.sqrt(len(one)) for one in runs]
-            axes.errorbar(self.plan.sizes, means, errors, color=colour, marker="o", label=name)
-            printed = [_PRINTED[n][name][0] for n in self.plan.sizes if n in _PRINTED]
-            if printed:
-                axes.plot(self.plan.sizes, printed, ":", color=colour, label=f"{name}, printed")
-        axes.set(xlabel="training pairs", ylabel="mean of loss (7), test pairs")
-        axes.legend(fontsize="small")
+def _draw(values: _Values, plan: _Plan, figure: Any) -> None:
+    """Draw the losses of linear scorers against the number of pairs."""
+    axes = figure.subplots()
+    for name, colour in zip(_OBJECTIVES, ("C0", "C1", "C2"), strict=True):
+        runs = [values["linear", name, n] for n in plan.sizes]
+        means = [one.mean() for one in runs]
+        errors = [one.std(ddof=1) / np.sqrt(len(one)) for one in runs]
+        axes.errorbar(plan.sizes, means, errors, color=colour, marker="o", label=name)
+        printed = [_PRINTED[n][name][0] for n in plan.sizes if n in _PRINTED]
+        if printed:
+            axes.plot(plan.sizes, printed, ":", color=colour, label=f"{name}, printed")
+    axes.set(xlabel="training pairs", ylabel="mean of loss (7), test pairs")
+    axes.legend(fontsize="small")

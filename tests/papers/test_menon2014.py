@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
+from examples.papers import bayes_scorers
+from examples.papers import bipartite as fits
+from examples.papers import menon2014 as study
+from examples.papers.bipartite import MEASURES, load_uci, simulated, split_two_to_one, stratified
+from examples.papers.linear import fit_linear, standardise
+from examples.papers.menon2014 import PRINTED, PRINTED_RANKS
+from examples.papers.study import Settings
 from gbmrank.api import metric
 from gbmrank.data import RankingData
-from gbmrank.errors import ConfigError, DataError
-from gbmrank.reproduce import Settings, bayes_scorers
-from gbmrank.reproduce import bipartite_fits as fits
-from gbmrank.reproduce import menon2014 as study
-from gbmrank.reproduce.bipartite_sets import load_uci, simulated, split_two_to_one, stratified
-from gbmrank.reproduce.linear import fit_linear, standardise
-from gbmrank.reproduce.menon2014_printed import MEASURES, METHODS, PRINTED, PRINTED_RANKS
+from gbmrank.errors import ConfigError
 
 IONOSPHERE = "1,0,0.5,-0.25,g\n0,0,0.1,0.2,b\n"
 HOUSING = " 0.006  18.0  2.31  0  0.53\n 0.027   0.0  7.07  1  0.46\n"
@@ -23,6 +24,9 @@ TEXTS = {
     "german.data-numeric": GERMAN,
     "car.data": CAR,
 }
+
+
+METHODS = fits.method_names()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +57,7 @@ def test_files_are_read_as_published(tmp_path):
 
 def test_what_is_missing_or_broken_is_named(tmp_path):
     write(tmp_path / "uci", car_data="low,2,small,unacc\nlow,2\n")
-    with pytest.raises(DataError, match=r"car\.data must have the same number"):
+    with pytest.raises(ValueError, match="number of columns changed from 4 to 2 at row 2"):
         load_uci(tmp_path, "")
     (tmp_path / "uci" / "car.data").unlink()
     with pytest.raises(ConfigError, match=r"no car\.data.*UCI repository"):
@@ -67,12 +71,6 @@ def test_splits_keep_the_share_of_relevant_rows():
     assert (len(test), y[test].sum()) == (40, 10)
     folds = stratified(y, 5, np.random.default_rng(1))
     assert [y[folds == fold].sum() for fold in range(5)] == [6] * 5
-
-
-def test_methods_and_measures_are_those_of_the_tables():
-    assert tuple(fits.method_names()) == METHODS
-    assert tuple(fits.MEASURES) == MEASURES
-    assert len(METHODS) == 14
 
 
 def test_printed_ranks_are_the_dense_ranks_of_the_printed_means():
@@ -100,7 +98,7 @@ def test_our_ranks_are_dense_and_averaged():
 
 def test_mean_reciprocal_rank_and_dcg_are_means_over_relevant_rows():
     y, scores = np.array([0.0, 1.0, 0.0, 1.0]), np.array([4.0, 3.0, 2.0, 1.0])
-    by_name = {name: metric(text).score(y, scores) for name, text in fits.MEASURES.items()}
+    by_name = {name: metric(text).score(y, scores) for name, text in MEASURES.items()}
     assert by_name["MRR"] == pytest.approx((1 / 2 + 1 / 4) / 2)
     assert by_name["DCG"] == pytest.approx((1 / np.log2(3) + 1 / np.log2(5)) / 2)
     assert by_name["AUC"] == pytest.approx(1 / 4)
@@ -142,7 +140,7 @@ def test_tuning_takes_the_penalty_with_the_best_precision():
 
 def test_every_method_ranks_better_than_chance(outcome):
     table = outcome.tables[0]
-    assert [row[0] for row in table.rows] == list(METHODS)
+    assert [row[0] for row in table.rows] == METHODS
     for row in table.rows:
         values = dict(
             zip(table.columns[1:], (float(cell.split()[0]) for cell in row[1:]), strict=True)

@@ -1,6 +1,6 @@
-"""MovieLens ratings, and features of a movie for a user that use no held-out rating."""
+"""MovieLens ratings, features that use no held-out rating, and pairs sampled for training."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -8,12 +8,21 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.readers import Limits
-from gbmrank.data.readers.text import fail, quoted, read_blocks, to_number
-from gbmrank.reproduce.files import find_files
+from examples.papers.files import find_files
+from gbmrank import Groups, PreferenceGraphs, metric
+from gbmrank.errors import DataError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["FEATURES", "NEEDS", "Ratings", "features", "read_movielens", "simulate_ratings"]
+__all__ = [
+    "FEATURES",
+    "NEEDS",
+    "Pairs",
+    "Ratings",
+    "features",
+    "read_movielens",
+    "sample_pairs",
+    "simulate_ratings",
+]
 
 NEEDS = (
     "MovieLens 100k: u.data and u.item, from https://grouplens.org/datasets/movielens/100k/, in "
@@ -64,35 +73,22 @@ class Ratings:
 def read_movielens(folder: Path | None) -> Ratings:
     """Read ``u.data`` and ``u.item``, plain or compressed."""
     paths = find_files(folder, ("u.data", "u.item"), NEEDS)
-    movies: dict[int, tuple[float, list[float]]] = {}
-    for number, cells in _rows(paths["u.item"], "|", 5 + _GENRES):
-        date = cells[2].rsplit("-", 1)[-1]
-        flags = [_whole(paths["u.item"], number, cell) for cell in cells[5:]]
-        movies[_whole(paths["u.item"], number, cells[0])] = (
-            float(date) if date.isdecimal() else float("nan"),
-            [float(flag) for flag in flags],
-        )
-    path = paths["u.data"]
-    table = np.array(
-        [
-            [_whole(path, number, cell) for cell in cells[:3]]
-            for number, cells in _rows(path, "\t", 4)
-        ]
+    movies = np.loadtxt(
+        paths["u.item"], dtype=str, delimiter="|", encoding="latin-1", comments=None, ndmin=2
     )
-    known = np.array(sorted(movies))
-    place = np.minimum(np.searchsorted(known, table[:, 1]), len(known) - 1)
-    strangers = np.flatnonzero(known[place] != table[:, 1])
-    if len(strangers):
-        row = int(strangers[0])
-        raise fail(path, row + 1, 1, f"movie {table[row, 1]} is not in {quoted(paths['u.item'])}")
+    movies = movies[np.argsort(movies[:, 0].astype(np.int64))]
+    table = np.loadtxt(paths["u.data"], dtype=np.int64, usecols=(0, 1, 2), ndmin=2)
+    place = {int(number): at for at, number in enumerate(movies[:, 0])}
     user = np.unique(table[:, 0], return_inverse=True)[1]
-    order = np.lexsort((place, user))
+    item = np.array([place[number] for number in table[:, 1].tolist()])
+    order = np.lexsort((item, user))
+    dates = [date.rsplit("-", 1)[-1] for date in movies[:, 2].tolist()]
     return Ratings(
         user=user[order].astype(np.int64),
-        item=place[order].astype(np.int64),
+        item=item[order],
         rating=table[order, 2].astype(np.float64),
-        genres=np.array([movies[one][1] for one in known.tolist()]),
-        year=np.array([movies[one][0] for one in known.tolist()]),
+        genres=movies[:, 5 : 5 + _GENRES].astype(np.float64),
+        year=np.array([float(year) if year.isdecimal() else np.nan for year in dates]),
     )
 
 
@@ -175,20 +171,93 @@ def _correlations(centred: FloatArray, seen: FloatArray) -> FloatArray:
     return value
 
 
-def _rows(path: Path, delimiter: str, least: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and cells of each line; the files are in Latin-1."""
-    for first, block in read_blocks(path, Limits()):
-        for number, line in enumerate(block.decode("latin-1").split("\n")[:-1], first):
-            if not line.strip():
-                continue
-            cells = line.split(delimiter)
-            if len(cells) < least:
-                raise fail(path, number, 1, f"expected {least} cells, got {len(cells)}")
-            yield number, cells
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Sampled pairs of rows.
+
+    Parameters
+    ----------
+    winner, loser : arrays of shape (n_pairs,)
+        Rows.
+    weight : array of shape (n_pairs,)
+        Difference of the ratings, above 0.
+    sizes : array of shape (n_users,)
+        Rows per user.
+    """
+
+    winner: IntArray
+    loser: IntArray
+    weight: FloatArray
+    sizes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def first(self, n: int) -> "Pairs":
+        """Return the first n pairs."""
+        return Pairs(self.winner[:n], self.loser[:n], self.weight[:n], self.sizes)
+
+    def by_user(self) -> PreferenceGraphs:
+        """Return one graph per user, over all its rows."""
+        return PreferenceGraphs.from_edges(self.winner, self.loser, self.weight, group=self.sizes)
+
+    def by_pair(self) -> tuple[IntArray, PreferenceGraphs]:
+        """Return one graph of two rows per pair, and which rows these are."""
+        rows = np.column_stack([self.winner, self.loser]).ravel()
+        first = np.arange(0, 2 * len(self), 2)
+        sizes = np.full(len(self), 2)
+        return rows, PreferenceGraphs.from_edges(first, first + 1, self.weight, group=sizes)
+
+    def judge(self) -> Callable[[FloatArray], float]:
+        """Return a function of the scores of all rows: the mean of loss (7) over the pairs.
+
+        It is the mean weight of pairs in the wrong order. A tie counts in full where the
+        better row comes first in the data, and not at all otherwise.
+        """
+        measure = metric(
+            "pairwise_disagreement(normalize=false, ties=duchi)", preferences=self.by_user()
+        )
+
+        def mean_loss(scores: FloatArray) -> float:
+            return float(measure.per_query(None, scores).sum()) / len(self)
+
+        return mean_loss
 
 
-def _whole(path: Path, number: int, cell: str) -> int:
-    value = to_number(cell.strip())
-    if value is None or not value.is_integer():
-        raise fail(path, number, 1, f"expected a whole number, got {quoted(cell)}")
-    return int(value)
+def sample_pairs(rng: np.random.Generator, user: IntArray, rating: FloatArray, n: int) -> Pairs:
+    """Draw pairs with replacement: a user, then two of its rows; equal ratings are drawn again.
+
+    Every user is as likely as every other, and so are the pairs of a user. A pair of equal
+    ratings says nothing, so that leaving it out does not favour any movie.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Of the draws.
+    user, rating : arrays of shape (n_rows,)
+        Rows of a user are together.
+    n : int
+        Number of pairs.
+
+    Returns
+    -------
+    Pairs
+        In the order they were drawn.
+    """
+    groups = Groups.from_qid(user, len(user))
+    sizes, starts = groups.sizes, groups.offsets[:-1]
+    differ = np.maximum.reduceat(rating, starts) > np.minimum.reduceat(rating, starts)
+    users = np.flatnonzero(differ)
+    if not len(users):
+        raise DataError("no user gave two different ratings, so there is no pair to draw")
+    drawn: list[IntArray] = []
+    while sum(map(len, drawn)) < n:
+        q = rng.choice(users, n)
+        two = starts[q, None] + (rng.random((n, 2)) * sizes[q, None]).astype(np.int64)
+        drawn.append(two[rating[two[:, 0]] != rating[two[:, 1]]])
+    pairs = np.concatenate(drawn)[:n]
+    swap = rating[pairs[:, 0]] < rating[pairs[:, 1]]
+    pairs[swap] = pairs[swap, ::-1]
+    winner, loser = pairs.T.copy()
+    return Pairs(winner, loser, rating[winner] - rating[loser], sizes)

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.api import metric
+from examples.papers.files import find_parts
+from examples.papers.intervals import Estimate, over_queries
+from examples.papers.linear import LinearModel, fit_linear, standardise
+from examples.papers.study import Outcome, Settings, Table
+from gbmrank import RankingData, metric
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.plan import Part, train
-from gbmrank.data.demonstration import demo_data
-from gbmrank.data.queries import RankingData
 from gbmrank.data.readers import read_letor
+from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError
-from gbmrank.reproduce.files import find_parts
-from gbmrank.reproduce.intervals import Estimate, over_queries
-from gbmrank.reproduce.linear import LinearModel, fit_linear, standardise
-from gbmrank.reproduce.study import Outcome, Settings, Table
 from gbmrank.types import FloatArray
 
 __all__ = ["NEEDS", "PAPER", "run"]
@@ -253,7 +253,7 @@ def _outcome(values: _Values, parts: list[_Rows], plan: _Plan, settings: Setting
     return Outcome(
         tables=[_levels(pooled, printed), _difference_table(found, printed)],
         findings=_findings(found, pooled, small=settings.small),
-        figures={"differences": _Drawing(found, printed)},
+        figures={"differences": partial(_draw, found, printed)},
         facts=facts,
     )
 
@@ -338,24 +338,18 @@ def _resolution(found: _Differences) -> float:
     return float(np.median([(one.high - one.low) / 2 for one in found.values()]))
 
 
-@final
-class _Drawing:
-    """Draws the differences with their intervals."""
-
-    def __init__(self, found: _Differences, printed: _Printed) -> None:
-        self.found, self.printed = found, printed
-
-    def __call__(self, figure: Any) -> None:
-        axes = figure.subplots()
-        names = []
-        for place, ((model, weighted, name), one) in enumerate(list(self.found.items())[::-1]):
-            names.append(f"{model}, {weighted}, {name}")
-            column = _METRICS.index(name)
-            axes.plot([one.low, one.high], [place, place], color=f"C{column}")
-            axes.plot(one.mean, place, "o", color=f"C{column}")
-            gap = _printed_gap(weighted, name, self.printed)
-            if gap is not None:
-                axes.plot(gap, place, "x", color="black")
-        axes.set_yticks(range(len(names)), names, fontsize="small")
-        axes.axvline(0.0, color="grey", linewidth=0.8)
-        axes.set_xlabel("weighted - plain (x: printed)")
+def _draw(found: _Differences, printed: _Printed, figure: Any) -> None:
+    """Draw the differences with their intervals."""
+    axes = figure.subplots()
+    names = []
+    for place, ((model, weighted, name), one) in enumerate(list(found.items())[::-1]):
+        names.append(f"{model}, {weighted}, {name}")
+        column = _METRICS.index(name)
+        axes.plot([one.low, one.high], [place, place], color=f"C{column}")
+        axes.plot(one.mean, place, "o", color=f"C{column}")
+        gap = _printed_gap(weighted, name, printed)
+        if gap is not None:
+            axes.plot(gap, place, "x", color="black")
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.axvline(0.0, color="grey", linewidth=0.8)
+    axes.set_xlabel("weighted - plain (x: printed)")

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from examples.papers import calauzenes2013 as study
+from examples.papers.study import Settings
 from gbmrank import theory
 from gbmrank.boosters.plan import train
-from gbmrank.reproduce import Settings, equal_utilities
-from gbmrank.reproduce import calauzenes2013 as study
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -117,11 +117,11 @@ def test_theorem_3_3_by_plain_loops(outcome):
 
 
 def test_little_tilts_the_minimiser_to_the_wrong_order(monkeypatch):
-    for measure, order in equal_utilities._WRONG_FOR.items():
-        regret = equal_utilities._tilted(order, measure, equal_utilities._PRESERVING)
-        assert regret == pytest.approx(abs(equal_utilities._PRINTED[measure][1]), rel=0.01)
-        right = next(other for other in equal_utilities._ORDERS if other != order)
-        assert equal_utilities._tilted(right, measure, equal_utilities._PRESERVING) < 1e-12
+    for measure, order in study._WRONG_FOR.items():
+        regret = study._tilted(order, measure, study._PRESERVING)
+        assert regret == pytest.approx(abs(study._PRINTED_CHANGES[measure][1]), rel=0.01)
+        right = next(other for other in study._ORDERS if other != order)
+        assert study._tilted(right, measure, study._PRESERVING) < 1e-12
 
 
 def test_the_plot_has_a_panel_per_loss_and_the_bound_above_the_traces(outcome):

@@ -12,11 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from examples.papers.intervals import Estimate, over_runs
+from examples.papers.low_rank import (
+    SURROGATES,
+    Task,
+    boosted_scores,
+    draw_types,
+    limits,
+    regrets,
+    tasks,
+)
+from examples.papers.study import Outcome, Settings, Table
 from gbmrank import theory
-from gbmrank.reproduce.intervals import Estimate, over_runs
-from gbmrank.reproduce.low_rank_boosting import boosted_scores
-from gbmrank.reproduce.low_rank_tasks import SURROGATES, Task, draw_types, limits, regrets, tasks
-from gbmrank.reproduce.study import Outcome, Settings, Table
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["NEEDS", "PAPER", "run"]

@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gbmrank.experiments.statistics.resampling import bootstrap_means
 from gbmrank.types import FloatArray
 
 __all__ = ["Estimate", "over_queries", "over_runs"]
 
 _LEVEL = 0.95
 _RESAMPLES = 10_000
-_BLOCK = 2**22  # numbers drawn at a time
 
 
 class Estimate(NamedTuple):
@@ -64,9 +64,6 @@ def over_queries(values: FloatArray, rng: np.random.Generator) -> Estimate:
     rng : numpy.random.Generator
         Of the resamples.
     """
-    n, means = len(values), []
-    for block in np.array_split(np.arange(_RESAMPLES), -(-_RESAMPLES * n // _BLOCK)):
-        means.append(values[rng.integers(n, size=(len(block), n))].mean(axis=1))
-    tail = 50.0 * (1.0 - _LEVEL)
-    low, high = np.percentile(np.concatenate(means), [tail, 100.0 - tail]).tolist()
+    means = bootstrap_means(values[None, :], _RESAMPLES, rng)
+    low, high = np.quantile(means, [(1.0 - _LEVEL) / 2, (1.0 + _LEVEL) / 2]).tolist()
     return Estimate(float(values.mean()), low, high)

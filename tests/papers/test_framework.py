@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.cli import main
+from examples.papers.__main__ import STUDIES, load_study, main, run_study
+from examples.papers.files import data_folder, find_files, find_parts
+from examples.papers.intervals import over_queries, over_runs
+from examples.papers.study import Outcome, Report, Settings, Table
 from gbmrank.errors import ConfigError, UnknownNameError
-from gbmrank.reproduce import STUDIES, Outcome, Report, Settings, Table, load_study, run_study
-from gbmrank.reproduce.files import data_folder, find_files, find_parts
-from gbmrank.reproduce.intervals import over_queries, over_runs
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "reproduce"
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -41,14 +41,14 @@ def test_every_study_keeps_the_contract(name):
 
 
 def test_studies_are_listed(capsys):
-    assert main(["reproduce"]) == 0
+    assert main([]) == 0
     shown = capsys.readouterr().out
     assert all(f"\n{name} " in shown for name in STUDIES)
     assert "u.data and u.item" in shown
     data = {line.split()[0]: line.split()[1] for line in shown.splitlines()[2 : 2 + len(STUDIES)]}
     assert data["duchi2010"] == "needed"
     assert data["calauzenes2013"] == "none"
-    assert main(["reproduce", "--json"]) == 0
+    assert main(["--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert listed["schema"] == "gbmrank.reproduce/1"
     assert [one["name"] for one in listed["studies"]] == list(STUDIES)
@@ -57,7 +57,7 @@ def test_studies_are_listed(capsys):
 def test_an_unknown_study_suggests_the_nearest(capsys):
     with pytest.raises(UnknownNameError, match="did you mean duchi2010"):
         load_study("duchi2011")
-    assert main(["reproduce", "nothing"]) == 2
+    assert main(["nothing"]) == 2
     assert "There are: chen2009" in capsys.readouterr().err
 
 
@@ -66,11 +66,11 @@ def test_an_unknown_study_suggests_the_nearest(capsys):
 )
 def test_missing_data_is_explained(capsys, monkeypatch, tmp_path, name, files):
     monkeypatch.delenv("GBMRANK_DATA", raising=False)
-    assert main(["reproduce", name]) == 2
+    assert main([name]) == 2
     message = capsys.readouterr().err
     assert "give --data FOLDER or set GBMRANK_DATA" in message
     assert files in message
-    assert main(["reproduce", name, "--data", str(tmp_path)]) == 2
+    assert main([name, "--data", str(tmp_path)]) == 2
     message = capsys.readouterr().err
     assert str(tmp_path) in message
     assert files in message
@@ -78,7 +78,7 @@ def test_missing_data_is_explained(capsys, monkeypatch, tmp_path, name, files):
 
 @pytest.mark.parametrize("option", [["--seed", "-1"], ["--threads", "0"]])
 def test_options_are_checked(capsys, option):
-    assert main(["reproduce", "duchi2010", "--small", *option]) == 2
+    assert main(["duchi2010", "--small", *option]) == 2
     assert option[1] in capsys.readouterr().err
 
 
@@ -137,7 +137,9 @@ def test_plain_parts_are_found_in_the_folder_itself(tmp_path):
 
 def test_a_page_tells_all_but_where_the_data_lies(report):
     page = report.as_markdown(["duchi2010-line.svg"])
-    assert "- command: `gbmrank reproduce duchi2010 --data DATA --seed 5 --threads 2`" in page
+    assert (
+        "- command: `python -m examples.papers duchi2010 --data DATA --seed 5 --threads 2`" in page
+    )
     assert "/somewhere/private" not in page
     assert "- time: 61 seconds" in page
     assert f"gbmrank {gbmrank.__version__}" in page
@@ -210,11 +212,12 @@ def test_one_run_has_no_interval_and_no_sign():
     assert [over_runs(np.array([s, 1.1 * s])).sign for s in (1.0, -1.0)] == [1, -1]
 
 
-@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_examples_of_studies_are_the_command(script):
-    assert script.stem in STUDIES
-    assert f"examples/reproduce/{script.name}" in script.read_text()
+def test_the_command_runs_as_a_module_from_the_root():
     done = subprocess.run(
-        [sys.executable, str(script), "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "examples.papers", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout.startswith("usage: gbmrank reproduce")
+    assert done.stdout.startswith("usage: python -m examples.papers ")

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from examples.papers.study import Table
 from gbmrank import theory
 from gbmrank.numerics import logit
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build
-from gbmrank.reproduce.study import Table
 from gbmrank.types import FloatArray
 
 __all__ = ["figures", "findings", "minimise_all", "table"]

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from examples.papers import low_rank
+from examples.papers import ramaswamy2013 as study
+from examples.papers.low_rank import boosted_scores
+from examples.papers.study import Settings
 from gbmrank import theory
-from gbmrank.reproduce import Settings
-from gbmrank.reproduce import low_rank_tasks as low_rank
-from gbmrank.reproduce import ramaswamy2013 as study
-from gbmrank.reproduce.low_rank_boosting import boosted_scores
 
 TASKS = {task.name: task for task in low_rank.tasks()}
 

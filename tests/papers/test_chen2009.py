@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gbmrank.cli import main
+from examples.papers import chen2009 as study
+from examples.papers.__main__ import main
+from examples.papers.intervals import Estimate
+from examples.papers.study import Settings
 from gbmrank.errors import ConfigError
-from gbmrank.reproduce import Settings
-from gbmrank.reproduce import chen2009 as study
-from gbmrank.reproduce.intervals import Estimate
 
 MODELS = ("linear", "lightgbm", "xgboost")
 METHODS = ("RankNet", "W-RankNet", "ListMLE", "W-ListMLE", "Regression")
@@ -37,7 +37,7 @@ def small(tmp_path_factory):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         options = ["--small", "--json", "--threads", "1", "--out", str(folder)]
-        assert main(["reproduce", "chen2009", *options]) == 0
+        assert main(["chen2009", *options]) == 0
     return json.loads(out.getvalue()), folder
 
 
@@ -123,7 +123,7 @@ def test_a_small_run_leaves_a_page_with_a_plot(small):
     found, folder = small
     page = (folder / "chen2009.md").read_text()
     assert f"`{found['command']}`" in page
-    assert found["command"] == "gbmrank reproduce chen2009 --small --threads 1"
+    assert found["command"] == "python -m examples.papers chen2009 --small --threads 1"
     assert "(chen2009-differences.svg)" in page
     assert "weighted - plain" in (folder / "chen2009-differences.svg").read_text()
     assert "[chen2009](chen2009.md)" in (folder / "index.md").read_text()

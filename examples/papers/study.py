@@ -1,20 +1,91 @@
-"""A study's outcome as a page, as plain data, and as plots."""
+"""What a study is given, what it gives back, and the page that is made of it."""
 
 import importlib.metadata
 import importlib.util
 import platform
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, Protocol, final
 
-from gbmrank.reproduce.study import Outcome, Settings, Table
+__all__ = ["Outcome", "Report", "Settings", "Study", "Table", "has_matplotlib", "write_index"]
 
-__all__ = ["Report", "write_index"]
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to run a study.
+
+    Parameters
+    ----------
+    data : Path or None
+        Folder with the paper's data; not needed with ``small`` or for simulations.
+    small : bool, default=False
+        A short run on built-in data: shows that it works, says nothing about the paper.
+    seed : int, default=0
+        Of everything random.
+    threads : int or None, default=None
+        Of boosters and kernels.
+    report : callable, default=print
+        Takes one line of progress.
+    """
+
+    data: Path | None = None
+    small: bool = False
+    seed: int = 0
+    threads: int | None = None
+    report: Callable[[str], None] = print
+
+
+class Table(NamedTuple):
+    """A table for people: our figures and the printed ones, as text."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came out.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        Ours beside theirs.
+    findings : sequence of str
+        One sentence per claim of the paper: what was found, with its interval, whichever way
+        it came out.
+    figures : mapping of str to callable
+        Name of a plot, and a function that draws it on a ``matplotlib`` figure.
+    facts : mapping
+        Data, sizes, settings; everything needed to run it again.
+    """
+
+    tables: Sequence[Table]
+    findings: Sequence[str]
+    figures: Mapping[str, Callable[[Any], None]] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+class Study(Protocol):
+    """One paper; a module of this package that offers these names."""
+
+    PAPER: str
+    """Authors, title, venue, year."""
+    NEEDS: str
+    """What data it needs, where to get it, and which files the folder must hold; or nothing."""
+
+    def run(self, settings: Settings) -> Outcome:
+        """Run the experiments."""
+        ...
+
 
 _PACKAGES = ("numpy", "scipy", "numba", "lightgbm", "xgboost")
-_NOTE = "<!-- Written by gbmrank reproduce; do not edit. -->"
+PROGRAM = "python -m examples.papers"
+_NOTE = f"<!-- Written by {PROGRAM}; do not edit. -->"
 _FINDINGS = "## What was found"
 _SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "gbmrank", "figure.figsize": (7.0, 4.2)}
 
@@ -48,7 +119,7 @@ class Report:
     def command(self) -> str:
         """What to type to run it again; ``DATA`` stands for the folder with data."""
         given = self.settings
-        words = ["gbmrank reproduce", self.name]
+        words = [PROGRAM, self.name]
         words += ["--small"] if given.small else ["--data DATA"] if given.data else []
         words += [f"--seed {given.seed}"] if given.seed else []
         words += [f"--threads {given.threads}"] if given.threads else []

@@ -6,9 +6,9 @@ from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
 import gbmrank
+from examples.papers.linear import fit_linear, standardise
 from gbmrank.data import RankingData
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.reproduce.linear import fit_linear, standardise
 
 SQUARED = "pointwise(loss=squared, target=identity)"
 

@@ -1,0 +1,1 @@
+"""Short scripts, and the papers run again."""
