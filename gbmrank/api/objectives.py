@@ -209,7 +209,7 @@ class Objective(AbstractValue[AbstractObjective]):
         booster, columns, preds = read_call(a, b, weight, group)
         if columns.owner is b:
             booster.check_training(b)
-        held = getattr(self.template, "preferences", None) is not None
+        held = getattr(self._part, "preferences", None) is not None
         columns = unlabelled(columns, preds, held)
         if not len(columns.labels):
             return np.empty(0, np.float32), np.empty(0, np.float32)

@@ -20,7 +20,10 @@ BOOSTERS: tuple[Booster, ...] = (LIGHTGBM, XGBOOST)
 
 def booster_of(data: object) -> Booster | None:
     """Return the booster whose data set this is, or None."""
-    return next((booster for booster in BOOSTERS if booster.accepts(data)), None)
+    for booster in BOOSTERS:
+        if booster.accepts(data):
+            return booster
+    return None
 
 
 def booster_named(name: str) -> Booster:

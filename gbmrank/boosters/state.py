@@ -1,5 +1,6 @@
 """The state of a booster's data set between callbacks: columns, bound objectives and metrics."""
 
+import functools
 import logging
 import os
 import threading
@@ -79,11 +80,16 @@ class BoosterColumns:
 
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to notice that a data set was changed."""
-        kernels = compiler.load("scores")
-        return tuple(
-            -1 if column is None else int(kernels.fingerprint(_words(column)))
-            for column in (self.labels, self.sizes, self.weight)
-        )
+        found = []
+        for column in (self.labels, self.sizes, self.weight):
+            if column is None:
+                found.append(-1)
+                continue
+            flat = np.ascontiguousarray(column)
+            if flat.dtype.itemsize % 4:
+                flat = flat.astype(np.float64)
+            found.append(int(_kernels().fingerprint(flat.view(np.uint32))))
+        return tuple(found)
 
     def warn_if_merged(self) -> None:
         """Warn where rows count as one query only because nobody said which queries they are."""
@@ -140,18 +146,32 @@ def _check_clamped(data: RankingData) -> None:
             )
 
 
+@functools.cache
+def _kernels() -> Any:
+    return compiler.load("scores")
+
+
+class _Bound:
+    """What an objective or a metric made of a data set, and how often it was asked for."""
+
+    __slots__ = ("calls", "key", "value")
+
+    def __init__(self, key: Hashable, value: Any) -> None:
+        self.key, self.value, self.calls = key, value, 0
+
+
 class _Slot:
     """State of one data set: its fingerprint and what was bound to it."""
 
-    __slots__ = ("bound", "calls", "fingerprint", "ids", "queries", "reference")
+    __slots__ = ("bound", "fingerprint", "ids", "latest", "queries", "reference")
 
     def __init__(self, reference: "weakref.ref[Any]") -> None:
         self.reference = reference
         self.fingerprint: tuple[int, ...] | None = None
         self.ids: npt.NDArray[Any] | None = None
         self.queries = 0
-        self.bound: dict[Hashable, Any] = {}
-        self.calls: dict[Hashable, int] = {}
+        self.bound: dict[Hashable, _Bound] = {}
+        self.latest: _Bound | None = None
 
 
 _slots: dict[int, _Slot] = {}
@@ -214,17 +234,20 @@ def bound_to(
         if slot.fingerprint != fingerprint:
             slot.fingerprint = fingerprint
             slot.bound.clear()
+            slot.latest = None
             columns.warn_if_merged()
             if slot.ids is None:  # gbmrank made and checked the others
                 columns.warn_if_zeros()
-        if key not in slot.bound:
-            slot.bound[key] = bind(columns.to_data())
-            slot.calls[key] = 0
+        found = slot.latest
+        if found is None or found.key is not key:
+            found = slot.bound.get(key)
+        if found is None:
+            found = slot.bound[key] = _Bound(key, bind(columns.to_data()))
             while len(slot.bound) > _MAX_BOUND:
-                oldest = next(iter(slot.bound))
-                del slot.bound[oldest], slot.calls[oldest]
-        slot.calls[key] += 1
-        return slot.bound[key], slot.calls[key]
+                del slot.bound[next(iter(slot.bound))]
+        slot.latest = found
+        found.calls += 1
+        return found.value, found.calls
 
 
 def _slot_of(owner: object) -> _Slot:
@@ -239,9 +262,10 @@ def _slot_of(owner: object) -> _Slot:
 def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
     """Check a booster's scores; never writes to them."""
     scores = np.require(np.asarray(preds).reshape(-1), np.float64, ["C", "W"])
-    if len(scores) != groups.n_rows:
+    n_rows = int(groups.offsets[-1])
+    if len(scores) != n_rows:
         raise DataError(
-            f"the booster gave {len(scores)} scores for {groups.n_rows} rows; gbmrank ranks with "
+            f"the booster gave {len(scores)} scores for {n_rows} rows; gbmrank ranks with "
             "one score per row (num_class or several outputs are not for ranking)"
         )
     row = _first_not_finite(scores)
@@ -310,9 +334,7 @@ def training_gradients(
     bound = state.bound
     grad, hess = bound.gradients(scores, np.float32, single=True)
     floors = FLOOR_RELATIVE, FLOOR_ABSOLUTE
-    query, raised = compiler.load("scores").finish(
-        grad, hess, bound.groups.offsets, state.usual, floors
-    )
+    query, raised = _kernels().finish(grad, hess, bound.groups.offsets, state.usual, floors)
     if query >= 0:
         begin, end = bound.groups.offsets[query : query + 2].tolist()
         row = begin + max(_first_not_finite(grad[begin:end]), _first_not_finite(hess[begin:end]))
@@ -333,10 +355,3 @@ def _first_not_finite(values: npt.NDArray[Any]) -> int:
         if not len(values) or -_INFINITE < float(values.min()) <= float(values.max()) < _INFINITE:
             return -1
     return int(np.argmin(np.abs(values.astype(np.float64)) < _INFINITE))
-
-
-def _words(column: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
-    flat = np.ascontiguousarray(column)
-    if flat.dtype.itemsize % 4:
-        flat = flat.astype(np.float64)
-    return flat.view(np.uint32)

@@ -1,15 +1,13 @@
 """LightGBM as one object."""
 
-import sys
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from gbmrank.boosters.base import Booster, Fitted, Job, Trained
-from gbmrank.boosters.lightgbm.dataset import check_bagging, group_sizes, read_columns
+from gbmrank.boosters.base import Booster
+from gbmrank.boosters.lightgbm.dataset import check_bagging, group_sizes, is_dataset, read_columns
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import load_model, train
 from gbmrank.boosters.settings import Setting
-from gbmrank.boosters.state import BoosterColumns
 from gbmrank.data.queries import RankingData
 
 __all__ = ["LIGHTGBM"]
@@ -28,22 +26,12 @@ class _LightGBM:
     rejects_unseen = False  # a new category is a missing value
     weights_on_cluster = True  # together with queries, for its own objectives
 
-    def accepts(self, data: object) -> bool:
-        """Whether this is a Dataset; LightGBM is imported by whoever made one."""
-        module = sys.modules.get("lightgbm")
-        return module is not None and isinstance(data, module.Dataset)
-
-    def columns(self, data: Any) -> BoosterColumns:
-        """Read a Dataset."""
-        return read_columns(data)
-
-    def group_sizes(self, data: Any) -> Any:
-        """Return rows per query; None without queries."""
-        return group_sizes(data)
-
-    def check_training(self, data: Any) -> None:
-        """Raise ConfigError where LightGBM draws queries itself."""
-        check_bagging(data)
+    accepts = staticmethod(is_dataset)
+    columns = staticmethod(read_columns)
+    group_sizes = staticmethod(group_sizes)
+    train = staticmethod(train)
+    load = staticmethod(load_model)
+    check_training = staticmethod(check_bagging)
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name that no built-in metric has: two lists would be interleaved."""
@@ -64,14 +52,6 @@ class _LightGBM:
     def unseen_message(self, column: Any, what: str, category: str) -> str:
         """Say nothing: such a category is a missing value."""
         return f"{column!r} of {what}: {category!r} is new, and so a missing value"
-
-    def train(self, job: Job) -> Trained:
-        """Train on this machine."""
-        return train(job)
-
-    def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
-        """Read a model file."""
-        return load_model(data, path)
 
 
 LIGHTGBM: Final[Booster] = _LightGBM()

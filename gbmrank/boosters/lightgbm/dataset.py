@@ -1,5 +1,6 @@
 """Reading LightGBM's data sets: weights are per row, groups are sizes."""
 
+import sys
 import warnings
 from typing import Any
 
@@ -12,7 +13,13 @@ from gbmrank.data.queries import Subset
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
-__all__ = ["check_bagging", "group_sizes", "read_columns"]
+__all__ = ["check_bagging", "group_sizes", "is_dataset", "read_columns"]
+
+
+def is_dataset(data: object) -> bool:
+    """Whether this is a Dataset; LightGBM is imported by whoever made one."""
+    module = sys.modules.get("lightgbm")
+    return module is not None and isinstance(data, module.Dataset)
 
 
 def read_columns(data: Any) -> BoosterColumns:

@@ -1,13 +1,11 @@
 """XGBoost as one object."""
 
-import sys
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from gbmrank.boosters.base import Booster, Fitted, Job, Trained
+from gbmrank.boosters.base import Booster
 from gbmrank.boosters.settings import Setting
-from gbmrank.boosters.state import BoosterColumns
-from gbmrank.boosters.xgboost.dataset import group_sizes, read_columns
+from gbmrank.boosters.xgboost.dataset import group_sizes, is_dataset, read_columns
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.xgboost.training import load_model, train, unseen_message
 from gbmrank.data.queries import RankingData
@@ -29,18 +27,11 @@ class _XGBoost:
     rejects_unseen = True
     weights_on_cluster = False
 
-    def accepts(self, data: object) -> bool:
-        """Whether this is a DMatrix; XGBoost is imported by whoever made one."""
-        module = sys.modules.get("xgboost")
-        return module is not None and isinstance(data, module.DMatrix)
-
-    def columns(self, data: Any) -> BoosterColumns:
-        """Read a DMatrix of any kind."""
-        return read_columns(data)
-
-    def group_sizes(self, data: Any) -> Any:
-        """Return rows per query; None without queries."""
-        return group_sizes(data)
+    accepts = staticmethod(is_dataset)
+    columns = staticmethod(read_columns)
+    group_sizes = staticmethod(group_sizes)
+    train = staticmethod(train)
+    load = staticmethod(load_model)
 
     def check_training(self, data: Any) -> None:
         """Accept every set: a DMatrix carries no parameters."""
@@ -73,14 +64,6 @@ class _XGBoost:
     def unseen_message(self, column: Any, what: str, category: str) -> str:
         """Return what is wrong with a category that the training did not have."""
         return unseen_message(column, what, category)
-
-    def train(self, job: Job) -> Trained:
-        """Train on this machine."""
-        return train(job)
-
-    def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
-        """Read a model file."""
-        return load_model(data, path)
 
 
 XGBOOST: Final[Booster] = _XGBoost()

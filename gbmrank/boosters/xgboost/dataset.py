@@ -3,6 +3,7 @@
 Weights are per query, groups are offsets.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,13 @@ from gbmrank.boosters.state import BoosterColumns, queries_in_training
 from gbmrank.data.columns import read_ids
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
-__all__ = ["data_iterator", "group_sizes", "read_columns"]
+__all__ = ["data_iterator", "group_sizes", "is_dataset", "read_columns"]
+
+
+def is_dataset(data: object) -> bool:
+    """Whether this is a DMatrix; XGBoost is imported by whoever made one."""
+    module = sys.modules.get("xgboost")
+    return module is not None and isinstance(data, module.DMatrix)
 
 
 def read_columns(data: Any) -> BoosterColumns:
