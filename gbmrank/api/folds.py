@@ -26,7 +26,7 @@ def query_folds(
 
     ``lightgbm.cv`` with a callable objective cuts queries by default, of which objectives and
     metrics warn; pass ``folds=gbmrank.query_folds(dataset)``. ``xgboost.cv`` keeps queries whole by
-    itself, and refuses folds for data with groups.
+    itself, and rejects folds for data with groups.
 
     Parameters
     ----------

@@ -210,11 +210,11 @@ class Monitor:
 
     def __call__(self, scores: Any, data: Any) -> Sequence[Any]:
         """Evaluate as the custom metric of a booster, and record the values."""
-        answers = self._evaluate(scores, data)
+        values = self._evaluate(scores, data)
         kept = self.history[self._names_of[id(data)]]
-        for name, answer in zip(self.names, answers, strict=True):
-            kept[name].append(float(answer[1]))
-        return answers
+        for name, value in zip(self.names, values, strict=True):
+            kept[name].append(float(value[1]))
+        return values
 
     def end_round(self) -> bool:
         """Count a round; return whether to stop."""

@@ -18,7 +18,7 @@ from gbmrank.boosters.settings import is_on, truncation_obstacle
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import DaskTrained
-from gbmrank.dask.workers import Parcel, limit_threads, watched
+from gbmrank.dask.workers import Parcel, limit_threads, while_workers_live
 from gbmrank.data.schema import Columns
 from gbmrank.errors import ConfigError, GroupError, MissingBackendError, WeightError
 from gbmrank.objectives import held_preferences
@@ -66,13 +66,13 @@ def train(
     objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
         What is minimised; ``native:NAME`` is one of the booster's own.
     metric : Metric, MetricList or str, default="ndcg@10"
-        What is watched on the evaluation sets; the first one decides about stopping.
+        What is evaluated on the validation sets; the first one decides about stopping.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     sample_weight : dask array, dask series or str, optional
         One weight per row; equal within a query, except for pointwise objectives.
     eval_set : sequence of (X, y), default=()
-        Rows to judge on; the last set decides about stopping.
+        Validation sets; the last one decides about stopping.
     eval_qid, eval_sample_weight : sequence, optional
         Query ids and weights of each evaluation set.
     eval_names : sequence of str, optional
@@ -81,13 +81,14 @@ def train(
         Most trees to grow.
     early_stopping : int, optional
         Stop after so many rounds without improvement. XGBoost stops, on all workers at once;
-        LightGBM trains all rounds, and the model is cut as if it had stopped.
+        LightGBM trains all rounds, and the model is truncated as if it had stopped.
     params : mapping, optional
         Of the booster.
     seed : int, default=0
         Of the booster.
     keep_best : bool, default=True
-        Cut the model after its best round on the last evaluation set; False keeps all rounds.
+        Truncate the model after its best round on the last validation set; False keeps all
+        rounds.
 
     Returns
     -------
@@ -122,11 +123,11 @@ def train(
     own = Table.read(X, y, qid, sample_weight, "train")
     sets = _eval_tables((eval_set, eval_qid, eval_sample_weight, eval_names))
     same = [pair[0] is X and pair[1] is y for pair in eval_set]
-    data = watched(client, lambda: load(client, own, booster, booster.memory_factor))
+    data = while_workers_live(client, lambda: load(client, own, booster, booster.memory_factor))
     valid = {
         table.name: data
         if again
-        else watched(client, partial(load, client, table, booster, known=data.outline))
+        else while_workers_live(client, partial(load, client, table, booster, known=data.outline))
         for table, again in zip(sets, same, strict=True)
     }
     columns = Columns.of(data.outline, backend)
@@ -208,7 +209,7 @@ class DaskEngine:
                 f"backend={booster.name} on Dask needs {booster.name} ({error}): "
                 f"pip install 'gbmrank[{booster.name},dask]'"
             ) from error
-        trained: Trained = watched(self._client, lambda: module.train(self._client, job))
+        trained: Trained = while_workers_live(self._client, lambda: module.train(self._client, job))
         return trained
 
     def all_tied(self, fitted: Fitted, part: Loaded) -> bool:

@@ -1,7 +1,4 @@
-"""Collections of the user, cut into aligned partitions.
-
-Queries and partitions: whole queries only, and how to get there.
-"""
+"""Collections of the user as aligned partitions of whole queries."""
 
 import math
 from collections.abc import Sequence

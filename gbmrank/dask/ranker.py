@@ -30,7 +30,7 @@ class DaskGBMRanker(AbstractEstimator):
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     metric : Metric, MetricList or str, default="ndcg@10"
-        What is watched, and what :meth:`score` gives.
+        What is evaluated, and what :meth:`score` gives.
     n_estimators : int, default=100
         Most trees to grow.
     early_stopping_rounds : int or None, default=None

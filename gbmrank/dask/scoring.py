@@ -1,10 +1,6 @@
-"""The value of a model on rows that lie on several workers.
+"""A ranker that was trained on a cluster: its scores there, and the value of its metrics.
 
-Metrics of rows that lie on several workers: sums and counts, added, then divided.
-
-A ranker that was trained on a cluster.
-
-Scores of a model for rows on workers, computed when they are asked for.
+Metrics are sums and counts of every worker, added, then divided once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,9 +69,9 @@ class DaskTrained:
     fitted : Fitted
         The booster.
     history : mapping of str to mapping of str to list of float
-        Value of each metric after every round, by watched set and metric text.
+        Value of each metric after every round, by validation set and metric text.
     best_round : int
-        Number of the best round, from 0; the last one when nothing was watched.
+        Number of the best round, from 0; the last one without a validation set.
     columns : Columns
         Of the training.
     """

@@ -1,7 +1,4 @@
-"""What travels to the workers: pickled once, opened once per process.
-
-Training while the workers are watched: one that dies ends it with a clear error.
-"""
+"""The workers of a cluster: what is sent to them, and what happens when one is lost."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +12,7 @@ from distributed import get_worker
 from gbmrank.errors import GbmrankError, WorkerLostError
 from gbmrank.kernels.jit import threads
 
-__all__ = ["Parcel", "limit_threads", "watched"]
+__all__ = ["Parcel", "limit_threads", "while_workers_live"]
 
 
 @final
@@ -76,7 +73,7 @@ _SETTLE = 1.0  # seconds until the scheduler knows that a worker has gone
 _TASKS = ("_train_part-",)  # LightGBM's own name; those of XGBoost end by themselves
 
 
-def watched(client: Any, call: Callable[[], T]) -> T:
+def while_workers_live(client: Any, call: Callable[[], T]) -> T:
     """Return what a training returns, unless a worker is lost meanwhile.
 
     Parameters

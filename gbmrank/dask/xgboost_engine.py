@@ -157,7 +157,7 @@ def train(client: Any, job: Job) -> Trained:
 
 
 def _explain_infinite(client: Any, loaded: Loaded, error: Exception) -> None:
-    """Say where a number is that XGBoost refuses, which it does not tell."""
+    """Say where a number is that XGBoost rejects, which it does not tell."""
     given = column_names(loaded.outline) or []
     names = dict(zip(safe_names(given), given, strict=True))
     found = client.gather(client.map(_first_infinite, loaded.parts, pure=False))

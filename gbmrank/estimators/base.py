@@ -1,10 +1,8 @@
-"""What scikit-learn expects of an estimator, without importing scikit-learn.
+"""What all estimators share: scikit-learn's protocol, and reading the rows they are given.
 
 Deriving from ``sklearn.base.BaseEstimator`` would make scikit-learn a condition for importing
 gbmrank, and its parameters may not be open-ended as those of a booster are. The protocol is
 small: parameters by name, tags, and which metadata each method wants.
-
-Reading the rows an estimator is given: one id per row, in any order.
 """
 
 import importlib
@@ -40,7 +38,7 @@ __all__ = [
     "read_part",
     "read_queries",
     "read_valid",
-    "refuse",
+    "reject_unknown",
     "warn_about_stopping",
 ]
 
@@ -210,7 +208,7 @@ def read_queries(qid: Any, n_rows: int, what: str = "X") -> Groups:
         raise GroupError(f"eval_qid of {what}: {error}") from error
 
 
-def refuse(unknown: Mapping[str, Any], who: str) -> None:
+def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
     """Raise for arguments that no method has; those of other rankers are explained.
 
     Raises
@@ -334,7 +332,7 @@ def named_sets(
 ) -> dict[str, tuple[Any, Any, Any]]:
     """Return evaluation sets by name; one set may be given without a list around it."""
     if sets is None:
-        _refuse_without_set(qids, weights, names)
+        _check_no_extras(qids, weights, names)
         return {}
     if isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple):
         sets, qids = [sets], [qids]
@@ -355,7 +353,7 @@ def named_sets(
     return dict(zip(names, zip(sets, qids, weights, strict=True), strict=True))
 
 
-def _refuse_without_set(*given: Any) -> None:
+def _check_no_extras(*given: Any) -> None:
     for what, one in zip(_WANTED, given, strict=True):
         if one is not None:
             raise DataError(f"{what} is given without an evaluation set; give eval_set= too")

@@ -1,7 +1,4 @@
-"""Parameters of an objective by path: ``loss``, ``loss__sigma``, ``target__k``.
-
-A ranker that gives a score per row: any objective, any metric, either booster.
-"""
+"""A ranker that gives a score per row: any objective, any metric, either booster."""
 
 import copy
 import os
@@ -29,7 +26,7 @@ from gbmrank.estimators.base import (
     read_part,
     read_queries,
     read_valid,
-    refuse,
+    reject_unknown,
     warn_about_stopping,
 )
 from gbmrank.estimators.model_file import Identity, holds_preferences, read_model, write_model
@@ -141,14 +138,14 @@ class GBMRanker(AbstractEstimator):
         Threads of the booster, and at most as many of ours; None leaves it to the booster.
     **booster_params : object
         Parameters of the booster, such as ``learning_rate``. What would do nothing or harm with
-        a custom objective is refused with the reason; ``bagging_by_query`` is done by gbmrank.
+        a custom objective is rejected with the reason; ``bagging_by_query`` is done by gbmrank.
 
     Attributes
     ----------
     booster_ : lightgbm.Booster or xgboost.Booster
         The model.
     best_iteration_ : int
-        Number of the best round, from 0; the last one when nothing was watched.
+        Number of the best round, from 0; the last one without a validation set.
     evals_result_ : dict
         Value of each metric after every round, by evaluation set.
     feature_importances_ : array of shape (n_features,)
@@ -227,7 +224,7 @@ class GBMRanker(AbstractEstimator):
             Factor of each query, queries in order of their first row. Rows of one query may
             differ only in LightGBM and with pointwise objectives.
         eval_set : (X, y) or list of (X, y), optional
-            What is watched; the last one decides about stopping.
+            Validation sets; the last one decides about stopping.
         eval_qid : array-like or list of array-like
             Query ids of each evaluation set.
         eval_sample_weight : array-like or list of array-like, optional
@@ -235,7 +232,7 @@ class GBMRanker(AbstractEstimator):
         eval_names : list of str, optional
             Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
         **unknown : object
-            Nothing else is taken; sizes of queries (``group``) are refused with what to give.
+            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
 
         Returns
         -------
@@ -251,18 +248,18 @@ class GBMRanker(AbstractEstimator):
         NumericError
             When a gradient is not finite; ``error.model`` is a ranker of the rounds before.
         """
-        refuse(unknown, "GBMRanker")
+        reject_unknown(unknown, "GBMRanker")
         table = read_table(X, backend=self.backend)
         columns = Columns.of(table, self.backend)
         data = read_part(renamed(table), y, qid, sample_weight)
         valid: dict[str, Part] = {}
         for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
             valid[name] = read_valid(name, rows, columns, self.backend)
-        target, watched = ranking_objective(self.objective), metric_list(self.metric)
+        target, metrics = ranking_objective(self.objective), metric_list(self.metric)
         if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
-            check_labels(watched, valid or {"the training set": data})
+            check_labels(metrics, valid or {"the training set": data})
         if self.early_stopping_rounds is not None:
-            warn_about_stopping(target, watched[0], valid)
+            warn_about_stopping(target, metrics[0], valid)
         try:
             trained = train(self._plan(columns), data, valid)
         except NumericError as error:
@@ -345,9 +342,9 @@ class GBMRanker(AbstractEstimator):
         sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
             Weight of each query in the mean.
         **unknown : object
-            Nothing else is taken; sizes of queries (``group``) are refused with what to give.
+            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
         """
-        refuse(unknown, "GBMRanker")
+        reject_unknown(unknown, "GBMRanker")
         scores = self.predict(X)
         read_queries(qid, len(scores))
         measure = metric_list(self.metric)[0]

@@ -1,9 +1,4 @@
-"""What a model file says about itself, besides its trees.
-
-Writing a ranker into the booster's own file.
-
-Reading a ranker back from the booster's own file.
-"""
+"""A ranker in the booster's own file: what it says about itself, writing it, reading it."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""A ranker that predicts a value per pair of items and decodes a ranking from them.
-
-Pairs of rows of a query: which ones, with which features and targets.
-"""
+"""A ranker that predicts a value per pair of items and decodes a ranking from them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
@@ -19,7 +16,7 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Columns
 from gbmrank.data.tables import column_names, read_matrix
 from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
-from gbmrank.estimators.base import AbstractEstimator, read_queries, refuse
+from gbmrank.estimators.base import AbstractEstimator, read_queries, reject_unknown
 from gbmrank.kernels.decode.orders import check_decoder, cut_matrices, mean_places
 from gbmrank.losses.utilities import binarise, query_sums
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
@@ -279,7 +276,7 @@ class PairRanker(AbstractEstimator):
     _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
         "fit": {"qid": True, "preferences": None},
         "predict": {"qid": True},
-        # A pipeline hands on weights that it was not given; those that it was are refused.
+        # A pipeline hands on weights that it was not given; those that it was are rejected.
         "score": {"qid": True, "preferences": None, "sample_weight": None},
     }
 
@@ -325,9 +322,9 @@ class PairRanker(AbstractEstimator):
         preferences : PreferenceGraphs, optional
             Instead of labels, for ``surrogate="disagreement"``.
         **unknown : object
-            Nothing else is taken; sizes of queries (``group``) are refused with what to give.
+            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
         """
-        refuse(unknown, "PairRanker")
+        reject_unknown(unknown, "PairRanker")
         self._check_parameters()
         x, groups = _read_rows(X, qid)
         pairs = sample_pairs(groups, self.pair_budget, self.seed)
@@ -441,7 +438,7 @@ class PairRanker(AbstractEstimator):
         One minus the pairwise disagreement, or mean average precision; NaN, with a warning that
         says why, where no query counts.
         """
-        refuse(unknown, "PairRanker")
+        reject_unknown(unknown, "PairRanker")
         predicted = self.predict(X, qid=qid)
         if self.surrogate == "map":
             _check_one(y, None)
