@@ -16,7 +16,6 @@ from typing import IO, Any, TypeAlias, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import text_column
 from gbmrank.errors import LimitError, ParseError
 from gbmrank.types import FloatArray
 
@@ -156,7 +155,7 @@ def text_array(texts: Sequence[str], path: PathLike, limits: Limits) -> npt.NDAr
             f"array of them would hold more than {limits.max_cells:,}; shorten them, or raise "
             "max_cells"
         )
-    return text_column(texts, f"an id of {quoted(path)}")
+    return np.array(texts, dtype=np.str_)
 
 
 def decode(line: bytes, path: PathLike, number: int) -> str:
