@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.queries import Groups, RankingData, Subset
-from gbmrank.data.tables import is_before
+from gbmrank.data.tables import Reads, is_before
 from gbmrank.errors import DataError, GbmrankWarning, MissingBackendError, NumericError, WeightError
 from gbmrank.kernels.jit import compiler
 from gbmrank.objectives import AbstractBound, AbstractObjective
@@ -170,6 +170,7 @@ class Backend(Protocol):
     """What a booster's module offers."""
 
     name: str
+    reads: Reads
 
     def accepts(self, data: object) -> bool:
         """Whether this is a data set of the booster; never imports it."""
@@ -570,6 +571,7 @@ class Fitted(Protocol):
     """A trained booster."""
 
     backend: str
+    reads: Reads
     booster: Any
 
     @property

@@ -28,7 +28,7 @@ def backend_named(name: str) -> Backend:
         if backend.name == name:
             return backend
     known = ", ".join(backend.name for backend in _BACKENDS)
-    raise ConfigError(f"no backend is called {name!r}; known: {known}")
+    raise ConfigError(f"backend must be one of {known}; got {name!r}")
 
 
 def array_columns(labels: Any, weight: Any, group: Any) -> Columns:

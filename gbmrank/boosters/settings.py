@@ -20,7 +20,7 @@ import numpy as np
 
 from gbmrank.boosters.lightgbm.parameters import check_files, mains_of_lightgbm
 from gbmrank.boosters.xgboost.parameters import TWINS, known_to_xgboost
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, DataError, ParameterError
 from gbmrank.types import IntArray, is_whole
 
@@ -559,7 +559,7 @@ _MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
 
 
 def placed_constraints(
-    params: Mapping[str, Any], columns: Columns, backend: str, what: str = "X"
+    params: Mapping[str, Any], columns: Schema, backend: str, what: str = "X"
 ) -> dict[str, Any]:
     """Return parameters whose constraints go by the place of a column.
 
@@ -569,7 +569,7 @@ def placed_constraints(
     ----------
     params : mapping
         Of the booster; constraints that are texts are left as they are.
-    columns : Columns
+    columns : Schema
         Of the training.
     backend : {"lightgbm", "xgboost"}
         The booster.
@@ -584,7 +584,7 @@ def placed_constraints(
 
     Examples
     --------
-    >>> columns = Columns(3, ["a", "b", "c d"])
+    >>> columns = Schema(3, ["a", "b", "c d"])
     >>> placed_constraints({"monotone_constraints": {"c d": -1}}, columns, "xgboost")
     {'monotone_constraints': (0, 0, -1)}
     >>> placed_constraints({"interaction_constraints": [["a", "c d"], [1]]}, columns, "lightgbm")
@@ -606,7 +606,7 @@ def placed_constraints(
     return made
 
 
-def _signs(given: Any, columns: Columns, what: str) -> tuple[int, ...]:
+def _signs(given: Any, columns: Schema, what: str) -> tuple[int, ...]:
     if isinstance(given, Mapping):
         signs = {_place(column, columns, _MONOTONE, what): sign for column, sign in given.items()}
         made = [signs.get(number, 0) for number in range(columns.count)]
@@ -625,7 +625,7 @@ def _signs(given: Any, columns: Columns, what: str) -> tuple[int, ...]:
     return tuple(map(int, made))
 
 
-def _place(column: Any, columns: Columns, constraint: str, what: str) -> int:
+def _place(column: Any, columns: Schema, constraint: str, what: str) -> int:
     names = columns.names or []
     if str(column) in names:
         return names.index(str(column))

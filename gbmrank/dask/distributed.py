@@ -11,6 +11,7 @@ import numpy as np
 from gbmrank.api import MetricList, booster_params
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective
+from gbmrank.boosters.doors import backend_named
 from gbmrank.boosters.plan import Native, Trained
 from gbmrank.boosters.settings import (
     check_params,
@@ -24,7 +25,7 @@ from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import DaskTrained
 from gbmrank.dask.workers import watched
 from gbmrank.data.columns import shared_ids
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -143,7 +144,7 @@ def train(
         else watched(client, partial(load, client, table, backend, known=data.outline))
         for table, again in zip(sets, same, strict=True)
     }
-    columns = Columns.of(data.outline, backend)
+    columns = Schema.of(data.outline, backend_named(backend).reads)
     _check_learnable(data)
     _warn_of_leakage(data, valid)
     job = DaskJob(
@@ -164,7 +165,7 @@ def train(
 
 def _trainer(backend: str) -> Any:
     try:
-        module = importlib.import_module(f"gbmrank.dask.{backend}_training")
+        module = importlib.import_module(f"gbmrank.dask.{backend}_engine")
     except ImportError as error:
         raise MissingBackendError(
             f"backend={backend} on Dask needs {backend} ({error}): "

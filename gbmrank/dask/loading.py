@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import MetricList
+from gbmrank.boosters.doors import backend_named
 from gbmrank.boosters.xgboost.training import said_of_unseen
 from gbmrank.dask.partitions import Table, array_of, check_whole, features_of, row_chunks
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import (
-    Columns,
+    Schema,
     agreed,
     blank_columns,
     check_zeros,
@@ -295,7 +296,9 @@ def load(client: Any, table: Table, backend: str, factor: float = 1.0, known: An
     filled = [i for i, summary in enumerate(summaries) if summary.n_rows]
     if not filled:
         raise DataError(f"{table.name}: no rows in {table.n_partitions} partitions")
-    outline = agreed({i: summaries[i].outline for i in filled}, table.name, backend)
+    outline = agreed(
+        {i: summaries[i].outline for i in filled}, table.name, backend_named(backend).reads
+    )
     if known is not None:
         outline = known_by(known, outline, table.name, backend)
     kept = [summaries[i] for i in filled]
@@ -447,7 +450,7 @@ def known_by(known: Any, outline: Any, name: str, backend: str) -> Any:
     DataError
         Unless the columns are those of the training.
     """
-    columns = Columns.of(known)
+    columns = Schema.of(known)
     columns.check_count(outline, name, "the model")
     columns.check(outline, name)
     if backend == "xgboost":

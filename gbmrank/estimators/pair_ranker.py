@@ -15,7 +15,7 @@ from gbmrank.boosters.regressors import Regressor, Rows, regressor_params, train
 from gbmrank.boosters.settings import placed_constraints
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.data.tables import column_names, read_matrix
 from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning, ParameterError
 from gbmrank.estimators.base import AbstractEstimator, read_queries, refuse
@@ -319,7 +319,7 @@ class PairRanker(AbstractEstimator):
                 "there is nothing to learn: no query has a preference between the pairs used; "
                 "give labels that differ within queries, or a larger pair_budget"
             )
-        columns = Columns(rows.features.shape[1])
+        columns = Schema(rows.features.shape[1])
         params = placed_constraints(params, columns, self.backend, "a pair")
         self.model_ = train_regressor(self.backend, rows, self.n_estimators, params)
         self.n_features_in_ = x.shape[1]

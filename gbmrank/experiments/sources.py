@@ -30,7 +30,7 @@ from gbmrank.data.readers import (
 )
 from gbmrank.data.readers.frames import is_frame, read_frame
 from gbmrank.data.readers.text import PathLike, quoted
-from gbmrank.data.tables import refuse_sparse, unmasked
+from gbmrank.data.tables import reject_sparse, unmasked
 from gbmrank.errors import ConfigError, DataError, ParameterError
 from gbmrank.types import FloatArray, IntArray
 
@@ -493,7 +493,7 @@ def _from_file(file: RankingFile, title: str) -> Source:
 
 def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
     features, labels, qid = data
-    refuse_sparse(features, "X")
+    reject_sparse(features, "X")
     names = tuple(map(str, features.columns)) if is_frame(features) else ()
     try:
         table = unmasked(features)

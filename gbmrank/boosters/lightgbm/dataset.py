@@ -9,16 +9,36 @@ import numpy as np
 from gbmrank.boosters.base import Columns, Setting
 from gbmrank.boosters.settings import is_on, main_names
 from gbmrank.data.queries import Subset
+from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
-__all__ = ["LIGHTGBM"]
+__all__ = ["LIGHTGBM", "READS"]
+
+READS = Reads(
+    name="LightGBM",
+    package="lightgbm",
+    category_frames=("pandas",),
+    category_kinds=(  # which it writes into its model as JSON
+        "string",
+        "integer",
+        "nullable integer",
+        "floating",
+        "boolean",
+        "mixed-integer",
+        "mixed-integer-float",
+        "empty",
+    ),
+    rejected_types=("Float16", "halffloat", "[pyarrow]"),
+    polars_since=(4, 7),
+)
 
 
 class _LightGBM:
     """Reads ``lightgbm.Dataset``; weights are per row, groups are sizes."""
 
     name = "lightgbm"
+    reads = READS
 
     def accepts(self, data: object) -> bool:
         """Whether this is a Dataset; LightGBM is imported by whoever made one."""

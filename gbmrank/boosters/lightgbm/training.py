@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, import_booster, keep_ids
+from gbmrank.boosters.lightgbm.dataset import READS
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
@@ -181,6 +182,7 @@ class LightGBMFitted:
     """
 
     backend = "lightgbm"
+    reads = READS
 
     def __init__(self, booster: Any, n_rounds: int, threads: int | None = None) -> None:
         self.booster = booster

@@ -11,15 +11,25 @@ import numpy as np
 
 from gbmrank.boosters.base import Columns, Setting, import_booster, latest_with_queries
 from gbmrank.data.columns import read_ids
+from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
-__all__ = ["XGBOOST", "data_iterator"]
+__all__ = ["READS", "XGBOOST", "data_iterator"]
+
+READS = Reads(
+    name="XGBoost",
+    package="xgboost",
+    category_frames=("pandas", "polars", "pyarrow"),
+    category_kinds=("string", "bytes", "integer"),
+    zeros_by_form=True,
+)
 
 
 class _XGBoost:
     """Reads ``xgboost.DMatrix`` of every kind; weights are per query, groups are offsets."""
 
     name = "xgboost"
+    reads = READS
 
     def accepts(self, data: object) -> bool:
         """Whether this is a DMatrix; XGBoost is imported by whoever made one."""
