@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.data.columns import check_digits, id_texts, read_ids, read_wholes, shared_ids
+from gbmrank.data.columns import check_digits, id_texts, read_ids, shared_ids
 from gbmrank.data.preferences.edges import (
     Edges,
     edge_degrees,
@@ -39,7 +39,6 @@ __all__ = [
     "rank_table",
     "ranked_levels",
     "read_groups",
-    "rows_to_take",
     "stored_order",
 ]
 
@@ -164,26 +163,6 @@ def read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
         "edges do not tell how many rows there are: give group= (rows per query) or qid= (one id "
         "per row), and not both"
     )
-
-
-def rows_to_take(rows: ArrayLike, groups: Groups) -> IntArray:
-    """Read row numbers of a subset.
-
-    Raises
-    ------
-    GroupError
-        Where rows of a query are apart.
-    DataError
-        For rows that are not there or not in increasing order.
-    """
-    if groups.row_order is not None:
-        raise GroupError("rows can only be taken where the rows of each query are together")
-    taken = read_wholes(rows, "rows", 0)
-    if np.any(np.diff(taken) <= 0):
-        raise DataError("rows must be increasing, as in a LightGBM subset")
-    if len(taken) and taken[-1] >= groups.n_rows:
-        raise DataError(f"there is no row {taken[-1]}; rows go from 0 to {groups.n_rows - 1}")
-    return taken
 
 
 def check_same_rows(own: Groups, groups: Groups) -> None:
@@ -533,12 +512,7 @@ class PreferenceGraphs:
 
     def take(self, rows: ArrayLike) -> "PreferenceGraphs":
         """Return the graphs of some rows, in increasing order; edges that lose an end go."""
-        rows = rows_to_take(rows, self.groups)
-        owner = np.searchsorted(self.groups.offsets, rows, side="right")
-        sizes = np.bincount(owner, minlength=self.groups.n_queries + 1)[1:]
-        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
-        ids = None if self.groups.ids is None else self.groups.ids[sizes > 0]
-        groups = Groups(offsets, None, ids)
+        rows, groups = self.groups.take(rows)
         if self.edges is None:
             return PreferenceGraphs(groups, None, self._levels()[rows], self.by_difference)
         place = np.full(self.n_rows, -1, np.int64)
