@@ -193,7 +193,8 @@ def column_names(table: Any) -> list[str] | None:
     frame = _frame(table)
     if frame is None:
         return None
-    return [str(name) for name in (table.columns if hasattr(table, "iloc") else frame.columns)]
+    named = table.columns if hasattr(table, "iloc") else getattr(table, "column_names", None)
+    return [str(name) for name in (frame.columns if named is None else named)]
 
 
 def with_names(table: Any, names: Sequence[str]) -> Any:
@@ -337,8 +338,11 @@ def _frame(table: Any) -> Any:
         return None
     import narwhals.stable.v2 as nw
 
+    # narwhals tells columns by name, and pandas and pyarrow let names repeat.
     if nw.dependencies.is_pandas_dataframe(table) and not table.columns.is_unique:
-        table = table.set_axis(range(table.shape[1]), axis=1)  # narwhals tells columns by name
+        table = table.set_axis(range(table.shape[1]), axis=1)
+    elif nw.dependencies.is_pyarrow_table(table) and len(set(table.column_names)) < table.shape[1]:
+        table = table.rename_columns([str(number) for number in range(table.shape[1])])
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 

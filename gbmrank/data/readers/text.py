@@ -1,7 +1,4 @@
-"""Text files, plain or compressed, read in blocks of whole lines within stated limits.
-
-What every reader returns.
-"""
+"""What all readers share: text in blocks of whole lines within limits, and what is returned."""
 
 import contextlib
 import gzip
@@ -50,7 +47,7 @@ _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a reader takes before it refuses.
+    """How much a reader takes before it raises LimitError.
 
     Parameters
     ----------
@@ -196,12 +193,8 @@ def _read(file: IO[bytes], size: int, path: PathLike, number: int) -> bytes:
     try:
         return file.read(size)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise fail(
-            path,
-            number,
-            1,
-            f"the compressed file is damaged or cut off after this line ({error}); get it again",
-        ) from error
+        reason = f"the compressed file is damaged or cut off after this line ({error})"
+        raise fail(path, number, 1, f"{reason}; get it again") from error
 
 
 def check_line(line: bytes, number: int, path: PathLike, limits: Limits) -> None:
