@@ -24,6 +24,7 @@ __all__ = [
     "computed_column",
     "find_missing",
     "id_texts",
+    "one_column",
     "read_ids",
     "read_number",
     "read_square",
@@ -50,7 +51,7 @@ def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArra
         Reject whole numbers that float64 does not have.
     """
     try:
-        array = _one_column(values)
+        array = one_column(values)
         if array.dtype.kind in "cmM":
             raise TypeError(f"{array.dtype} is not a real number")
         floats = array.astype(np.float64, copy=False)
@@ -62,7 +63,7 @@ def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArra
         raise DataError(f"{what} must be one column, got an array of shape {floats.shape}")
     if exact:
         if isinstance(values, Sequence) and np.any(np.abs(floats) >= _EXACT):
-            array = _one_column(np.array(values, dtype=object))  # numpy may have rounded a list
+            array = one_column(np.array(values, dtype=object))  # numpy may have rounded a list
         check_digits(array, what)
     # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
     return np.require(floats, requirements=["C", "W"])
@@ -139,7 +140,7 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     [7, 9223372036854775809, 9223372036854775810]
     """
     try:
-        ids = _one_column(qid)
+        ids = one_column(qid)
     except (TypeError, ValueError, OverflowError) as error:
         raise GroupError(f"qid must be one column, got {_describe(qid)}: {error}") from error
     if ids.ndim != 1:
@@ -208,7 +209,7 @@ def shared_ids(own: npt.NDArray[Any], others: npt.NDArray[Any]) -> list[Any]:
 
 def _as_listed(qid: Sequence[Any], read: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Undo what numpy makes of a list: floats of large whole numbers, texts of a mixture."""
-    listed = _one_column(np.array(qid, dtype=object))
+    listed = one_column(np.array(qid, dtype=object))
     ids = [one.item() if isinstance(one, np.generic) else one for one in listed]
     if read.dtype.kind == "f" and all(isinstance(one, int) for one in ids):
         return np.array(ids, dtype=np.uint64 if ids and min(ids) >= 0 else object)
@@ -245,7 +246,7 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
-def _one_column(values: Any) -> npt.NDArray[Any]:
+def one_column(values: Any) -> npt.NDArray[Any]:
     """Read a column; missing entries of series and masked arrays become NaN or None."""
     if isinstance(values, np.ma.MaskedArray):
         masked = bool(np.ma.getmaskarray(values).any())

@@ -27,6 +27,7 @@ __all__ = [
     "categorical_columns",
     "check_columns",
     "column_names",
+    "columns_by_name",
     "first_infinite",
     "is_before",
     "is_sparse",
@@ -195,6 +196,15 @@ def column_names(table: Any) -> list[str] | None:
         return None
     named = table.columns if hasattr(table, "iloc") else getattr(table, "column_names", None)
     return [str(name) for name in (frame.columns if named is None else named)]
+
+
+def columns_by_name(table: Any) -> dict[str, Any] | None:
+    """Return the columns of a data frame, or None for what is none; the last of equal names."""
+    frame = _frame(table)
+    if frame is None:
+        return None
+    columns = [column.to_native() for column in frame.iter_columns()]
+    return dict(zip(column_names(table) or [], columns, strict=True))
 
 
 def with_names(table: Any, names: Sequence[str]) -> Any:

@@ -30,7 +30,7 @@ from gbmrank.data.readers.text import (
     text_array,
     to_number,
 )
-from gbmrank.data.tables import column_names
+from gbmrank.data.tables import column_names, columns_by_name
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
 from gbmrank.types import FloatArray
 
@@ -221,12 +221,9 @@ def read_frame(frame: Any, header: Header) -> RankingFile:
         For a column that is not there or there twice (columns 1 and ``"1"`` have one name), or
         a feature that is not a number.
     """
-    import narwhals.stable.v2 as nw
-
-    found = column_names(frame) or []
-    parts, names = header.resolve(found, "the table")
-    columns = dict(zip(found, nw.from_native(frame, eager_only=True).iter_columns(), strict=True))
-    given = {part: columns[name].to_native() for part, name in parts.items()}
+    parts, names = header.resolve(column_names(frame) or [], "the table")
+    columns = columns_by_name(frame) or {}
+    given = {part: columns[name] for part, name in parts.items()}
     return RankingFile(
         labels=as_floats(given["label"], "labels", exact=True),
         qid=np.asarray(given["qid"]) if "qid" in given else None,
@@ -239,7 +236,7 @@ def read_frame(frame: Any, header: Header) -> RankingFile:
 
 def _feature(column: Any, name: str) -> FloatArray:
     try:
-        return as_floats(column.to_native(), f"column {quoted(name)}")
+        return as_floats(column, f"column {quoted(name)}")
     except DataError as error:
         raise DataError(f"{error}; leave it out of features, or encode it as numbers") from error
 
