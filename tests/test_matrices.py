@@ -18,7 +18,7 @@ def test_numbers_of_any_length_are_read(value):
 
 @pytest.mark.parametrize(
     "value",
-    [np.float32("inf"), np.float16("nan"), np.complex64(1), 1j, 10**400, True, np.True_, "1", None],
+    [np.float32("inf"), np.float16("nan"), np.complex64(1), 1j, True, np.True_, "1", None],
 )
 def test_what_is_no_finite_number_is_refused(value):
     with pytest.raises(ParameterError, match="rate must be a finite number from 0, got"):

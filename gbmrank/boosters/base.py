@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from gbmrank.data.queries import RankingData
-from gbmrank.data.tables import is_before
+from gbmrank.data.tables import Reads, is_before
 from gbmrank.errors import MissingBackendError
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray
@@ -233,6 +233,7 @@ class Fitted(Protocol):
     """A trained booster."""
 
     backend: str
+    reads: Reads
     booster: Any
 
     @property
@@ -266,13 +267,13 @@ class Booster(Protocol):
 
     name: str
     title: str
+    reads: Reads
     parameters: "Parameters"
     native: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]
     first_bytes: bytes
     memory_factor: float
-    rejects_unseen: bool
     weights_on_cluster: bool
 
     def accepts(self, data: object) -> bool:
@@ -307,8 +308,8 @@ class Booster(Protocol):
         """Raise WeightError for weights that the booster cannot use."""
         ...
 
-    def unseen_message(self, column: Any, what: str, category: str) -> str:
-        """Return what is wrong with a category that the training did not have."""
+    def unseen_message(self, column: Any, what: str, category: str) -> str | None:
+        """Return what is wrong with a category that the training did not have, if anything."""
         ...
 
     def train(self, job: Job) -> Trained:

@@ -26,7 +26,7 @@ from gbmrank.boosters.settings import (
 )
 from gbmrank.data.columns import shared_ids
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.data.tables import read_table, take_rows
 from gbmrank.errors import (
     ConfigError,
@@ -104,7 +104,7 @@ class Plan:
         rounds. Models that change or sum up earlier rounds (dart, gblinear) are never truncated.
     ranks : bool, default=True
         Whether rows belong to queries; False for plain regression.
-    columns : Columns or None, default=None
+    columns : Schema or None, default=None
         Of the features: constraints that name columns are given by their places.
     names : mapping of str to str, default={}
         What the caller calls ``rounds``, ``early_stopping``, ``threads``, ``valid`` and
@@ -123,7 +123,7 @@ class Plan:
     threads: int | None = None
     keep_best: bool = True
     ranks: bool = True
-    columns: Columns | None = None
+    columns: Schema | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, str] = field(default_factory=dict)
 

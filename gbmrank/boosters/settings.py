@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, ParameterError
 from gbmrank.types import IntArray, is_whole
 
@@ -447,7 +447,7 @@ def _take(params: dict[str, Any], name: str, default: Any, kind: type) -> Any:
 
 
 def place_constraints(
-    params: Mapping[str, Any], columns: Columns, as_text: bool, what: str = "X"
+    params: Mapping[str, Any], columns: Schema, as_text: bool, what: str = "X"
 ) -> dict[str, Any]:
     """Return parameters whose constraints go by the place of a column.
 
@@ -457,7 +457,7 @@ def place_constraints(
     ----------
     params : mapping
         Of the booster; constraints that are texts are left as they are.
-    columns : Columns
+    columns : Schema
         Of the training.
     as_text : bool
         Whether the booster reads interaction constraints as text.
@@ -471,7 +471,7 @@ def place_constraints(
 
     Examples
     --------
-    >>> columns = Columns(3, ["a", "b", "c d"])
+    >>> columns = Schema(3, ["a", "b", "c d"])
     >>> place_constraints({"monotone_constraints": {"c d": -1}}, columns, True)
     {'monotone_constraints': (0, 0, -1)}
     >>> place_constraints({"interaction_constraints": [["a", "c d"], [1]]}, columns, False)
@@ -493,7 +493,7 @@ def place_constraints(
     return made
 
 
-def _signs(given: Any, columns: Columns, what: str) -> tuple[int, ...]:
+def _signs(given: Any, columns: Schema, what: str) -> tuple[int, ...]:
     if isinstance(given, Mapping):
         signs = {_place(column, columns, _MONOTONE, what): sign for column, sign in given.items()}
         made = [signs.get(number, 0) for number in range(columns.count)]
@@ -512,7 +512,7 @@ def _signs(given: Any, columns: Columns, what: str) -> tuple[int, ...]:
     return tuple(map(int, made))
 
 
-def _place(column: Any, columns: Columns, constraint: str, what: str) -> int:
+def _place(column: Any, columns: Schema, constraint: str, what: str) -> int:
     names = columns.names or []
     if str(column) in names:
         return names.index(str(column))

@@ -19,7 +19,7 @@ from typing import Any
 
 from gbmrank.cli.arguments import number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, told
-from gbmrank.data.readers import Columns, Limits
+from gbmrank.data.readers import Header, Limits
 from gbmrank.errors import ConfigError, GbmrankWarning, ParameterError
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
@@ -279,7 +279,7 @@ def _reading(given: argparse.Namespace) -> Reading:
     limits = Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes)
     return Reading(
         form=given.format,
-        columns=Columns(label=given.label_column, qid=given.qid_column),
+        columns=Header(label=given.label_column, qid=given.qid_column),
         features=given.feature,
         delimiter=given.delimiter,
         zero_based=given.zero_based,

@@ -28,7 +28,7 @@ from gbmrank.cli.arguments import number, whole
 from gbmrank.cli.screen import bold, clean, table
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.readers import (
-    Columns,
+    Header,
     Limits,
     RankingFile,
     read_column,
@@ -146,7 +146,7 @@ def read_input(given: argparse.Namespace) -> Input:
             limits=limits,
         )
     else:
-        columns = Columns(
+        columns = Header(
             label=given.label_column,
             qid=given.qid_column,
             score=given.score_column if given.scores is None else None,
@@ -164,7 +164,7 @@ def read_input(given: argparse.Namespace) -> Input:
 
 
 def _read_table(
-    path: str, form: str, columns: Columns, given: argparse.Namespace, limits: Limits
+    path: str, form: str, columns: Header, given: argparse.Namespace, limits: Limits
 ) -> RankingFile:
     if form == "parquet":
         return read_parquet(path, columns, limits=limits)
@@ -179,7 +179,7 @@ def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> Flo
         if form is None:
             scores = read_column(source, limits)
         else:
-            columns = Columns(score=given.score_column, need_label=False)
+            columns = Header(score=given.score_column, need_label=False)
             other = _read_table(source, form, columns, given, limits)
             scores = other.scores
     if scores is None:

@@ -19,7 +19,7 @@ from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import DaskTrained
 from gbmrank.dask.workers import Parcel, limit_threads, while_workers_live
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, GroupError, MissingBackendError, WeightError
 from gbmrank.objectives import held_preferences
 
@@ -130,7 +130,7 @@ def train(
         else while_workers_live(client, partial(load, client, table, booster, known=data.outline))
         for table, again in zip(sets, same, strict=True)
     }
-    columns = Columns.of(data.outline, backend)
+    columns = Schema.of(data.outline, booster.reads)
     trained = run_plan(replace(plan, columns=columns), data, valid, engine=engine)
     return DaskTrained(trained.fitted, trained.history, trained.best_round, columns)
 

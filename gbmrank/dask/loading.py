@@ -15,7 +15,7 @@ from gbmrank.boosters.plan import merged_labels
 from gbmrank.dask.partitions import Table, array_of, check_whole, features_of, row_chunks
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import (
-    Columns,
+    Schema,
     agreed,
     blank_columns,
     check_zeros,
@@ -302,7 +302,7 @@ def load(
     filled = [i for i, summary in enumerate(summaries) if summary.n_rows]
     if not filled:
         raise DataError(f"{table.name}: no rows in {table.n_partitions} partitions")
-    outline = agreed({i: summaries[i].outline for i in filled}, table.name, booster.name)
+    outline = agreed({i: summaries[i].outline for i in filled}, table.name, booster.reads)
     if known is not None:
         outline = _known_by(known, outline, table.name, booster)
     kept = [summaries[i] for i in filled]
@@ -419,16 +419,17 @@ def _known_by(known: Any, outline: Any, name: str, booster: Booster) -> Any:
     DataError
         Unless the columns are those of the training.
     """
-    columns = Columns.of(known)
+    columns = Schema.of(known)
     columns.check_count(outline, name, "the model")
     columns.check(outline, name)
-    if booster.rejects_unseen:
+    if booster.reads.zeros_by_form:
         check_zeros(known, outline, name, "the training")
     types = {}
     for at in categorical_columns(known):
         here, there = outline.dtypes.iloc[at], known.dtypes.iloc[at]
         new = here.categories.difference(there.categories, sort=False)
-        if len(new) and booster.rejects_unseen:
-            raise DataError(booster.unseen_message(outline.columns[at], name, str(new[0])))
+        said = booster.unseen_message(outline.columns[at], name, str(new[0])) if len(new) else None
+        if said is not None:
+            raise DataError(said)
         types[at] = there
     return with_types(outline, types) if types else outline

@@ -19,7 +19,7 @@ from gbmrank.dask.loading import Prepared, load
 from gbmrank.dask.partitions import Table, blocks, is_frame
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.queries import RankingData
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.errors import DataError
 from gbmrank.metrics import AbstractBoundMetric, Ranked
 from gbmrank.metrics.base import weighted_sum
@@ -72,14 +72,14 @@ class DaskTrained:
         Value of each metric after every round, by validation set and metric text.
     best_round : int
         Number of the best round, from 0; the last one without a validation set.
-    columns : Columns
+    columns : Schema
         Of the training.
     """
 
     fitted: Fitted
     history: Mapping[str, Mapping[str, list[float]]]
     best_round: int
-    columns: Columns
+    columns: Schema
 
     def check(self, table: Any, what: str) -> None:
         """Raise DataError unless a table has the columns of the training."""

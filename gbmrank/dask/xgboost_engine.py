@@ -30,7 +30,7 @@ from gbmrank.dask.scoring import bind_all, means, totals
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.queries import RankingData
 from gbmrank.data.schema import safe_names
-from gbmrank.data.tables import categorical_columns, column_names, first_beyond
+from gbmrank.data.tables import categorical_columns, column_names, first_infinite
 from gbmrank.errors import DataError, GbmrankError
 from gbmrank.metrics import Ranked
 
@@ -185,7 +185,7 @@ def _explain_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
 
 
 def _first_infinite(part: Prepared) -> Any:
-    found = first_beyond(part.features)
+    found = first_infinite(part.features)
     return None if found is None else found[1]
 
 

@@ -1,13 +1,13 @@
-"""Rows of queries: labels, query boundaries and weights, checked once and frozen."""
+"""Rows of queries: labels, query boundaries, weights and other columns, checked once and frozen."""
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import LARGEST, as_floats, read_ids
+from gbmrank.data.columns import LARGEST, as_floats, read_ids, read_wholes
 from gbmrank.errors import DataError, GroupError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
@@ -134,6 +134,38 @@ class Groups:
         """Rows per query, shape (n_queries,)."""
         return np.diff(self.offsets)
 
+    def take(self, rows: ArrayLike) -> tuple[IntArray, "Groups"]:
+        """Return some rows, checked, and the queries of these alone.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            In increasing order, as in a LightGBM subset.
+
+        Raises
+        ------
+        GroupError
+            Where the rows of a query are not together.
+        DataError
+            For rows that are not there or not in increasing order.
+
+        Examples
+        --------
+        >>> Groups.from_sizes([2, 3], 5).take([0, 3, 4])[1].sizes
+        array([1, 2])
+        """
+        if self.row_order is not None:
+            raise GroupError("rows can only be taken where the rows of each query are together")
+        taken = read_wholes(rows, "rows", 0)
+        if np.any(np.diff(taken) <= 0):
+            raise DataError("rows must be increasing, as in a LightGBM subset")
+        if len(taken) and taken[-1] >= self.n_rows:
+            raise DataError(f"there is no row {taken[-1]}; rows go from 0 to {self.n_rows - 1}")
+        owner = np.searchsorted(self.offsets, taken, side="right")
+        sizes = np.bincount(owner, minlength=self.n_queries + 1)[1:]
+        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
+        return taken, Groups(offsets, None, None if self.ids is None else self.ids[sizes > 0])
+
     def part(self, first: int, last: int) -> "Groups":
         """Return queries ``first`` to ``last - 1`` as groups of their own, without ids."""
         return Groups(self.offsets[first : last + 1] - self.offsets[first])
@@ -170,7 +202,7 @@ class Subset(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingData:
-    """Labels, groups and weights of one data set, in query order.
+    """Labels, groups, weights and other columns of one data set, in query order.
 
     Build one with :meth:`from_arrays`, which checks everything once.
 
@@ -186,6 +218,8 @@ class RankingData:
         Who is preferred to whom, for objectives and metrics that take it in place of labels.
     subset : Subset or None
         Where the rows come from, when a booster made the data set from a larger one.
+    columns : mapping of str to array of shape (n_rows,), default={}
+        What else belongs to the rows, by name: positions, further labels. NaN is a missing value.
     """
 
     labels: FloatArray
@@ -193,6 +227,7 @@ class RankingData:
     weight: FloatArray | None = None
     preferences: "PreferenceGraphs | None" = None
     subset: Subset | None = None
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -203,13 +238,14 @@ class RankingData:
         qid: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         preferences: "PreferenceGraphs | None" = None,
+        columns: Mapping[str, ArrayLike] | None = None,
     ) -> "RankingData":
         """Check and freeze columns.
 
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better; NaN, infinity and what is beyond 1e150 are refused. All columns are
+            Larger is better; NaN, infinity and what is beyond 1e150 are rejected. All columns are
             matched by position; an index of pandas is not read.
         group : array-like of shape (n_queries,), optional
             Rows per query.
@@ -220,11 +256,19 @@ class RankingData:
         preferences : PreferenceGraphs, optional
             Of the same rows; then ``labels`` may be None, and its queries are those of the
             data when neither ``group`` nor ``qid`` is given.
+        columns : mapping of str to array-like of shape (n_rows,), optional
+            Other columns of numbers, by name; NaN is a missing value.
 
         Returns
         -------
         RankingData
             With rows in query order; ``groups.restore`` leads back.
+
+        Examples
+        --------
+        >>> data = RankingData.from_arrays([1, 0, 2], qid=[7, 8, 7], columns={"price": [5, 6, 7]})
+        >>> data.labels, data.columns["price"]
+        (array([1., 2., 0.]), array([5., 7., 6.]))
         """
         if labels is None and preferences is not None:
             labels = np.zeros(preferences.n_rows)
@@ -236,12 +280,49 @@ class RankingData:
             preferences.check_rows(groups)
         arranged: FloatArray = np.array(groups.arrange(values))
         check_finite(arranged, "label", groups)
-        _check_size(arranged, groups)
-        checked = None if weight is None else _row_weight(weight, groups)
-        for column in (arranged, checked):
-            if column is not None:
-                column.flags.writeable = False
-        return cls(arranged, groups, checked, preferences)
+        _check_size(arranged, "labels", groups)
+        checked = None if weight is None else _frozen(_row_weight(weight, groups))
+        data = cls(_frozen(arranged), groups, checked, preferences)
+        return data if columns is None else data.with_columns(columns)
+
+    def with_columns(self, columns: Mapping[str, ArrayLike]) -> "RankingData":
+        """Return the data with more columns, or others of the same names.
+
+        Parameters
+        ----------
+        columns : mapping of str to array-like
+            One number per row of the caller, by name; of a subset also one per row of the data set
+            it was taken from. NaN is a missing value.
+
+        Raises
+        ------
+        DataError
+            For a column of another length, or of anything but numbers up to 1e150.
+        """
+        made = dict(self.columns)
+        for name, given in columns.items():
+            values = as_floats(given, name, exact=True)
+            if self.subset is not None and len(values) == self.subset.n_rows:
+                values = values[self.subset.rows]
+            if len(values) != self.groups.n_rows:
+                raise DataError(
+                    f"{name} has {len(values)} entries, but there are {self.groups.n_rows} rows"
+                )
+            arranged = np.array(self.groups.arrange(values))
+            _check_size(arranged, f"values of {name}", self.groups)
+            made[name] = _frozen(arranged)
+        return replace(self, columns=made)
+
+    def take(self, rows: ArrayLike) -> "RankingData":
+        """Return the data of some rows, in increasing order; see :meth:`Groups.take`."""
+        taken, groups = self.groups.take(rows)
+        return RankingData(
+            _frozen(self.labels[taken]),
+            groups,
+            None if self.weight is None else _frozen(self.weight[taken]),
+            None if self.preferences is None else self.preferences.take(taken),
+            columns={name: _frozen(values[taken]) for name, values in self.columns.items()},
+        )
 
     def read_scores(self, scores: ArrayLike) -> FloatArray:
         """Check scores of the caller's rows and put them into query order."""
@@ -289,15 +370,20 @@ def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     )
 
 
-def _check_size(labels: FloatArray, groups: Groups) -> None:
-    """Raise DataError for labels whose squares or sums would be infinite."""
-    bad = np.flatnonzero(np.abs(labels) > LARGEST)
+def _check_size(values: FloatArray, what: str, groups: Groups) -> None:
+    """Raise DataError for numbers whose squares or sums would be infinite."""
+    bad = np.flatnonzero(np.abs(values) > LARGEST)
     if len(bad):
         raise DataError(
-            f"{len(bad)} of {len(labels)} labels are beyond {LARGEST:g}, where sums of them "
-            f"overflow; the first is {_where(labels, int(bad[0]), groups)}; divide the labels, or "
+            f"{len(bad)} of {len(values)} {what} are beyond {LARGEST:g}, where sums of them "
+            f"overflow; the first is {_where(values, int(bad[0]), groups)}; divide the {what}, or "
             "use ranks within the query"
         )
+
+
+def _frozen(column: FloatArray) -> FloatArray:
+    column.flags.writeable = False
+    return column
 
 
 def _where(values: FloatArray, row: int, groups: Groups) -> str:
@@ -313,29 +399,19 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
             f"weight has {len(values)} entries; give one per query ({groups.n_queries}) or one "
             f"per row ({groups.n_rows})"
         )
-    if not np.isfinite(values).all() or np.any(values < 0):
-        at = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
-        raise WeightError(f"weights are finite and not negative, got {values[at]} at index {at}")
-    if np.any(values > LARGEST):
-        at = int(np.flatnonzero(values > LARGEST)[0])
+    bad = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
+    if len(bad):
         raise WeightError(
-            f"weights are at most {LARGEST:g}, beyond which their sums overflow; got {values[at]} "
-            f"at index {at}: divide them all by one number"
+            f"weights are finite and not negative, got {values[bad[0]]} at index {bad[0]}; they "
+            f"are at most {LARGEST:g}, beyond which sums overflow: divide them all by one number"
         )
-    _check_largest(float(values.max(initial=0.0)), len(values))
-    if len(values) == groups.n_rows and groups.n_rows != groups.n_queries:
-        arranged: FloatArray = groups.arrange(values)
-        return np.array(arranged)
-    if groups.n_rows == groups.n_queries:
-        return np.array(groups.arrange(values))
-    return np.array(groups.spread(values))
-
-
-def _check_largest(largest: float, count: int) -> None:
-    if count and largest == 0.0:
-        raise WeightError("all weights are zero, so there is nothing to learn or to average")
-    if count and largest < _SMALLEST:
+    largest = float(values.max(initial=0.0))
+    if len(values) and largest < _SMALLEST:
         raise WeightError(
-            f"the largest weight is {largest:g}, and below {_SMALLEST:g} products with weights "
-            "lose their digits: multiply them all by one number"
+            "all weights are zero, so there is nothing to learn or to average"
+            if largest == 0.0
+            else f"the largest weight is {largest:g}, and below {_SMALLEST:g} products with "
+            "weights lose their digits: multiply them all by one number"
         )
+    per_row = len(values) == groups.n_rows
+    return np.array(groups.arrange(values) if per_row else groups.spread(values))

@@ -1,9 +1,7 @@
-"""The columns of a training, and whether those of another table are the same.
+"""The columns of a training, and whether another table or partition has them.
 
-Features of partitions: read as on one machine, and the same columns in all of them.
-
-A worker tells the columns of a partition by an outline, its features without rows. Partitions
-are then given the categories of all, since a booster takes codes for what they mean elsewhere.
+Partitions are compared by outlines, their features without rows. They are then given the
+categories of all, since a booster takes codes for what they mean elsewhere.
 """
 
 import itertools
@@ -15,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import pandas as pd
 
 from gbmrank.data.tables import (
+    Reads,
     categorical_columns,
     check_columns,
     column_names,
@@ -32,15 +30,17 @@ from gbmrank.errors import DataError, GbmrankWarning
 from gbmrank.types import FloatArray
 
 __all__ = [
-    "Columns",
+    "Schema",
     "agreed",
     "blank_columns",
     "check_names",
+    "check_zeros",
     "conformed",
     "fits",
     "outline_of",
     "renamed",
     "safe_names",
+    "with_types",
 ]
 
 
@@ -48,11 +48,18 @@ _TRAINING = "the training"
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
 _SHOWN = 5  # names in a warning
+_NOW_CATEGORIES = (
+    "holds categories, and in {where} it held numbers: give the numbers, or train on categories"
+)
+_NOW_NUMBERS = (
+    "holds numbers, and in {where} it held categories: make it a category, in a data frame "
+    "(astype('category') in pandas, of the values it had in {where})"
+)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class Schema:
     """What is known about the columns of a training.
 
     Parameters
@@ -73,10 +80,10 @@ class Columns:
     zeros: str | None = None
 
     @classmethod
-    def of(cls, table: Any, backend: str | None = None) -> "Columns":
+    def of(cls, table: Any, reads: Reads | None = None) -> "Schema":
         """Read them off the table of a training with a booster."""
         kinds = categorical_columns(table)
-        return cls(int(table.shape[1]), column_names(table), kinds, zeros_of(table, backend))
+        return cls(int(table.shape[1]), column_names(table), kinds, zeros_of(table, reads))
 
     def scores(
         self, fitted: Any, table: Any, what: str = "X", who: str = "GBMRanker"
@@ -92,7 +99,7 @@ class Columns:
         what, who : str
             The table and the model, for messages.
         """
-        read = read_table(table, what, fitted.backend)
+        read = read_table(table, what, fitted.reads)
         self.check_count(read, what, who)
         self.check(read, what)
         parts = parts_to_score(read, self.zeros, what)
@@ -130,31 +137,16 @@ class Columns:
             As :func:`check_names` does.
         """
         own = column_names(table)
-        refuse_other_names(what, own, self.names, where)
+        _reject_other_names(what, own, self.names, where)
         if self.categorical is not None:
-            self._check_kinds(categorical_columns(table), own, (what, where))
+            now = categorical_columns(table)
+            changed = sorted(set(now).symmetric_difference(self.categorical))
+            if changed:
+                names = own or self.names
+                column = changed[0] if names is None else names[changed[0]]
+                change = _NOW_CATEGORIES if changed[0] in now else _NOW_NUMBERS
+                raise DataError(f"the column {column!r} of {what} {change.format(where=where)}")
         check_names(what, own, self.names, where)
-
-    def _check_kinds(self, now: list[int], own: list[str] | None, called: tuple[str, str]) -> None:
-        what, where = called
-        known: list[int] = self.categorical or []
-        changed = sorted(set(now).symmetric_difference(known))
-        if changed:
-            names = own or self.names
-            column = names[changed[0]] if names is not None else changed[0]
-            raise DataError(f"the column {column!r} of {what} {_change(changed[0] in now, where)}")
-
-
-def _change(now: bool, where: str) -> str:
-    if now:
-        return (
-            f"holds categories, and in {where} it held numbers: give the numbers, or train on "
-            "categories"
-        )
-    return (
-        f"holds numbers, and in {where} it held categories: make it a category, in a frame "
-        f"(astype('category') in pandas, of the values it had in {where})"
-    )
 
 
 def renamed(table: Any) -> Any:
@@ -198,7 +190,7 @@ def check_names(
     GbmrankWarning
         When one of the two has names and the other has none, so that nothing can be compared.
     """
-    refuse_other_names(what, own, known, where)
+    _reject_other_names(what, own, known, where)
     named = _has_names(own)
     if own != known and (named or _has_names(known)):
         warnings.warn(
@@ -208,7 +200,7 @@ def check_names(
         )
 
 
-def refuse_other_names(
+def _reject_other_names(
     what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
 ) -> None:
     """Raise where columns and those of the training have names, and they are not the same."""
@@ -266,7 +258,7 @@ def blank_columns(features: Any) -> frozenset[int]:
     return frozenset(at for at in found if features.iloc[:, at].isna().all())
 
 
-def agreed(outlines: Mapping[int, Any], name: str, backend: str) -> Any:
+def agreed(outlines: Mapping[int, Any], name: str, reads: Reads) -> Any:
     """Return the one outline that all partitions of a table are given.
 
     Categories are those of all partitions, in the order of their first one. Numbers of different
@@ -278,8 +270,8 @@ def agreed(outlines: Mapping[int, Any], name: str, backend: str) -> Any:
         By number of the partition.
     name : str
         Of the data set, for messages.
-    backend : {"lightgbm", "xgboost"}
-        The booster.
+    reads : Reads
+        What the booster reads.
 
     Raises
     ------
@@ -288,20 +280,25 @@ def agreed(outlines: Mapping[int, Any], name: str, backend: str) -> Any:
         columns that the booster does not read.
     """
     first, outline = next(iter(outlines.items()))
-    columns = Columns.of(outline)
+    schema = Schema.of(outline)
     for number, other in outlines.items():
         what = f"{name}, partition {number}"
-        _check_form(outline, other, what, first)
-        columns.check(other, what, f"partition {first}")
-    if isinstance(outline, pd.DataFrame):
+        if other.shape[1] != outline.shape[1]:
+            raise DataError(
+                f"{what} has {other.shape[1]} columns, and partition {first} has "
+                f"{outline.shape[1]}: give all partitions the same columns"
+            )
+        check_zeros(outline, other, what, f"partition {first}")
+        schema.check(other, what, f"partition {first}")
+    if hasattr(outline, "iloc"):
         outline = _joined(list(outlines.values()), name)
-    check_columns(outline, name, backend)
+    check_columns(outline, name, reads)
     return outline
 
 
 def fits(outline: Any, wanted: Any) -> bool:
     """Whether a partition has the names, types and categories that all are given."""
-    if not isinstance(wanted, pd.DataFrame):
+    if not hasattr(wanted, "iloc"):
         return True
     pairs = zip(outline.dtypes, wanted.dtypes, strict=True)
     return list(outline.columns) == list(wanted.columns) and all(_equal(a, b) for a, b in pairs)
@@ -309,24 +306,13 @@ def fits(outline: Any, wanted: Any) -> bool:
 
 def conformed(features: Any, outline: Any) -> Any:
     """Return the features of a partition with the names and types of an outline."""
-    names = safe_names([str(name) for name in outline.columns])
-    renamed = with_names(features, names)
-    pairs = enumerate(zip(renamed.dtypes, outline.dtypes, strict=True))
-    return with_types(
-        renamed, {at: there for at, (here, there) in pairs if not _equal(here, there)}
-    )
-
-
-def _check_form(outline: Any, other: Any, what: str, first: int) -> None:
-    if other.shape[1] != outline.shape[1]:
-        raise DataError(
-            f"{what} has {other.shape[1]} columns, and partition {first} has {outline.shape[1]}: "
-            "give all partitions the same columns"
-        )
-    check_zeros(outline, other, what, f"partition {first}")
+    named = with_names(features, safe_names([str(name) for name in outline.columns]))
+    pairs = enumerate(zip(named.dtypes, outline.dtypes, strict=True))
+    return with_types(named, {at: there for at, (here, there) in pairs if not _equal(here, there)})
 
 
 def check_zeros(outline: Any, other: Any, what: str, where: str) -> None:
+    """Raise DataError unless two tables are both sparse or both dense."""
     if is_sparse(other) != is_sparse(outline):
         kinds = "sparse", "dense"
         raise DataError(
@@ -335,19 +321,30 @@ def check_zeros(outline: Any, other: Any, what: str, where: str) -> None:
         )
 
 
+def with_types(frame: Any, types: Mapping[int, Any]) -> Any:
+    """Return a pandas data frame with other types of some columns, by their number."""
+    made = frame.copy(deep=False)
+    for at, dtype in types.items():
+        column = made.iloc[:, at]
+        if _is_category(dtype):  # astype keeps the codes where only the order differs
+            column = column.cat.set_categories(dtype.categories, ordered=dtype.ordered)
+        made.isetitem(at, column.astype(dtype))
+    return made
+
+
 def _joined(outlines: list[Any], name: str) -> Any:
-    """Return a frame without rows, with types that hold the columns of all partitions."""
+    """Return a data frame without rows, with types that hold the columns of all partitions."""
     first, types = outlines[0], {}
     by_column = zip(*(outline.dtypes for outline in outlines), strict=True)
     for at, every in enumerate(by_column):
         if not all(_equal(every[0], other) for other in every):
             types[at] = _common(every, f"the column {first.columns[at]!r} of {name}")
-    return with_types(first, types) if types else first
+    return with_types(first, types)
 
 
 def _common(types: tuple[Any, ...], what: str) -> Any:
     """Return a type that holds the columns of all partitions."""
-    if not isinstance(types[0], pd.CategoricalDtype):
+    if not _is_category(types[0]):
         return np.dtype(np.float64)
     if any(dtype.ordered for dtype in types):
         raise DataError(
@@ -355,30 +352,15 @@ def _common(types: tuple[Any, ...], what: str) -> Any:
             "their order is not known: give all the same (cat.set_categories, ordered=True)"
         )
     filled = [dtype.categories for dtype in types if len(dtype.categories)]
-    return pd.CategoricalDtype(filled[0].append(filled[1:]).unique()) if filled else types[0]
+    return type(types[0])(filled[0].append(filled[1:]).unique()) if filled else types[0]
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two types are the same; in pandas those with categories in another order are."""
-    if not isinstance(one, pd.CategoricalDtype):
+    """Whether two types are the same; pandas says so of categories in another order."""
+    if not (_is_category(one) and _is_category(other)):
         return bool(one == other)
-    return (
-        isinstance(other, pd.CategoricalDtype)
-        and one.ordered == other.ordered
-        and one.categories.equals(other.categories)
-    )
+    return bool(one.ordered == other.ordered and one.categories.equals(other.categories))
 
 
-def with_types(frame: Any, types: Mapping[int, Any]) -> Any:
-    """Return a frame with other types of some columns, by their number."""
-    made = frame.copy(deep=False)
-    for at, dtype in types.items():
-        made.isetitem(at, _with_type(made.iloc[:, at], dtype))
-    return made
-
-
-def _with_type(column: Any, dtype: Any) -> Any:
-    if not isinstance(dtype, pd.CategoricalDtype):
-        return column.astype(dtype)
-    # astype keeps the codes where only the order of categories differs.
-    return column.cat.set_categories(dtype.categories, ordered=dtype.ordered)
+def _is_category(dtype: Any) -> bool:
+    return hasattr(dtype, "categories")

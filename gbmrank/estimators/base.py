@@ -18,8 +18,8 @@ from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.api.metrics import any_preferences
 from gbmrank.boosters.base import Part
 from gbmrank.data.queries import Groups, RankingData, as_floats
-from gbmrank.data.schema import Columns, check_names, renamed
-from gbmrank.data.tables import column_names, read_table, take_rows, with_zeros
+from gbmrank.data.schema import Schema, check_names, renamed
+from gbmrank.data.tables import Reads, column_names, read_table, take_rows, with_zeros
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -314,14 +314,14 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
 
 
 def read_valid(
-    name: str, rows: tuple[Any, ...], columns: Columns, backend: str | None = None
+    name: str, rows: tuple[Any, ...], columns: Schema, reads: Reads | None = None
 ) -> Part:
     """Read an evaluation set for a booster; its columns must be those of the training.
 
     Its zeros are to XGBoost what those of the training are, in whatever form they come.
     """
     (features, labels), qid, weight = rows
-    table = read_table(features, name, backend)
+    table = read_table(features, name, reads)
     columns.check(table, name)
     table = renamed(with_zeros(table, columns.zeros, name))
     return read_part(table, labels, qid, weight, name)

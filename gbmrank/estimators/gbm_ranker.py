@@ -14,8 +14,9 @@ from gbmrank.api import Objective, objective
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective, training_plan
 from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native, Part, Plan, Trained, train
-from gbmrank.data.schema import Columns, renamed
+from gbmrank.data.schema import Schema, renamed
 from gbmrank.data.tables import read_table
 from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
 from gbmrank.estimators.base import (
@@ -249,12 +250,13 @@ class GBMRanker(AbstractEstimator):
             When a gradient is not finite; ``error.model`` is a ranker of the rounds before.
         """
         reject_unknown(unknown, "GBMRanker")
-        table = read_table(X, backend=self.backend)
-        columns = Columns.of(table, self.backend)
+        reads = booster_named(self.backend).reads
+        table = read_table(X, reads=reads)
+        columns = Schema.of(table, reads)
         data = read_part(renamed(table), y, qid, sample_weight)
         valid: dict[str, Part] = {}
         for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
-            valid[name] = read_valid(name, rows, columns, self.backend)
+            valid[name] = read_valid(name, rows, columns, reads)
         target, metrics = ranking_objective(self.objective), metric_list(self.metric)
         if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
             check_labels(metrics, valid or {"the training set": data})
@@ -271,7 +273,7 @@ class GBMRanker(AbstractEstimator):
     def from_trained(
         cls,
         trained: Trained,
-        columns: Columns,
+        columns: Schema,
         **params: Any,
     ) -> "GBMRanker":
         """Make a ranker of a model that was trained elsewhere in gbmrank.
@@ -280,7 +282,7 @@ class GBMRanker(AbstractEstimator):
         ----------
         trained : Trained
             The model.
-        columns : Columns
+        columns : Schema
             What is known about those of its features.
         **params : object
             Parameters of the ranker, with which the model was trained.
@@ -374,7 +376,7 @@ class GBMRanker(AbstractEstimator):
         self._check_fitted("booster_")
         write_model(self._fitted, path)
 
-    def _plan(self, columns: Columns) -> Plan:
+    def _plan(self, columns: Schema) -> Plan:
         return training_plan(
             objective=self.objective,
             metric=self.metric,
@@ -389,12 +391,12 @@ class GBMRanker(AbstractEstimator):
             names=_CALLED,
         )
 
-    def _so_far(self, model: Any, columns: Columns) -> "GBMRanker | None":
+    def _so_far(self, model: Any, columns: Schema) -> "GBMRanker | None":
         if model is None:
             return None
         return copy.copy(self)._keep(Trained(model, {}, model.n_rounds - 1), columns)
 
-    def _keep(self: Self, trained: Trained, columns: Columns) -> Self:
+    def _keep(self: Self, trained: Trained, columns: Schema) -> Self:
         fitted: Fitted = trained.fitted
         identity = Identity(
             backend=fitted.backend,

@@ -12,7 +12,7 @@ from gbmrank.boosters.base import Fitted
 from gbmrank.boosters.doors import BOOSTERS, booster_named
 from gbmrank.boosters.plan import Native
 from gbmrank.data.files import is_unchanged
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.objectives import held_preferences
 
@@ -59,9 +59,9 @@ class Identity:
     preferences: bool = False
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> Schema:
         """What is known about the columns of the features."""
-        return Columns(self.n_features, self.feature_names, self.categorical, self.zeros)
+        return Schema(self.n_features, self.feature_names, self.categorical, self.zeros)
 
     def to_text(self) -> str:
         """Return JSON."""

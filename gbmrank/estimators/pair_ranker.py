@@ -13,7 +13,7 @@ from gbmrank.boosters.plan import Native, Part, Plan, train
 from gbmrank.boosters.settings import check_seed
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.schema import Columns
+from gbmrank.data.schema import Schema
 from gbmrank.data.tables import column_names, read_matrix
 from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
 from gbmrank.estimators.base import AbstractEstimator, read_queries, reject_unknown
@@ -358,7 +358,7 @@ class PairRanker(AbstractEstimator):
             params=self._booster_params,
             seed=self.seed,
             ranks=False,
-            columns=Columns(width),
+            columns=Schema(width),
             names={"rounds": "n_estimators", "features": "a pair"},
             hints=_HINTS,
         )

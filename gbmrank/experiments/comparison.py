@@ -17,7 +17,7 @@ from typing import Any, final
 
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.boosters.plan import Native
-from gbmrank.data.readers import Columns
+from gbmrank.data.readers import Header
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning
 from gbmrank.experiments import preparation, summary
 from gbmrank.experiments.design import Design, Task, plain_seeds
@@ -293,7 +293,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     >>> len(found.results.runs), found.results.measures[-1]
     (4, Measure(name='regret@10', higher_is_better=False))
     """
-    reading = Reading(columns=Columns(label=label, qid=qid), features=features)
+    reading = Reading(columns=Header(label=label, qid=qid), features=features)
     settings = Settings(
         objectives=objectives,
         metrics=metrics,

@@ -21,7 +21,7 @@ from gbmrank.boosters.plan import Native, Part, Plan, check_plan, train
 from gbmrank.data.columns import read_whole
 from gbmrank.data.queries import RankingData
 from gbmrank.data.readers.text import quoted
-from gbmrank.data.tables import first_beyond
+from gbmrank.data.tables import first_infinite
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.experiments.design import (
     Design,
@@ -169,7 +169,7 @@ def doomed(
 
 def _infinite(source: Source) -> GbmrankError | None:
     """Return why XGBoost reads none of the rows, if it does not: each is in a part of every run."""
-    place = first_beyond(source.X)
+    place = first_infinite(source.X)
     if place is None:
         return None
     row, number = place

@@ -19,7 +19,7 @@ from gbmrank.data.columns import id_texts
 from gbmrank.data.demonstration import FEATURES, DemoData, demo_data
 from gbmrank.data.queries import RankingData
 from gbmrank.data.readers import (
-    Columns,
+    Header,
     Limits,
     RankingFile,
     read_column,
@@ -30,7 +30,7 @@ from gbmrank.data.readers import (
 )
 from gbmrank.data.readers.frames import is_frame, read_frame
 from gbmrank.data.readers.text import PathLike, quoted
-from gbmrank.data.tables import refuse_sparse, unmasked
+from gbmrank.data.tables import column_names, reject_sparse, unmasked
 from gbmrank.errors import ConfigError, DataError, ParameterError
 from gbmrank.types import FloatArray, IntArray
 
@@ -81,7 +81,7 @@ class Reading:
     ----------
     form : {"letor", "csv", "parquet"}, optional
         Format; told from a file's name by default, LETOR where it says nothing.
-    columns : Columns, optional
+    columns : Header, optional
         Names of the label and query columns of a table.
     features : sequence of str, optional
         Features to keep, by column or by LETOR index; all that are left over by default.
@@ -97,7 +97,7 @@ class Reading:
     """
 
     form: str | None = None
-    columns: Columns = field(default_factory=Columns)
+    columns: Header = field(default_factory=Header)
     features: Sequence[str] | None = None
     delimiter: str | None = None
     zero_based: bool = False
@@ -475,7 +475,7 @@ def _from_file(file: RankingFile, title: str) -> Source:
     if file.qid is None:
         raise DataError(
             f"{title} has no column of query ids under a usual name (qid, query_id, topic); name "
-            "one with Columns(qid=...) or --qid-column"
+            "one with Header(qid=...) or --qid-column"
         )
     rows = RankingData.from_arrays(file.labels, qid=file.qid)
     notes = list(file.notes)
@@ -493,8 +493,8 @@ def _from_file(file: RankingFile, title: str) -> Source:
 
 def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
     features, labels, qid = data
-    refuse_sparse(features, "X")
-    names = tuple(map(str, features.columns)) if is_frame(features) else ()
+    reject_sparse(features, "X")
+    names = tuple(column_names(features) or ())
     try:
         table = unmasked(features)
         if table.dtype.kind in "cmM":

@@ -101,7 +101,7 @@ def test_a_partition_without_categories(client):
     empty = [p.assign(z=pd.Categorical([None] * len(p))) for p in plain]
     refused(client, "xgboost", empty, "'z' of train holds category, and there is none")
     odd = pieces(TASK, words(TASK, [0.5, 1.5]))
-    refused(client, "xgboost", odd, "'z' of train holds category of float64, which xgboost")
+    refused(client, "xgboost", odd, "'z' of train holds category of float64, which XGBoost")
 
 
 @pytest.mark.fault(

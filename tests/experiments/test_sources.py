@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gbmrank.data.readers import Columns, read_letor
+from gbmrank.data.readers import Header, read_letor
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.sources import PARTS, Reading, read_source
@@ -44,7 +44,7 @@ def test_arrays_are_put_into_query_order():
 
 def test_columns_can_be_named_and_features_chosen():
     frame = pd.DataFrame({**frame_columns(), "grade2": [0, 0, 1, 1]})
-    source = read_source(frame, Reading(columns=Columns(label="grade2"), features=["two"]))
+    source = read_source(frame, Reading(columns=Header(label="grade2"), features=["two"]))
     assert source.data.labels.tolist() == [0, 1, 0, 1]
     np.testing.assert_array_equal(source.X[:, 0], X[[0, 2, 1, 3], 1])
 
@@ -163,7 +163,7 @@ def test_a_file_without_queries_says_what_is_needed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "reading", [Reading(columns=Columns(label="grade")), Reading(delimiter=";")]
+    "reading", [Reading(columns=Header(label="grade")), Reading(delimiter=";")]
 )
 def test_columns_of_a_letor_file_cannot_be_named(tmp_path, reading):
     (tmp_path / "a.txt").write_text(LETOR)
@@ -171,8 +171,8 @@ def test_columns_of_a_letor_file_cannot_be_named(tmp_path, reading):
         read_source(tmp_path / "a.txt", reading)
 
 
-COLUMNS = {"columns": Columns(label="one")}
-QUERIES = {"columns": Columns(qid="one")}
+COLUMNS = {"columns": Header(label="one")}
+QUERIES = {"columns": Header(qid="one")}
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_columns_that_are_no_numbers(backend, what):
 @pytest.mark.parametrize("what", CATEGORIES)
 def test_categories_outside_pandas(what):
     table = CATEGORIES[what]
-    words = r"the column 'z' of X holds .*, and LightGBM reads categories of pandas alone"
+    words = r"the column 'z' of X holds .*, and LightGBM reads categories of pandas"
     with pytest.raises(DataError, match=words):
         ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
     frame = pd.DataFrame({"z": pd.Categorical(WORDS), "a": TASK.x[:, 0]})

@@ -180,18 +180,6 @@ def test_a_query_in_both_sets_under_other_types(backend):
 
 
 @pytest.mark.fault(
-    "query ids that end in a NUL, which arrays of numpy drop",
-    promise="`GroupError` with the row; in files `ParseError` with the place",
-)
-@BOTH
-def test_ids_that_end_in_nul(backend):
-    ids = [f"q{query}" for query in TASK.qid]
-    ids[5] += "\0"
-    with pytest.raises(GroupError, match=r"qid is 'q\d+\\x00' in row 5: .* remove or replace it"):
-        ranker(backend).fit(TASK.x, TASK.y, qid=ids)
-
-
-@pytest.mark.fault(
     "`lightgbm.cv` without `folds=`, or a subset that cuts queries",
     promise="a warning that names `gbmrank.query_folds`",
 )

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from gbmrank.data.readers import Columns, Limits, read_csv, read_letor, read_trec
+from gbmrank.data.readers import Header, Limits, read_csv, read_letor, read_trec
 from gbmrank.errors import GbmrankError, SpecError
 from gbmrank.registry.spec import parse, parse_list
 
@@ -37,7 +37,7 @@ def letor(raw: bytes) -> None:
 def csv(raw: bytes) -> None:
     """A table under its usual names, and with every column as a feature."""
     path = _file("table", raw)
-    for columns in (None, Columns(features=None, need_label=False)):
+    for columns in (None, Header(features=None, need_label=False)):
         with contextlib.suppress(GbmrankError):
             read_csv(path, columns, limits=_SMALL)
 

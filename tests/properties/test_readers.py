@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gbmrank.data.readers import Columns, Limits, read_column, read_csv, read_letor, read_parquet
+from gbmrank.data.readers import Header, Limits, read_column, read_csv, read_letor, read_parquet
 from gbmrank.data.readers.trec import read_trec
 from gbmrank.errors import GbmrankError
 from tests.properties.tally import tried
@@ -76,7 +76,7 @@ def letor(path):
 
 def table(path):
     read_csv(path, limits=SMALL)
-    read_csv(path, Columns(features=None, need_label=False), limits=SMALL)
+    read_csv(path, Header(features=None, need_label=False), limits=SMALL)
 
 
 READERS = {

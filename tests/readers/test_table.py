@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gbmrank.data.readers import Columns, Limits, read_csv, read_parquet
+from gbmrank.data.readers import Header, Limits, read_csv, read_parquet
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
 
 
@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_usual_names_are_found(file):
     file.write_text("Query_ID,grade,Prediction,docno,f\na,2,0.5,d1,7\nb,0,-1e3,d2,\n")
-    got = read_csv(file, Columns(features=None))
+    got = read_csv(file, Header(features=None))
     assert got.qid is not None
     assert got.ids is not None
     assert got.qid.tolist() == ["a", "b"]
@@ -36,7 +36,7 @@ def test_usual_names_are_found(file):
 
 def test_columns_can_be_named(file):
     file.write_text("a;b;c;label\n1;2;x;9\n")
-    got = read_csv(file, Columns(label="a", qid="c", score="b", features=["label"]), delimiter=";")
+    got = read_csv(file, Header(label="a", qid="c", score="b", features=["label"]), delimiter=";")
     np.testing.assert_array_equal(got.labels, [1])
     np.testing.assert_array_equal(got.X, [[9]])
 
@@ -64,9 +64,9 @@ def test_tabs_gzip_bom_and_windows(tmp_path):
         ("label,qid\n1,a\nx,a\n", r"rows\.csv:3:'label': expected a finite number, got 'x'"),
         ("label,qid\nnan,a\n", r"rows\.csv:2:'label': expected a finite number, got 'nan'"),
         ("label,qid\n,a\n", r"rows\.csv:2:'label': expected a finite number, got ''"),
-        ("label,qid\n1,\n", r"rows\.csv:2:'qid': expected an id of 1 to 1000 char.*got ''"),
-        ("label,qid\n1,a\n0,nan\n", r"rows\.csv:3:'qid': expected an id .* none of .*got 'nan'"),
-        ("label,qid\n1,NULL\n0,a\n", r"rows\.csv:2:'qid': expected an id .*got 'NULL'"),
+        ("label,qid\n1,\n", r"rows\.csv:2:'qid': expected an id, .*got ''"),
+        ("label,qid\n1,a\n0,nan\n", r"rows\.csv:3:'qid': expected an id, none of .*got 'nan'"),
+        ("label,qid\n1,NULL\n0,a\n", r"rows\.csv:2:'qid': expected an id, .*got 'NULL'"),
         ("label,qid,score\n1,a,inf\n", r"rows\.csv:2:'score': expected a finite number, got 'inf'"),
         ('label,qid\n1,"a\n', r"rows\.csv:\d:1: unexpected end of data"),
         ("label,qid\n1,a\udcff\n", r"rows\.csv:2:4: byte 0xff is not UTF-8"),
@@ -82,12 +82,12 @@ def test_bad_rows_are_named_with_their_place(file, text, message):
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        ("", Columns(), "is empty; the first line of a table names its columns"),
-        ("label,qid\n", Columns(), "has no rows"),
-        ("a,b\n1,2\n", Columns(), r"no column of labels.*its columns are 'a', 'b'.*--label-column"),
-        ("label,qid\n1,2\n", Columns(label="lable"), "no column 'lable'; did you mean 'label'"),
-        ("label,label\n1,2\n", Columns(), "two columns called 'label'"),
-        ("label,f\n1,2\n", Columns(features=["g"]), "no column 'g'; its columns are 'label', 'f'"),
+        ("", Header(), "is empty; the first line of a table names its columns"),
+        ("label,qid\n", Header(), "has no rows"),
+        ("a,b\n1,2\n", Header(), r"no column of labels.*its columns are 'a', 'b'.*--label-column"),
+        ("label,qid\n1,2\n", Header(label="lable"), "no column 'lable'; did you mean 'label'"),
+        ("label,label\n1,2\n", Header(), "two columns called 'label'"),
+        ("label,f\n1,2\n", Header(features=["g"]), "no column 'g'; its columns are 'label', 'f'"),
     ],
 )
 def test_tables_that_do_not_fit(file, text, columns, message):
@@ -101,16 +101,15 @@ def test_tables_that_do_not_fit(file, text, columns, message):
     [
         ({"label": "qid", "qid": "qid"}, "'qid' is named as label and as qid; each needs a column"),
         ({"qid": "a", "score": "a"}, "'a' is named as qid and as score"),
-        ({"label": 7}, "named by text, got 7 of type int; say '7'"),
-        ({"features": ["a", 1]}, "named by text, got 1 of type int; say '1'"),
+        ({"label": 7}, "named by text, got 7; say '7'"),
+        ({"features": ["a", 1]}, "named by text, got 1; say '1'"),
         ({"features": ["a", "b", "a"]}, "the feature 'a' is asked for twice"),
-        ({"features": 3}, "features is a list of names, got 3"),
         ({"features": "ab"}, r"features is a list of names; say \['ab'\]"),
     ],
 )
 def test_names_of_columns_that_make_no_sense(columns, message):
     with pytest.raises(ConfigError, match=message):
-        Columns(**columns)
+        Header(**columns)
 
 
 @pytest.mark.parametrize("name", ["label", "qid"])
@@ -119,13 +118,13 @@ def test_labels_and_ids_are_no_features(file, name):
     with pytest.raises(
         ConfigError, match=f"'{name}' is the column of the {name} of .*leave it out"
     ):
-        read_csv(file, Columns(features=["a", name]))
-    np.testing.assert_array_equal(read_csv(file, Columns(features=["score", "a"])).X, [[2.0, 3.0]])
+        read_csv(file, Header(features=["a", name]))
+    np.testing.assert_array_equal(read_csv(file, Header(features=["score", "a"])).X, [[2.0, 3.0]])
 
 
 def test_a_column_that_is_named_is_not_found_for_another_part(file):
     file.write_text("label,relevance,qid\n1,2,x\n")
-    got = read_csv(file, Columns(score="label"))
+    got = read_csv(file, Header(score="label"))
     np.testing.assert_array_equal([got.labels, got.scores], [[2.0], [1.0]])
 
 
@@ -133,7 +132,7 @@ def test_a_column_that_is_named_is_not_found_for_another_part(file):
 def test_texts_that_are_no_ids_are_told(tmp_path, text):
     path = tmp_path / "rows.csv"
     path.write_text(f"label,qid\n1,a\n0,{text}\n")
-    words = f"an id of 1 to 1000 characters, none of NULL, NA, N/A, NaN, got '{text}'"
+    words = f"none of NULL, NA, N/A, NaN, got '{text}'"
     with pytest.raises(ParseError, match=words):
         read_csv(path)
 
@@ -154,7 +153,7 @@ def test_limits(file):
     with pytest.raises(LimitError, match=r"rows\.csv:1: a line is longer than 5"):
         read_csv(file, limits=Limits(max_line=5))
     with pytest.raises(LimitError, match="more than 10 cells in the columns that are wanted"):
-        read_csv(file, Columns(features=None), limits=Limits(max_cells=10))
+        read_csv(file, Header(features=None), limits=Limits(max_cells=10))
     file.write_text('label,qid\n1,"' + "x\n" * 100_000)
     with pytest.raises(LimitError, match="is a quote missing"):
         read_csv(file)
@@ -202,7 +201,7 @@ def save_parquet(path: Path, columns: dict) -> Path:
 def test_parquet(tmp_path):
     columns = {"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.25, 1.0], "f": [1.0, None, 3]}
     path = save_parquet(tmp_path / "rows.parquet", columns)
-    got = read_parquet(path, Columns(features=None))
+    got = read_parquet(path, Header(features=None))
     assert got.qid is not None
     assert got.qid.tolist() == ["7", "7", "8"]
     np.testing.assert_array_equal(got.labels, [1, 0, 2])
@@ -232,12 +231,6 @@ def test_parquet_has_whole_numbers_as_ids_whatever_their_type(tmp_path):
 )
 def test_parquet_with_bad_columns(tmp_path, columns, message):
     with pytest.raises(ParseError, match=message):
-        read_parquet(save_parquet(tmp_path / "rows.parquet", columns))
-
-
-def test_parquet_with_ids_that_end_in_nul(tmp_path):
-    columns = {"label": [1.0, 0.0], "qid": ["a", "a\0"]}
-    with pytest.raises(DataError, match=r"an id of '.*' is 'a\\x00' in row 1"):
         read_parquet(save_parquet(tmp_path / "rows.parquet", columns))
 
 

@@ -198,9 +198,9 @@ def test_inner_risk_is_the_mean_loss():
     [
         ([[1, 0]], [0.5, 0.5], "m probabilities"),
         ([[1, 0]], [-1.0], "not negative"),
-        ([[1, 0], [0]], [0.5, 0.5], "got lengths 1, 2; fill up the shorter ones"),
+        ([[1, 0], [0]], [0.5, 0.5], "rows have one length"),
         ([["a", "b"]], [1.0], "label vectors are numbers"),
-        ([[1, 0], [0, 1]], [[0.5], [0.2, 0.3]], "probabilities are numbers in rows of one"),
+        ([[1, 0], [0, 1]], [[0.5], [0.2, 0.3]], "probabilities are numbers, .* one length"),
         ([[1, 0]], 1, "m probabilities"),
         ([[]], [1.0], "m probabilities"),
         ([[np.nan, 1]], [1.0], "got nan at index 0, 0"),

@@ -31,7 +31,7 @@ OF_MATRICES = [
 @pytest.mark.parametrize(
     ("matrix", "words"),
     [
-        ([[0, 1], [2]], "lengths 1, 2; fill up the shorter ones"),
+        ([[0, 1], [2]], "rows have one length"),
         ([["a", "b"], ["c", "d"]], "are numbers, got list"),
         ([[0, 1j], [0, 0]], "not a real number"),
         (MASKED, "masked entries, which are missing values"),

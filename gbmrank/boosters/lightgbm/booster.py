@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Final, final
 
 from gbmrank.boosters.base import Booster
-from gbmrank.boosters.lightgbm.dataset import check_bagging, group_sizes, is_dataset, read_columns
+from gbmrank.boosters.lightgbm.dataset import (
+    READS,
+    check_bagging,
+    group_sizes,
+    is_dataset,
+    read_columns,
+)
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import load_model, train
 from gbmrank.boosters.settings import Setting
@@ -17,13 +23,13 @@ __all__ = ["LIGHTGBM"]
 class _LightGBM:
     name = "lightgbm"
     title = "LightGBM"
+    reads = READS
     parameters = PARAMETERS
     native: tuple[str, ...] = ("lambdarank", "rank_xendcg")
     squared_error = "regression"
     suffixes: tuple[str, ...] = (".txt",)
     first_bytes = b"tree"
     memory_factor = 2.5  # a worker joins its partitions into one table before it bins them
-    rejects_unseen = False  # a new category is a missing value
     weights_on_cluster = True  # together with queries, for its own objectives
 
     accepts = staticmethod(is_dataset)
@@ -49,9 +55,9 @@ class _LightGBM:
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
         """Accept all: one weight per row."""
 
-    def unseen_message(self, column: Any, what: str, category: str) -> str:
-        """Say nothing: such a category is a missing value."""
-        return f"{column!r} of {what}: {category!r} is new, and so a missing value"
+    def unseen_message(self, column: Any, what: str, category: str) -> str | None:
+        """Return None: such a category is a missing value."""
+        return None
 
 
 LIGHTGBM: Final[Booster] = _LightGBM()

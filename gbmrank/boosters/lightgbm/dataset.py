@@ -10,10 +10,29 @@ from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.settings import is_on
 from gbmrank.boosters.state import BoosterColumns
 from gbmrank.data.queries import Subset
+from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
-__all__ = ["check_bagging", "group_sizes", "is_dataset", "read_columns"]
+__all__ = ["READS", "check_bagging", "group_sizes", "is_dataset", "read_columns"]
+
+READS = Reads(
+    name="LightGBM",
+    package="lightgbm",
+    category_frames=("pandas",),
+    category_kinds=(  # which it writes into its model as JSON
+        "string",
+        "integer",
+        "nullable integer",
+        "floating",
+        "boolean",
+        "mixed-integer",
+        "mixed-integer-float",
+        "empty",
+    ),
+    rejected_types=("Float16", "halffloat", "[pyarrow]"),
+    polars_since=(4, 7),
+)
 
 
 def is_dataset(data: object) -> bool:

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained, import_booster
+from gbmrank.boosters.lightgbm.dataset import READS
 from gbmrank.boosters.state import keep_ids
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
@@ -41,6 +42,7 @@ class LightGBMFitted:
     """
 
     backend = "lightgbm"
+    reads = READS
 
     def __init__(self, booster: Any, n_rounds: int, threads: int | None = None) -> None:
         self.booster = booster

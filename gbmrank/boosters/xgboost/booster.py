@@ -5,7 +5,7 @@ from typing import Any, Final, final
 
 from gbmrank.boosters.base import Booster
 from gbmrank.boosters.settings import Setting
-from gbmrank.boosters.xgboost.dataset import group_sizes, is_dataset, read_columns
+from gbmrank.boosters.xgboost.dataset import READS, group_sizes, is_dataset, read_columns
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.xgboost.training import load_model, train, unseen_message
 from gbmrank.data.queries import RankingData
@@ -18,13 +18,13 @@ __all__ = ["XGBOOST"]
 class _XGBoost:
     name = "xgboost"
     title = "XGBoost"
+    reads = READS
     parameters = PARAMETERS
     native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
     squared_error = "reg:squarederror"
     suffixes: tuple[str, ...] = (".ubj", ".json")
     first_bytes = b"{"
     memory_factor = 1.5  # a worker bins one partition after the other
-    rejects_unseen = True
     weights_on_cluster = False
 
     accepts = staticmethod(is_dataset)
@@ -61,7 +61,7 @@ class _XGBoost:
                 "where there are queries; leave out the weights, or grow trees"
             )
 
-    def unseen_message(self, column: Any, what: str, category: str) -> str:
+    def unseen_message(self, column: Any, what: str, category: str) -> str | None:
         """Return what is wrong with a category that the training did not have."""
         return unseen_message(column, what, category)
 

@@ -12,9 +12,18 @@ import numpy as np
 from gbmrank.boosters.base import import_booster
 from gbmrank.boosters.state import BoosterColumns, queries_in_training
 from gbmrank.data.columns import read_ids
+from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
-__all__ = ["data_iterator", "group_sizes", "is_dataset", "read_columns"]
+__all__ = ["READS", "data_iterator", "group_sizes", "is_dataset", "read_columns"]
+
+READS = Reads(
+    name="XGBoost",
+    package="xgboost",
+    category_frames=("pandas", "polars", "pyarrow"),
+    category_kinds=("string", "bytes", "integer"),
+    zeros_by_form=True,
+)
 
 
 def is_dataset(data: object) -> bool:

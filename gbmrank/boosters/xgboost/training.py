@@ -11,9 +11,10 @@ import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained, import_booster
 from gbmrank.boosters.state import keep_ids
+from gbmrank.boosters.xgboost.dataset import READS
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
-from gbmrank.data.tables import column_names, first_beyond
+from gbmrank.data.tables import column_names, first_infinite
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
@@ -46,6 +47,7 @@ class XGBoostFitted:
     """
 
     backend = "xgboost"
+    reads = READS
 
     def __init__(self, booster: Any, threads: int | None = None) -> None:
         self.booster = booster
@@ -198,7 +200,7 @@ def _explaining(
         yield
     except xgb.core.XGBoostError as error:
         _explain_unseen(error, features, what)
-        found = first_beyond(features)
+        found = first_infinite(features)
         if found is None:
             raise DataError(f"XGBoost: {_first_line(error)}") from error
         row, column = found

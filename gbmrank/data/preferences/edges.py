@@ -1,32 +1,28 @@
-"""Edges of graphs: checked, added up where they repeat, sorted.
+"""Edges of preference graphs: checked, added up where they repeat, sorted; and tables of them."""
 
-Edges in tables: data frames, CSV and Parquet files.
-"""
-
-import gzip
-import warnings
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import find_missing, id_texts, read_ids
+from gbmrank.data.columns import find_missing, id_texts, one_column, read_ids
 from gbmrank.data.queries import LARGEST, Groups, as_floats
+from gbmrank.data.readers.frames import open_parquet, read_texts, table_format
 from gbmrank.data.readers.text import to_number
-from gbmrank.errors import DataError, GroupError, MissingPackageError, ParameterError, WeightError
+from gbmrank.data.tables import column_names, columns_by_name
+from gbmrank.errors import DataError, GroupError, ParameterError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 __all__ = [
     "Edges",
     "edge_degrees",
+    "edges_of_table",
     "find_cycle",
-    "frame_columns",
     "merged",
     "read_edges",
-    "read_table",
+    "read_file",
 ]
 
 
@@ -85,7 +81,10 @@ def merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Groups
         key, weight = key[first], np.add.reduceat(weight, first)
         winner, loser = np.divmod(key, groups.n_rows)
     offsets = np.searchsorted(winner, groups.offsets).astype(np.int64)
-    return _frozen(Edges(offsets, winner, loser, weight.astype(np.float64)))
+    edges = Edges(offsets, winner, loser, weight.astype(np.float64))
+    for column in edges:
+        column.flags.writeable = False
+    return edges
 
 
 def edge_degrees(edges: Edges, n_rows: int) -> FloatArray:
@@ -122,12 +121,6 @@ def _walk(start: int, component: IntArray, loser: IntArray, begins: IntArray) ->
             return path[seen[row] :]
         seen[row] = len(path)
         path.append(row)
-
-
-def _frozen(edges: Edges) -> Edges:
-    for column in edges:
-        column.flags.writeable = False
-    return edges
 
 
 def _as_rows(column: ArrayLike, what: str, groups: Groups) -> IntArray:
@@ -187,134 +180,95 @@ def _positions(rows: IntArray, groups: Groups) -> IntArray:
     return place[rows]
 
 
-def read_table(path: str | Path, texts: Sequence[str]) -> tuple[Any, bool]:
-    """Read a CSV or Parquet file with pandas; say whether columns of ids are but texts.
+def read_file(path: str | Path, has_items: bool) -> tuple[Any, bool]:
+    """Read a CSV or Parquet file of edges; say whether its ids are but texts.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    texts : sequence of str
-        Columns of ids. A CSV file does not say whether 7 is a number, and 007 is another id: they
-        are left as they are written.
+    A CSV file does not say whether 7 is a number, and 007 is another id: ids are left as they are
+    written. Winner and loser are numbers unless ``has_items``.
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise MissingPackageError(
-            "reading preferences from a file needs pandas (and pyarrow for Parquet): "
-            "pip install pandas pyarrow"
-        ) from error
-    name = Path(path).name.lower()
-    if name.endswith((".parquet", ".pq")):
-        try:
-            return pd.read_parquet(path), False
-        except ValueError as error:
-            raise DataError(f"{name} cannot be read as Parquet: {error}") from error
-    if name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        sep = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
-        return _read_csv(path, sep, texts), True
-    raise ParameterError(f"preferences are read from .csv, .tsv or .parquet files, got {name!r}")
+    form = table_format(path)
+    if form == "parquet":
+        with open_parquet(path) as opened:
+            return opened.read(), False
+    if form != "csv":
+        raise ParameterError(
+            f"preferences are read from .csv, .tsv or .parquet files, got {Path(path).name!r}"
+        )
+    columns: dict[str, Any] = dict(read_texts(path))
+    for name in ("weight",) if has_items else ("winner", "loser", "weight"):
+        for edge, text in enumerate(columns.get(name, ())):
+            if to_number(text.strip()) is None:
+                raise DataError(
+                    f"edge {edge}: the {name} {text!r} is not a number; write it as 10 or 0.5 is"
+                )
+        if name in columns:
+            columns[name] = [float(text) for text in columns[name]]
+    return columns, True
 
 
-def _read_csv(path: str | Path, sep: str, texts: Sequence[str]) -> Any:
-    import pandas as pd
-
-    name, kept = Path(path).name, {"sep": sep, "keep_default_na": False}
-    try:
-        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **kept)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            # Without index_col=False the first fields of longer lines become names of rows.
-            types = dict.fromkeys(texts, str)
-            table = pd.read_csv(path, dtype=types, index_col=False, **kept)
-    except pd.errors.ParserWarning as error:
-        raise DataError(
-            f"lines of {name} have more fields than its header; name every column"
-        ) from error
-    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{name} cannot be read as a table of preferences: {error}") from error
-    _check_names(header.iloc[0].tolist())  # pandas gives names that repeat others
-    for column in ("winner", "loser", "weight"):
-        if column in table and column not in texts:
-            _check_numbers(table[column], column)
-    return table
-
-
-def _check_names(names: list[Any]) -> None:
-    for name in ("winner", "loser", "weight", "qid"):
-        if names.count(name) > 1:
-            raise DataError(f"a table of preferences has two columns called {name}: rename one")
-
-
-def _check_numbers(column: Any, name: str) -> None:
-    """Raise DataError for texts that are no numbers, though Python takes some of them."""
-    if np.asarray(column).dtype.kind in "iuf":
-        return
-    for edge, text in enumerate(map(str, column)):
-        if to_number(text) is None:
-            raise DataError(
-                f"edge {edge}: the {name} {text!r} is not a number; write it as 10 or 0.5 is"
-            )
-
-
-def frame_columns(
-    frame: Any, items: ArrayLike | None, groups: Groups, written: bool = False
-) -> tuple[Any, Any, Any | None]:
-    """Return winner rows, loser rows and weights of a table of edges.
+def edges_of_table(
+    table: Any, items: ArrayLike | None, groups: Groups, written: bool = False
+) -> Edges:
+    """Return the edges of a table.
 
     Parameters
     ----------
-    frame : table
+    table : data frame or dict of columns
         With columns ``winner`` and ``loser``, and perhaps ``weight`` and ``qid``.
     items : array-like of shape (n_rows,) or None
         What ``winner`` and ``loser`` call the rows; ``None`` when they are row numbers.
     groups : Groups
-        Query boundaries of the rows, with ids when ``frame`` has a column ``qid``.
+        Query boundaries of the rows, with ids when the table has a column ``qid``.
     written : bool, default=False
-        Whether ids in ``frame`` are as written in a file, and compared as texts.
+        Whether ids in the table are as written in a file, and compared as texts.
     """
-    lazy = hasattr(type(frame), "collect")  # its columns have no values yet
-    given = None if lazy else getattr(frame, "column_names", getattr(frame, "columns", frame))
-    try:
-        names = list(given)  # type: ignore[arg-type]
-    except TypeError as error:
+    columns = _columns(table)
+    winner, loser, weight = columns["winner"], columns["loser"], columns.get("weight")
+    queries = read_ids(columns["qid"]) if "qid" in columns else None
+    if queries is not None and len(queries) != np.size(winner):
         raise DataError(
-            "preferences are read from a pandas, polars or pyarrow table or from a dict of "
-            f"columns, got {type(frame).__name__}"
-        ) from error
-    missing = [name for name in ("winner", "loser") if name not in names]
-    if missing:
-        raise DataError(
-            f"a table of preferences has columns winner, loser and perhaps weight and qid; "
-            f"{missing[0]} is missing among {', '.join(map(str, names))}"
-        )
-    _check_names(names)
-    weight = frame["weight"] if "weight" in names else None
-    queries = read_ids(frame["qid"]) if "qid" in names else None
-    if queries is not None and len(queries) != np.size(frame["winner"]):
-        raise DataError(
-            f"qid has {len(queries)} entries and winner has {np.size(frame['winner'])}: an edge "
-            "needs both"
+            f"qid has {len(queries)} entries and winner has {np.size(winner)}: an edge needs both"
         )
     if items is None:
         if queries is not None and groups.ids is not None:
-            _check_frame_queries(as_floats(frame["winner"], "winner"), queries, groups)
-        return frame["winner"], frame["loser"], weight
-    if np.ma.is_masked(items):
-        raise DataError("items has masked entries; every row needs an id")
-    rows = _row_table(_names(items, "items", written), groups, queries is not None, written)
-    asked = None if queries is None else _names(queries, "qid", written)
-    ends = [_looked_up(_names(frame[end], end), end, asked, rows) for end in ("winner", "loser")]
-    return ends[0], ends[1], weight
+            _check_queries_said(as_floats(winner, "winner"), queries, groups)
+        return read_edges(winner, loser, weight, groups)
+    rows = _row_table(_plain_ids(items, "items", written), groups, queries is not None, written)
+    asked = None if queries is None else _plain_ids(queries, "qid", written)
+    found = [
+        _looked_up(_plain_ids(column, end), end, asked, rows)
+        for end, column in (("winner", winner), ("loser", loser))
+    ]
+    return read_edges(found[0], found[1], weight, groups)
 
 
-def _names(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
-    """Return ids as plain objects, or as texts; those of a list are not made an array of."""
+def _columns(table: Any) -> Mapping[str, Any]:
+    """Return the columns of a table of edges by name."""
+    columns = table if isinstance(table, Mapping) else columns_by_name(table)
+    if columns is None:
+        raise DataError(
+            "preferences are read from a data frame or from a dict of columns, got "
+            f"{type(table).__name__}"
+        )
+    missing = [name for name in ("winner", "loser") if name not in columns]
+    if missing:
+        raise DataError(
+            f"a table of preferences has columns winner, loser and perhaps weight and qid; "
+            f"{missing[0]} is missing among {', '.join(map(str, columns))}"
+        )
+    names = list(columns) if isinstance(table, Mapping) else column_names(table) or []
+    twice = [name for name in ("winner", "loser", "weight", "qid") if names.count(name) > 1]
+    if twice:
+        raise DataError(f"a table of preferences has two columns called {twice[0]}: rename one")
+    return columns
+
+
+def _plain_ids(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
+    """Return ids as plain objects, or as texts."""
     kinds = {type(one) for one in ids} if isinstance(ids, list | tuple) else set()
-    if len(kinds) == 1 and kinds <= {int, str, tuple}:  # numpy drops digits, NUL and tuples
+    if len(kinds) == 1 and kinds <= {int, str, tuple}:  # numpy drops digits and tuples
         return [str(one) for one in ids] if written else list(ids)
-    array = np.asarray(ids)
+    array = one_column(ids)
     if array.ndim != 1:
         raise DataError(f"{what} must be one column of ids, got an array of shape {array.shape}")
     missing = np.flatnonzero(find_missing(array))
@@ -325,7 +279,7 @@ def _names(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
     return [one.item() if isinstance(one, np.generic) else one for one in array]
 
 
-def _check_frame_queries(winner: FloatArray, queries: npt.NDArray[Any], groups: Groups) -> None:
+def _check_queries_said(winner: FloatArray, queries: npt.NDArray[Any], groups: Groups) -> None:
     """Raise GroupError where a table says another query than its winner has; rows come later."""
     own = groups.restore(groups.spread(id_texts(np.asarray(groups.ids))))
     for edge, (row, said) in enumerate(zip(winner.tolist(), id_texts(queries), strict=False)):
@@ -346,7 +300,7 @@ def _row_table(items: list[Any], groups: Groups, by_query: bool, written: bool) 
         raise DataError("the table has a column qid, so say qid= (one id per row) instead of group")
     rows = range(len(items)) if groups.row_order is None else groups.row_order.tolist()
     queries = groups.spread(np.arange(groups.n_queries)).tolist()
-    ids = _names(groups.ids, "qid", written) if by_query and groups.ids is not None else None
+    ids = _plain_ids(groups.ids, "qid", written) if by_query and groups.ids is not None else None
     table: dict[Any, int] = {}
     for row, query in zip(rows, queries, strict=True):
         item = items[row]

@@ -1,11 +1,4 @@
-"""Which preferences belong to the rows of a data set.
-
-Levels that stand for all pairs of a query, without listing them.
-
-Rows that preferences are between: queries as given, rows to take, data sets to fit.
-
-One preference graph per query.
-"""
+"""One preference graph per query: edges that are listed, or levels that stand for all pairs."""
 
 import math
 from dataclasses import dataclass
@@ -14,47 +7,33 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.data.columns import check_digits, id_texts, read_ids, read_wholes, shared_ids
+from gbmrank.data.columns import check_digits, id_texts, read_ids, shared_ids
 from gbmrank.data.preferences.edges import (
     Edges,
     edge_degrees,
+    edges_of_table,
     find_cycle,
-    frame_columns,
     merged,
     read_edges,
-    read_table,
+    read_file,
 )
 from gbmrank.data.queries import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GroupError, LimitError, ParameterError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
-__all__ = [
-    "MOST_EDGES",
-    "PreferenceGraphs",
-    "check_same_rows",
-    "count_pairs",
-    "level_degrees",
-    "pairs_of_levels",
-    "preferences_for",
-    "rank_table",
-    "ranked_levels",
-    "read_groups",
-    "rows_to_take",
-    "stored_order",
-]
+__all__ = ["PreferenceGraphs", "preferences_for"]
+
+_MOST_EDGES = 200_000_000  # 4.8 GB
 
 
-MOST_EDGES = 200_000_000  # 4.8 GB
-
-
-def count_pairs(levels: FloatArray, groups: Groups) -> int:
+def _count_pairs(levels: FloatArray, groups: Groups) -> int:
     """Return the number of pairs of different level."""
     _, _, first, last = _blocks(levels, groups)
     sizes, same = groups.sizes.astype(np.float64), (last - first).astype(np.float64)
     return int((sizes * sizes).sum() - (same * same).sum()) // 2
 
 
-def level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> FloatArray:
+def _level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> FloatArray:
     """Return net degrees in query order: ``n y - sum of y``, or worse less better rows."""
     if not groups.n_queries:
         return np.zeros(0)
@@ -73,7 +52,7 @@ def level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> Fl
     return degrees
 
 
-def pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> Edges:
+def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> Edges:
     """Return an edge for every pair of different level, of weight 1 or of their difference.
 
     Raises
@@ -82,9 +61,9 @@ def pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> 
         When there are more pairs than a stated cap.
     """
     pairs = float((groups.sizes * (groups.sizes - 1.0) / 2.0).sum())
-    if pairs > MOST_EDGES:
+    if pairs > _MOST_EDGES:
         raise LimitError(
-            f"listing all pairs needs up to {pairs:.3g} edges, the cap is {MOST_EDGES:,}; use "
+            f"listing all pairs needs up to {pairs:.3g} edges, the cap is {_MOST_EDGES:,}; use "
             "objective('linear') or pairwise_disagreement, which need no list, or sample pairs "
             "with from_edges"
         )
@@ -99,7 +78,7 @@ def pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> 
     return merged(winner, loser, weight, groups)
 
 
-def rank_table(ranks: ArrayLike) -> FloatArray:
+def _rank_table(ranks: ArrayLike) -> FloatArray:
     """Read the ranks of one or more judges, shape (n_rows, n_judges); NaN where there is none."""
     try:
         given: Any = np.ma.asanyarray(ranks)
@@ -120,7 +99,7 @@ def rank_table(ranks: ArrayLike) -> FloatArray:
     return table[:, None] if table.ndim == 1 else table
 
 
-def ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:
+def _ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:
     """Turn ranks of one judge into levels; NaN stays unless it means the last place."""
     bad = np.flatnonzero(np.isinf(ranks) | (ranks < 1))
     if len(bad):
@@ -153,7 +132,7 @@ def _blocks(levels: FloatArray, groups: Groups) -> tuple[IntArray, IntArray, Int
     return order, sorted_queries, first, np.append(first[1:], len(order))
 
 
-def read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
+def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
     """Read sizes of queries or ids; edges do not tell how many rows there are."""
     if group is not None and qid is None:
         total = float(as_floats(group, "group").sum())
@@ -166,27 +145,7 @@ def read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
     )
 
 
-def rows_to_take(rows: ArrayLike, groups: Groups) -> IntArray:
-    """Read row numbers of a subset.
-
-    Raises
-    ------
-    GroupError
-        Where rows of a query are apart.
-    DataError
-        For rows that are not there or not in increasing order.
-    """
-    if groups.row_order is not None:
-        raise GroupError("rows can only be taken where the rows of each query are together")
-    taken = read_wholes(rows, "rows", 0)
-    if np.any(np.diff(taken) <= 0):
-        raise DataError("rows must be increasing, as in a LightGBM subset")
-    if len(taken) and taken[-1] >= groups.n_rows:
-        raise DataError(f"there is no row {taken[-1]}; rows go from 0 to {groups.n_rows - 1}")
-    return taken
-
-
-def check_same_rows(own: Groups, groups: Groups) -> None:
+def _check_same_rows(own: Groups, groups: Groups) -> None:
     """Raise DataError unless a data set has the rows and queries of preferences.
 
     Rows are matched by position. Ids of queries tell that the order is another one where both
@@ -195,7 +154,7 @@ def check_same_rows(own: Groups, groups: Groups) -> None:
     if own is groups:
         return
     if not np.array_equal(own.offsets, groups.offsets) or not np.array_equal(
-        stored_order(own), stored_order(groups)
+        _stored_order(own), _stored_order(groups)
     ):
         raise DataError(
             f"the preferences are for {own.n_rows} rows in {own.n_queries} queries, the data set "
@@ -216,7 +175,7 @@ def check_same_rows(own: Groups, groups: Groups) -> None:
         )
 
 
-def stored_order(groups: Groups) -> IntArray:
+def _stored_order(groups: Groups) -> IntArray:
     """Return the caller's rows in query order; empty where that is their order."""
     return np.empty(0, np.int64) if groups.row_order is None else groups.row_order
 
@@ -274,7 +233,7 @@ class PreferenceGraphs:
             One query id per row, in any order. One of ``group`` and ``qid`` is needed: edges
             do not tell how many rows there are.
         acyclic : bool, default=False
-            Refuse a query whose preferences go round in a circle.
+            Reject a query whose preferences go round in a circle.
 
         Examples
         --------
@@ -282,7 +241,7 @@ class PreferenceGraphs:
         >>> graphs.n_edges, graphs.net_degree()
         (2, array([ 2., -1., -1.,  0.]))
         """
-        groups = read_groups(group, qid)
+        groups = _read_groups(group, qid)
         graphs = cls(groups, read_edges(winner, loser, weight, groups))
         return graphs.check_acyclic() if acyclic else graphs
 
@@ -300,7 +259,7 @@ class PreferenceGraphs:
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better; what ``gbmrank.RankingData`` refuses is refused.
+            Larger is better; what ``gbmrank.RankingData`` rejects is rejected.
         group, qid : array-like, optional
             Queries, as in :meth:`from_edges`; with neither, all rows are one query.
         weights : {"difference", "unit"}, default="difference"
@@ -341,14 +300,14 @@ class PreferenceGraphs:
                [1., 0., 1.],
                [0., 0., 0.]])
         """
-        table = rank_table(ranks)
+        table = _rank_table(ranks)
         groups = Groups.read(len(table), group, qid)
         by_difference = _choice("weights", weights, ("unit", "distance")) == "distance"
         last = _choice("unranked", unranked, ("absent", "last")) == "last"
-        columns = [ranked_levels(np.array(groups.arrange(c)), groups, last) for c in table.T]
+        columns = [_ranked_levels(np.array(groups.arrange(c)), groups, last) for c in table.T]
         if len(columns) == 1 and not np.isnan(columns[0]).any():
             return cls(groups, None, columns[0], by_difference)
-        parts = [pairs_of_levels(column, groups, by_difference) for column in columns]
+        parts = [_pairs_of_levels(column, groups, by_difference) for column in columns]
         winner, loser, weight = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("winner", "loser", "weight")
@@ -378,7 +337,7 @@ class PreferenceGraphs:
         group, qid : array-like
             Queries, as in :meth:`from_edges`.
         """
-        groups = read_groups(group, qid)
+        groups = _read_groups(group, qid)
         won = as_floats(wins, "wins")
         if losses is None and np.any((won < 0) | (won > 1)):
             duel = int(np.flatnonzero((won < 0) | (won > 1))[0])
@@ -408,7 +367,7 @@ class PreferenceGraphs:
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table, or dict of columns
+        frame : data frame or dict of columns
             One edge per row; rename its columns where they have other names.
         items : array-like of shape (n_rows,), optional
             What the table calls the rows of the data, none missing; without it, ``winner`` and
@@ -418,9 +377,9 @@ class PreferenceGraphs:
         group, qid : array-like
             Queries of the rows, as in :meth:`from_edges`.
         acyclic : bool, default=False
-            Refuse a query whose preferences go round in a circle.
+            Reject a query whose preferences go round in a circle.
         """
-        return cls._of_table(frame, items, read_groups(group, qid), acyclic)
+        return cls._of_table(frame, items, _read_groups(group, qid), acyclic)
 
     @classmethod
     def from_file(
@@ -442,15 +401,14 @@ class PreferenceGraphs:
         items, group, qid, acyclic
             As in :meth:`from_frame`.
         """
-        ids = ("qid",) if items is None else ("qid", "winner", "loser")
-        table, written = read_table(path, ids)
-        return cls._of_table(table, items, read_groups(group, qid), acyclic, written)
+        table, written = read_file(path, items is not None)
+        return cls._of_table(table, items, _read_groups(group, qid), acyclic, written)
 
     @classmethod
     def _of_table(
         cls, table: Any, items: Any, groups: Groups, acyclic: bool, written: bool = False
     ) -> "PreferenceGraphs":
-        graphs = cls(groups, read_edges(*frame_columns(table, items, groups, written), groups))
+        graphs = cls(groups, edges_of_table(table, items, groups, written))
         return graphs.check_acyclic() if acyclic else graphs
 
     @property
@@ -463,7 +421,7 @@ class PreferenceGraphs:
         """Number of edges, listed or not."""
         if self.edges is not None:
             return len(self.edges.winner)
-        return count_pairs(self._levels(), self.groups)
+        return _count_pairs(self._levels(), self.groups)
 
     def net_degree(self, *, in_query_order: bool = False) -> FloatArray:
         r"""Return :math:`f_i = \sum_j (A_{ij} - A_{ji})` for every row.
@@ -479,14 +437,14 @@ class PreferenceGraphs:
         if self.edges is not None:
             degrees = edge_degrees(self.edges, self.n_rows)
         else:
-            degrees = level_degrees(self._levels(), self.groups, self.by_difference)
+            degrees = _level_degrees(self._levels(), self.groups, self.by_difference)
         return degrees if in_query_order else self.groups.restore(degrees)
 
     def to_edges(self) -> Edges:
         """Return all edges, in query order; LimitError when levels stand for too many."""
         if self.edges is not None:
             return self.edges
-        return pairs_of_levels(self._levels(), self.groups, self.by_difference)
+        return _pairs_of_levels(self._levels(), self.groups, self.by_difference)
 
     def to_matrix(self, query: int) -> FloatArray:
         """Return A of one query (by its number, from 0), shape (n_items, n_items)."""
@@ -533,12 +491,7 @@ class PreferenceGraphs:
 
     def take(self, rows: ArrayLike) -> "PreferenceGraphs":
         """Return the graphs of some rows, in increasing order; edges that lose an end go."""
-        rows = rows_to_take(rows, self.groups)
-        owner = np.searchsorted(self.groups.offsets, rows, side="right")
-        sizes = np.bincount(owner, minlength=self.groups.n_queries + 1)[1:]
-        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
-        ids = None if self.groups.ids is None else self.groups.ids[sizes > 0]
-        groups = Groups(offsets, None, ids)
+        rows, groups = self.groups.take(rows)
         if self.edges is None:
             return PreferenceGraphs(groups, None, self._levels()[rows], self.by_difference)
         place = np.full(self.n_rows, -1, np.int64)
@@ -550,7 +503,7 @@ class PreferenceGraphs:
 
     def check_rows(self, groups: Groups) -> None:
         """Raise DataError unless a data set has these rows, and queries in this order."""
-        check_same_rows(self.groups, groups)
+        _check_same_rows(self.groups, groups)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -572,7 +525,7 @@ class PreferenceGraphs:
         )
 
     def _columns(self) -> tuple[Any, ...]:
-        start = self.groups.offsets, stored_order(self.groups)
+        start = self.groups.offsets, _stored_order(self.groups)
         if self.edges is None:
             return (*start, self._levels(), np.array([self.by_difference]), np.empty(0))
         return (*start, self.edges.weight, self.edges.winner, self.edges.loser)

@@ -1,12 +1,12 @@
 """Files to arrays: LETOR text, CSV and Parquet tables, TREC qrels and runs."""
 
-from gbmrank.data.readers.frames import Columns, read_csv, read_parquet, table_format
+from gbmrank.data.readers.frames import Header, read_csv, read_parquet, table_format
 from gbmrank.data.readers.letor import read_letor
 from gbmrank.data.readers.text import Limits, RankingFile, read_column
 from gbmrank.data.readers.trec import read_trec
 
 __all__ = [
-    "Columns",
+    "Header",
     "Limits",
     "RankingFile",
     "read_column",

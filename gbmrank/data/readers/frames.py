@@ -1,23 +1,21 @@
-"""Tables in memory: pandas, polars, pyarrow.
+"""Tables with named columns: CSV and Parquet files, and data frames in memory.
 
-The header of a table: which column is what.
-
-Tables with named columns: CSV and Parquet.
+A :class:`Header` says which column is what.
 """
 
+import contextlib
 import csv
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import check_digits, id_texts
+from gbmrank.data.columns import check_digits, find_missing, id_texts
 from gbmrank.data.queries import as_floats
-from gbmrank.data.readers.letor import MAX_ID
 from gbmrank.data.readers.text import (
     MISSING,
     NO_ID,
@@ -26,21 +24,24 @@ from gbmrank.data.readers.text import (
     RankingFile,
     check_line,
     decode,
+    fail,
     quoted,
     read_blocks,
     text_array,
     to_number,
 )
+from gbmrank.data.tables import column_names, columns_by_name
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
 from gbmrank.types import FloatArray
 
 __all__ = [
-    "Columns",
-    "check_header",
+    "Header",
     "is_frame",
+    "open_parquet",
     "read_csv",
     "read_frame",
     "read_parquet",
+    "read_texts",
     "table_format",
 ]
 
@@ -55,7 +56,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class Header:
     """Which columns of a table to read.
 
     A column that is not named is looked for under its usual names (``label``, ``relevance``;
@@ -68,9 +69,9 @@ class Columns:
         there as well.
     features : sequence of str or None, default=()
         Columns of ``X``; ``None`` is all that are left over. The label and the query id are
-        refused among them.
+        rejected among them.
     need_label : bool, default=True
-        Whether a table without labels is refused; otherwise its labels are zeros.
+        Whether a table without labels is rejected; otherwise its labels are zeros.
     """
 
     label: str | None = None
@@ -83,14 +84,12 @@ class Columns:
     def __post_init__(self) -> None:
         if isinstance(self.features, str):
             raise ConfigError(f"features is a list of names; say [{self.features!r}]")
-        object.__setattr__(self, "features", _listed_once(self.features))
+        features = None if self.features is None else tuple(self.features)
+        object.__setattr__(self, "features", features)
         named = self._named_parts()
-        for name in (*named.values(), *(self.features or ())):
+        for name in (*named.values(), *(features or ())):
             if not isinstance(name, str):
-                raise ConfigError(
-                    f"columns are named by text, got {name!r} of type {type(name).__name__}; say "
-                    f"{str(name)!r} for a column that is called so"
-                )
+                raise ConfigError(f"columns are named by text, got {name!r}; say {str(name)!r}")
         for part, name in named.items():
             first = next(other for other, taken in named.items() if taken == name)
             if first != part:
@@ -98,6 +97,9 @@ class Columns:
                     f"the column {quoted(name)} is named as {first} and as {part}; each needs a "
                     "column of its own"
                 )
+        twice = _first_repeated(features or ())
+        if twice is not None:
+            raise ConfigError(f"the feature {twice!r} is asked for twice")
 
     def _named_parts(self) -> dict[str, str]:
         """Return the columns that were named, by their part."""
@@ -150,6 +152,14 @@ class Columns:
                 )
         return tuple(_named(name, header, path) for name in self.features)
 
+    def resolve(
+        self, found: Sequence[str], path: PathLike
+    ) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Check the names of a table; return its columns by their part, and the features."""
+        _check_header(found, path)
+        parts = self.found(found, path)
+        return parts, self.feature_names(found, parts, path)
+
     def notes(self, taken: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
         """Say which columns became features, or did not, by their names alone."""
         if self.features is not None:
@@ -171,26 +181,17 @@ class Columns:
         return tuple(told)
 
 
-def check_header(header: Sequence[str], path: PathLike) -> None:
+def _check_header(header: Sequence[str], path: PathLike) -> None:
     """Raise DataError for a table without columns, and for two columns of one name."""
     if not header:
         raise DataError(f"{quoted(path)} is empty; the first line of a table names its columns")
-    twice = next((name for i, name in enumerate(header) if name in header[:i]), None)
+    twice = _first_repeated(header)
     if twice is not None:
         raise DataError(f"{quoted(path)} has two columns called {quoted(twice)}; rename one")
 
 
-def _listed_once(features: Iterable[str] | None) -> tuple[str, ...] | None:
-    if features is None:
-        return None
-    try:
-        names = tuple(features)
-    except TypeError:
-        raise ConfigError(f"features is a list of names, got {features!r}") from None
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise ConfigError(f"the feature {twice!r} is asked for twice")
-    return names
+def _first_repeated(names: Sequence[str]) -> str | None:
+    return next((name for i, name in enumerate(names) if name in names[:i]), None)
 
 
 def _named(name: str, header: Sequence[str], path: PathLike) -> str:
@@ -207,18 +208,12 @@ def _listed(header: Sequence[str]) -> str:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether this is a table with named columns; imports no frame package.
-
-    Lazy tables are none: their columns have no values yet.
-    """
-    if hasattr(type(data), "collect") or hasattr(type(data), "compute"):
-        return False
-    names = getattr(data, "column_names", None)  # pyarrow
-    return names is not None or (hasattr(data, "columns") and hasattr(data, "__getitem__"))
+    """Whether this is a data frame in memory; a lazy one has no values yet."""
+    return column_names(data) is not None
 
 
-def read_frame(frame: Any, columns: Columns) -> RankingFile:
-    """Read labels, query ids and features of a table.
+def read_frame(frame: Any, header: Header) -> RankingFile:
+    """Read labels, query ids and features of a data frame.
 
     Raises
     ------
@@ -226,23 +221,20 @@ def read_frame(frame: Any, columns: Columns) -> RankingFile:
         For a column that is not there or there twice (columns 1 and ``"1"`` have one name), or
         a feature that is not a number.
     """
-    header = [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
-    check_header(header, "the table")
-    parts = columns.found(header, "the table")
-    names = columns.feature_names(header, parts, "the table")
-    at = dict(zip(header, getattr(frame, "column_names", None) or frame.columns, strict=True))
-    features = [_feature(frame[at[name]], name) for name in names]
+    parts, names = header.resolve(column_names(frame) or [], "the table")
+    columns = columns_by_name(frame) or {}
+    given = {part: columns[name] for part, name in parts.items()}
     return RankingFile(
-        labels=as_floats(frame[at[parts["label"]]], "labels", exact=True),
-        qid=np.asarray(frame[at[parts["qid"]]]) if "qid" in parts else None,
-        scores=as_floats(frame[at[parts["score"]]], "scores") if "score" in parts else None,
-        X=np.column_stack(features) if features else None,
+        labels=as_floats(given["label"], "labels", exact=True),
+        qid=np.asarray(given["qid"]) if "qid" in given else None,
+        scores=as_floats(given["score"], "scores") if "score" in given else None,
+        X=np.column_stack([_feature(columns[name], name) for name in names]) if names else None,
         feature_names=names,
-        notes=columns.notes(parts, names),
+        notes=header.notes(parts, names),
     )
 
 
-def _feature(column: Any, name: str) -> Any:
+def _feature(column: Any, name: str) -> FloatArray:
     try:
         return as_floats(column, f"column {quoted(name)}")
     except DataError as error:
@@ -271,7 +263,7 @@ def _suffix(path: PathLike) -> str:
 
 def read_csv(
     path: PathLike,
-    columns: Columns | None = None,
+    header: Header | None = None,
     *,
     delimiter: str | None = None,
     limits: Limits | None = None,
@@ -282,12 +274,12 @@ def read_csv(
     ----------
     path : str or path
         The file, in UTF-8; a byte order mark and Windows line ends are accepted.
-    columns : Columns, optional
+    header : Header, optional
         Which columns to read.
     delimiter : str, optional
         One character; a tab for names that end in ``.tsv``, else a comma by default.
     limits : Limits, optional
-        Sizes above which the file is refused.
+        Sizes above which the file is rejected.
 
     Raises
     ------
@@ -296,34 +288,30 @@ def read_csv(
         that is no finite number, a feature that is no number (an empty cell or ``NULL`` is a
         missing value), a row without a query id.
     """
-    columns, limits = columns or Columns(), limits or Limits()
-    rows = _csv_rows(path, delimiter or _usual_delimiter(path), limits)
-    _, header = next(rows, (0, []))
-    check_header(header, path)
-    parts = columns.found(header, path)
-    names = columns.feature_names(header, parts, path)
-    texts: dict[str, list[str]] = {name: [] for name in (*parts.values(), *names)}
-    places = {name: header.index(name) for name in texts}
-    numbers: list[int] = []
-    for number, cells in rows:
-        if len(cells) != len(header):
-            raise ParseError(
-                f"{_at(path, number)}:1: {len(cells)} cells, but the header has {len(header)}"
-            )
-        numbers.append(number)
-        for name, column in texts.items():
-            column.append(cells[places[name]])
-        _check_cells(path, len(numbers) * len(texts), limits)
+    header, limits = header or Header(), limits or Limits()
+    rows = _csv_rows(path, delimiter, limits)
+    _, found = next(rows, (0, []))
+    parts, names = header.resolve(found, path)
+    wanted = dict.fromkeys((*parts.values(), *names))
+    lines, cells = _read_cells(rows, found, list(wanted), path, limits)
     converted = {
-        name: _text_column(texts[name], part, name, _Source(path, numbers, limits))
+        name: _text_column(cells[name], part, f"{quoted(path)[1:-1]}:{{}}:{quoted(name)}", lines)
         for part, name in (*parts.items(), *(("feature", name) for name in names))
     }
-    read = _assembled(path, converted, parts, names)
-    return replace(read, notes=columns.notes(parts, names))
+    return _assembled(path, converted, header.notes(parts, names), (parts, names), limits)
+
+
+def read_texts(path: PathLike, limits: Limits | None = None) -> dict[str, list[str]]:
+    """Read all cells of a CSV file as they are written, by column."""
+    limits = limits or Limits()
+    rows = _csv_rows(path, None, limits)
+    _, found = next(rows, (0, []))
+    _check_header(found, path)
+    return _read_cells(rows, found, found, path, limits)[1]
 
 
 def read_parquet(
-    path: PathLike, columns: Columns | None = None, *, limits: Limits | None = None
+    path: PathLike, header: Header | None = None, *, limits: Limits | None = None
 ) -> RankingFile:
     """Read a Parquet file, with pyarrow.
 
@@ -331,7 +319,7 @@ def read_parquet(
     ----------
     path : str or path
         The file.
-    columns : Columns, optional
+    header : Header, optional
         Which columns to read; the others are not read from disk.
     limits : Limits, optional
         Of these, ``max_cells`` bounds rows times columns.
@@ -343,6 +331,22 @@ def read_parquet(
     DataError
         For a column that is not what it should be; it names the first such row.
     """
+    header, limits = header or Header(), limits or Limits()
+    with open_parquet(path) as opened:
+        parts, names = header.resolve(opened.schema_arrow.names, path)
+        wanted = list(dict.fromkeys((*parts.values(), *names)))
+        _check_cells(path, opened.metadata.num_rows * len(wanted), limits)
+        table = opened.read(columns=wanted)
+    converted = {
+        name: _arrow_column(table[name], part, name, path)
+        for part, name in (*parts.items(), *(("feature", name) for name in names))
+    }
+    return _assembled(path, converted, header.notes(parts, names), (parts, names), limits)
+
+
+@contextlib.contextmanager
+def open_parquet(path: PathLike) -> Iterator[Any]:
+    """Open a Parquet file with pyarrow; what pyarrow cannot read is a ParseError."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -350,39 +354,30 @@ def read_parquet(
         raise MissingPackageError(
             "Parquet files need pyarrow; install it with: pip install 'gbmrank[parquet]'"
         ) from error
-    columns, limits = columns or Columns(), limits or Limits()
     try:
         with open(path, "rb") as file:
             if not file.seekable():
                 raise DataError(f"{quoted(path)} is a pipe, and Parquet begins at its end; save it")
-            opened = pq.ParquetFile(file)
-            header = opened.schema_arrow.names
-            check_header(header, path)
-            parts = columns.found(header, path)
-            names = columns.feature_names(header, parts, path)
-            wanted = list(dict.fromkeys((*parts.values(), *names)))
-            _check_cells(path, opened.metadata.num_rows * len(wanted), limits)
-            table = opened.read(columns=wanted)
+            yield pq.ParquetFile(file)
     except pa.ArrowException as error:
         raise ParseError(f"{quoted(path)[1:-1]}: not a readable Parquet file: {error}") from error
-    converted = {
-        name: _arrow_column(table[name], part, name, _Source(path, [], limits))
-        for part, name in (*parts.items(), *(("feature", name) for name in names))
-    }
-    read = _assembled(path, converted, parts, names)
-    return replace(read, notes=columns.notes(parts, names))
 
 
 def _assembled(
     path: PathLike,
     converted: Mapping[str, npt.NDArray[Any]],
-    parts: Mapping[str, str],
-    names: Sequence[str],
+    notes: tuple[str, ...],
+    taken: tuple[Mapping[str, str], Sequence[str]],
+    limits: Limits,
 ) -> RankingFile:
+    parts, names = taken
     n_rows = len(next(iter(converted.values()))) if converted else 0
     if not n_rows:
         raise DataError(f"{quoted(path)} has no rows")
-    given = {part: converted[name] for part, name in parts.items()}
+    given: dict[str, Any] = {part: converted[name] for part, name in parts.items()}
+    for part in ("qid", "docid"):
+        if part in given:
+            given[part] = text_array(given[part], path, limits)
     return RankingFile(
         labels=given.get("label", np.zeros(n_rows)),
         qid=given.get("qid"),
@@ -390,11 +385,17 @@ def _assembled(
         X=np.column_stack([converted[name] for name in names]) if names else None,
         ids=given.get("docid"),
         feature_names=tuple(names),
+        notes=notes,
     )
 
 
-def _csv_rows(path: PathLike, delimiter: str, limits: Limits) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(_lines(path, limits), delimiter=delimiter, strict=True)
+def _csv_rows(
+    path: PathLike, delimiter: str | None, limits: Limits
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line number and the cells of each row that is not blank."""
+    delimiter = delimiter or ("\t" if _suffix(path) == ".tsv" else ",")
+    lines = (line + "\n" for line in _lines(path, limits))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         for cells in reader:
             if cells:
@@ -402,51 +403,54 @@ def _csv_rows(path: PathLike, delimiter: str, limits: Limits) -> Iterator[tuple[
     except csv.Error as error:
         if "field larger" in str(error):
             raise LimitError(
-                f"{_at(path, reader.line_num)}: a cell has more than {csv.field_size_limit():,} "
-                "characters; is a quote missing?"
+                f"{quoted(path)[1:-1]}:{reader.line_num}: a cell has more than "
+                f"{csv.field_size_limit():,} characters; is a quote missing?"
             ) from error
-        raise ParseError(f"{_at(path, reader.line_num)}:1: {error}") from error
+        raise fail(path, reader.line_num, 1, str(error)) from error
 
 
 def _lines(path: PathLike, limits: Limits) -> Iterator[str]:
     for first, block in read_blocks(path, limits):
         for number, line in enumerate(block.split(b"\n")[:-1], first):
             check_line(line, number, path, limits)
-            yield decode(line, path, number) + "\n"
+            yield decode(line, path, number)
 
 
-class _Source(NamedTuple):
-    """Where the cells of a column come from."""
+def _read_cells(
+    rows: Iterator[tuple[int, list[str]]],
+    found: Sequence[str],
+    wanted: Sequence[str],
+    path: PathLike,
+    limits: Limits,
+) -> tuple[list[int], dict[str, list[str]]]:
+    """Return the line of each row, and the cells of the columns that are wanted."""
+    cells: dict[str, list[str]] = {name: [] for name in wanted}
+    places = [(cells[name], found.index(name)) for name in wanted]
+    lines: list[int] = []
+    for number, row in rows:
+        if len(row) != len(found):
+            raise fail(path, number, 1, f"{len(row)} cells, but the header has {len(found)}")
+        lines.append(number)
+        for column, at in places:
+            column.append(row[at])
+        _check_cells(path, len(lines) * len(wanted), limits)
+    return lines, cells
 
-    path: PathLike
-    lines: list[int]
-    limits: Limits
 
-
-def _text_column(texts: list[str], part: str, name: str, source: _Source) -> npt.NDArray[Any]:
+def _text_column(texts: list[str], part: str, place: str, lines: list[int]) -> Any:
     """Convert the cells of a column, or say which one cannot be."""
     if part in ("qid", "docid"):
-        longest = max(map(len, texts), default=0)
-        lost = _without_id(texts) if part == "qid" else None
-        if longest <= MAX_ID and lost is None:
-            return text_array(texts, source.path, source.limits)
-        bad = next(i for i, text in enumerate(texts) if i == lost or len(text) > MAX_ID)
-        wanted = f"an id of 1 to {MAX_ID} characters, none of {', '.join(MISSING[1:])}"
+        bad = next((row for row, text in enumerate(texts) if part == "qid" and text in NO_ID), None)
+        if bad is None:
+            return texts
+        wanted = f"an id, none of {', '.join(MISSING[1:])}"
     else:
         values = [_cell(text, part) for text in texts]
         if None not in values:
             return np.array(values, dtype=np.float64)
         bad = values.index(None)
         wanted = "a number or nothing" if part == "feature" else "a finite number"
-    raise ParseError(
-        f"{_at(source.path, source.lines[bad])}:{quoted(name)}: expected {wanted}, "
-        f"got {quoted(texts[bad])}"
-    )
-
-
-def _without_id(texts: Sequence[str]) -> int | None:
-    """Return the first row whose query id is missing."""
-    return next((row for row, text in enumerate(texts) if text in NO_ID), None)
+    raise ParseError(f"{place.format(lines[bad])}: expected {wanted}, got {quoted(texts[bad])}")
 
 
 def _cell(text: str, part: str) -> float | None:
@@ -457,38 +461,25 @@ def _cell(text: str, part: str) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _arrow_ids(values: npt.NDArray[Any], part: str, name: str, source: _Source) -> npt.NDArray[Any]:
-    path = source.path
-    if values.dtype.kind == "f":  # integers too, where one is missing
-        values = np.where(np.isnan(values), "", id_texts(values))
-    texts = ["" if value is None else str(value) for value in values.tolist()]
-    row = _without_id(texts) if part == "qid" else None
-    if row is not None:
-        raise ParseError(f"{quoted(path)[1:-1]}: row {row} has no query id in {quoted(name)}")
-    if max(map(len, texts), default=0) > MAX_ID:
-        raise ParseError(f"{quoted(path)[1:-1]}: {quoted(name)} has ids above {MAX_ID} bytes")
-    return text_array(texts, path, source.limits)
-
-
-def _arrow_column(column: Any, part: str, name: str, source: _Source) -> npt.NDArray[Any]:
-    values, path = column.to_numpy(), source.path
+def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
+    values, file = column.to_numpy(), quoted(path)[1:-1]
     if part in ("qid", "docid"):
-        return _arrow_ids(values, part, name, source)
-    try:
-        if values.dtype.kind not in "biuf":
-            raise TypeError(f"it holds {column.type}")
-        numbers: FloatArray = values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParseError(
-            f"{quoted(path)[1:-1]}: column {quoted(name)} must hold numbers; {error}"
-        ) from error
-    if part != "feature":
-        check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
-    broken = np.flatnonzero(~np.isfinite(numbers)) if part != "feature" else np.zeros(0, np.int64)
+        texts = np.where(find_missing(values), "", id_texts(values)).tolist()
+        row = next((at for at, text in enumerate(texts) if text in NO_ID), None)
+        if row is not None and part == "qid":
+            raise ParseError(f"{file}: row {row} has no query id in {quoted(name)}")
+        return texts
+    if values.dtype.kind not in "biuf":
+        raise ParseError(f"{file}: column {quoted(name)} must hold numbers; it holds {column.type}")
+    numbers = values.astype(np.float64)
+    if part == "feature":
+        return numbers
+    check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
+    broken = np.flatnonzero(~np.isfinite(numbers))
     if len(broken):
         raise ParseError(
-            f"{quoted(path)[1:-1]}: column {quoted(name)} has {numbers[broken[0]]} in row "
-            f"{broken[0]}; {part}s are finite numbers"
+            f"{file}: column {quoted(name)} has {numbers[broken[0]]} in row {broken[0]}; {part}s "
+            "are finite numbers"
         )
     return numbers
 
@@ -499,11 +490,3 @@ def _check_cells(path: PathLike, cells: int, limits: Limits) -> None:
             f"{quoted(path)} holds more than {limits.max_cells:,} cells in the columns that are "
             "wanted; raise max_cells, or choose fewer columns"
         )
-
-
-def _usual_delimiter(path: PathLike) -> str:
-    return "\t" if _suffix(path) == ".tsv" else ","
-
-
-def _at(path: PathLike, line: int) -> str:
-    return f"{quoted(path)[1:-1]}:{line}"

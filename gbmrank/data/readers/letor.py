@@ -5,16 +5,12 @@ One document per line, features by increasing index::
     2 qid:10 1:0.031 2:0.666 5:NULL #docid = GX008-86-4444840 inc = 1
 
 Text is read in blocks. Numbers of a whole block are converted at once where every line has
-the plain form; a block with anything unusual goes line by line through
-:mod:`gbmrank.data.readers.letor`, which is the definition of the format and finds the
-place of an error.
-
-One line of LETOR text, read token by token so that an error has a place.
+the plain form. A block with anything unusual is read line by line, token by token: that is the
+definition of the format, and finds the place of an error.
 """
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,21 +29,17 @@ from gbmrank.data.readers.text import (
     text_array,
     to_number,
 )
-from gbmrank.errors import DataError, LimitError, ParseError
+from gbmrank.errors import DataError, LimitError
 from gbmrank.types import FloatArray
 
-__all__ = ["MAX_ID", "Line", "Rules", "find_docid", "read_letor", "read_line"]
-
-
-MAX_ID = 1000
-"""Longest query or document id; arrays of text give every row as much room as the longest."""
+__all__ = ["read_letor"]
 
 _TOKEN = re.compile(r"[^ \t]+")
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 _LARGEST_INDEX = 999_999_999
 
 
-class Rules(NamedTuple):
+class _Rules(NamedTuple):
     """What the caller asked for, and what the lines before have settled."""
 
     path: PathLike
@@ -70,7 +62,7 @@ class Rules(NamedTuple):
         return self.n_features + self.first_index - 1
 
 
-class Line(NamedTuple):
+class _Line(NamedTuple):
     """What one line says."""
 
     label: float
@@ -85,146 +77,104 @@ class _Token(NamedTuple):
     column: int
 
 
-def read_line(text: str, number: int, rules: Rules) -> Line | None:
-    """Read a line, or return None for one without data.
+class _Fault(Exception):
+    """A column of a line, from 1, and what is wrong there."""
 
-    Raises
-    ------
-    ParseError
-        With file, line and column.
-    """
+    def __init__(self, column: int, reason: str) -> None:
+        super().__init__(reason)
+        self.column = column
+
+
+def _read_line(text: str, rules: _Rules) -> _Line | None:
+    """Read a line, or return None for one without data."""
     data, _, comment = text.partition("#")
     tokens = [_Token(match[0], match.start() + 1) for match in _TOKEN.finditer(data)]
     if not tokens:
         return None
-    label = _label(tokens[0], number, rules)
-    has_qid = len(tokens) > 1 and tokens[1].text.startswith("qid:")
-    qid = _qid(tokens[1], number, rules) if has_qid else None
-    _check_qid(qid, tokens[0], number, rules)
+    label = to_number(tokens[0].text)
+    if label is None or not math.isfinite(label):
+        raise _Fault(
+            tokens[0].column,
+            f"a line begins with its label, a finite number; got {quoted(tokens[0].text)}",
+        )
+    qid = _qid(tokens, rules)
     indices: list[int] = []
     values: list[float] = []
-    for token in tokens[2 if has_qid else 1 :]:
-        indices.append(_index(token, indices[-1] if indices else None, number, rules))
+    for token in tokens[1 if qid is None else 2 :]:
+        indices.append(_index(token, indices[-1] if indices else None, rules))
         if rules.features:
-            values.append(_value(token, number, rules))
-    docid = find_docid(comment)
-    if len(docid) > MAX_ID:
-        raise fail(rules.path, number, len(data) + 1, f"a document id of more than {MAX_ID} bytes")
-    return Line(label, qid, docid, indices, values)
+            values.append(_value(token))
+    return _Line(label, qid, _docid(comment), indices, values)
 
 
-def find_docid(comment: str) -> str:
-    """Return the document id in a comment, or nothing.
-
-    Examples
-    --------
-    >>> find_docid("#docid = GX008-86 inc = 1 prob = 0.08")
-    'GX008-86'
-    """
+def _docid(comment: str) -> str:
+    """Return the document id in a comment, or nothing."""
     match = _DOCID.search(comment)
     return "" if match is None else match[1]
 
 
-def _label(token: _Token, number: int, rules: Rules) -> float:
-    value = to_number(token.text)
-    if value is None or not math.isfinite(value):
-        raise fail(
-            rules.path,
-            number,
-            token.column,
-            f"a line begins with its label, a finite number; got {quoted(token.text)}",
-        )
-    return value
-
-
-def _qid(token: _Token, number: int, rules: Rules) -> str:
-    qid = token.text[4:]
-    if not 0 < len(qid) <= MAX_ID:
-        raise fail(
-            rules.path,
-            number,
-            token.column + 4,
-            f"a query id has 1 to {MAX_ID} characters, got {len(qid)}",
-        )
+def _qid(tokens: list[_Token], rules: _Rules) -> str | None:
+    after = tokens[0].column + len(tokens[0].text)
+    if len(tokens) == 1 or not tokens[1].text.startswith("qid:"):
+        if rules.need_qid or rules.with_qid:
+            raise _Fault(
+                after,
+                "expected qid:<query> after the label; ranking data needs to know which rows "
+                "belong together (a file of query sizes can stand in: need_qid=False, or --group "
+                "FILE)",
+            )
+        return None
+    if rules.with_qid is False:
+        raise _Fault(after + 1, "this line has a qid, those before have none; all or none")
+    qid = tokens[1].text[4:]
     if qid in NO_ID:
-        raise fail(rules.path, number, token.column + 4, f"a row without a query id, got {qid!r}")
+        raise _Fault(tokens[1].column + 4, f"a row without a query id, got {qid!r}")
     return qid
 
 
-def _check_qid(qid: str | None, label: _Token, number: int, rules: Rules) -> None:
-    after = label.column + len(label.text)
-    if qid is None and (rules.need_qid or rules.with_qid):
-        raise fail(
-            rules.path,
-            number,
-            after,
-            "expected qid:<query> after the label; ranking data needs to know which rows belong "
-            "together (a file of query sizes can stand in: need_qid=False, or --group FILE)",
-        )
-    if qid is not None and rules.with_qid is False:
-        raise fail(
-            rules.path,
-            number,
-            after + 1,
-            "this line has a qid, those before have none; all or none",
-        )
-
-
-def _index(token: _Token, previous: int | None, number: int, rules: Rules) -> int:
+def _index(token: _Token, previous: int | None, rules: _Rules) -> int:
     text, colon, value = token.text.partition(":")
     if not (colon and text and value):
-        raise _at(token, number, rules, f"expected index:value, got {quoted(token.text)}")
+        raise _Fault(token.column, f"expected index:value, got {quoted(token.text)}")
     if not (text.isascii() and text.isdigit()) or int(text) > _LARGEST_INDEX:
         second = "; qid comes second, after the label" if text == "qid" else ""
-        raise _at(
-            token,
-            number,
-            rules,
+        raise _Fault(
+            token.column,
             f"a feature index is a whole number up to {_LARGEST_INDEX:,}, got {quoted(text)}"
             + second,
         )
     index = int(text)
     if index < rules.first_index:
-        raise _at(
-            token,
-            number,
-            rules,
+        raise _Fault(
+            token.column,
             "feature index 0; indices count from 1 (for a file that counts from 0 say "
             "zero_based=True, --zero-based)",
         )
     if index > rules.last_index:
-        raise _at(token, number, rules, f"feature index {index}, but n_features={rules.n_features}")
+        raise _Fault(token.column, f"feature index {index}, but n_features={rules.n_features}")
     if previous is not None and index <= previous:
         what = "is given twice" if index == previous else f"comes after {previous}"
-        raise _at(token, number, rules, f"feature index {index} {what}; indices must increase")
+        raise _Fault(token.column, f"feature index {index} {what}; indices must increase")
     return index
 
 
-def _value(token: _Token, number: int, rules: Rules) -> float:
+def _value(token: _Token) -> float:
     at = token.text.index(":") + 1
     text = token.text[at:]
     value = math.nan if text.upper() == "NULL" else to_number(text)
     if value is None or math.isinf(value):
-        raise fail(
-            rules.path,
-            number,
+        raise _Fault(
             token.column + at,
-            f"a feature value is a finite number, or NULL or nan where it is missing; "
-            f"got {quoted(text)}",
+            "a feature value is a finite number, or NULL or nan where it is missing; got "
+            f"{quoted(text)}",
         )
     return value
-
-
-def _at(token: _Token, number: int, rules: Rules, reason: str) -> ParseError:
-    return fail(rules.path, number, token.column, reason)
 
 
 _LINE = re.compile(
     rb"^[ \t]*(?:([^ \t\n#:]+)(?:[ \t]+qid:([^ \t\n#]+))?([^#\n]*))?(#[^\n]*)?$", re.MULTILINE
 )
-_PLAIN = b"0123456789+-.eE: \t"
-_DIGITS = 9  # of an index
-_SPACE, _TAB, _COLON, _ZERO = b" \t:0"
+_FEATURES = re.compile(rb"(?:[ \t]+\d{1,9}:(?:NULL|[-+.0-9eE]+))*+[ \t]*")
 
 
 class _Block(NamedTuple):
@@ -266,9 +216,9 @@ def read_letor(
     zero_based : bool, default=False
         Whether the first feature has index 0 instead of 1.
     need_qid : bool, default=True
-        Refuse lines without ``qid:``. Otherwise all lines have one, or none.
+        Reject lines without ``qid:``. Otherwise all lines have one, or none.
     limits : Limits, optional
-        Sizes above which the file is refused.
+        Sizes above which the file is rejected.
 
     Returns
     -------
@@ -294,7 +244,7 @@ def read_letor(
     (array([2.]), array(['7'], dtype='<U1'), array([[0.5, 0. , nan]]), array(['A1'], dtype='<U2'))
     """
     limits = limits or Limits()
-    rules = Rules(path, features, zero_based, n_features, need_qid, None)
+    rules = _Rules(path, features, zero_based, n_features, need_qid, None)
     blocks: list[_Block] = []
     for first, text in read_blocks(path, limits):
         block = _read_plain(text, rules, limits) or _read_carefully(text, first, rules, limits)
@@ -308,12 +258,15 @@ def read_letor(
     return _joined(blocks, rules, limits)
 
 
-def _read_carefully(text: bytes, first: int, rules: Rules, limits: Limits) -> _Block:
+def _read_carefully(text: bytes, first: int, rules: _Rules, limits: Limits) -> _Block:
     """Read a block line by line; raise at the first line that cannot be read."""
-    lines: list[Line] = []
+    lines: list[_Line] = []
     for number, raw in enumerate(text.split(b"\n")[:-1], first):
         check_line(raw, number, rules.path, limits)
-        line = read_line(decode(raw, rules.path, number), number, rules)
+        try:
+            line = _read_line(decode(raw, rules.path, number), rules)
+        except _Fault as fault:
+            raise fail(rules.path, number, fault.column, str(fault)) from None
         if line is not None:
             rules = rules._replace(with_qid=line.qid is not None)
             lines.append(line)
@@ -327,7 +280,7 @@ def _read_carefully(text: bytes, first: int, rules: Rules, limits: Limits) -> _B
     )
 
 
-def _read_plain(text: bytes, rules: Rules, limits: Limits) -> _Block | None:
+def _read_plain(text: bytes, rules: _Rules, limits: Limits) -> _Block | None:
     """Read a block of plain lines at once, or return None."""
     rows = [] if b"\0" in text else _LINE.findall(text, 0, len(text) - 1)
     if len(rows) != text.count(b"\n"):
@@ -346,10 +299,9 @@ def _read_plain(text: bytes, rules: Rules, limits: Limits) -> _Block | None:
 
 def _plain_ids(comments: list[bytes]) -> list[str] | None:
     try:
-        ids = [find_docid(comment.decode("utf-8")) for comment in comments]
+        return [_docid(comment.decode("utf-8")) for comment in comments]
     except UnicodeDecodeError:
         return None
-    return ids if max(map(len, ids), default=0) <= MAX_ID else None
 
 
 def _plain_labels(texts: list[bytes]) -> FloatArray | None:
@@ -359,7 +311,7 @@ def _plain_labels(texts: list[bytes]) -> FloatArray | None:
     return np.array([known[text] for text in texts], dtype=np.float64)
 
 
-def _plain_qid(texts: list[bytes], rules: Rules) -> list[str] | None:
+def _plain_qid(texts: list[bytes], rules: _Rules) -> list[str] | None:
     """Return the ids of all rows, an empty list where no row has one, None for a mixture."""
     known = set(texts)
     missing = b"" in known
@@ -372,63 +324,29 @@ def _plain_qid(texts: list[bytes], rules: Rules) -> list[str] | None:
         decoded = {text: text.decode("utf-8") for text in known}
     except UnicodeDecodeError:
         return None
-    ids = decoded.values()
-    if max(map(len, ids), default=0) > MAX_ID or not NO_ID.isdisjoint(ids):
-        return None
-    return [decoded[text] for text in texts]
+    return [decoded[text] for text in texts] if NO_ID.isdisjoint(decoded.values()) else None
 
 
-def _plain_features(texts: list[bytes], rules: Rules) -> tuple[Any, Any, Any] | None:
+def _plain_features(texts: list[bytes], rules: _Rules) -> tuple[Any, Any, Any] | None:
     """Return counts, indices and values, or None unless all is ``index:value``."""
-    joined = b" ".join([*texts, b""])
-    if joined.replace(b":NULL ", b": ").replace(b":NULL\t", b":\t").translate(None, _PLAIN):
-        return None
-    text = np.frombuffer(joined.replace(b":NULL", b":nan"), dtype=np.uint8)
-    places = _places(text)
-    if places is None:
+    joined = b"".join(texts)
+    if not _FEATURES.fullmatch(joined):
         return None
     counts = np.array([row.count(b":") for row in texts], dtype=np.int64)
-    index = _indices(text, *places)
-    if index is None or not _in_order(index, counts, rules):
-        return None
-    values = _values(text, *places) if rules.features else np.zeros(0)
-    return None if values is None else (counts, index, values)
-
-
-def _places(
-    text: npt.NDArray[np.uint8],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """Return where indices and colons are, or None unless each word has one colon inside."""
-    blank = (text == _SPACE) | (text == _TAB)
-    starts = np.flatnonzero(~blank & np.concatenate([[True], blank[:-1]])[: len(blank)])
-    colons = np.flatnonzero(text == _COLON)
-    if len(starts) != len(colons):
-        return None
-    if np.any(starts >= colons) or np.any(colons[:-1] >= starts[1:]):
-        return None
-    if np.any(blank[colons + 1]):  # a blank ends the text
-        return None
-    return starts, colons
-
-
-def _indices(
-    text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], colons: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int32] | None:
-    width = colons - starts
-    longest = int(width.max(initial=0))
-    if longest > _DIGITS:
-        return None
-    index = np.zeros(len(starts), dtype=np.int32)
-    for place in range(longest):
-        inside = width > place
-        digit = text[np.minimum(starts + place, colons)] - np.uint8(_ZERO)
-        if np.any(inside & (digit > 9)):
+    numbers = np.zeros(0)
+    if counts.any():
+        try:
+            plain = joined.replace(b":NULL", b":nan").replace(b":", b" ")
+            numbers = np.fromstring(plain, dtype=np.float64, sep=" ")
+        except (ValueError, DeprecationWarning):  # numpy before 2.3 only warns of bad numbers
             return None
-        index = np.where(inside, 10 * index + digit, index).astype(np.int32, copy=False)
-    return index
+    if len(numbers) != 2 * counts.sum() or np.isinf(numbers).any():  # 1-2 is read as two numbers
+        return None
+    index = numbers[::2].astype(np.int32)
+    return (counts, index, numbers[1::2]) if _in_order(index, counts, rules) else None
 
 
-def _in_order(index: npt.NDArray[np.int32], counts: npt.NDArray[np.int64], rules: Rules) -> bool:
+def _in_order(index: npt.NDArray[np.int32], counts: npt.NDArray[np.int64], rules: _Rules) -> bool:
     """Tell whether the indices of each row increase and are within bounds."""
     if not len(index):
         return True
@@ -442,65 +360,41 @@ def _in_order(index: npt.NDArray[np.int32], counts: npt.NDArray[np.int64], rules
     )
 
 
-def _values(
-    text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], colons: npt.NDArray[np.int64]
-) -> FloatArray | None:
-    """Blank the indices out and convert the numbers that are left."""
-    marks = np.zeros(len(text), dtype=np.int8)
-    marks[starts] = 1
-    marks[colons + 1] = -1
-    numbers = np.where(np.cumsum(marks, dtype=np.int8) > 0, np.uint8(_SPACE), text).tobytes()
-    if not len(starts):
-        return np.zeros(0)
-    try:
-        values = np.fromstring(numbers, dtype=np.float64, sep=" ")
-    except (ValueError, DeprecationWarning):  # numpy before 2.3 only warns of what it cannot read
-        return None
-    return values if len(values) == len(starts) and not np.isinf(values).any() else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    rows: int
-    columns: int
-
-
-def _shape(blocks: list[_Block], rules: Rules) -> _Shape:
+def _shape(blocks: list[_Block], rules: _Rules) -> tuple[int, int]:
     rows = sum(len(block.labels) for block in blocks)
     if rules.n_features is not None:
-        return _Shape(rows, rules.n_features)
+        return rows, rules.n_features
     largest = max(int(block.indices.max(initial=rules.first_index - 1)) for block in blocks)
-    return _Shape(rows, largest + 1 - rules.first_index)
+    return rows, largest + 1 - rules.first_index
 
 
-def _check_cells(path: PathLike, blocks: list[_Block], rules: Rules, limits: Limits) -> None:
-    shape = _shape(blocks, rules)
-    if rules.features and shape.rows * shape.columns > limits.max_cells:
+def _check_cells(path: PathLike, blocks: list[_Block], rules: _Rules, limits: Limits) -> None:
+    rows, width = _shape(blocks, rules)
+    if rules.features and rows * width > limits.max_cells:
         raise LimitError(
-            f"{quoted(path)} would fill {shape.rows:,} rows with {shape.columns:,} features (the "
+            f"{quoted(path)} would fill {rows:,} rows with {width:,} features (the "
             f"largest index), more than {limits.max_cells:,} cells; raise max_cells, or say "
             "features=False to read labels and queries alone"
         )
 
 
-def _joined(blocks: list[_Block], rules: Rules, limits: Limits) -> RankingFile:
+def _joined(blocks: list[_Block], rules: _Rules, limits: Limits) -> RankingFile:
     ids = [docid for block in blocks for docid in block.ids]
     qid = [one for block in blocks for one in block.qid]
-    shape = _shape(blocks, rules)
-    matrix = None
+    matrix, width = None, 0
     if rules.features:
-        matrix = np.zeros((shape.rows, shape.columns))
+        n_rows, width = _shape(blocks, rules)
+        matrix = np.zeros((n_rows, width))
         row = 0
         for block in blocks:
             rows = np.repeat(np.arange(row, row + len(block.labels)), block.counts)
             matrix[rows, block.indices - rules.first_index] = block.values
             row += len(block.labels)
-    names = range(rules.first_index, rules.first_index + shape.columns) if rules.features else ()
     return RankingFile(
         labels=np.concatenate([block.labels for block in blocks]),
         qid=text_array(qid, rules.path, limits) if qid else None,
         X=matrix,
         ids=text_array(ids, rules.path, limits) if any(ids) else None,
-        feature_names=tuple(map(str, names)),
+        feature_names=tuple(str(rules.first_index + column) for column in range(width)),
         by_index=True,
     )

@@ -1,7 +1,4 @@
-"""Text files, plain or compressed, read in blocks of whole lines within stated limits.
-
-What every reader returns.
-"""
+"""What all readers share: text in blocks of whole lines within limits, and what is returned."""
 
 import contextlib
 import gzip
@@ -16,7 +13,6 @@ from typing import IO, Any, TypeAlias, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import text_column
 from gbmrank.errors import LimitError, ParseError
 from gbmrank.types import FloatArray
 
@@ -51,7 +47,7 @@ _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a reader takes before it refuses.
+    """How much a reader takes before it raises LimitError.
 
     Parameters
     ----------
@@ -156,7 +152,7 @@ def text_array(texts: Sequence[str], path: PathLike, limits: Limits) -> npt.NDAr
             f"array of them would hold more than {limits.max_cells:,}; shorten them, or raise "
             "max_cells"
         )
-    return text_column(texts, f"an id of {quoted(path)}")
+    return np.array(texts, dtype=np.str_)
 
 
 def decode(line: bytes, path: PathLike, number: int) -> str:
@@ -197,12 +193,8 @@ def _read(file: IO[bytes], size: int, path: PathLike, number: int) -> bytes:
     try:
         return file.read(size)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise fail(
-            path,
-            number,
-            1,
-            f"the compressed file is damaged or cut off after this line ({error}); get it again",
-        ) from error
+        reason = f"the compressed file is damaged or cut off after this line ({error})"
+        raise fail(path, number, 1, f"{reason}; get it again") from error
 
 
 def check_line(line: bytes, number: int, path: PathLike, limits: Limits) -> None:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbmrank.data.readers.letor import MAX_ID
 from gbmrank.data.readers.text import (
     Limits,
     PathLike,
@@ -78,7 +77,7 @@ def read_trec(
     complete : bool, default=False
         Keep topics that were judged and are not in the run (trec_eval's ``-c``).
     limits : Limits, optional
-        Sizes above which a file is refused.
+        Sizes above which a file is rejected.
 
     Returns
     -------
@@ -131,12 +130,11 @@ def _rows(topic: str, judged: Topics, retrieved: dict[str, float]) -> list[_Row]
     hidden = [doc for doc, grade in grades.items() if grade > 0 and doc not in retrieved]
     if not retrieved and not hidden:
         hidden = list(grades)  # keep the topic: it has a value, or none, of its own
-    rows = [_Row(topic, doc, max(grades.get(doc, 0.0), 0.0)) for doc in _by_id(retrieved)]
-    return rows + [_Row(topic, doc, max(grades[doc], 0.0)) for doc in _by_id(hidden)]
-
-
-def _by_id(documents: "dict[str, float] | list[str]") -> list[str]:
-    return sorted(documents, key=lambda text: text.encode("utf-8"), reverse=True)
+    return [
+        _Row(topic, doc, max(grades.get(doc, 0.0), 0.0))
+        for part in (retrieved, hidden)
+        for doc in sorted(part, key=lambda text: text.encode("utf-8"), reverse=True)
+    ]
 
 
 def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
@@ -166,10 +164,7 @@ def _parsed(path: PathLike, form: _Form, limits: Limits) -> Iterator[tuple[int, 
             column = line.rindex(words[form.value]) + 1
             reason = f"a {form.what} is a finite number, got {quoted(words[form.value])}"
             raise fail(path, number, column, f"{reason}; the columns are: {form.columns}")
-        row = _Row(words[0], words[form.document], value)
-        if max(len(row.topic), len(row.document)) > MAX_ID:
-            raise fail(path, number, 1, f"ids have at most {MAX_ID} characters")
-        yield number, row
+        yield number, _Row(words[0], words[form.document], value)
 
 
 def _notes(judged: Topics, retrieved: Topics, absent: int, complete: bool) -> tuple[str, ...]:
