@@ -1,11 +1,13 @@
 """Checks of objectives."""
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gbmrank.api import objective
+from gbmrank.boosters.tuning import BACKENDS, tuning_of
 from gbmrank.errors import GbmrankError
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess
@@ -293,14 +295,6 @@ def _calibration(subject: ObjectiveSubject) -> None:
         fail_unless(example is None, f"it claims to be calibrated for {metric}: {example}")
 
 
-def _lightgbm(subject: ObjectiveSubject) -> None:
-    trains_in("lightgbm", subject.objective, subject.grades)
-
-
-def _xgboost(subject: ObjectiveSubject) -> None:
-    trains_in("xgboost", subject.objective, subject.grades)
-
-
 def _size(values: FloatArray) -> float:
     return float(np.abs(values).max(initial=1e-12))
 
@@ -323,6 +317,8 @@ OBJECTIVE_CHECKS: tuple[Check, ...] = (
     Check("spec", "its text makes an equal object", _spec),
     Check("shift_invariance", "where claimed, a common shift changes nothing", _shift_invariance),
     Check("calibration", "where claimed, no counterexample is found", _calibration),
-    Check("lightgbm", "LightGBM learns an order with it", _lightgbm),
-    Check("xgboost", "XGBoost learns an order with it", _xgboost),
+    *(
+        Check(name, f"{tuning_of(name).title} learns an order with it", partial(trains_in, name))
+        for name in BACKENDS
+    ),
 )
