@@ -18,17 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from gbmrank.cli.arguments import number, read_value, whole
-from gbmrank.cli.screen import bold, clean, fitted, line_width, told
+from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
 from gbmrank.data.readers import Columns, Limits
 from gbmrank.errors import ConfigError, GbmrankWarning, ParameterError
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
 from gbmrank.experiments.design import LEARNING_RATE, plain_seeds
-from gbmrank.experiments.preparation import DEMO_METRICS, Settings, demonstration
+from gbmrank.experiments.preparation import (
+    DEFAULT_METRICS,
+    DEMO_METRICS,
+    Settings,
+    demonstration,
+)
 from gbmrank.experiments.progress import Quiet, progress_on
 from gbmrank.experiments.sources import FORMATS, Reading, Source, read_source
 from gbmrank.experiments.store import check_folder
-from gbmrank.experiments.systems import DEFAULT_METRICS, split_list
+from gbmrank.experiments.systems import split_list
 
 __all__ = ["add_arguments", "run"]
 
@@ -90,7 +95,7 @@ def run(given: argparse.Namespace) -> int:
     except OSError as error:
         if not hasattr(error, "__notes__"):  # before the first run
             raise
-        return _stopped(f"error: {told(error)}; {error.__notes__[0]}", out, _MACHINE)
+        return _stopped(f"error: {system_message(error)}; {error.__notes__[0]}", out, _MACHINE)
     files = {kind: str(out / name) for kind, name in _FILES.items()}
     if given.json:
         print(json.dumps(_as_json(found, files), indent=2, allow_nan=False))
