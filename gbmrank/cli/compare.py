@@ -17,13 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gbmrank.boosters.tuning import BACKENDS
 from gbmrank.cli.arguments import number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
 from gbmrank.data.readers import Columns, Limits
-from gbmrank.errors import ConfigError, GbmrankWarning, ParameterError
+from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
-from gbmrank.experiments.design import LEARNING_RATE, plain_seeds
+from gbmrank.experiments.design import LEARNING_RATE, TUNERS, plain_seeds
 from gbmrank.experiments.preparation import (
     DEFAULT_METRICS,
     DEMO_METRICS,
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Read, train, judge, write, print."""
     if given.resume and given.force:
-        raise ConfigError("--resume goes on and --force begins anew; give one of them")
+        raise ConfigError("--resume continues and --force begins anew; give one of them")
     _check_used(given)
     out = Path(given.out)
     check_folder(out, resume=given.resume, force=given.force)
@@ -86,7 +87,7 @@ def run(given: argparse.Namespace) -> int:
     try:
         # What boosters and plugins print is not part of the answer.
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-            warnings.simplefilter("ignore", GbmrankWarning)  # told below, system by system
+            warnings.simplefilter("ignore", GbmrankWarning)  # noted below, system by system
             found = compare_source(source, settings, partial(_write, out=out))
     except KeyboardInterrupt as stopped:
         if not str(stopped):  # before the first run or after the last
@@ -106,7 +107,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _stopped(why: str, out: Path, code: int) -> int:
     """Say what was kept, and return the exit code."""
-    line = f"{why} and kept in {out}; go on with the same command and --resume"
+    line = f"{why} and kept in {out}; continue with the same command and --resume"
     print(f"gbmrank compare: {clean(line)}", file=sys.stderr)
     return code
 
@@ -145,7 +146,9 @@ def _add_systems(group: Any) -> None:
     )
     group.add_argument("--metrics", metavar="LIST", help=_METRICS_HELP)
     group.add_argument(
-        "--backends", metavar="LIST", help="lightgbm, xgboost (default: all that are installed)"
+        "--backends",
+        metavar="LIST",
+        help=f"{', '.join(BACKENDS)} (default: all that are installed)",
     )
     group.add_argument("--baseline", metavar="NAME", help=_BASELINE_HELP)
     group.add_argument(
@@ -201,7 +204,7 @@ def _add_training(group: Any) -> None:
     group.add_argument(
         "--tune", type=whole, default=0, metavar="N", help=f"settings tried for each run {_SHOWN}"
     )
-    group.add_argument("--tuner", choices=("random", "optuna"), help="(default: random)")
+    group.add_argument("--tuner", choices=TUNERS, help="(default: random)")
     group.add_argument(
         "--jobs", type=whole, metavar="N", help="runs at the same time (as many as threads)"
     )
@@ -217,19 +220,16 @@ def _add_output(group: Any) -> None:
     group.add_argument(
         "--out", default="gbmrank-compare", metavar="FOLDER", help="(default: %(default)s)"
     )
-    group.add_argument("--resume", action="store_true", help="go on with what is in the folder")
+    group.add_argument("--resume", action="store_true", help="continue what is in the folder")
     group.add_argument("--force", action="store_true", help="overwrite what is in the folder")
     group.add_argument("--quiet", action="store_true", help="show no progress")
     group.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _settings(given: argparse.Namespace) -> Settings:
-    texts = None
-    if given.objectives is not None:
-        texts = [text for listed in given.objectives for text in split_list(listed)]
     backends = None if given.backends is None else split_list(given.backends)
     return Settings(
-        objectives=texts,
+        objectives=None if given.objectives is None else ", ".join(given.objectives),
         metrics=given.metrics,
         backends=backends,
         folds=_DEFAULTS.folds if given.folds is None else given.folds,
@@ -255,7 +255,7 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 
 def _check_used(given: argparse.Namespace) -> None:
-    """Refuse options that would do nothing."""
+    """Reject options that would do nothing."""
     idle = {
         "--folds has no meaning with given splits (--train, --test)": given.folds is not None
         and given.train,
@@ -314,34 +314,27 @@ def _seeds(text: str) -> tuple[int, ...]:
 def _params(texts: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts:
-        match = _PARAM.fullmatch(text)
-        if match is None:
-            raise ConfigError(f"--param is NAME=VALUE, such as learning_rate=0.05; got {text!r}")
-        _put(found, match, f"--param {text}")
+        _put(found, _PARAM.fullmatch(text), f"--param {text}", "NAME=VALUE, learning_rate=0.05")
     return found
-
-
-def _put(found: dict[str, Any], match: re.Match[str], option: str) -> None:
-    """Add a parameter that is not there yet."""
-    if match["name"] in found:
-        raise ConfigError(f"{option}: {match['name']} is given twice; leave one out")
-    try:
-        found[match["name"]] = read_value(match["value"])
-    except ParameterError as error:
-        raise ConfigError(f"{option}: {error}") from None
 
 
 def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
         match = _PARAM_FOR.fullmatch(text)
-        if match is None:
-            raise ConfigError(
-                f"--param-for is WHO:NAME=VALUE, such as ranknet:learning_rate=0.05; got {text!r}"
-            )
-        who = " ".join(match["who"].split())
-        _put(found.setdefault(who, {}), match, f"--param-for {text}")
+        who = "" if match is None else " ".join(match["who"].split())
+        form = "WHO:NAME=VALUE, ranknet:learning_rate=0.05"
+        _put(found.setdefault(who, {}), match, f"--param-for {text}", form)
     return found
+
+
+def _put(found: dict[str, Any], match: re.Match[str] | None, option: str, form: str) -> None:
+    """Add a parameter that is not there yet."""
+    if match is None or not match["value"].strip():
+        raise ConfigError(f"{option}: the form is {form} for example")
+    if match["name"] in found:
+        raise ConfigError(f"{option}: {match['name']} is given twice; leave one out")
+    found[match["name"]] = read_value(match["value"])
 
 
 def _write(found: Comparison, out: Path) -> None:

@@ -76,8 +76,8 @@ def test_a_full_disk_is_told_with_the_file_and_what_was_kept(tmp_path, limit, fi
     told = done.stderr.splitlines()[-1]
     assert told.startswith(f"gbmrank compare: error: {out}/{file}")
     assert told.endswith(
-        f"File too large; {kept} runs are done and kept in {out}; go on with the same command and "
-        "--resume"
+        f"File too large; {kept} runs are done and kept in {out}; continue with the same command "
+        "and --resume"
     )
     assert main(["compare", *options, "--quiet", "--resume"]) == 0
 
