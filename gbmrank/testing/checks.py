@@ -116,10 +116,11 @@ class Report:
         """Names of the checks that failed without being expected to."""
         return tuple(one.check for one in self.results if one.outcome == "failed")
 
-    def raise_for_failures(self) -> None:
-        """Raise ConformanceError with the whole report when a check failed."""
+    def raise_for_failures(self) -> "Report":
+        """Return the report, or raise ConformanceError with all of it when a check failed."""
         if self.failed:
             raise ConformanceError(str(self))
+        return self
 
     def __str__(self) -> str:
         head = f"{self.kind} {self.subject}: "
