@@ -123,7 +123,7 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--allow-overlap", action="store_true", help="accept queries that are in two splits"
     )
-    group.add_argument("--format", choices=FORMATS, help="told from the file's name if left out")
+    group.add_argument("--format", choices=FORMATS, help="guessed from the file's name if left out")
     group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
     group.add_argument("--max-bytes", type=whole, metavar="N", help="largest text, unpacked")
 
@@ -161,56 +161,27 @@ def _add_systems(group: Any) -> None:
 
 
 def _add_training(group: Any) -> None:
-    d = _DEFAULTS
-    group.add_argument(
-        "--folds", type=whole, metavar="N", help=f"folds of queries (default: {d.folds})"
-    )
-    group.add_argument(
-        "--seeds", default="1", metavar="N", help=f"how many, or a list such as 0,1,2 {_SHOWN}"
-    )
-    group.add_argument(
-        "--rounds", type=whole, default=d.rounds, metavar="N", help=f"most trees {_SHOWN}"
-    )
-    group.add_argument(
-        "--early-stopping",
-        type=whole,
-        default=d.early_stopping,
-        metavar="N",
-        help=f"rounds without improvement before a run stops; 0 for never {_SHOWN}",
-    )
-    group.add_argument(
-        "--valid-share",
-        type=number,
-        default=d.valid_share,
-        metavar="P",
-        help=f"share of the queries kept aside to stop by {_SHOWN}",
-    )
-    group.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of every booster; may be repeated (default: "
-        f"learning_rate={LEARNING_RATE:g}, the others as booster and objective have them)",
-    )
-    group.add_argument(
-        "--param-for",
-        action="append",
-        default=[],
-        metavar="WHO:NAME=VALUE",
-        help='of a backend, an objective or a system: "ranknet:learning_rate=0.05"; '
-        "may be repeated",
-    )
-    group.add_argument(
-        "--tune", type=whole, default=0, metavar="N", help=f"settings tried for each run {_SHOWN}"
-    )
+    def add(option: str, read: Any, metavar: str, about: str, default: Any = None) -> None:
+        shown = about if default is None else f"{about} {_SHOWN}"
+        group.add_argument(option, type=read, default=default, metavar=metavar, help=shown)
+
+    d, rate = _DEFAULTS, f"learning_rate={LEARNING_RATE:g}"
+    add("--folds", whole, "N", f"folds of queries (default: {d.folds})")
+    add("--seeds", str, "N", "how many, or a list such as 0,1,2", "1")
+    add("--rounds", whole, "N", "most trees", d.rounds)
+    patience = "rounds without improvement before a run stops; 0 for never"
+    add("--early-stopping", whole, "N", patience, d.early_stopping)
+    add("--valid-share", number, "P", "share of the queries kept aside to stop by", d.valid_share)
+    repeated = {"action": "append", "default": []}
+    all_of_them = f"of every booster; may be repeated (default: {rate}, the others as booster and "
+    all_of_them += "objective have them)"
+    group.add_argument("--param", metavar="NAME=VALUE", help=all_of_them, **repeated)
+    one_of_them = 'of a backend, an objective or a system: "ranknet:learning_rate=0.05"; repeatable'
+    group.add_argument("--param-for", metavar="WHO:NAME=VALUE", help=one_of_them, **repeated)
+    add("--tune", whole, "N", "settings tried for each run", 0)
     group.add_argument("--tuner", choices=TUNERS, help="(default: random)")
-    group.add_argument(
-        "--jobs", type=whole, metavar="N", help="runs at the same time (as many as threads)"
-    )
-    group.add_argument(
-        "--threads", type=whole, metavar="N", help="of all runs together (the machine's)"
-    )
+    add("--jobs", whole, "N", "runs at the same time (as many as threads)")
+    add("--threads", whole, "N", "of all runs together (the machine's)")
     group.add_argument(
         "--in-process", action="store_true", help="start no processes; one run after the other"
     )

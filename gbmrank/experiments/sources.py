@@ -66,7 +66,7 @@ class Reading:
     Parameters
     ----------
     form : {"letor", "csv", "parquet"}, optional
-        Format; told from a file's name by default, LETOR where it says nothing.
+        Format; guessed from a file's name by default, LETOR where it says nothing.
     columns : Columns, optional
         Names of the label and query columns of a table.
     features : sequence of str, optional
@@ -379,7 +379,7 @@ def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
         table = unmasked(features)
         if table.dtype.kind in "cmM":
             raise TypeError(f"they hold {table.dtype}")
-        if table.dtype not in (np.float32, np.float64):  # others, and those of foreign byte order
+        if table.dtype not in (np.float32, np.float64):  # others, and those of another byte order
             table = table.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
@@ -517,8 +517,8 @@ def _stacked(tables: Sequence[Features]) -> Features:
             raise DataError(_difference(model, table))
     widths = [table.X.shape[1] for table in tables]
     if len(set(widths)) > 1 and not by_index:
-        told = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
-        raise DataError(f"the parts have different numbers of features: {', '.join(told)}")
+        listed = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
+        raise DataError(f"the parts have different numbers of features: {', '.join(listed)}")
     width = max(widths)
     blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
     title = ", ".join(table.title for table in tables)

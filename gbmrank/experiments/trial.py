@@ -75,7 +75,7 @@ def run_task(
 
 
 def failed_run(
-    design: Design, task: Task, error: BaseException, heard: tuple[str, ...] = ()
+    design: Design, task: Task, error: BaseException, messages: tuple[str, ...] = ()
 ) -> Run:
     """Return a run that has an error and no values."""
     # XGBoost puts the time and a place of its own in front, and addresses behind.
@@ -91,7 +91,7 @@ def failed_run(
         best_round=-1,
         seconds=0.0,
         params=design.params_of(task.system),
-        warnings=heard,
+        warnings=messages,
         error=f"{type(error).__name__}: {text[:_LONGEST_MESSAGE]}",
     )
 

@@ -243,7 +243,7 @@ class LossSubject:
 
     @functools.cached_property
     def functions(self) -> dict[str, Callable[..., Any]]:
-        """Scalar functions of the loss by name; a pair form that is refused is left out."""
+        """Scalar functions of the loss by name; a pair form that is not supported is left out."""
         if self.loss.pair_form == "difference":
             raise SkipCheck("it compares scores with utilities and is no function of a margin")
         positive, negative = self.loss.partials

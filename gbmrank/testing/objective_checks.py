@@ -173,7 +173,7 @@ def _extremes(subject: ObjectiveSubject) -> None:
             grad, hess = subject.bound(labels).gradients(scores)
             values = subject.bound(labels).losses(scores)
         except GbmrankError:
-            continue  # refused with advice
+            continue  # rejected with advice
         finite = np.isfinite(grad).all() and np.isfinite(hess).all() and np.isfinite(values).all()
         fail_unless(finite, f"scores {what} give numbers that are not finite")
 
