@@ -19,7 +19,7 @@ from examples.papers.files import data_folder
 from examples.papers.study import PROGRAM, Report, Settings, Study, has_matplotlib
 from gbmrank import GbmrankError, get_num_threads, set_num_threads
 from gbmrank.cli.arguments import whole
-from gbmrank.cli.screen import bold, clean, table, told
+from gbmrank.cli.screen import bold, clean, system_message, table
 from gbmrank.errors import ParameterError, UnknownNameError
 
 __all__ = ["STUDIES", "load_study", "main", "run_study"]
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             _run(given)
     except (GbmrankError, OSError) as error:
-        _say(f"{PROGRAM}: error: {told(error) if isinstance(error, OSError) else error}")
+        _say(f"{PROGRAM}: error: {system_message(error) if isinstance(error, OSError) else error}")
         return 2
     return 0
 

@@ -14,6 +14,7 @@ from gbmrank.types import FloatArray
 if TYPE_CHECKING:
     from gbmrank.boosters.settings import Parameters, Setting
     from gbmrank.boosters.state import BoosterColumns
+    from gbmrank.boosters.tuning import Tuning
 
 __all__ = [
     "Booster",
@@ -269,6 +270,7 @@ class Booster(Protocol):
     title: str
     reads: Reads
     parameters: "Parameters"
+    tuning: "Tuning"
     native: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]

@@ -13,9 +13,18 @@ from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.data.queries import as_floats
 from gbmrank.errors import ConfigError, DataError
 
-__all__ = ["BOOSTERS", "booster_named", "booster_of", "callable_name", "read_call", "unlabelled"]
+__all__ = [
+    "BACKENDS",
+    "BOOSTERS",
+    "booster_named",
+    "booster_of",
+    "callable_name",
+    "read_call",
+    "unlabelled",
+]
 
 BOOSTERS: tuple[Booster, ...] = (LIGHTGBM, XGBOOST)
+BACKENDS = tuple(booster.name for booster in BOOSTERS)
 
 
 def booster_of(data: object) -> Booster | None:
@@ -31,8 +40,7 @@ def booster_named(name: str) -> Booster:
     for booster in BOOSTERS:
         if booster.name == name:
             return booster
-    known = ", ".join(booster.name for booster in BOOSTERS)
-    raise ConfigError(f"backend must be one of {known}; got {name!r}")
+    raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}")
 
 
 def callable_name(text: str, higher_is_better: bool) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NoReturn, final
 
-from gbmrank.cli.screen import clean, told
+from gbmrank.cli.screen import clean, system_message
 from gbmrank.errors import GbmrankError
 
 __all__ = ["COMMANDS", "main"]
@@ -52,91 +52,69 @@ def main(argv: Sequence[str] | None = None) -> int:
     gbmrank 0...
     0
     """
-    if argv is None:
-        _prepare_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # ids that its encoding lacks
+    program = " ".join(["gbmrank", *(name for name in arguments[:1] if name in COMMANDS)])
     try:
-        code = _dispatched(arguments)
+        code = _dispatch(program, arguments)
         sys.stdout.flush()
-    except BrokenPipeError:
-        return _unheard()
-    except OSError as error:  # the output leads to a full disk
-        code = _complain("gbmrank", _message(error))
-        _unheard()
+    except SystemExit as ended:  # --help
+        return int(ended.code or 0)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except Exception as error:
+        return _exit_code(program, error)
     return code
 
 
-def _prepare_streams() -> None:
-    """Have two streams that take any text; a closed one (``>&-``) takes it nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # ids that its encoding lacks
-
-
-def _unheard() -> int:
-    """Go quietly: the reader, head for example, has seen enough, or a stream takes no more."""
-    from gbmrank.experiments.progress import mute
-
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            mute(stream)
-    return _DONE
-
-
-def _dispatched(arguments: Sequence[str]) -> int:
+def _dispatch(program: str, arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())
         return _DONE if arguments else _INPUT
-    if arguments[0] == "--version":
+    name, *options = arguments
+    if name == "--version":
         from gbmrank import __version__
 
         print(f"gbmrank {__version__}")
         return _DONE
-    name = arguments[0]
     if name not in COMMANDS:
-        return _complain("gbmrank", _unknown(name))
-    return _run(name, arguments[1:])
-
-
-def _run(name: str, arguments: Sequence[str]) -> int:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise _UsageError(f"no command is called {name!r}; {hint}There are: {', '.join(COMMANDS)}")
     path, about = COMMANDS[name]
-    program = f"gbmrank {name}"
-    try:
-        module = importlib.import_module(path)
-        parser = _Parser(prog=program, description=f"{about[0].upper()}{about[1:]}.")
-        module.add_arguments(parser)
-        code = int(module.run(parser.parse_args(arguments)))
-        sys.stdout.flush()
-    except BaseException as error:
-        return _answer(program, error)
+    module = importlib.import_module(path)
+    parser = _Parser(prog=program, description=f"{about[0].upper()}{about[1:]}.")
+    module.add_arguments(parser)
+    return int(module.run(parser.parse_args(options)))
+
+
+def _exit_code(program: str, error: Exception) -> int:
+    """Print what went wrong and return the exit code."""
+    if isinstance(error, OSError):
+        _discard_output()
+    if isinstance(error, BrokenPipeError):  # the reader, head for example, has seen enough
+        return _DONE
+    code, message = _INPUT, str(error)
+    if isinstance(error, _UsageError):
+        message = f"{error} (see {program} --help)"
+    elif isinstance(error, OSError) and not isinstance(error, GbmrankError):
+        message = system_message(error)
+    elif not isinstance(error, GbmrankError):
+        if os.environ.get("GBMRANK_DEBUG"):
+            raise error
+        text = f"{type(error).__name__}: {error}"
+        code, message = _OURS, f"a mistake of ours, {text}; set GBMRANK_DEBUG=1 to see where"
+    print(f"{program}: error: {clean(message)}", file=sys.stderr)
     return code
 
 
-def _answer(program: str, error: BaseException) -> int:
-    """Say what went wrong and return the exit code."""
-    if isinstance(error, SystemExit):  # --help
-        return int(error.code or 0)
-    if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED
-    if isinstance(error, BrokenPipeError):
-        raise error
-    if isinstance(error, _UsageError):
-        return _complain(program, f"{error} (see {program} --help)")
-    if isinstance(error, GbmrankError | OSError):
-        return _complain(program, _message(error))
-    if os.environ.get("GBMRANK_DEBUG"):
-        raise error
-    text = f"{type(error).__name__}: {error}"
-    _complain(program, f"a mistake of ours, {text}; set GBMRANK_DEBUG=1 to see where")
-    return _OURS
-
-
-def _message(error: GbmrankError | OSError) -> str:
-    return str(error) if isinstance(error, GbmrankError) else told(error)
+def _discard_output() -> None:
+    """Send what standard output does not take nowhere: its reader has gone, or the disk is full."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _UsageError(Exception):
@@ -150,20 +128,6 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise, so that the caller prints it in our form."""
         raise _UsageError(message)
-
-
-def _complain(program: str, message: str) -> int:
-    try:
-        print(f"{program}: error: {clean(message)}", file=sys.stderr, flush=True)
-    except OSError:
-        _unheard()
-    return _INPUT
-
-
-def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"no command is called {name!r}; {hint}There are: {', '.join(COMMANDS)}"
 
 
 def _overview() -> str:

@@ -1,13 +1,11 @@
-"""Names in the wrong place: what they are, and where they can be used.
-
-Numbers on the command line: ASCII digits as in files, no underscores.
-"""
+"""Values on the command line: numbers with ASCII digits as in files, and names in their place."""
 
 import argparse
 import contextlib
 import math
 import re
 
+from gbmrank.boosters.plan import PREFIX
 from gbmrank.data.readers.text import to_number
 from gbmrank.errors import GbmrankError, ParameterError, SpecError, UnknownNameError
 from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
@@ -24,14 +22,57 @@ __all__ = [
     "whole",
 ]
 
-
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
-_NATIVE = "native:"
+_WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
+
+
+def whole(text: str) -> int:
+    """Read a whole number, as an option or a part of one.
+
+    Examples
+    --------
+    >>> whole(" 10")
+    10
+    """
+    if not _WHOLE.fullmatch(text.strip()):
+        raise argparse.ArgumentTypeError(f"a whole number is needed, such as 10; got {text!r}")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """Read a number, as an option or a part of one.
+
+    Examples
+    --------
+    >>> number("1e-3")
+    0.001
+    """
+    value = to_number(text.strip())
+    if value is None or not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"a number is needed, such as 0.5; got {text!r}")
+    return value
+
+
+def read_value(text: str) -> bool | int | float | str:
+    """Read the value of a booster's parameter; what is neither a number nor true or false is text.
+
+    Examples
+    --------
+    >>> read_value("0.05"), read_value("true"), read_value("7"), read_value("dart")
+    (0.05, True, 7, 'dart')
+    """
+    plain = text.strip()
+    if plain.lower() in ("true", "false"):
+        return plain.lower() == "true"
+    for read in (whole, number):
+        with contextlib.suppress(argparse.ArgumentTypeError):
+            return read(plain)
+    return text
 
 
 def check_not_native(name: str) -> None:
-    """Refuse a booster's own objective, which has no verdict."""
-    if name.strip().startswith(_NATIVE):
+    """Reject a booster's own objective, which has no verdict."""
+    if name.strip().startswith(PREFIX):
         raise UnknownNameError(
             f"{name} is an objective of a booster; gbmrank has no formula of it and so no verdict. "
             "It can be trained: gbmrank compare --objectives, GBMRanker(objective=...)"
@@ -39,7 +80,7 @@ def check_not_native(name: str) -> None:
 
 
 def check_no_loss(name: str) -> None:
-    """Refuse a loss where an objective is needed, and say which objective has it."""
+    """Reject a loss where an objective is needed, and say which objective has it."""
     bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
     if bare in OBJECTIVES or not (bare in LOSSES or bare in GENERATORS):
         return
@@ -65,7 +106,7 @@ def objective_with(loss: str) -> str | None:
 
 
 def check_one_metric(text: str) -> None:
-    """Refuse several metrics where one is needed."""
+    """Reject several metrics where one is needed."""
     with contextlib.suppress(SpecError):
         parse(text)
         return
@@ -75,72 +116,3 @@ def check_one_metric(text: str) -> None:
             raise ParameterError(
                 f"one metric at a time, got {text!r}; ask for each alone: {' and '.join(names)}"
             )
-
-
-_WHOLE = re.compile(r"[-+]?\d{1,4000}", re.ASCII)  # Python reads no more digits than 4300
-
-
-def whole(text: str) -> int:
-    """Read a whole number, as an option or a part of one.
-
-    Examples
-    --------
-    >>> whole(" 10")
-    10
-    """
-    if not _WHOLE.fullmatch(text.strip()):
-        raise argparse.ArgumentTypeError(f"a whole number is needed, such as 10; got {text!r}")
-    return int(text)
-
-
-def number(text: str) -> float:
-    """Read a number, as an option or a part of one.
-
-    Examples
-    --------
-    >>> number("1e-3")
-    0.001
-    """
-    value = _finite(text.strip())
-    if value is None:
-        raise argparse.ArgumentTypeError(f"a number is needed, such as 0.5; got {text!r}")
-    return value
-
-
-def read_value(text: str) -> bool | int | float | str:
-    """Read the value of a booster's parameter.
-
-    Raises
-    ------
-    ParameterError
-        For nothing, and for what only Python takes for a number.
-
-    Examples
-    --------
-    >>> read_value("0.05"), read_value("true"), read_value("7"), read_value("dart")
-    (0.05, True, 7, 'dart')
-    """
-    plain = text.strip()
-    if plain.lower() in ("true", "false"):
-        return plain.lower() == "true"
-    if _WHOLE.fullmatch(plain):
-        return int(plain)
-    value = _finite(plain)
-    if value is not None:
-        return value
-    if not plain or _is_pythons(plain):
-        raise ParameterError(f"a value is needed, such as 10 or 0.5 or true; got {text!r}")
-    return text
-
-
-def _finite(text: str) -> float | None:
-    value = to_number(text)
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _is_pythons(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

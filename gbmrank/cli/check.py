@@ -111,7 +111,7 @@ def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
 
 
 def _check_search(given: argparse.Namespace) -> None:
-    """Refuse a search that would find nothing whatever there is."""
+    """Reject a search that would find nothing whatever there is."""
     if given.kind is not None:
         raise ParameterError("--kind has no meaning without --kit; leave it out")
     if given.budget < 1 or given.seed < 0:

@@ -17,18 +17,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gbmrank.boosters.doors import BACKENDS
 from gbmrank.cli.arguments import number, read_value, whole
-from gbmrank.cli.screen import bold, clean, fitted, line_width, told
+from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
 from gbmrank.data.readers import Header, Limits
-from gbmrank.errors import ConfigError, GbmrankWarning, ParameterError
+from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
-from gbmrank.experiments.design import LEARNING_RATE, plain_seeds
-from gbmrank.experiments.preparation import DEMO_METRICS, Settings, demonstration
+from gbmrank.experiments.design import LEARNING_RATE, TUNERS, plain_seeds
+from gbmrank.experiments.preparation import (
+    DEFAULT_METRICS,
+    DEMO_METRICS,
+    Settings,
+    demonstration,
+)
 from gbmrank.experiments.progress import Quiet, progress_on
 from gbmrank.experiments.sources import FORMATS, Reading, Source, read_source
 from gbmrank.experiments.store import check_folder
-from gbmrank.experiments.systems import DEFAULT_METRICS, split_list
+from gbmrank.experiments.systems import split_list
 
 __all__ = ["add_arguments", "run"]
 
@@ -68,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Read, train, judge, write, print."""
     if given.resume and given.force:
-        raise ConfigError("--resume goes on and --force begins anew; give one of them")
+        raise ConfigError("--resume continues and --force begins anew; give one of them")
     _check_used(given)
     out = Path(given.out)
     check_folder(out, resume=given.resume, force=given.force)
@@ -81,7 +87,7 @@ def run(given: argparse.Namespace) -> int:
     try:
         # What boosters and plugins print is not part of the answer.
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-            warnings.simplefilter("ignore", GbmrankWarning)  # told below, system by system
+            warnings.simplefilter("ignore", GbmrankWarning)  # noted below, system by system
             found = compare_source(source, settings, partial(_write, out=out))
     except KeyboardInterrupt as stopped:
         if not str(stopped):  # before the first run or after the last
@@ -90,7 +96,7 @@ def run(given: argparse.Namespace) -> int:
     except OSError as error:
         if not hasattr(error, "__notes__"):  # before the first run
             raise
-        return _stopped(f"error: {told(error)}; {error.__notes__[0]}", out, _MACHINE)
+        return _stopped(f"error: {system_message(error)}; {error.__notes__[0]}", out, _MACHINE)
     files = {kind: str(out / name) for kind, name in _FILES.items()}
     if given.json:
         print(json.dumps(_as_json(found, files), indent=2, allow_nan=False))
@@ -101,7 +107,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _stopped(why: str, out: Path, code: int) -> int:
     """Say what was kept, and return the exit code."""
-    line = f"{why} and kept in {out}; go on with the same command and --resume"
+    line = f"{why} and kept in {out}; continue with the same command and --resume"
     print(f"gbmrank compare: {clean(line)}", file=sys.stderr)
     return code
 
@@ -117,7 +123,7 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--allow-overlap", action="store_true", help="accept queries that are in two splits"
     )
-    group.add_argument("--format", choices=FORMATS, help="told from the file's name if left out")
+    group.add_argument("--format", choices=FORMATS, help="guessed from the file's name if left out")
     group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
     group.add_argument("--max-bytes", type=whole, metavar="N", help="largest text, unpacked")
 
@@ -140,7 +146,9 @@ def _add_systems(group: Any) -> None:
     )
     group.add_argument("--metrics", metavar="LIST", help=_METRICS_HELP)
     group.add_argument(
-        "--backends", metavar="LIST", help="lightgbm, xgboost (default: all that are installed)"
+        "--backends",
+        metavar="LIST",
+        help=f"{', '.join(BACKENDS)} (default: all that are installed)",
     )
     group.add_argument("--baseline", metavar="NAME", help=_BASELINE_HELP)
     group.add_argument(
@@ -153,56 +161,27 @@ def _add_systems(group: Any) -> None:
 
 
 def _add_training(group: Any) -> None:
-    d = _DEFAULTS
-    group.add_argument(
-        "--folds", type=whole, metavar="N", help=f"folds of queries (default: {d.folds})"
-    )
-    group.add_argument(
-        "--seeds", default="1", metavar="N", help=f"how many, or a list such as 0,1,2 {_SHOWN}"
-    )
-    group.add_argument(
-        "--rounds", type=whole, default=d.rounds, metavar="N", help=f"most trees {_SHOWN}"
-    )
-    group.add_argument(
-        "--early-stopping",
-        type=whole,
-        default=d.early_stopping,
-        metavar="N",
-        help=f"rounds without improvement before a run stops; 0 for never {_SHOWN}",
-    )
-    group.add_argument(
-        "--valid-share",
-        type=number,
-        default=d.valid_share,
-        metavar="P",
-        help=f"share of the queries kept aside to stop by {_SHOWN}",
-    )
-    group.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of every booster; may be repeated (default: "
-        f"learning_rate={LEARNING_RATE:g}, the others as booster and objective have them)",
-    )
-    group.add_argument(
-        "--param-for",
-        action="append",
-        default=[],
-        metavar="WHO:NAME=VALUE",
-        help='of a backend, an objective or a system: "ranknet:learning_rate=0.05"; '
-        "may be repeated",
-    )
-    group.add_argument(
-        "--tune", type=whole, default=0, metavar="N", help=f"settings tried for each run {_SHOWN}"
-    )
-    group.add_argument("--tuner", choices=("random", "optuna"), help="(default: random)")
-    group.add_argument(
-        "--jobs", type=whole, metavar="N", help="runs at the same time (as many as threads)"
-    )
-    group.add_argument(
-        "--threads", type=whole, metavar="N", help="of all runs together (the machine's)"
-    )
+    def add(option: str, read: Any, metavar: str, about: str, default: Any = None) -> None:
+        shown = about if default is None else f"{about} {_SHOWN}"
+        group.add_argument(option, type=read, default=default, metavar=metavar, help=shown)
+
+    d, rate = _DEFAULTS, f"learning_rate={LEARNING_RATE:g}"
+    add("--folds", whole, "N", f"folds of queries (default: {d.folds})")
+    add("--seeds", str, "N", "how many, or a list such as 0,1,2", "1")
+    add("--rounds", whole, "N", "most trees", d.rounds)
+    patience = "rounds without improvement before a run stops; 0 for never"
+    add("--early-stopping", whole, "N", patience, d.early_stopping)
+    add("--valid-share", number, "P", "share of the queries kept aside to stop by", d.valid_share)
+    repeated = {"action": "append", "default": []}
+    all_of_them = f"of every booster; may be repeated (default: {rate}, the others as booster and "
+    all_of_them += "objective have them)"
+    group.add_argument("--param", metavar="NAME=VALUE", help=all_of_them, **repeated)
+    one_of_them = 'of a backend, an objective or a system: "ranknet:learning_rate=0.05"; repeatable'
+    group.add_argument("--param-for", metavar="WHO:NAME=VALUE", help=one_of_them, **repeated)
+    add("--tune", whole, "N", "settings tried for each run", 0)
+    group.add_argument("--tuner", choices=TUNERS, help="(default: random)")
+    add("--jobs", whole, "N", "runs at the same time (as many as threads)")
+    add("--threads", whole, "N", "of all runs together (the machine's)")
     group.add_argument(
         "--in-process", action="store_true", help="start no processes; one run after the other"
     )
@@ -212,19 +191,16 @@ def _add_output(group: Any) -> None:
     group.add_argument(
         "--out", default="gbmrank-compare", metavar="FOLDER", help="(default: %(default)s)"
     )
-    group.add_argument("--resume", action="store_true", help="go on with what is in the folder")
+    group.add_argument("--resume", action="store_true", help="continue what is in the folder")
     group.add_argument("--force", action="store_true", help="overwrite what is in the folder")
     group.add_argument("--quiet", action="store_true", help="show no progress")
     group.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _settings(given: argparse.Namespace) -> Settings:
-    texts = None
-    if given.objectives is not None:
-        texts = [text for listed in given.objectives for text in split_list(listed)]
     backends = None if given.backends is None else split_list(given.backends)
     return Settings(
-        objectives=texts,
+        objectives=None if given.objectives is None else ", ".join(given.objectives),
         metrics=given.metrics,
         backends=backends,
         folds=_DEFAULTS.folds if given.folds is None else given.folds,
@@ -250,7 +226,7 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 
 def _check_used(given: argparse.Namespace) -> None:
-    """Refuse options that would do nothing."""
+    """Reject options that would do nothing."""
     idle = {
         "--folds has no meaning with given splits (--train, --test)": given.folds is not None
         and given.train,
@@ -309,34 +285,27 @@ def _seeds(text: str) -> tuple[int, ...]:
 def _params(texts: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts:
-        match = _PARAM.fullmatch(text)
-        if match is None:
-            raise ConfigError(f"--param is NAME=VALUE, such as learning_rate=0.05; got {text!r}")
-        _put(found, match, f"--param {text}")
+        _put(found, _PARAM.fullmatch(text), f"--param {text}", "NAME=VALUE, learning_rate=0.05")
     return found
-
-
-def _put(found: dict[str, Any], match: re.Match[str], option: str) -> None:
-    """Add a parameter that is not there yet."""
-    if match["name"] in found:
-        raise ConfigError(f"{option}: {match['name']} is given twice; leave one out")
-    try:
-        found[match["name"]] = read_value(match["value"])
-    except ParameterError as error:
-        raise ConfigError(f"{option}: {error}") from None
 
 
 def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
         match = _PARAM_FOR.fullmatch(text)
-        if match is None:
-            raise ConfigError(
-                f"--param-for is WHO:NAME=VALUE, such as ranknet:learning_rate=0.05; got {text!r}"
-            )
-        who = " ".join(match["who"].split())
-        _put(found.setdefault(who, {}), match, f"--param-for {text}")
+        who = "" if match is None else " ".join(match["who"].split())
+        form = "WHO:NAME=VALUE, ranknet:learning_rate=0.05"
+        _put(found.setdefault(who, {}), match, f"--param-for {text}", form)
     return found
+
+
+def _put(found: dict[str, Any], match: re.Match[str] | None, option: str, form: str) -> None:
+    """Add a parameter that is not there yet."""
+    if match is None or not match["value"].strip():
+        raise ConfigError(f"{option}: the form is {form} for example")
+    if match["name"] in found:
+        raise ConfigError(f"{option}: {match['name']} is given twice; leave one out")
+    found[match["name"]] = read_value(match["value"])
 
 
 def _write(found: Comparison, out: Path) -> None:

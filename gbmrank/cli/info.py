@@ -1,7 +1,4 @@
-"""``gbmrank info NAME``: everything about one objective, loss or metric.
-
-Curves of a loss: as text for the terminal, as a picture for a file.
-"""
+"""``gbmrank info NAME``: everything about one objective, loss or metric, with curves of a loss."""
 
 import argparse
 import json
@@ -32,92 +29,15 @@ from gbmrank.registry.catalogue import (
 from gbmrank.registry.composition import build
 from gbmrank.types import FloatArray
 
-__all__ = ["add_arguments", "draw", "run", "sampled", "save"]
-
+__all__ = ["add_arguments", "run"]
 
 Curve = tuple[str, FloatArray]
 _MARKS = "*'."
 _COLUMNS, _ROWS = 61, 15
 _NAMES = ("value", "slope", "curvature")
-
-
-def sampled(function: ScalarFunction, params: tuple[float, ...], points: FloatArray) -> list[Curve]:
-    """Return value, slope and curvature at these margins."""
-    rows = np.array([function(float(z), *params) for z in points])
-    return [(name, rows[:, i]) for i, name in enumerate(_NAMES)]
-
-
-def draw(points: FloatArray, curves: Sequence[Curve]) -> str:
-    """Return a plot made of characters; the scale is cut at the 2nd and 98th percentile.
-
-    Examples
-    --------
-    >>> x = np.linspace(-1, 1, 61)
-    >>> print(draw(x, [("value", x)]).splitlines()[0].strip())
-    0.96 |                                                         ****
-    """
-    everything = np.concatenate([values for _, values in curves])
-    low, high = np.percentile(everything, [2, 98])
-    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
-    canvas = [[" "] * _COLUMNS for _ in range(_ROWS)]
-    columns = np.round(np.linspace(0, _COLUMNS - 1, len(points))).astype(int)
-    for mark, (_, values) in reversed(list(zip(_MARKS, curves, strict=False))):
-        heights = (np.clip(values, low, high) - low) / (high - low) * (_ROWS - 1)
-        for column, height in zip(columns, np.round(heights).astype(int), strict=True):
-            canvas[_ROWS - 1 - height][column] = mark
-    sides = [f"{high:.3g}", *[""] * (_ROWS - 2), f"{low:.3g}"]
-    width = max(map(len, sides))
-    lines = [
-        f"{side:>{width}} |{''.join(row)}".rstrip() for side, row in zip(sides, canvas, strict=True)
-    ]
-    left, right = f"{points[0]:g}", f"{points[-1]:g}"
-    axis = f"{'':>{width}} +{'-' * _COLUMNS}"
-    scale = f"{'':>{width}}  {left}{right:>{_COLUMNS - len(left)}}"
-    legend = "  ".join(f"{m} {name}" for m, (name, _) in zip(_MARKS, curves, strict=False))
-    return "\n".join([*lines, axis, scale, f"{'':>{width}}  {legend}"])
-
-
-def save(
-    path: str, title: str, points: FloatArray, panels: Sequence[tuple[str, list[Curve]]]
-) -> None:
-    """Write a picture; its ending (.png, .svg, .pdf) decides the format."""
-    if not path.lower().endswith((".png", ".svg", ".pdf")):
-        raise ParameterError(f"--plot takes a file that ends in .png, .svg or .pdf, got {path!r}")
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise MissingPackageError(
-            "pictures need matplotlib: pip install 'gbmrank[report]'"
-        ) from error
-    mpl.use("Agg")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.5 * len(panels), 3.2), layout="constrained")
-    for index, (name, curves) in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), index + 1)
-        for label, values in curves:
-            axes.plot(points, values, label=label)
-        axes.set_title(name, fontsize=9)
-        axes.set_xlabel("score or margin")
-        axes.legend(fontsize=8)
-    figure.suptitle(title, fontsize=10)
-    figure.savefig(path)
-
-
 _METRICS = (
-    "dcg@10",
-    "ndcg@10",
-    "precision@10",
-    "recall@10",
-    "wta",
-    "auc",
-    "spearman",
-    "eru",
-    "err@10",
-    "map",
-    "mrr",
-    "ptop",
-    "pairwise_disagreement",
+    *("dcg@10", "ndcg@10", "precision@10", "recall@10", "wta", "auc", "spearman", "eru"),
+    *("err@10", "map", "mrr", "ptop", "pairwise_disagreement"),
 )
 _KINDS: Mapping[str, Registry[Any]] = MappingProxyType(
     {"objective": OBJECTIVES, "loss": LOSSES, "metric": METRICS}
@@ -127,12 +47,7 @@ _PARTS: Mapping[str, Registry[Any]] = MappingProxyType(
 )
 _MARGINS = np.linspace(-3.0, 3.0, 121)
 _TRAITS = (
-    "convex",
-    "differentiable",
-    "smooth",
-    "shift_invariant",
-    "hessian_trait",
-    "gradient",
+    *("convex", "differentiable", "smooth", "shift_invariant", "hessian_trait", "gradient"),
     "higher_is_better",
 )
 
@@ -155,7 +70,7 @@ def run(given: argparse.Namespace) -> int:
     if given.plot:
         if not panels:
             raise ParameterError(f"{given.name} has no loss of a margin or a score to plot")
-        save(given.plot, given.name, _MARGINS, panels)
+        _save(given.plot, given.name, _MARGINS, panels)
     facts = _facts(kind, part)
     facts["verdicts"] = _verdicts(part) if isinstance(part, AbstractObjective) else None
     if given.json:
@@ -163,7 +78,7 @@ def run(given: argparse.Namespace) -> int:
         return 0
     print(_page(facts))
     for name, curves in panels:
-        print(f"\n{bold(name)}\n{draw(_MARGINS, curves)}")
+        print(f"\n{bold(name)}\n{_draw(_MARGINS, curves)}")
     if isinstance(part, AbstractMetric):
         print(f"\ngbmrank advise {clean(given.name)} says which objectives go with it.")
     return 0
@@ -268,9 +183,9 @@ def _panels(loss: AbstractLoss) -> list[tuple[str, list[tuple[str, Any]]]]:
         return []
     panels = []
     if loss.pair_form == "margin":
-        panels.append(("loss of a pair, by margin", sampled(loss.kappa, loss.params, _MARGINS)))
+        panels.append(("loss of a pair, by margin", _sampled(loss.kappa, loss.params, _MARGINS)))
     first, second = loss.partials
-    ones, zeros = (sampled(each, loss.params, _MARGINS) for each in (first, second))
+    ones, zeros = (_sampled(each, loss.params, _MARGINS) for each in (first, second))
     if loss.kappa is not first or not panels:
         partials = [("useful item", ones[0][1]), ("useless item", zeros[0][1])]
         panels.append(("losses of single items, by score", partials))
@@ -305,3 +220,68 @@ def _page(facts: dict[str, Any]) -> str:
 def _why(row: dict[str, Any]) -> str:
     condition = row.get("condition")
     return f"if {condition}" if condition else str(row.get("reference", row["sentence"]))
+
+
+def _sampled(
+    function: ScalarFunction, params: tuple[float, ...], points: FloatArray
+) -> list[Curve]:
+    """Return value, slope and curvature at these margins."""
+    rows = np.array([function(float(z), *params) for z in points])
+    return [(name, rows[:, i]) for i, name in enumerate(_NAMES)]
+
+
+def _draw(points: FloatArray, curves: Sequence[Curve]) -> str:
+    """Return a plot made of characters; the scale ends at the 2nd and 98th percentile.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 61)
+    >>> print(_draw(x, [("value", x)]).splitlines()[0].strip())
+    0.96 |                                                         ****
+    """
+    everything = np.concatenate([values for _, values in curves])
+    low, high = np.percentile(everything, [2, 98])
+    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
+    canvas = [[" "] * _COLUMNS for _ in range(_ROWS)]
+    columns = np.round(np.linspace(0, _COLUMNS - 1, len(points))).astype(int)
+    for mark, (_, values) in reversed(list(zip(_MARKS, curves, strict=False))):
+        heights = (np.clip(values, low, high) - low) / (high - low) * (_ROWS - 1)
+        for column, height in zip(columns, np.round(heights).astype(int), strict=True):
+            canvas[_ROWS - 1 - height][column] = mark
+    sides = [f"{high:.3g}", *[""] * (_ROWS - 2), f"{low:.3g}"]
+    width = max(map(len, sides))
+    lines = [
+        f"{side:>{width}} |{''.join(row)}".rstrip() for side, row in zip(sides, canvas, strict=True)
+    ]
+    left, right = f"{points[0]:g}", f"{points[-1]:g}"
+    axis = f"{'':>{width}} +{'-' * _COLUMNS}"
+    scale = f"{'':>{width}}  {left}{right:>{_COLUMNS - len(left)}}"
+    legend = "  ".join(f"{m} {name}" for m, (name, _) in zip(_MARKS, curves, strict=False))
+    return "\n".join([*lines, axis, scale, f"{'':>{width}}  {legend}"])
+
+
+def _save(
+    path: str, title: str, points: FloatArray, panels: Sequence[tuple[str, list[Curve]]]
+) -> None:
+    """Write a picture; its ending (.png, .svg, .pdf) decides the format."""
+    if not path.lower().endswith((".png", ".svg", ".pdf")):
+        raise ParameterError(f"--plot takes a file that ends in .png, .svg or .pdf, got {path!r}")
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingPackageError(
+            "pictures need matplotlib: pip install 'gbmrank[report]'"
+        ) from error
+    mpl.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.5 * len(panels), 3.2), layout="constrained")
+    for index, (name, curves) in enumerate(panels):
+        axes = figure.add_subplot(1, len(panels), index + 1)
+        for label, values in curves:
+            axes.plot(points, values, label=label)
+        axes.set_title(name, fontsize=9)
+        axes.set_xlabel("score or margin")
+        axes.legend(fontsize=8)
+    figure.suptitle(title, fontsize=10)
+    figure.savefig(path)

@@ -1,7 +1,4 @@
-"""``gbmrank plugin new NAME``: a plugin distribution that installs and passes at once.
-
-The files of a new plugin distribution, as text.
-"""
+"""``gbmrank plugin new NAME``: a plugin distribution that installs and passes at once."""
 
 import argparse
 import json
@@ -13,13 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from gbmrank.boosters.doors import BACKENDS
 from gbmrank.cli.screen import clean
 from gbmrank.errors import ParameterError
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
 from gbmrank.registry.entry_points import project
 
 __all__ = ["KINDS", "add_arguments", "files_of", "run"]
-
 
 _LOSS = '''"""A loss for gbmrank: one function of the margin by which the better item leads."""
 
@@ -133,7 +130,7 @@ requires-python = ">=3.11"
 dependencies = ["gbmrank>={gbmrank}"]
 
 [project.optional-dependencies]
-test = ["gbmrank[lightgbm,xgboost]", "pytest>=8.2"]
+test = ["gbmrank[{boosters}]", "pytest>=8.2"]
 
 [project.entry-points."gbmrank.{group}"]
 {name} = "{module}:{attribute}"
@@ -179,6 +176,7 @@ jobs:
       - run: pytest
 """
 
+
 KINDS = MappingProxyType(
     {
         "loss": (_LOSS, "{name}", 'gbmrank.objective("comparison", loss="{name}")'),
@@ -187,47 +185,6 @@ KINDS = MappingProxyType(
     }
 )
 """Per kind: the module, what its entry point names, and how it is used."""
-
-
-def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
-    """Return the files of a plugin by path.
-
-    Parameters
-    ----------
-    distribution : str
-        Name of the distribution, such as ``"gbmrank-tempered"``.
-    kind : {"loss", "objective", "metric"}
-        What it adds.
-    version : str
-        The gbmrank it needs.
-
-    Examples
-    --------
-    >>> sorted(files_of("gbmrank-tempered", "loss", "0.1"))[-2:]
-    ['pyproject.toml', 'tests/test_gbmrank_tempered.py']
-    """
-    module = distribution.replace("-", "_")
-    source, attribute, use = KINDS[kind]
-    name = module.removeprefix("gbmrank_")
-    words = {
-        "distribution": distribution,
-        "module": module,
-        "name": name,
-        "kind": kind,
-        "group": {"loss": "losses"}.get(kind, f"{kind}s"),
-        "attribute": attribute.format(name=name),
-        "use": use.format(name=name),
-        "gbmrank": version,
-    }
-    return {
-        "pyproject.toml": _PYPROJECT.format(**words),
-        f"{module}.py": source.format(**words),
-        "README.md": _README.format(**words),
-        f"tests/test_{module}.py": _TEST.format(**words),
-        ".github/workflows/test.yml": _CI,
-    }
-
-
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _REGISTRIES: Mapping[str, Registry[Any]] = MappingProxyType(
     {each.kind: each for each in (LOSSES, OBJECTIVES, METRICS)}
@@ -265,6 +222,46 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
+def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
+    """Return the files of a plugin by path.
+
+    Parameters
+    ----------
+    distribution : str
+        Name of the distribution, such as ``"gbmrank-tempered"``.
+    kind : {"loss", "objective", "metric"}
+        What it adds.
+    version : str
+        The gbmrank it needs.
+
+    Examples
+    --------
+    >>> sorted(files_of("gbmrank-tempered", "loss", "0.1"))[-2:]
+    ['pyproject.toml', 'tests/test_gbmrank_tempered.py']
+    """
+    module = distribution.replace("-", "_")
+    source, attribute, use = KINDS[kind]
+    name = module.removeprefix("gbmrank_")
+    words = {
+        "distribution": distribution,
+        "module": module,
+        "name": name,
+        "kind": kind,
+        "group": {"loss": "losses"}.get(kind, f"{kind}s"),
+        "attribute": attribute.format(name=name),
+        "use": use.format(name=name),
+        "gbmrank": version,
+        "boosters": ",".join(BACKENDS),
+    }
+    return {
+        "pyproject.toml": _PYPROJECT.format(**words),
+        f"{module}.py": source.format(**words),
+        "README.md": _README.format(**words),
+        f"tests/test_{module}.py": _TEST.format(**words),
+        ".github/workflows/test.yml": _CI,
+    }
+
+
 def _write(target: Path, files: Mapping[str, str]) -> list[str]:
     """Write all files or none; return where they are."""
     file = target
@@ -296,7 +293,7 @@ def _check_name(name: str) -> None:
 
 
 def _check_free(name: str, kind: str) -> None:
-    """Refuse a name that gbmrank or another distribution has: neither is ever overridden."""
+    """Reject a name that gbmrank or another distribution has: neither is ever overridden."""
     own, registry = _registered_name(name), _REGISTRIES[kind]
     if own not in registry:
         return

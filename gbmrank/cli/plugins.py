@@ -59,7 +59,7 @@ def run(given: argparse.Namespace) -> int:
         rows = [*(_row(*each) for each in found), *(_unread(*each) for each in bad)]
         print(json.dumps({"schema": "gbmrank.plugins/1", "plugins": rows}, indent=2))
     else:
-        print("\n\n".join([_page(found, load), *(_told_unread(*each) for each in bad)]))
+        print("\n\n".join([_page(found, load), *(_unread_text(*each) for each in bad)]))
     return _BROKEN if broken and load else _FINE
 
 
@@ -124,7 +124,7 @@ def _unread(origin: Origin, error: Exception) -> dict[str, object]:
     }
 
 
-def _told_unread(origin: Origin, error: Exception) -> str:
+def _unread_text(origin: Origin, error: Exception) -> str:
     head = bold(clean(f"entry_points.txt of {origin} cannot be read"))
     return "\n".join([head, clean(f"  {type(error).__name__}: {error}"), f"  advice: {_REWRITE}"])
 
@@ -134,7 +134,7 @@ def _page(found: list[tuple[Entry[Any], Status, str]], load: bool) -> str:
         return "no plugins are installed (gbmrank plugin new NAME writes one)"
     rows = [[entry.name, entry.kind, str(entry.origin), status.state] for entry, status, _ in found]
     parts = [table(["name", "kind", "from", "status"], rows)]
-    parts += [_told(entry, status) for entry, status, _ in found if status.cause is not None]
+    parts += [_explained(entry, status) for entry, status, _ in found if status.cause is not None]
     parts += [
         clean(
             f"{entry.name}: {clash} has this {entry.kind} too; say "
@@ -148,7 +148,7 @@ def _page(found: list[tuple[Entry[Any], Status, str]], load: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _told(entry: Entry[Any], status: Status) -> str:
+def _explained(entry: Entry[Any], status: Status) -> str:
     cause = status.cause
     head = bold(clean(f"{entry.kind} {entry.name} of {entry.origin}"))
     lines = [f"  {type(cause).__name__}: {cause}", *_place(cause), f"  advice: {_advice(cause)}"]

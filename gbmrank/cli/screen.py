@@ -8,7 +8,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["bold", "clean", "fitted", "line_width", "table", "told", "unmarked"]
+__all__ = ["bold", "clean", "fitted", "line_width", "system_message", "table", "unmarked"]
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
@@ -115,9 +115,9 @@ def fitted(
     lines = []
     for first, *cells in rows:
         named = zip(head[1:], map(str, cells), strict=True)
-        told = clean("; ".join(f"{title} {cell}" for title, cell in named if cell))
+        text = clean("; ".join(f"{title} {cell}" for title, cell in named if cell))
         lines.append(bold(clean(first)))
-        lines.append(textwrap.indent(textwrap.fill(told, max(width - 2, 20)), "  "))
+        lines.append(textwrap.indent(textwrap.fill(text, max(width - 2, 20)), "  "))
     return "\n".join(lines)
 
 
@@ -135,7 +135,7 @@ def unmarked(text: str) -> str:
     return short.replace("``", "")
 
 
-def told(error: OSError) -> str:
+def system_message(error: OSError) -> str:
     """Return what the system says went wrong, with the file."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
@@ -143,14 +143,10 @@ def told(error: OSError) -> str:
 
 def bold(text: str) -> str:
     """Return bold text on a terminal, plain text anywhere else or with ``NO_COLOR`` set."""
-    return f"\x1b[1m{text}\x1b[0m" if _decorated() else text
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() and not plain else text
 
 
 def line_width() -> int | None:
     """Return the width of the terminal, or None where the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def _decorated() -> bool:
-    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain

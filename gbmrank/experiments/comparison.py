@@ -1,136 +1,29 @@
-"""``gbmrank.compare``: objectives on data, fold by fold, judged query by query.
-
-What stands behind the numbers: verdicts, conventions, versions.
-"""
+"""``gbmrank.compare``: objectives on data, fold by fold, judged query by query."""
 
 import contextlib
-import datetime as dt
-import importlib.metadata
-import platform
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from gbmrank.api import Metric, MetricList, Objective
-from gbmrank.boosters.plan import Native
 from gbmrank.data.readers import Header
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning
-from gbmrank.experiments import preparation, summary
+from gbmrank.experiments import provenance, summary
 from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
-from gbmrank.experiments.preparation import (
-    Prepared,
-    Settings,
-    demonstration,
-    plain_settings,
-    prepare,
-)
+from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
 from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
 from gbmrank.experiments.results import Measure, Results, Run, System
 from gbmrank.experiments.sources import Reading, Source, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
 from gbmrank.experiments.store import Store, check_folder, locked, results_to_json, save_json
-from gbmrank.experiments.systems import find_baseline, foreign_code
+from gbmrank.experiments.systems import find_baseline
 from gbmrank.experiments.trial import failed_run, regret_name
-from gbmrank.registry.catalogue import (
-    Entry,
-    list_losses,
-    list_metrics,
-    list_objectives,
-    list_utilities,
-)
-from gbmrank.theory.verdicts.calibration import calibration
-from gbmrank.theory.verdicts.verdict import Verdict
 
-__all__ = [
-    "Comparison",
-    "compare",
-    "compare_source",
-    "conventions",
-    "environment",
-    "measures",
-    "verdicts",
-    "versions",
-]
-
-
-_PACKAGES = ("gbmrank", "lightgbm", "xgboost", "numpy", "numba")
-
-
-def measures(metrics: MetricList, regret_k: int | None) -> tuple[Measure, ...]:
-    """Return what is reported for every query, the target first."""
-    found = [Measure(str(one), one.higher_is_better) for one in metrics]
-    return (*found, *(() if regret_k is None else (Measure(regret_name(regret_k), False),)))
-
-
-def verdicts(
-    objectives: Mapping[str, Objective | Native], metrics: MetricList, regret_k: int | None
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return what theory says of each objective and measure; regret is that of DCG.
-
-    A booster's own objective has a verdict too: nothing is known of it.
-    """
-    judged: dict[str, Any] = {str(one): one for one in metrics}
-    if regret_k is not None:
-        judged[regret_name(regret_k)] = f"dcg@{regret_k}"
-    return {
-        (name, measure): _stated(calibration(_read(one), metric))
-        for name, one in objectives.items()
-        for measure, metric in judged.items()
-    }
-
-
-def _read(one: Objective | Native) -> Objective | str:
-    return one if isinstance(one, Objective) else str(one)
-
-
-def _stated(verdict: Verdict) -> dict[str, Any]:
-    plain = verdict.as_dict()
-    return {key: plain[key] for key in ("status", "sentence", "reference", "condition", "constant")}
-
-
-def conventions(one: Metric) -> dict[str, Any]:
-    """Return the options of a metric that change its value."""
-    return {field.name: _plain(getattr(one.measure, field.name)) for field in fields(one.measure)}
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that results depend on."""
-    found = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def environment(command: str) -> dict[str, Any]:
-    """Return where and when this was measured."""
-    listed: list[Entry[Any]] = [
-        *list_objectives(),
-        *list_losses(),
-        *list_metrics(),
-        *list_utilities(),
-    ]
-    plugins = {str(entry.origin) for entry in listed if entry.origin.distribution != "gbmrank"}
-    return {
-        "command": command,
-        "versions": versions(),
-        "plugins": sorted(plugins),
-        "platform": platform.platform(),
-        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-    }
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return [_plain(one) for one in value] if isinstance(value, tuple | list) else str(value)
+__all__ = ["Comparison", "compare", "compare_source"]
 
 
 @final
@@ -215,9 +108,8 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 
     Every objective is trained in every booster on the same queries, stopped by the first
     metric on queries kept aside, and judged query by query on queries it has not seen.
-    Options, parameters and splits are checked before the first training, and so are labels
-    and features that every run of a system would refuse. A run that fails is reported; the
-    others go on.
+    Options, parameters and splits are checked before the first training. A run that fails is
+    reported; the others go on.
 
     Parameters
     ----------
@@ -237,13 +129,13 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     folds : int, default=5
         Folds of queries; not used with given splits.
     seeds : int or list of int, default=1
-        How many repetitions, or their seeds: of the booster and of which queries are watched.
+        How many repetitions, or their seeds: of the booster and of which queries validate.
     rounds : int, default=300
         Most trees per run.
     early_stopping : int or None, default=30
         Rounds without improvement before a run stops.
     valid_share : float, default=0.2
-        Share of the queries that are not judged which is watched for stopping.
+        Share of the queries that are not judged which validates, for stopping.
     params : dict, optional
         Parameters of the boosters; the learning rate is 0.1 unless it says otherwise.
     params_for : dict of dict, optional
@@ -265,7 +157,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     out : path, optional
         Folder in which every finished run is kept.
     resume : bool, default=False
-        Go on with the comparison in ``out``.
+        Continue the comparison in ``out``.
     force : bool, default=False
         Overwrite the comparison in ``out``.
     jobs : int, optional
@@ -340,23 +232,18 @@ def compare_source(
     finish : callable, optional
         Gets the comparison while its folder is still held, to write into it.
     """
-    settings = plain_settings(settings)
     prepared = prepare(source, settings)
     with _opened(prepared, settings) as store:
         _run_all(prepared, store, settings.progress or Quiet())
         tasks = prepared.design.tasks
-        runs = tuple(store.load(task) or _lost(prepared.design, task) for task in tasks)
+        lost = DataError("the run could not be kept; is the disk full?")
+        runs = tuple(store.load(task) or failed_run(prepared.design, task, lost) for task in tasks)
         results = _results(prepared, runs, settings)
-        found = Comparison(results, analyse(results, margin=settings.margin))
+        found = Comparison(results, analyse(results, margin=prepared.margin))
         if finish is not None:
             finish(found)
     _warn_of_constant_scores(results)
     return found
-
-
-def _lost(design: Design, task: Task) -> Run:
-    """Return what stands for a run that could not be written, on a full disk for example."""
-    return failed_run(design, task, DataError("the run could not be kept; is the disk full?"))
 
 
 @contextlib.contextmanager
@@ -371,8 +258,8 @@ def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
             "sha256": source.digest(),
         },
         "design": prepared.design.to_json(),
-        "versions": versions(),
-        "code": foreign_code([*prepared.chosen.objectives.values(), prepared.metrics]),
+        "versions": provenance.versions(),
+        "code": provenance.fingerprints([*prepared.chosen.objectives.values(), prepared.metrics]),
     }
     if settings.out is not None:
         folder, how = Path(settings.out), {"resume": settings.resume, "force": settings.force}
@@ -388,16 +275,11 @@ def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
 
 def _run_all(prepared: Prepared, store: Store, progress: Progress) -> None:
     """Run what is not done yet; on Ctrl-C say what was kept."""
-    design, refused = prepared.design, prepared.refused
+    design = prepared.design
     done = {Task(run.system, run.seed, run.fold) for run in store.done(design.tasks)}
-    waiting = [task for task in design.tasks if task not in done and task.system not in refused]
+    waiting = [task for task in design.tasks if task not in done]
     progress.begin(len(design.tasks), len(done))
     try:
-        for task in design.tasks:
-            if task.system in refused:
-                run = failed_run(design, task, refused[task.system])
-                store.save(run)
-                progress.finished(task, run)
         if prepared.jobs and waiting:
             run_in_processes(prepared.source, design, waiting, store, progress, prepared.jobs)
         else:
@@ -419,18 +301,20 @@ def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> R
     design, metrics, chosen = prepared.design, prepared.metrics, prepared.chosen
     leakage = prepared.source.leakage()
     notes = chosen.notes if leakage is None else (*chosen.notes, leakage)
+    k = design.regret_k
+    regret = () if k is None else (Measure(regret_name(k), higher_is_better=False),)
     return Results(
         title=prepared.source.title,
         systems=chosen.systems,
-        measures=measures(metrics, design.regret_k),
-        queries=preparation.queries_of(prepared.source),
+        measures=(*(Measure(str(one), one.higher_is_better) for one in metrics), *regret),
+        queries=provenance.queries_of(prepared.source),
         runs=runs,
         baseline=_baseline(prepared, runs) if settings.baseline is None else prepared.baseline,
-        verdicts=verdicts(chosen.objectives, metrics, design.regret_k),
-        audit=preparation.audit(prepared.source, notes),
-        settings={**design.to_json(), "margin": settings.margin},
-        conventions={str(one): conventions(one) for one in metrics},
-        environment=environment(settings.command),
+        verdicts=provenance.verdicts(chosen.objectives, metrics, design.regret_k),
+        audit=provenance.data_facts(prepared.source, notes),
+        settings={**design.to_json(), "margin": prepared.margin},
+        conventions={str(one): provenance.conventions(one) for one in metrics},
+        environment=provenance.environment(settings.command),
     )
 
 

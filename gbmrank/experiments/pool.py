@@ -1,14 +1,16 @@
 """Runs side by side in processes of their own.
 
-Each worker is a plain subprocess that is told one task at a time through a pipe. Not
-``multiprocessing``: its spawned children import the caller's script again, which a script
-or notebook without a main guard does not survive, and its pool gives up every pending task
-when one worker dies. Not threads: a crash inside a booster would take everything with it,
-and two boosters in one process share one OpenMP pool. A worker that dies costs the run it
-was at; another takes its place.
+Each worker is a plain subprocess that is given one task at a time through a pipe, as a line of
+JSON, and answers with lines of progress; runs themselves are written to the store. Not
+``multiprocessing``: its spawned children import the caller's script again, which a script or
+notebook without a main guard does not survive, and its pool gives up every pending task when one
+worker dies. Not threads: a crash inside a booster would take everything with it, and two
+boosters in one process share one OpenMP pool. A worker that dies costs the run it was at;
+another takes its place. When the parent is gone the worker's input ends, and so does the worker.
 """
 
 import contextlib
+import errno
 import json
 import os
 import queue
@@ -16,39 +18,46 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import IO, Any, Protocol, TypeAlias, final
 
+import numpy as np
+
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import GbmrankError
 from gbmrank.experiments.design import Design, Task
-from gbmrank.experiments.results import Run
+from gbmrank.experiments.results import Run, System
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.store import Store
 from gbmrank.experiments.trial import failed_run, run_task
-from gbmrank.experiments.worker import lay_out
+from gbmrank.kernels.jit.threads import set_num_threads
 
 __all__ = ["Listener", "run_here", "run_in_processes"]
 
-_WORKER = "gbmrank.experiments.worker"
+Events: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
+_MODULE = "gbmrank.experiments.pool"
+_OPTIONAL = ("parts", "gain")
 _LAST_WORDS = 500
 _PATIENCE = 10.0  # seconds for a worker to end
+_EVERY = 0.2  # seconds between two reports of rounds
 
 
 class Listener(Protocol):
-    """Hears what happens; called from one thread."""
+    """Is called with what happens, from one thread."""
 
     def started(self, task: Task) -> None:
-        """Hear that a run begins."""
+        """Take note that a run begins."""
         ...
 
     def rounds(self, task: Task, done: int) -> None:
-        """Hear how many rounds of a run are done."""
+        """Take note of how many rounds of a run are done."""
         ...
 
     def finished(self, task: Task, run: Run) -> None:
-        """Hear that a run has ended, well or not."""
+        """Take note that a run has ended, well or not."""
         ...
 
 
@@ -62,11 +71,7 @@ def run_here(
     """Run tasks in this process, one after the other."""
     for task in tasks:
         listener.started(task)
-
-        def on_round(done: int, task: Task = task) -> None:
-            listener.rounds(task, done)
-
-        run = run_task(source, design, task, on_round)
+        run = run_task(source, design, task, partial(listener.rounds, task))
         store.save(run)
         listener.finished(task, run)
 
@@ -83,36 +88,30 @@ def run_in_processes(
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
-    events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+    events: Events = queue.SimpleQueue()
     with store.working() as folder:
-        lay_out(source, design, folder)
+        _write_input(source, design, folder)
         lanes = [
             _Lane(store, design, listener, waiting, events) for _ in range(min(jobs, len(tasks)))
         ]
         try:
             for lane in lanes:
-                lane.start()
-            for event in _until_all_ended(events, len(lanes)):
-                event()
+                lane.thread.start()
+            running = len(lanes)
+            while running:
+                event = events.get()
+                if event is None:
+                    running -= 1
+                else:
+                    event()
         finally:
             for lane in lanes:
                 lane.end()
 
 
-def _until_all_ended(
-    events: "queue.SimpleQueue[Callable[[], None] | None]", lanes: int
-) -> Iterator[Callable[[], None]]:
-    while lanes:
-        event = events.get()
-        if event is None:
-            lanes -= 1
-        else:
-            yield event
-
-
 @final
 class _Lane:
-    """Feeds one worker after the other, as long as there are tasks."""
+    """Feeds one worker after the other from a thread of its own, as long as there are tasks."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class _Lane:
         design: Design,
         listener: Listener,
         waiting: "queue.SimpleQueue[Task]",
-        events: "queue.SimpleQueue[Callable[[], None] | None]",
+        events: Events,
     ) -> None:
         self._store, self._design, self._listener = store, design, listener
         self._waiting, self._events = waiting, events
@@ -128,24 +127,7 @@ class _Lane:
         self._ended = False
         self._lock = threading.Lock()
         self._log = store.work / f"worker-{id(self)}.log"
-        self._thread = threading.Thread(target=self._run_all, daemon=True, name="gbmrank-compare")
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def _run_all(self) -> None:
-        try:
-            while not self._ended:
-                try:
-                    task = self._waiting.get_nowait()
-                except queue.Empty:
-                    break
-                self._run(task)
-        finally:
-            if self._worker is not None:
-                self._close(self._worker)
-            self._events.put(None)
+        self.thread = threading.Thread(target=self._run_all, daemon=True, name="gbmrank-compare")
 
     def end(self) -> None:
         """Stop now; the run that is going on is lost."""
@@ -153,16 +135,23 @@ class _Lane:
             self._ended = True
             if self._worker is not None:
                 self._worker.kill()
-        if self._thread.ident is not None:
-            self._thread.join(timeout=_PATIENCE)
+        if self.thread.ident is not None:
+            self.thread.join(timeout=_PATIENCE)
+
+    def _run_all(self) -> None:
+        try:
+            with contextlib.suppress(queue.Empty):
+                while not self._ended:
+                    self._run(self._waiting.get_nowait())
+        finally:
+            self._close()
+            self._events.put(None)
 
     def _run(self, task: Task) -> None:
         self._events.put(partial(self._listener.started, task))
-        run: Run | None = None
         try:
-            if self._whole(task):
-                run = self._store.load(task)
-            if run is None and not self._ended:
+            run = self._store.load(task) if self._finishes(task) else None
+            if run is None:
                 raise WorkerDied(self._last_words())
         except Exception as error:
             if self._ended:
@@ -170,52 +159,60 @@ class _Lane:
             run = failed_run(self._design, task, error)
             with contextlib.suppress(OSError):  # a full disk: the run counts, though unwritten
                 self._store.save(run)
-        if run is not None:
-            self._events.put(partial(self._listener.finished, task, run))
+        self._events.put(partial(self._listener.finished, task, run))
 
-    def _whole(self, task: Task) -> bool:
-        """Have a task done; return whether the worker says so."""
-        worker = self._alive()
+    def _finishes(self, task: Task) -> bool:
+        """Give a worker a task and wait; return whether it says that the task is done."""
+        worker = self._living_worker()
         if worker.stdin is None or worker.stdout is None:  # pragma: no cover
             return False
-        try:
+        with contextlib.suppress(BrokenPipeError, ValueError):
             worker.stdin.write(json.dumps([list(task.system), task.seed, task.fold]) + "\n")
             worker.stdin.flush()
             for line in worker.stdout:
-                words = json.loads(line)
-                if words.get("done"):
+                message = json.loads(line)
+                if message.get("done"):
                     return True
-                self._events.put(partial(self._listener.rounds, task, words["rounds"]))
-        except (BrokenPipeError, ValueError):
-            return False
+                self._events.put(partial(self._listener.rounds, task, message["rounds"]))
         return False
 
-    def _alive(self) -> "subprocess.Popen[str]":
+    def _living_worker(self) -> "subprocess.Popen[str]":
         if self._worker is not None and self._worker.poll() is not None:
-            self._close(self._worker)
-            self._worker = None
+            self._close()
         with self._lock:  # no worker may start after the end
             if self._ended:
                 raise WorkerDied("stopped")
             if self._worker is None:
-                self._worker = self._new_worker()
+                self._worker = self._start()
             return self._worker
 
-    def _new_worker(self) -> "subprocess.Popen[str]":
+    def _start(self) -> "subprocess.Popen[str]":
+        home = str(Path(__file__).resolve().parents[2])
+        path = os.environ.get("PYTHONPATH")
+        environment = {
+            "OMP_WAIT_POLICY": "PASSIVE",
+            **os.environ,
+            "PYTHONPATH": home if not path else f"{home}{os.pathsep}{path}",
+            "OMP_NUM_THREADS": str(self._design.threads),
+            "PYTHONIOENCODING": "utf-8",
+        }
         with self._log.open("w") as log:
             return subprocess.Popen(  # noqa: S603  (our own module)
-                [sys.executable, "-P", "-m", _WORKER, str(self._store.folder.absolute())],
+                [sys.executable, "-P", "-m", _MODULE, str(self._store.folder.absolute())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
                 encoding="utf-8",
-                env=_environment(self._design.threads),
+                env=environment,
                 start_new_session=True,  # Ctrl-C is for this process, which then ends it
             )
 
-    def _close(self, worker: "subprocess.Popen[str]") -> None:
-        """Let a worker go; without input it ends by itself."""
+    def _close(self) -> None:
+        """Let the worker go; without input it ends by itself."""
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
         for pipe in (worker.stdin, worker.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError, ValueError):
@@ -227,23 +224,71 @@ class _Lane:
             worker.wait()
 
     def _last_words(self) -> str:
-        worker = self._worker
-        code = None if worker is None else worker.wait()
-        how = f"with code {code}"
-        if code is not None and code < 0:
-            how = f"by signal {signal.Signals(-code).name}"
+        code = 0 if self._worker is None else self._worker.wait()
+        how = f"with code {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
         text = self._log.read_text(encoding="utf-8", errors="replace").strip()
         last = f"; its last words: {text[-_LAST_WORDS:]}" if text else ""
         return f"the worker process ended {how}, for example for want of memory{last}"
 
 
-def _environment(threads: int) -> dict[str, Any]:
-    home = str(Path(__file__).resolve().parents[2])
-    path = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "PYTHONPATH": home if not path else f"{home}{os.pathsep}{path}",
-        "OMP_NUM_THREADS": str(threads),
-        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
-        "PYTHONIOENCODING": "utf-8",
-    }
+def _write_input(source: Source, design: Design, folder: Path) -> None:
+    """Write what workers read: the rows and the design."""
+    columns: dict[str, Any] = {"labels": source.data.labels, "sizes": source.data.groups.sizes}
+    optional = {name: getattr(source, name) for name in _OPTIONAL}
+    columns |= {name: column for name, column in optional.items() if column is not None}
+    try:
+        np.save(folder / "features.npy", np.ascontiguousarray(source.X), allow_pickle=False)
+        np.savez(folder / "columns.npz", **columns)
+        (folder / "design.json").write_text(json.dumps(design.to_json()), encoding="utf-8")
+    except OSError as error:  # numpy names neither the file nor the reason
+        full = f"the rows cannot be written, is the disk full? ({error.strerror or error})"
+        raise OSError(error.errno or errno.ENOSPC, full, str(folder)) from error
+
+
+def _read_input(folder: Path) -> tuple[Source, Design]:
+    """Read what the parent wrote; the features stay on disk, shared by all workers."""
+    features = np.load(folder / "features.npy", mmap_mode="r", allow_pickle=False)
+    with np.load(folder / "columns.npz", allow_pickle=False) as columns:
+        rows = RankingData.from_arrays(columns["labels"], group=columns["sizes"])
+        optional = {name: columns[name] for name in _OPTIONAL if name in columns}
+    design = json.loads((folder / "design.json").read_text(encoding="utf-8"))
+    return Source(title="", X=features, data=rows, **optional), Design.from_json(design)
+
+
+def _work(folder: str) -> None:
+    """Run tasks in a worker process until its input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)  # whatever a booster prints must not look like an answer
+    store = Store(Path(folder))
+    source, design = _read_input(store.work)
+    set_num_threads(design.threads)
+    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    threading.Thread(target=_read_tasks, args=(tasks,), daemon=True).start()
+    while True:
+        store.save(run_task(source, design, tasks.get(), _reporter(out)))
+        print(json.dumps({"done": True}), file=out, flush=True)
+
+
+def _read_tasks(tasks: "queue.SimpleQueue[Task]") -> None:
+    for line in sys.stdin:
+        system, seed, fold = json.loads(line)
+        tasks.put(Task(System(*system), seed, fold))
+    os._exit(0)  # the parent has ended; a training cannot be stopped in another way
+
+
+def _reporter(out: IO[str]) -> Callable[[int], None]:
+    """Return what reports rounds to the parent, now and then."""
+    last = -_EVERY
+
+    def report(rounds: int) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= _EVERY:
+            last = now
+            print(json.dumps({"rounds": rounds}), file=out, flush=True)
+
+    return report
+
+
+if __name__ == "__main__":
+    _work(sys.argv[1])

@@ -1,17 +1,17 @@
 """Live progress on the error stream: bars on a terminal, plain lines anywhere else."""
 
-import contextlib
-import io
 import os
 import sys
 import time
 from typing import IO, Any, Protocol, final
 
+import numpy as np
+
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.pool import Listener
 from gbmrank.experiments.results import Run
 
-__all__ = ["Lines", "Progress", "Quiet", "mute", "printable", "progress_on"]
+__all__ = ["Progress", "Quiet", "printable", "progress_on"]
 
 
 def printable(text: object) -> str:
@@ -28,55 +28,46 @@ def printable(text: object) -> str:
     )
 
 
-def mute(stream: IO[str]) -> None:
-    """Send what is left in a stream, and all that follows, nowhere: its reader has gone."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-
-
 class Progress(Listener, Protocol):
-    """Hears of runs, from the first to the last."""
+    """Is called with what happens to runs, from the first to the last."""
 
     def begin(self, total: int, done: int) -> None:
-        """Hear how many runs there are, and how many were done before."""
+        """Take note of how many runs there are, and how many were done before."""
         ...
 
     def note(self, text: str) -> None:
-        """Hear something worth telling at once."""
+        """Show a message at once."""
         ...
 
     def end(self) -> None:
-        """Hear that it is over, whatever happened."""
+        """Take note that it is over, whatever happened."""
         ...
 
 
-@final
 class Quiet:
-    """Says nothing."""
+    """Shows nothing; a display adds what it shows."""
 
     def begin(self, total: int, done: int) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def started(self, task: Task) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def rounds(self, task: Task, done: int) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def finished(self, task: Task, run: Run) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def note(self, text: str) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def end(self) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
 
 @final
-class Lines:
+class Lines(Quiet):
     """One line per finished run."""
 
     def __init__(self, out: IO[str]) -> None:
@@ -85,36 +76,26 @@ class Lines:
         self._began = time.monotonic()
 
     def begin(self, total: int, done: int) -> None:
-        """Say how much there is to do."""
+        """Show what was done before."""
         self._total, self._done = total, done
         if done:
-            self._say(f"{done} of {total} runs were done before")
-
-    def started(self, task: Task) -> None:
-        """Say nothing: the end is enough."""
-
-    def rounds(self, task: Task, done: int) -> None:
-        """Say nothing: the end is enough."""
+            self.note(f"{done} of {total} runs were done before")
 
     def finished(self, task: Task, run: Run) -> None:
-        """Say how a run went."""
+        """Show how a run went."""
         self._done += 1
-        self._say(f"[{self._done}/{self._total}] {outcome(task, run)}")
+        self.note(f"[{self._done}/{self._total}] {outcome(task, run)}")
 
     def note(self, text: str) -> None:
-        """Say it."""
-        self._say(text)
-
-    def end(self) -> None:
-        """Say how long it took."""
-        self._say(f"{self._done} of {self._total} runs, {time.monotonic() - self._began:.0f} s")
-
-    def _say(self, text: str) -> None:
+        """Show a message."""
         try:
             print(printable(text), file=self._out, flush=True)
-        except BrokenPipeError:  # nobody listens any more; the runs go on
-            mute(self._out)
-            self._out = io.StringIO()
+        except BrokenPipeError:  # nobody reads it any more; the runs go on
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
+
+    def end(self) -> None:
+        """Show how long it took."""
+        self.note(f"{self._done} of {self._total} runs, {time.monotonic() - self._began:.0f} s")
 
 
 @final
@@ -136,7 +117,6 @@ class Bars:
         )
         self._all: Any = None
         self._running: dict[Task, Any] = {}
-        self._rounds: int | None = None
 
     def begin(self, total: int, done: int) -> None:
         """Show the bar of all runs."""
@@ -149,8 +129,7 @@ class Bars:
 
     def rounds(self, task: Task, done: int) -> None:
         """Move the bar of a run."""
-        if task in self._running:
-            self._bars.update(self._running[task], completed=done)
+        self._bars.update(self._running[task], completed=done)
 
     def finished(self, task: Task, run: Run) -> None:
         """Remove the bar of a run; a failure stays on the screen."""
@@ -161,7 +140,7 @@ class Bars:
             self.note(outcome(task, run))
 
     def note(self, text: str) -> None:
-        """Say it above the bars."""
+        """Show a message above the bars."""
         self._bars.console.print(printable(text), markup=False, highlight=False)
 
     def end(self) -> None:
@@ -173,27 +152,18 @@ def outcome(task: Task, run: Run) -> str:
     """Return how a run went, in one line."""
     if run.error is not None:
         return f"{task}: failed, {run.error.splitlines()[0]}"
-    shown = "  ".join(f"{name} {_mean(values):.4f}" for name, values in _first(run))
-    return f"{task}: {shown}  {run.best_round + 1} rounds  {run.seconds:.1f} s"
+    name, values = next(iter(run.values.items()))
+    known = values[~np.isnan(values)]
+    mean = known.mean() if len(known) else np.nan
+    return f"{task}: {name} {mean:.4f}  {run.best_round + 1} rounds  {run.seconds:.1f} s"
 
 
 def progress_on(out: IO[str] | None = None) -> Progress:
     """Return bars where they can be seen, lines where not."""
     stream = out or sys.stderr
-    if stream is None:  # a process without an error stream
-        return Quiet()
     if stream.isatty():
         try:
             return Bars(stream)
         except ImportError:
-            return Lines(stream)
+            pass
     return Lines(stream)
-
-
-def _first(run: Run) -> list[tuple[str, Any]]:
-    return list(run.values.items())[:1]
-
-
-def _mean(values: Any) -> float:
-    known = values[values == values]  # noqa: PLR0124  (NaN differs from itself)
-    return float(known.mean()) if len(known) else float("nan")

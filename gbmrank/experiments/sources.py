@@ -1,13 +1,8 @@
-"""Which queries are learned from, watched and judged in each run.
-
-Files of rows with features: LETOR text, CSV, Parquet; several are put together.
-
-Where the rows come from: files, arrays, frames, or the built-in demonstration.
-"""
+"""The rows of a comparison: read from files, arrays or frames, and split by query."""
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -34,24 +29,14 @@ from gbmrank.data.tables import column_names, reject_sparse, unmasked
 from gbmrank.errors import ConfigError, DataError, ParameterError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "FORMATS",
-    "PARTS",
-    "Features",
-    "Reading",
-    "Source",
-    "Split",
-    "check_folds",
-    "check_parts",
-    "cut",
-    "judged",
-    "read_files",
-    "read_source",
-    "stack_features",
-]
-
+__all__ = ["FORMATS", "Reading", "Source", "Split", "check_split", "cut", "judged", "read_source"]
 
 FORMATS = ("letor", "csv", "parquet")
+"""Of files."""
+PARTS = ("train", "valid", "test")
+"""Names of given splits, in the order of their numbers."""
+_TRAIN, _VALID, _TEST = range(len(PARTS))
+_FOLDS, _VALIDATION = 0, 1  # streams of random numbers
 _TITLES = {
     "letor": "LETOR, which has no columns (--format csv says otherwise)",
     "csv": "CSV",
@@ -70,6 +55,7 @@ _OPTIONS = {
     "zero_based": "--zero-based",
 }
 _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
+_SHOWN_NAMES = 8
 
 
 @final
@@ -80,7 +66,7 @@ class Reading:
     Parameters
     ----------
     form : {"letor", "csv", "parquet"}, optional
-        Format; told from a file's name by default, LETOR where it says nothing.
+        Format; guessed from a file's name by default, LETOR where it says nothing.
     columns : Header, optional
         Names of the label and query columns of a table.
     features : sequence of str, optional
@@ -90,10 +76,9 @@ class Reading:
     zero_based : bool, default=False
         Whether the first LETOR feature has index 0.
     limits : Limits
-        Sizes above which a file is refused.
+        Sizes above which a file is rejected.
     names : mapping of str to str
-        What a file is called in titles, and in ids of queries that have none of their own; see
-        :func:`distinct_names`.
+        What a file is called in titles, and in ids of queries that have none of their own.
     """
 
     form: str | None = None
@@ -110,13 +95,7 @@ class Reading:
         object.__setattr__(self, "features", columns.features)
 
     def check_options(self, what: str, used: Collection[str] = ()) -> None:
-        """Refuse options that would silently do nothing.
-
-        Raises
-        ------
-        ConfigError
-            For an option that is set and not among those that are used.
-        """
+        """Raise ConfigError for an option that is set and would silently do nothing."""
         given = {
             "label": self.columns.label,
             "qid": self.columns.qid,
@@ -129,166 +108,12 @@ class Reading:
                 raise ConfigError(f"{_OPTIONS[name]} has no meaning for {what}; leave it out")
 
 
-def distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
-    """Return for each path its name, with as many folders as tell it from the other files.
+class Split(NamedTuple):
+    """Numbers of the queries of each part, sorted."""
 
-    Two paths of one file, links for example, have one name, that of the first.
-
-    Examples
-    --------
-    >>> list(distinct_names(["/a/x.txt", "/b/x.txt", "/b/y.txt"]).values())
-    ['a/x.txt', 'b/x.txt', 'y.txt']
-    """
-    targets = {os.fspath(path): Path(path).resolve() for path in paths}
-    given = {targets[path]: Path(os.path.abspath(path)).parts for path in reversed(targets)}
-    whole = {path: given[target] for path, target in targets.items()}
-    files = set(whole.values())
-    lengths = {
-        own: next(n for n in range(1, len(own) + 1) if _ends(files, own[-n:]) == 1) for own in files
-    }
-    return {path: "/".join(parts[-lengths[parts] :]) for path, parts in whole.items()}
-
-
-def _ends(files: Iterable[tuple[str, ...]], tail: tuple[str, ...]) -> int:
-    return sum(parts[-len(tail) :] == tail for parts in files)
-
-
-def read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
-    """Read files and put their rows below each other; equal query ids are one query."""
-    files = [_read(path, reading) for path in paths]
-    if len(files) == 1:
-        return files[0]
-    notes = [note for file in files for note in file.notes]
-    seen: set[str] = set()
-    shared: set[str] = set()
-    for file in files:
-        own = set(_ids(file).tolist())
-        shared |= own & seen
-        seen |= own
-    if shared:
-        notes.append(
-            f"{len(shared)} query ids, such as {quoted(min(shared))}, are in several files; rows "
-            "with the same id were taken for one query"
-        )
-    stacked = stack_features(
-        [_features(file, path) for file, path in zip(files, paths, strict=True)]
-    )
-    return RankingFile(
-        labels=np.concatenate([file.labels for file in files]),
-        qid=np.concatenate([_ids(file) for file in files]),
-        X=stacked.X,
-        feature_names=stacked.names,
-        by_index=stacked.by_index,
-        notes=tuple(dict.fromkeys(notes)),
-    )
-
-
-def _read(path: PathLike, reading: Reading) -> RankingFile:
-    form = reading.form or table_format(path) or "letor"
-    if form not in FORMATS:
-        raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
-    columns, limits = reading.columns, reading.limits
-    reading.check_options(f"{quoted(path)}, read as {_TITLES[form]}", ("format", *_USED[form]))
-    if form == "parquet":
-        file = read_parquet(path, columns, limits=limits)
-    elif form == "csv":
-        file = read_csv(path, columns, delimiter=reading.delimiter, limits=limits)
-    else:
-        file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=limits)
-    return _with_queries(file, path, reading)
-
-
-def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> RankingFile:
-    """Return a file that has query ids, from LightGBM's file of sizes if need be."""
-    sizes_path = Path(str(path).removesuffix(".gz") + _SIZES_SUFFIX)
-    if file.qid is not None:
-        return _without_sizes(file, path, sizes_path)
-    if not sizes_path.exists():
-        raise DataError(
-            f"{quoted(path)} has no query ids: LETOR lines need qid:..., a table a column that "
-            f"--qid-column names, or a file {sizes_path.name} has the rows per query, one number "
-            "a line"
-        )
-    sizes = read_column(sizes_path, reading.limits)
-    if sizes.sum() != file.n_rows or (sizes < 1).any() or (sizes != np.floor(sizes)).any():
-        raise DataError(
-            f"{quoted(sizes_path)} must hold whole numbers from 1 that sum to {file.n_rows}, the "
-            f"rows of {quoted(path)}; they sum to {sizes.sum():g}"
-        )
-    numbers = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
-    stem = reading.names[os.fspath(path)]
-    return replace(
-        file,
-        qid=np.array([f"{stem}:{number}" for number in numbers]),
-        notes=(*file.notes, f"queries of {stem} were read from {sizes_path.name}"),
-    )
-
-
-class Features(NamedTuple):
-    """Columns of one file or part; arrays have no names."""
-
-    title: str
-    X: npt.NDArray[Any]
-    names: tuple[str, ...]
-    by_index: bool
-
-
-def stack_features(tables: Sequence[Features]) -> Features:
-    """Put features below each other; LETOR files, and they alone, may leave out the last ones.
-
-    Raises
-    ------
-    DataError
-        For columns of other names, in another order, or of another number.
-    """
-    by_index = all(table.by_index for table in tables)
-    model = max(tables, key=lambda table: len(table.names) if by_index else bool(table.names))
-    for table in tables:
-        known = model.names[: len(table.names)] if by_index else model.names
-        if table.names and table.names != known:
-            raise DataError(_difference(model, table))
-    widths = [table.X.shape[1] for table in tables]
-    if len(set(widths)) > 1 and not by_index:
-        told = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
-        raise DataError(f"the parts have different numbers of features: {', '.join(told)}")
-    width = max(widths)
-    blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
-    title = ", ".join(table.title for table in tables)
-    return Features(title, np.concatenate(blocks), model.names, by_index)
-
-
-def _without_sizes(file: RankingFile, path: PathLike, sizes_path: Path) -> RankingFile:
-    """Note a file of sizes that is not read, since every row has an id."""
-    if not sizes_path.exists():
-        return file
-    note = f"{quoted(path)} has query ids, so {sizes_path.name} beside it was not read"
-    return replace(file, notes=(*file.notes, note))
-
-
-def _difference(one: Features, other: Features) -> str:
-    differ = sorted(set(one.names) ^ set(other.names))
-    pair = f"{one.title} and {other.title} have"
-    if not differ:
-        return (
-            f"{pair} the same feature columns in another order; put them into one, which for files "
-            "and tables is done by naming all of them (features, --feature)"
-        )
-    return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
-
-
-def _features(file: RankingFile, path: PathLike) -> Features:
-    if file.X is None:
-        raise DataError(f"{quoted(path)} has no features")
-    return Features(quoted(path), file.X, file.feature_names, file.by_index)
-
-
-def _ids(file: RankingFile) -> npt.NDArray[np.str_]:
-    return np.zeros(0, np.str_) if file.qid is None else file.qid
-
-
-PARTS = ("train", "valid", "test")
-"""Names of given splits, in the order of their numbers."""
-_SHOWN_NAMES = 8
+    train: IntArray
+    valid: IntArray
+    test: IntArray
 
 
 @final
@@ -336,16 +161,12 @@ class Source:
         ids = self.data.groups.ids
         return id_texts(np.arange(self.n_queries) if ids is None else ids)
 
-    def overlap(self) -> list[str]:
-        """Return the ids of queries that are in more than one given part."""
-        if self.parts is None:
-            return []
-        known, count = np.unique(self.ids, return_counts=True)
-        return [str(one) for one in known[count > 1]]
-
     def leakage(self) -> str | None:
         """Say that queries are in more than one given part, if there are any."""
-        shared = self.overlap()
+        if self.parts is None:
+            return None
+        known, count = np.unique(self.ids, return_counts=True)
+        shared = known[count > 1].tolist()
         if not shared:
             return None
         return (
@@ -381,7 +202,7 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
         data = demo_data()
     if isinstance(data, Source):
         return data
-    reading = replace(reading, names=distinct_names(_paths(data)))
+    reading = replace(reading, names=_distinct_names(_paths(data)))
     source = _joined(data, reading) if isinstance(data, Mapping) else _one(data, reading)
     if reading.features is not None:
         source = _selected(source, reading.features)
@@ -391,6 +212,74 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
             "comparison needs both"
         )
     return source
+
+
+def check_split(source: Source, folds: int) -> None:
+    """Raise when queries cannot be split so that every part has one."""
+    n_queries, parts = source.n_queries, source.parts
+    if parts is not None:
+        if not (parts == _VALID).any() and (parts == _TRAIN).sum() < 2:
+            raise DataError(
+                "train has 1 query, and one at least is needed to validate; give a valid part too, "
+                "or more queries"
+            )
+        return
+    if folds < 2:
+        raise ParameterError(f"folds must be at least 2, got {folds}")
+    if folds > n_queries or n_queries - -(-n_queries // folds) < 2:
+        raise DataError(
+            f"{n_queries} queries cannot be cut into {folds} folds with queries left to learn from "
+            "and to validate; give more queries, or splits of your own"
+        )
+
+
+def cut(
+    n_queries: int, parts: IntArray | None, *, folds: int, share: float, at: tuple[int, int]
+) -> Split:
+    """Return the queries of one run.
+
+    A fold is judged; a share of the other queries, drawn anew for every seed, validates for
+    early stopping. Given parts stay as they are; without a given ``valid`` a share of
+    ``train`` validates. All systems get the same queries.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of queries.
+    parts : array of shape (n_queries,) or None
+        Given parts, as numbers in ``PARTS``.
+    folds : int
+        Number of folds, without given parts.
+    share : float
+        Of the queries that are not judged, how many validate.
+    at : tuple of int
+        Seed and number of the fold.
+
+    Examples
+    --------
+    >>> cut(6, None, folds=3, share=0.25, at=(0, 1)).test
+    array([4, 5])
+    """
+    seed, fold = at
+    if parts is None:
+        order = np.random.default_rng(_FOLDS).permutation(n_queries)
+        number = np.empty(n_queries, dtype=np.int64)
+        number[order] = np.arange(n_queries) * folds // n_queries
+        rest, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
+    else:
+        test = np.flatnonzero(parts == _TEST)
+        rest = np.flatnonzero(parts == _TRAIN)
+        valid = np.flatnonzero(parts == _VALID)
+        if len(valid):
+            return Split(rest, valid, test)
+    drawn = np.random.default_rng([seed, fold, _VALIDATION]).permutation(rest)
+    n_valid = min(max(round(share * len(rest)), 1), len(rest) - 1)
+    return Split(np.sort(drawn[n_valid:]), np.sort(drawn[:n_valid]), test)
+
+
+def judged(n_queries: int, parts: IntArray | None) -> IntArray:
+    """Return the numbers of all queries that some run judges."""
+    return np.arange(n_queries) if parts is None else np.flatnonzero(parts == _TEST)
 
 
 def _selected(source: Source, chosen: Sequence[str]) -> Source:
@@ -405,20 +294,16 @@ def _selected(source: Source, chosen: Sequence[str]) -> Source:
         )
     unknown = [name for name in wanted if name not in names]
     if unknown:
+        few = [*names[:_SHOWN_NAMES], *(["..."] if len(names) > _SHOWN_NAMES else [])]
         raise ConfigError(
             f"{source.title} has no feature {unknown[0]!r}; there are {len(names)}: "
-            f"{_listed(names)}"
+            f"{', '.join(few)}"
         )
     twice = next((name for name in wanted if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"{source.title} has several features called {twice!r}; rename them")
     at = [names.index(name) for name in wanted]
     return replace(source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    few = ", ".join(names[:_SHOWN_NAMES])
-    return few if len(names) <= _SHOWN_NAMES else f"{few}, ..., {names[-1]}"
 
 
 def _paths(data: Any) -> list[PathLike]:
@@ -437,7 +322,7 @@ def _one(data: Any, reading: Reading) -> Source:
         data = [data]
     if isinstance(data, list) and data and all(isinstance(p, str | os.PathLike) for p in data):
         title = ", ".join(reading.names[os.fspath(path)] for path in data)
-        return _from_file(read_files(data, reading), title)
+        return _from_file(_read_files(data, reading), title)
     if isinstance(data, RankingFile):
         reading.check_options("a file that is read already")
         return _from_file(data, "a file")
@@ -450,13 +335,8 @@ def _one(data: Any, reading: Reading) -> Source:
     raise DataError(
         "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
         "lazy one needs its collect() or compute()), a mapping with train and test, or None for "
-        f"the demonstration; got {_described(data)}"
+        f"the demonstration; got {type(data).__name__}"
     )
-
-
-def _described(data: Any) -> str:
-    name = type(data).__name__
-    return f"{name} of {len(data)}" if isinstance(data, tuple | list) else name
 
 
 def _demonstration(data: DemoData) -> Source:
@@ -499,7 +379,7 @@ def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
         table = unmasked(features)
         if table.dtype.kind in "cmM":
             raise TypeError(f"they hold {table.dtype}")
-        if table.dtype not in (np.float32, np.float64):  # others, and those of foreign byte order
+        if table.dtype not in (np.float32, np.float64):  # others, and those of another byte order
             table = table.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
@@ -522,7 +402,7 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
             f"{', '.join(map(repr, data)) or 'none'}"
         )
     parts = {name: _one(data[name], reading) for name in PARTS if data.get(name) is not None}
-    stacked = stack_features(
+    stacked = _stacked(
         [Features(name, p.X, p.feature_names, p.by_index) for name, p in parts.items()]
     )
     numbers = [np.full(part.n_queries, PARTS.index(name)) for name, part in parts.items()]
@@ -542,85 +422,147 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
     )
 
 
-_TRAIN, _VALID, _TEST = range(len(PARTS))
-_FOLDS, _WATCHED = 0, 1  # streams of random numbers
-
-
-class Split(NamedTuple):
-    """Numbers of the queries of each part, sorted."""
-
-    train: IntArray
-    valid: IntArray
-    test: IntArray
-
-
-def check_folds(n_queries: int, folds: int, share: float) -> None:
-    """Raise when queries cannot be cut so that every part has one."""
-    if folds < 2:
-        raise ParameterError(f"folds must be at least 2, got {folds}")
-    if not 0.0 < share < 1.0:
-        raise ParameterError(f"valid_share must be between 0 and 1, got {share}")
-    if folds > n_queries or n_queries - -(-n_queries // folds) < 2:
-        raise DataError(
-            f"{n_queries} queries cannot be cut into {folds} folds with queries left to learn from "
-            "and to watch; give more queries, or splits of your own"
+def _read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
+    """Read files and put their rows below each other; equal query ids are one query."""
+    files = [_read(path, reading) for path in paths]
+    if len(files) == 1:
+        return files[0]
+    notes = [note for file in files for note in file.notes]
+    seen: set[str] = set()
+    shared: set[str] = set()
+    for file in files:
+        own = set(_ids(file).tolist())
+        shared |= own & seen
+        seen |= own
+    if shared:
+        notes.append(
+            f"{len(shared)} query ids, such as {quoted(min(shared))}, are in several files; rows "
+            "with the same id were taken for one query"
         )
+    stacked = _stacked([_features(file, path) for file, path in zip(files, paths, strict=True)])
+    return RankingFile(
+        labels=np.concatenate([file.labels for file in files]),
+        qid=np.concatenate([_ids(file) for file in files]),
+        X=stacked.X,
+        feature_names=stacked.names,
+        by_index=stacked.by_index,
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
-def check_parts(parts: IntArray) -> None:
-    """Raise when given parts leave nothing to watch."""
-    learned = int((parts == _TRAIN).sum())
-    if not (parts == _VALID).any() and learned < 2:
+def _read(path: PathLike, reading: Reading) -> RankingFile:
+    form = reading.form or table_format(path) or "letor"
+    if form not in FORMATS:
+        raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
+    columns, limits = reading.columns, reading.limits
+    reading.check_options(f"{quoted(path)}, read as {_TITLES[form]}", ("format", *_USED[form]))
+    if form == "parquet":
+        file = read_parquet(path, columns, limits=limits)
+    elif form == "csv":
+        file = read_csv(path, columns, delimiter=reading.delimiter, limits=limits)
+    else:
+        file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=limits)
+    return _with_queries(file, path, reading)
+
+
+def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> RankingFile:
+    """Return a file that has query ids, from LightGBM's file of sizes if need be."""
+    sizes_path = Path(str(path).removesuffix(".gz") + _SIZES_SUFFIX)
+    if file.qid is not None:
+        note = f"{quoted(path)} has query ids, so {sizes_path.name} beside it was not read"
+        return replace(file, notes=(*file.notes, note)) if sizes_path.exists() else file
+    if not sizes_path.exists():
         raise DataError(
-            f"train has {learned} query, and one at least is watched for stopping; give a valid "
-            "part too, or more queries"
+            f"{quoted(path)} has no query ids: LETOR lines need qid:..., a table a column that "
+            f"--qid-column names, or a file {sizes_path.name} has the rows per query, one number "
+            "a line"
         )
+    sizes = read_column(sizes_path, reading.limits)
+    if sizes.sum() != file.n_rows or (sizes < 1).any() or (sizes != np.floor(sizes)).any():
+        raise DataError(
+            f"{quoted(sizes_path)} must hold whole numbers from 1 that sum to {file.n_rows}, the "
+            f"rows of {quoted(path)}; they sum to {sizes.sum():g}"
+        )
+    numbers = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
+    stem = reading.names[os.fspath(path)]
+    return replace(
+        file,
+        qid=np.array([f"{stem}:{number}" for number in numbers]),
+        notes=(*file.notes, f"queries of {stem} were read from {sizes_path.name}"),
+    )
 
 
-def cut(
-    n_queries: int, parts: IntArray | None, *, folds: int, share: float, at: tuple[int, int]
-) -> Split:
-    """Return the queries of one run.
+class Features(NamedTuple):
+    """Columns of one file or part; arrays have no names."""
 
-    A fold is judged; a share of the other queries, drawn anew for every seed, is watched for
-    early stopping. Given parts stay as they are; without a given ``valid`` a share of
-    ``train`` is watched. All systems get the same queries.
+    title: str
+    X: npt.NDArray[Any]
+    names: tuple[str, ...]
+    by_index: bool
 
-    Parameters
-    ----------
-    n_queries : int
-        Number of queries.
-    parts : array of shape (n_queries,) or None
-        Given parts, as numbers in ``PARTS``.
-    folds : int
-        Number of folds, without given parts.
-    share : float
-        Of the queries that are not judged, how many are watched.
-    at : tuple of int
-        Seed and number of the fold.
+
+def _stacked(tables: Sequence[Features]) -> Features:
+    """Put features below each other; LETOR files, and they alone, may leave out the last ones.
+
+    Raises
+    ------
+    DataError
+        For columns of other names, in another order, or of another number.
+    """
+    by_index = all(table.by_index for table in tables)
+    model = max(tables, key=lambda table: len(table.names) if by_index else bool(table.names))
+    for table in tables:
+        known = model.names[: len(table.names)] if by_index else model.names
+        if table.names and table.names != known:
+            raise DataError(_difference(model, table))
+    widths = [table.X.shape[1] for table in tables]
+    if len(set(widths)) > 1 and not by_index:
+        listed = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
+        raise DataError(f"the parts have different numbers of features: {', '.join(listed)}")
+    width = max(widths)
+    blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
+    title = ", ".join(table.title for table in tables)
+    return Features(title, np.concatenate(blocks), model.names, by_index)
+
+
+def _difference(one: Features, other: Features) -> str:
+    differ = sorted(set(one.names) ^ set(other.names))
+    pair = f"{one.title} and {other.title} have"
+    if not differ:
+        return (
+            f"{pair} the same feature columns in another order; put them into one, which for files "
+            "and tables is done by naming all of them (features, --feature)"
+        )
+    return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
+
+
+def _features(file: RankingFile, path: PathLike) -> Features:
+    if file.X is None:
+        raise DataError(f"{quoted(path)} has no features")
+    return Features(quoted(path), file.X, file.feature_names, file.by_index)
+
+
+def _ids(file: RankingFile) -> npt.NDArray[np.str_]:
+    return np.zeros(0, np.str_) if file.qid is None else file.qid
+
+
+def _distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
+    """Return for each path its name, with as many folders as tell it from the other files.
+
+    Two paths of one file, links for example, have one name, that of the first.
 
     Examples
     --------
-    >>> cut(6, None, folds=3, share=0.25, at=(0, 1)).test
-    array([4, 5])
+    >>> list(_distinct_names(["/a/x.txt", "/b/x.txt", "/b/y.txt"]).values())
+    ['a/x.txt', 'b/x.txt', 'y.txt']
     """
-    seed, fold = at
-    if parts is None:
-        order = np.random.default_rng(_FOLDS).permutation(n_queries)
-        number = np.empty(n_queries, dtype=np.int64)
-        number[order] = np.arange(n_queries) * folds // n_queries
-        rest, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
-    else:
-        test = np.flatnonzero(parts == _TEST)
-        rest = np.flatnonzero(parts == _TRAIN)
-        valid = np.flatnonzero(parts == _VALID)
-        if len(valid):
-            return Split(rest, valid, test)
-    drawn = np.random.default_rng([seed, fold, _WATCHED]).permutation(rest)
-    n_valid = min(max(round(share * len(rest)), 1), len(rest) - 1)
-    return Split(np.sort(drawn[n_valid:]), np.sort(drawn[:n_valid]), test)
+    targets = {os.fspath(path): Path(path).resolve() for path in paths}
+    given = {targets[path]: Path(os.path.abspath(path)).parts for path in reversed(targets)}
+    whole = {path: given[target] for path, target in targets.items()}
+    files = set(whole.values())
 
+    def shortest(own: tuple[str, ...]) -> tuple[str, ...]:
+        tails = (own[-n:] for n in range(1, len(own) + 1))
+        return next(t for t in tails if sum(file[-len(t) :] == t for file in files) == 1)
 
-def judged(n_queries: int, parts: IntArray | None) -> IntArray:
-    """Return the numbers of all queries that some run judges."""
-    return np.arange(n_queries) if parts is None else np.flatnonzero(parts == _TEST)
+    return {path: "/".join(shortest(parts)) for path, parts in whole.items()}

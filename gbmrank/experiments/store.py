@@ -1,23 +1,15 @@
-"""The folder of a comparison: one pair of files per run, whole or not there at all.
+"""The folder of a comparison, and the files in it; nothing is pickled.
 
-``runs/NAME.npz`` holds the arrays and is written first; ``runs/NAME.json`` holds the rest
-with a hash of the arrays and one of itself, so a run counts only when both are whole. Files
-appear by renaming. Nothing is pickled.
-
-One comparison at a time in a folder.
-
-The lock is the system's, on an open file, and ends with the process, however that ends; the
-text in the file only tells whose it is. What another machine has left is not taken over:
-locks do not reach from one machine to the other on every network disk.
-
-Results as a JSON document, and back; nothing is pickled.
-
-Values of single queries as a table for spreadsheets.
+``runs/NAME.npz`` holds the arrays of a run and is written first; ``runs/NAME.json`` holds the
+rest with a hash of the arrays and one of itself, so a run counts only when both are whole. Files
+appear by renaming. ``plan.json`` is what all runs follow from, ``results.json`` all that was
+measured, ``per_query.csv`` the values of single queries for spreadsheets. One comparison at a
+time works in a folder: it holds the system's lock on ``running.json``, which ends with the
+process, however that ends.
 """
 
 import contextlib
 import csv
-import errno
 import hashlib
 import io
 import json
@@ -28,7 +20,7 @@ import secrets
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, final
 
@@ -41,154 +33,29 @@ from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Measure, Queries, Results, Run, System
 
 __all__ = [
-    "LOCK",
     "PLAN",
-    "SCHEMA",
     "Store",
     "check_folder",
-    "differences",
     "load_results",
     "locked",
     "results_to_json",
     "save_json",
     "slug",
+    "spreadsheet_cell",
     "write_per_query_csv",
     "write_whole",
 ]
 
-
 LOCK = "running.json"
-_FAR = 1 << 30  # Windows forbids others to read the bytes that are locked
-
-
-@contextlib.contextmanager
-def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
-    """Hold a folder while this lasts; it is made if it is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the comparison.
-    note : callable
-        Hears of a lock that was left by a process that has ended.
-
-    Raises
-    ------
-    ConfigError
-        When another process holds it, with its number and machine.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / LOCK
-    file, sure = _opened(path)
-    with file:
-        owner = _owner(file)
-        if owner and (not sure or owner.get("host") != socket.gethostname()):
-            raise ConfigError(_held(path, owner))
-        if owner:
-            note(f"process {owner.get('pid')} ended before its comparison in {folder} was done")
-        file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # an empty file is nobody's
-                file.truncate(0)
-                path.unlink()
-
-
-def _opened(path: Path) -> tuple[IO[bytes], bool]:
-    """Open and lock the file, anew when its owner removed it; return whether locks work here."""
-    while True:
-        file = path.open("ab+", buffering=0)
-        try:
-            sure = _seize(file)
-        except BlockingIOError:
-            with file:
-                raise ConfigError(_held(path, _owner(file))) from None
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file, sure
-        file.close()
-
-
-def _held(path: Path, owner: dict[str, Any]) -> str:
-    who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "another process"
-    return (
-        f"{path.parent} is in use: {who} runs a comparison there; wait for it or choose another "
-        f"folder (--out); should it have ended, remove {path}"
-    )
-
-
-def _owner(file: IO[bytes]) -> dict[str, Any]:
-    try:
-        file.seek(0)
-        found = json.loads(file.read(1000))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _seize(file: IO[bytes]) -> bool:
-    """Lock a file; False where the disk has no locks, BlockingIOError where it is locked."""
-    try:
-        _lock(file)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
-            raise BlockingIOError(*error.args) from error
-        return False
-    return True
-
-
-if sys.platform == "win32":  # pragma: no cover
-    import msvcrt
-
-    def _lock(file: IO[bytes]) -> None:
-        file.seek(_FAR)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes]) -> None:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-SCHEMA = "gbmrank.run/1"
 PLAN = "plan.json"
-_PLAN_SCHEMA = "gbmrank.plan/1"
-_LATER = ("code",)  # what plans of earlier versions do not have
+_RUN_SCHEMA, _PLAN_SCHEMA, _SCHEMA = "gbmrank.run/1", "gbmrank.plan/1", "gbmrank.results/1"
+_ADDED = ("code",)  # what plans of earlier versions do not have
 _WORK = "work"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
-
-
-def slug(text: str) -> str:
-    """Return a file name for any text: readable, harmless, and different for other texts.
-
-    Examples
-    --------
-    >>> slug("../../x <script>")
-    'x-script-349c97b4'
-    """
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:48].strip("-")
-    number = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{plain}-{number}" if plain else number
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there completely or not at all."""
-    temporary = path.parent / f".writing-{os.getpid()}-{secrets.token_hex(8)}"
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename, error.filename2 = str(path), None
-        raise
+_HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 @final
@@ -223,7 +90,7 @@ class Store:
         plan : mapping
             Plain data that all runs follow from.
         resume : bool, default=False
-            Go on with the comparison in the folder, which must have the same plan.
+            Continue the comparison in the folder, which must have the same plan.
         force : bool, default=False
             Remove the comparison that is in the folder.
         """
@@ -268,19 +135,11 @@ class Store:
         np.savez_compressed(packed, **arrays)  # columns of numbers, nothing to pickle
         write_whole(name.with_suffix(".npz"), packed.getvalue())
         about = {
-            "schema": SCHEMA,
+            "schema": _RUN_SCHEMA,
             NAME: BLANK,
-            "system": list(run.system),
-            "seed": run.seed,
-            "fold": run.fold,
             "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
             "measures": list(run.values),
-            "history": {key: [_number(v) for v in line] for key, line in run.history.items()},
-            "best_round": run.best_round,
-            "seconds": run.seconds,
-            "params": dict(run.params),
-            "warnings": list(run.warnings),
-            "error": run.error,
+            **_run_to_json(run),
         }
         text = json.dumps(about, indent=1, allow_nan=False)
         write_whole(name.with_suffix(".json"), with_checksum(text.encode()))
@@ -296,12 +155,15 @@ class Store:
         path = self.runs / f"{_name(task)}.json"
         try:
             packed, data = path.with_suffix(".npz").read_bytes(), path.read_bytes()
-            about = _from_json(data, path, SCHEMA) if is_unchanged(data) else None
+            about = _from_json(data, path, _RUN_SCHEMA) if is_unchanged(data) else None
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
             return None
         if about is None or hashlib.sha256(packed).hexdigest() != about["arrays"]:
             return None
-        return _run(about, packed)
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            values = {name: arrays[f"{_VALUE}{at}"] for at, name in enumerate(about["measures"])}
+            queries, tied = arrays["queries"], arrays["tied"]
+        return _run_from_json({**about, "values": values, "queries": queries, "tied": tied})
 
     def done(self, tasks: Sequence[Task]) -> Iterator[Run]:
         """Yield the runs that ended well; failed ones are tried again."""
@@ -320,33 +182,42 @@ class Store:
             shutil.rmtree(self.work, ignore_errors=True)
 
 
-def differences(old: Any, new: Any, name: str = "") -> list[str]:
-    """Return what differs between two plans, one sentence each.
+@contextlib.contextmanager
+def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
+    """Hold a folder while this lasts; it is made if it is not there.
 
-    Examples
-    --------
-    >>> differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
-    ['b.c was 2 and is 3']
+    Parameters
+    ----------
+    folder : Path
+        Of the comparison.
+    note : callable
+        Gets a message about a process that ended before its comparison was done.
+
+    Raises
+    ------
+    ConfigError
+        When another process holds it, with its number and machine.
     """
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        keys = dict.fromkeys([*old, *new])
-        inner = [
-            differences(old.get(key), new.get(key), f"{name}.{key}" if name else str(key))
-            for key in keys
-        ]
-        return [line for lines in inner for line in lines]
-    return [] if old == new else [f"{name} was {_short(old)} and is {_short(new)}"]
-
-
-def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
-    kept = {key: value for key, value in old.items() if key != "schema"}
-    known = {key: value for key, value in new.items() if key in kept or key not in _LATER}
-    found = differences(kept, json.loads(json.dumps(known)))
-    if found:
-        raise ConfigError(
-            f"{folder} holds another comparison, which cannot be resumed with these settings: "
-            f"{'; '.join(found)}; repeat the settings, or begin anew with another folder or force"
-        )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK
+    with path.open("ab+", buffering=0) as file:
+        file.seek(0)
+        owner = file.read(1000).decode("utf-8", "replace")
+        if not _lock(file) or not os.fstat(file.fileno()).st_nlink:  # or its owner just removed it
+            raise ConfigError(
+                f"{folder} is in use: {owner or 'another process'} runs a comparison there; wait "
+                "for it, or choose another folder (--out)"
+            )
+        if owner:
+            note(f"{owner} ended before its comparison in {folder} was done")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # an empty file is nobody's
+                file.truncate(0)
+                path.unlink()
 
 
 def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> bool:
@@ -355,8 +226,8 @@ def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> 
         if resume or force:
             return True
         raise ConfigError(
-            f"{folder} holds a comparison already; go on with resume (--resume), overwrite it with "
-            "force (--force), or choose another folder (--out)"
+            f"{folder} holds a comparison already; continue it with resume (--resume), overwrite "
+            "it with force (--force), or choose another folder (--out)"
         )
     if folder.exists() and (
         not folder.is_dir() or any(one.name != LOCK for one in folder.iterdir())
@@ -367,54 +238,33 @@ def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> 
     return False
 
 
-def _name(task: Task) -> str:
-    return f"{slug(str(task.system))}-seed{task.seed}-fold{task.fold}"
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there completely or not at all."""
+    temporary = path.parent / f".writing-{os.getpid()}-{secrets.token_hex(8)}"
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None
+        raise
 
 
-def _from_json(data: bytes, path: Path, schema: str) -> dict[str, Any]:
-    read = json.loads(data.decode())
-    found = read.get("schema") if isinstance(read, dict) else None
-    if found != schema:
-        raise DataError(
-            f"{path} has the schema {found!r}, this gbmrank reads {schema!r}; use the version that "
-            "wrote it, or begin anew in another folder"
-        )
-    return dict(read)
+def slug(text: str) -> str:
+    """Return a file name for any text: readable, harmless, and different for other texts.
 
-
-def _run(about: Mapping[str, Any], packed: bytes) -> Run:
-    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-        values = {name: arrays[f"{_VALUE}{at}"] for at, name in enumerate(about["measures"])}
-        queries, tied = arrays["queries"], arrays["tied"]
-    return Run(
-        system=System(*about["system"]),
-        seed=about["seed"],
-        fold=about["fold"],
-        queries=queries,
-        values=values,
-        tied=tied,
-        history={
-            key: [math.nan if v is None else float(v) for v in line]
-            for key, line in about["history"].items()
-        },
-        best_round=about["best_round"],
-        seconds=about["seconds"],
-        params=about["params"],
-        warnings=tuple(about["warnings"]),
-        error=about["error"],
-    )
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 160 else f"{text[:120]}..."
-
-
-_SCHEMA = "gbmrank.results/1"
+    Examples
+    --------
+    >>> slug("../../x <script>")
+    'x-script-349c97b4'
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:48].strip("-")
+    number = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{plain}-{number}" if plain else number
 
 
 def results_to_json(results: Results) -> dict[str, Any]:
@@ -430,7 +280,15 @@ def results_to_json(results: Results) -> dict[str, Any]:
             "sizes": results.queries.sizes.tolist(),
             "relevant": results.queries.relevant.tolist(),
         },
-        "runs": [_run_to_json(run) for run in results.runs],
+        "runs": [
+            {
+                **_run_to_json(run),
+                "queries": run.queries.tolist(),
+                "values": {name: _numbers(values) for name, values in run.values.items()},
+                "tied": _numbers(run.tied),
+            }
+            for run in results.runs
+        ],
         "verdicts": [
             {"objective": objective, "measure": measure, **verdict}
             for (objective, measure), verdict in results.verdicts.items()
@@ -478,6 +336,91 @@ def load_results(path: str | Path) -> Results:
         ) from error
 
 
+def write_per_query_csv(results: Results, path: str | Path) -> None:
+    """Write one line per query, measure, system and seed.
+
+    An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
+    an apostrophe in front, and control characters are spelt out; numbers stay as they are.
+
+    Parameters
+    ----------
+    results : Results
+        What was measured.
+    path : path
+        Where to write; a file that is there is replaced.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")  # as RFC 4180 has it; quotes both
+    writer.writerow(_HEAD)
+    for row in _rows(results):
+        writer.writerow([spreadsheet_cell(cell) if isinstance(cell, str) else cell for cell in row])
+    write_whole(Path(path).absolute(), text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def spreadsheet_cell(text: str) -> str:
+    r"""Return a cell that a spreadsheet takes for no formula and a terminal for no command.
+
+    Examples
+    --------
+    >>> spreadsheet_cell("=1+1"), spreadsheet_cell("-5"), spreadsheet_cell("q1")
+    ("'=1+1", '-5', 'q1')
+    >>> print(spreadsheet_cell("\x1b[31mred"))
+    \x1b[31mred
+    """
+    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    formula = text.startswith(_FORMULAS) and to_number(text) is None
+    return f"'{text}" if formula else text
+
+
+def _differences(old: Any, new: Any, name: str = "") -> list[str]:
+    """Return what differs between two plans, one sentence each.
+
+    Examples
+    --------
+    >>> _differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
+    ['b.c was 2 and is 3']
+    """
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = dict.fromkeys([*old, *new])
+        inner = [
+            _differences(old.get(key), new.get(key), f"{name}.{key}" if name else str(key))
+            for key in keys
+        ]
+        return [line for lines in inner for line in lines]
+    return [] if old == new else [f"{name} was {_short(old)} and is {_short(new)}"]
+
+
+def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
+    kept = {key: value for key, value in old.items() if key != "schema"}
+    known = {key: value for key, value in new.items() if key in kept or key not in _ADDED}
+    found = _differences(kept, json.loads(json.dumps(known)))
+    if found:
+        raise ConfigError(
+            f"{folder} holds another comparison, which cannot be resumed with these settings: "
+            f"{'; '.join(found)}; repeat the settings, or begin anew with another folder or force"
+        )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:120]}..."
+
+
+def _name(task: Task) -> str:
+    return f"{slug(str(task.system))}-seed{task.seed}-fold{task.fold}"
+
+
+def _from_json(data: bytes, path: Path, schema: str) -> dict[str, Any]:
+    read = json.loads(data.decode())
+    found = read.get("schema") if isinstance(read, dict) else None
+    if found != schema:
+        raise DataError(
+            f"{path} has the schema {found!r}, this gbmrank reads {schema!r}; use the version that "
+            "wrote it, or begin anew in another folder"
+        )
+    return dict(read)
+
+
 def _document_from_json(read: dict[str, Any]) -> Results:
     queries = read["queries"]
     return Results(
@@ -505,13 +448,11 @@ def _document_from_json(read: dict[str, Any]) -> Results:
 
 
 def _run_to_json(run: Run) -> dict[str, Any]:
+    """Return all of a run but its arrays, as plain data."""
     return {
         "system": list(run.system),
         "seed": run.seed,
         "fold": run.fold,
-        "queries": run.queries.tolist(),
-        "values": {name: _numbers(values.tolist()) for name, values in run.values.items()},
-        "tied": _numbers(run.tied.tolist()),
         "history": {name: _numbers(values) for name, values in run.history.items()},
         "best_round": run.best_round,
         "seconds": run.seconds,
@@ -530,7 +471,7 @@ def _run_from_json(read: Mapping[str, Any]) -> Run:
         values={name: np.array(line, dtype=np.float64) for name, line in read["values"].items()},
         tied=np.array(read["tied"], dtype=np.float64),
         history={
-            name: [math.nan if v is None else v for v in line]
+            name: [math.nan if v is None else float(v) for v in line]
             for name, line in read["history"].items()
         },
         best_round=read["best_round"],
@@ -541,34 +482,8 @@ def _run_from_json(read: Mapping[str, Any]) -> Run:
     )
 
 
-def _numbers(values: list[float]) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values]
-
-
-_HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-
-
-def write_per_query_csv(results: Results, path: str | Path) -> None:
-    """Write one line per query, measure, system and seed.
-
-    An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
-    an apostrophe in front, and control characters are spelt out; numbers stay as they are.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    path : path
-        Where to write; a file that is there is replaced.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # as RFC 4180 has it; quotes both
-    writer.writerow(_HEAD)
-    for row in _rows(results):
-        writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in row])
-    write_whole(Path(path).absolute(), text.getvalue().encode("utf-8", "backslashreplace"))
+def _numbers(values: Iterable[float]) -> list[float | None]:
+    return [float(value) if math.isfinite(value) else None for value in values]
 
 
 def _rows(results: Results) -> Iterator[list[Any]]:
@@ -588,16 +503,25 @@ def _rows(results: Results) -> Iterator[list[Any]]:
                 ]
 
 
-def _harmless(text: str) -> str:
-    r"""Return a cell that a spreadsheet takes for no formula and a terminal for no command.
+if sys.platform == "win32":  # pragma: no cover
+    import msvcrt
 
-    Examples
-    --------
-    >>> _harmless("=1+1"), _harmless("-5"), _harmless("q1")
-    ("'=1+1", '-5', 'q1')
-    >>> print(_harmless("\x1b[31mred"))
-    \x1b[31mred
-    """
-    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-    formula = text.startswith(_FORMULAS) and to_number(text) is None
-    return f"'{text}" if formula else text
+    def _lock(file: IO[bytes]) -> bool:
+        """Lock a file; False when another process holds it."""
+        file.seek(1 << 30)  # Windows forbids others to read the bytes that are locked
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> bool:
+        """Lock a file; False when another process holds it. Some disks have no locks."""
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return not isinstance(error, BlockingIOError)
+        return True

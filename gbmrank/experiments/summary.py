@@ -202,8 +202,8 @@ def _about_runs(runs: Sequence[Run], settings: Any) -> Iterator[str]:
     limit = sum(run.best_round + 1 == settings.get("rounds") for run in good)
     if limit:
         yield f"the last round allowed was the best in {limit} of {len(good)} runs; allow more"
-    heard = dict.fromkeys(text for run in good for text in run.warnings)
-    for text in heard:
+    messages = dict.fromkeys(text for run in good for text in run.warnings)
+    for text in messages:
         if not text.startswith("NoProgressWarning"):
             yield " ".join(text.split())
 

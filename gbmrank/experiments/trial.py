@@ -1,8 +1,6 @@
-"""One run: train a system on the queries of a fold and judge it on those left out.
+"""One run: tune and train a system on the queries of a fold, and judge it on those left out.
 
-A few settings of a booster tried on the queries that are watched, before judging.
-
-Compile and import before the clock starts, so that times are those of training.
+Everything is compiled and imported before the clock starts, so that times are those of training.
 """
 
 import contextlib
@@ -13,13 +11,15 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, metrics_callback
-from gbmrank.api.objectives import ranking_objective, training_plan
+from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Part, Plan, Trained, train
+from gbmrank.boosters.tuning import Range
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning
 from gbmrank.experiments.design import Design, Task
@@ -30,8 +30,6 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
-    "SPACES",
-    "Range",
     "best_of",
     "candidates",
     "check_tuner",
@@ -42,215 +40,14 @@ __all__ = [
     "run_task",
     "split_of",
     "tied_pairs",
-    "warm_up",
 ]
 
-
-T = TypeVar("T")
-
-
-class Range(NamedTuple):
-    """Values between two bounds, even on the scale of logarithms."""
-
-    low: float
-    high: float
-    whole: bool = False
-
-    def at(self, share: float) -> float:
-        """Return the value at a share of the way, from 0 to 1.
-
-        Examples
-        --------
-        >>> Range(1.0, 100.0).at(0.5), Range(2, 32, whole=True).at(1.0)
-        (10.0, 32)
-        """
-        value = min(self.low * (self.high / self.low) ** share, self.high)
-        return round(value) if self.whole else value
-
-
-SPACES: Mapping[str, Mapping[str, Range]] = {
-    "lightgbm": {
-        "learning_rate": Range(0.02, 0.3),
-        "num_leaves": Range(4, 128, whole=True),
-        "min_data_in_leaf": Range(5, 100, whole=True),
-        "lambda_l2": Range(1e-3, 10.0),
-    },
-    "xgboost": {
-        "learning_rate": Range(0.02, 0.3),
-        "max_depth": Range(2, 10, whole=True),
-        "min_child_weight": Range(1e-3, 10.0),
-        "reg_lambda": Range(1e-2, 10.0),
-    },
-}
-"""What is searched, by booster; parameters that were asked for stay as they are."""
-_ALIASES: Mapping[str, tuple[str, ...]] = {
-    "learning_rate": ("eta", "shrinkage_rate"),
-    "num_leaves": ("num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
-    "min_data_in_leaf": ("min_child_samples", "min_data", "min_data_per_leaf", "min_samples_leaf"),
-    "lambda_l2": ("reg_lambda", "lambda", "l2_regularization"),
-    "reg_lambda": ("lambda",),
-}
 Candidates: TypeAlias = Generator[dict[str, Any], float, None]
-
-
-def candidates(
-    backend: str, asked: Mapping[str, Any], *, budget: int, tuner: str, stream: tuple[int, ...]
-) -> Candidates:
-    """Yield settings to try; send back the value of each, larger is better.
-
-    The first is empty: the parameters as they were asked for. Every objective gets the same
-    number, and with ``random`` the same draws.
-
-    Parameters
-    ----------
-    backend : str
-        The booster.
-    asked : mapping
-        Parameters that are not to be changed.
-    budget : int
-        How many settings.
-    tuner : {"random", "optuna"}
-        How they are drawn.
-    stream : tuple of int
-        Seed and fold: where the random numbers come from.
-    """
-    space = {
-        name: bounds
-        for name, bounds in SPACES[backend].items()
-        if not asked.keys() & {name, *_ALIASES.get(name, ())}
-    }
-    return (_random if tuner == "random" else _optuna)(space, budget, stream)
-
-
-def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, T]]) -> T:
-    """Try settings one after the other and return the result with the largest value.
-
-    Parameters
-    ----------
-    tried : generator
-        As :func:`candidates` gives it.
-    attempt : callable
-        Returns the value of settings, larger is better, and the result to keep. The first of
-        equal ones is kept.
-    """
-    best_value, best = attempt(next(tried))
-    value = best_value
-    while True:
-        try:
-            settings = tried.send(value)
-        except StopIteration:
-            return best
-        value, result = attempt(settings)
-        if value > best_value:
-            best_value, best = value, result
-
-
-def check_tuner(tuner: str) -> None:
-    """Raise when a tuner's package is not installed."""
-    if tuner == "optuna":
-        _imported()
-
-
-def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
-    rng = np.random.default_rng([*stream, 2])
-    yield {}
-    for _ in range(budget - 1 if space else 0):
-        shares = rng.random(len(space))
-        yield {
-            name: bounds.at(float(share))
-            for (name, bounds), share in zip(space.items(), shares, strict=True)
-        }
-
-
-def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
-    optuna = _imported()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    seed = int(np.random.default_rng([*stream, 2]).integers(2**31))
-    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(budget // 3, 1))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    yield {}
-    for _ in range(budget - 1 if space else 0):
-        trial = study.ask()
-        tried = {name: _suggested(trial, name, bounds) for name, bounds in space.items()}
-        value = yield tried
-        study.tell(trial, value)
-
-
-def _suggested(trial: Any, name: str, bounds: Range) -> float:
-    if bounds.whole:
-        return int(trial.suggest_int(name, int(bounds.low), int(bounds.high), log=True))
-    return float(trial.suggest_float(name, bounds.low, bounds.high, log=True))
-
-
-def _imported() -> Any:
-    try:
-        optuna = importlib.import_module("optuna")
-    except ImportError as error:
-        raise MissingPackageError(
-            "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
-        ) from error
-    return optuna
-
-
-_QUERIES = 2
-_warm: set[tuple[str, ...]] = set()
-
-
-def plan_of(design: Design, task: Task) -> Plan:
-    """Return how a run is trained, before tuning."""
-    return training_plan(
-        objective=ranking_objective(task.system.objective),
-        metric=list(design.metrics),
-        backend=task.system.backend,
-        rounds=design.rounds,
-        early_stopping=design.early_stopping,
-        params=design.params_of(task.system),
-        seed=task.seed,
-        threads=design.threads,
-    )
-
-
-def warm_up(design: Design, task: Task, part: Part) -> None:
-    """Train one round on two queries; once in a process for each system and its metrics.
-
-    Parameters
-    ----------
-    design : Design
-        The settings.
-    task : Task
-        Which run.
-    part : Part
-        What it learns from; the longest queries whose labels differ are taken.
-    """
-    key = (*task.system, *design.metrics)
-    if key in _warm:
-        return
-    _warm.add(key)
-    plan = replace(plan_of(design, task), rounds=1, early_stopping=None)
-    few = _few(part)
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        with contextlib.suppress(Exception):  # the run itself tells what is wrong
-            train(plan, few, {"valid": few})
-    for one in heard:
-        if one.category is GbmrankWarning:  # said once in a process: about slow plugins
-            warnings.warn(str(one.message), GbmrankWarning, stacklevel=2)
-
-
-def _few(part: Part) -> Part:
-    """Return the longest queries of a part, those with different labels first."""
-    groups, labels = part.data.groups, part.data.labels
-    first = groups.offsets[:-1]
-    differ = np.maximum.reduceat(labels, first) > np.minimum.reduceat(labels, first)
-    chosen = np.lexsort((-groups.sizes, ~differ))[:_QUERIES]
-    rows = np.concatenate([np.arange(*groups.offsets[one : one + 2]) for one in chosen])
-    data = RankingData.from_arrays(labels[rows], group=groups.sizes[chosen])
-    return Part(np.ascontiguousarray(part.features[rows]), data)
-
-
+T = TypeVar("T")
 _VALID = "valid"
 _LONGEST_MESSAGE = 2000
 _XGBOOST_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] (?:[A-Z]+: )?\S+:\d+:\s*")
+_compiled: set[tuple[str, ...]] = set()
 
 
 def run_task(
@@ -275,29 +72,42 @@ def run_task(
             run = _run(source, design, task, on_round)
         except Exception as error:
             return failed_run(design, task, error, _texts(caught))
-    return _with_warnings(run, _texts(caught))
+    return replace(run, warnings=_texts(caught))
 
 
 def failed_run(
-    design: Design, task: Task, error: BaseException, heard: tuple[str, ...] = ()
+    design: Design, task: Task, error: BaseException, messages: tuple[str, ...] = ()
 ) -> Run:
     """Return a run that has an error and no values."""
-    nothing = np.zeros(0)
     # XGBoost puts the time and a place of its own in front, and addresses behind.
-    told = _XGBOOST_PLACE.sub("", str(error).partition("\nStack trace:")[0]).strip()
+    text = _XGBOOST_PLACE.sub("", str(error).partition("\nStack trace:")[0]).strip()
     return Run(
         system=task.system,
         seed=task.seed,
         fold=task.fold,
         queries=np.zeros(0, np.int64),
         values={},
-        tied=nothing,
+        tied=np.zeros(0),
         history={},
         best_round=-1,
         seconds=0.0,
         params=design.params_of(task.system),
-        warnings=heard,
-        error=f"{type(error).__name__}: {told[:_LONGEST_MESSAGE]}",
+        warnings=messages,
+        error=f"{type(error).__name__}: {text[:_LONGEST_MESSAGE]}",
+    )
+
+
+def plan_of(design: Design, task: Task) -> Plan:
+    """Return how a run is trained, before tuning."""
+    return training_plan(
+        objective=task.system.objective,
+        metric=list(design.metrics),
+        backend=task.system.backend,
+        rounds=design.rounds,
+        early_stopping=design.early_stopping,
+        params=design.params_of(task.system),
+        seed=task.seed,
+        threads=design.threads,
     )
 
 
@@ -343,13 +153,70 @@ def tied_pairs(scores: FloatArray, groups: Groups) -> FloatArray:
     return share
 
 
+def candidates(
+    backend: str, asked: Mapping[str, Any], *, budget: int, tuner: str, stream: tuple[int, ...]
+) -> Candidates:
+    """Yield settings to try; send back the value of each, larger is better.
+
+    The first is empty: the parameters as they were asked for. Every objective gets the same
+    number, and with ``random`` the same draws.
+
+    Parameters
+    ----------
+    backend : str
+        The booster.
+    asked : mapping
+        Parameters that are not to be changed.
+    budget : int
+        How many settings.
+    tuner : {"random", "optuna"}
+        How they are drawn.
+    stream : tuple of int
+        Seed and fold: where the random numbers come from.
+    """
+    tuning = booster_named(backend).tuning
+    space = {
+        name: bounds for name, bounds in tuning.space.items() if not tuning.is_given(name, asked)
+    }
+    return (_random if tuner == "random" else _optuna)(space, budget, stream)
+
+
+def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, T]]) -> T:
+    """Try settings one after the other and return the result with the largest value.
+
+    Parameters
+    ----------
+    tried : generator
+        As :func:`candidates` gives it.
+    attempt : callable
+        Returns the value of settings, larger is better, and the result to keep. The first of
+        equal ones is kept.
+    """
+    best_value, best = attempt(next(tried))
+    value = best_value
+    while True:
+        try:
+            settings = tried.send(value)
+        except StopIteration:
+            return best
+        value, result = attempt(settings)
+        if value > best_value:
+            best_value, best = value, result
+
+
+def check_tuner(tuner: str) -> None:
+    """Raise when a tuner's package is not installed."""
+    if tuner == "optuna":
+        _import_optuna()
+
+
 def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
     split = split_of(source, design, task)
     metrics = metrics_callback(list(design.metrics))
-    learned, watched = part_of(source, split.train), part_of(source, split.valid)
-    warm_up(design, task, learned)
+    learned, valid = part_of(source, split.train), part_of(source, split.valid)
+    _warm_up(design, task, learned)
     started = time.perf_counter()
-    trained, params = _trained(design, task, (learned, watched), on_round)
+    trained, params = _trained(design, task, (learned, valid), on_round)
     seconds = time.perf_counter() - started
     test = part_of(source, split.test)
     scores = trained.scores(test.features)
@@ -381,24 +248,23 @@ def _trained(
     parts: tuple[Part, Part],
     on_round: Callable[[int], None] | None,
 ) -> tuple[Trained, dict[str, Any]]:
-    """Train once, or as often as tuning may, and keep the best on the watched queries."""
-    watched = _watchable(design, parts[1].data)
-    target = watched[0]
+    """Train once, or as often as tuning may, and keep the best on the validation queries."""
+    metrics = _defined(design, parts[1].data)
+    target = metrics[0]
     base = design.params_of(task.system)
 
     def attempt(changes: Mapping[str, Any]) -> tuple[float, tuple[Trained, dict[str, Any]]]:
         params = {**base, **changes}
-        plan = replace(plan_of(design, task), metric=watched, params=params)
+        plan = replace(plan_of(design, task), metric=metrics, params=params)
         trained = train(plan, parts[0], {_VALID: parts[1]}, on_round)
         best = trained.history[_VALID][str(target)][trained.best_round]
         return (best if target.higher_is_better else -best), (trained, params)
 
     if not design.tune:
         return attempt({})[1]
-    asked = design.fixed_params(task.system)
     tried = candidates(
         task.system.backend,
-        asked,
+        design.fixed_params(task.system),
         budget=design.tune,
         tuner=design.tuner,
         stream=(task.seed, task.fold),
@@ -406,8 +272,36 @@ def _trained(
     return best_of(tried, attempt)
 
 
-def _watchable(design: Design, data: RankingData) -> MetricList:
-    """Return the metrics that have a value on the watched queries; the target in any case."""
+def _warm_up(design: Design, task: Task, part: Part) -> None:
+    """Train one round on two queries; once in a process for each system and its metrics."""
+    key = (*task.system, *design.metrics)
+    if key in _compiled:
+        return
+    _compiled.add(key)
+    plan = replace(plan_of(design, task), rounds=1, early_stopping=None)
+    few = _two_queries(part)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with contextlib.suppress(Exception):  # the run itself tells what is wrong
+            train(plan, few, {"valid": few})
+    for one in caught:
+        if one.category is GbmrankWarning:  # said once in a process: about slow plugins
+            warnings.warn(str(one.message), GbmrankWarning, stacklevel=2)
+
+
+def _two_queries(part: Part) -> Part:
+    """Return the two longest queries of a part, those with different labels first."""
+    groups, labels = part.data.groups, part.data.labels
+    first = groups.offsets[:-1]
+    differ = np.maximum.reduceat(labels, first) > np.minimum.reduceat(labels, first)
+    chosen = np.lexsort((-groups.sizes, ~differ))[:2]
+    rows = np.concatenate([np.arange(*groups.offsets[one : one + 2]) for one in chosen])
+    data = RankingData.from_arrays(labels[rows], group=groups.sizes[chosen])
+    return Part(np.ascontiguousarray(part.features[rows]), data)
+
+
+def _defined(design: Design, data: RankingData) -> MetricList:
+    """Return the metrics that have a value on the validation queries; the target in any case."""
     metrics = metrics_callback(list(design.metrics))
     flat = Ranked(np.zeros(data.groups.n_rows), data.groups)
     bound = [bind_metric(one.measure, data) for one in metrics]
@@ -417,7 +311,7 @@ def _watchable(design: Design, data: RankingData) -> MetricList:
 
 
 def _history(design: Design, trained: Trained) -> dict[str, list[float]]:
-    """Return the values on the watched queries; NaN for what is undefined there."""
+    """Return the values on the validation queries; NaN for what is undefined there."""
     found = trained.history.get(_VALID, {})
     rounds = max(map(len, found.values()), default=0)
     return {name: found.get(name, [math.nan] * rounds) for name in design.metrics}
@@ -458,15 +352,49 @@ def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _texts(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Return warnings, each once and on one line."""
     kinds = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
     kept = [one for one in caught if not issubclass(one.category, kinds)]
-    return tuple(dict.fromkeys(f"{one.category.__name__}: {_told(one.message)}" for one in kept))
+    lines = (" ".join(_XGBOOST_PLACE.sub("", str(one.message)).split()) for one in kept)
+    named = zip(kept, lines, strict=True)
+    return tuple(dict.fromkeys(f"{one.category.__name__}: {line}" for one, line in named))
 
 
-def _told(message: object) -> str:
-    """Return a message on one line; XGBoost puts the time and a place of its own in front."""
-    return " ".join(_XGBOOST_PLACE.sub("", str(message)).split())
+def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
+    rng = np.random.default_rng([*stream, 2])
+    yield {}
+    for _ in range(budget - 1 if space else 0):
+        shares = rng.random(len(space))
+        yield {
+            name: bounds.at(float(share))
+            for (name, bounds), share in zip(space.items(), shares, strict=True)
+        }
 
 
-def _with_warnings(run: Run, heard: tuple[str, ...]) -> Run:
-    return replace(run, warnings=heard)
+def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
+    optuna = _import_optuna()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    seed = int(np.random.default_rng([*stream, 2]).integers(2**31))
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(budget // 3, 1))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    yield {}
+    for _ in range(budget - 1 if space else 0):
+        trial = study.ask()
+        tried = {name: _suggest(trial, name, bounds) for name, bounds in space.items()}
+        value = yield tried
+        study.tell(trial, value)
+
+
+def _suggest(trial: Any, name: str, bounds: Range) -> float:
+    if bounds.whole:
+        return int(trial.suggest_int(name, int(bounds.low), int(bounds.high), log=True))
+    return float(trial.suggest_float(name, bounds.low, bounds.high, log=True))
+
+
+def _import_optuna() -> Any:
+    try:
+        return importlib.import_module("optuna")
+    except ImportError as error:
+        raise MissingPackageError(
+            "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
+        ) from error

@@ -1,23 +1,22 @@
-"""Numbers the checks work with: small data, and derivatives by differences.
+"""What the checks of all kinds share.
 
-What a check found, and how it is told.
-
-Training and evaluation in the boosters, on a small task with a clear signal.
-
-What is checked, with the data it can be checked on.
+The subject of a check with data it takes, derivatives by differences, small trainings in the
+boosters, and the report of what was found.
 """
 
 import functools
 import importlib.util
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
 
 from gbmrank.api import Metric, Objective, booster_params, metric, objective
+from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.tuning import Rows
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, GbmrankError, ParameterError
 from gbmrank.losses import AbstractLoss
@@ -53,8 +52,22 @@ __all__ = [
 ]
 
 
-Outcome = Literal["passed", "failed", "skipped", "expected"]
+SIZES = (5, 1, 4, 7, 3, 6, 2)
+"""Rows per query of the data that objectives and metrics are checked on."""
 _MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped", "expected": "expected"}
+_STEP = 4e-3
+_WEIGHTS = ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0))  # fourth-order differences
+_GRADES = ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0))  # graded if it takes them, else binary
+_TEMPLATES = ("comparison", "pairwise(target=dcg)", "pointwise(target=dcg)")
+_ROUNDS = 15
+_CONCORDANT = 0.7  # of the pairs with different labels; chance is one half
+_KINDS: Mapping[str, tuple[type, Registry[Any]]] = {
+    "loss": (AbstractLoss, LOSSES),
+    "objective": (AbstractObjective, OBJECTIVES),
+    "metric": (AbstractMetric, METRICS),
+}
+
+Outcome = Literal["passed", "failed", "skipped", "expected"]
 
 
 class ConformanceError(GbmrankError, AssertionError):
@@ -104,10 +117,11 @@ class Report:
         """Names of the checks that failed without being expected to."""
         return tuple(one.check for one in self.results if one.outcome == "failed")
 
-    def raise_for_failures(self) -> None:
-        """Raise ConformanceError with the whole report when a check failed."""
+    def raise_for_failures(self) -> "Report":
+        """Return the report, or raise ConformanceError with all of it when a check failed."""
         if self.failed:
             raise ConformanceError(str(self))
+        return self
 
     def __str__(self) -> str:
         head = f"{self.kind} {self.subject}: "
@@ -120,11 +134,6 @@ def fail_unless(condition: object, message: str) -> None:
     """Raise AssertionError with a message, also where Python runs with -O."""
     if not condition:
         raise AssertionError(message)
-
-
-SIZES = (5, 1, 4, 7, 3, 6, 2)
-_STEP = 4e-3
-_WEIGHTS = ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0))  # fourth-order differences
 
 
 def query_slices(sizes: Any = SIZES) -> list[slice]:
@@ -207,153 +216,6 @@ def hold_close(what: str, found: Any, expected: Any, tolerance: float, scale: An
         raise AssertionError(f"{what}: {one:.10g} where {two:.10g} is expected (place {at})")
 
 
-def _difference(moved: Callable[[float], FloatArray], step: float) -> FloatArray:
-    total = sum(factor * moved(by * step) for by, factor in _WEIGHTS)
-    return np.asarray(total) / (12.0 * step)
-
-
-def _agree(wide: FloatArray, near: FloatArray) -> Any:
-    size = np.maximum(np.maximum(np.abs(wide), np.abs(near)), 1e-3 * np.abs(near).max(initial=0.0))
-    return np.isfinite(wide) & (np.abs(wide - near) <= 1e-4 * size + 1e-12)
-
-
-_ROUNDS = 15
-_CONCORDANT = 0.7  # of the pairs with different labels; chance is one half
-
-
-def trains_in(booster: str, objective: Objective, grades: tuple[float, ...]) -> None:
-    """Raise AssertionError unless a booster learns to order the task.
-
-    Raises
-    ------
-    SkipCheck
-        When the booster is not installed.
-    """
-    x, labels, sizes = _task(booster, grades)
-    scores = _TRAIN[booster](objective, x, labels, sizes)
-    fail_unless(np.isfinite(scores).all(), f"{booster} predicts scores that are not finite")
-    share = _concordance(labels, scores, sizes)
-    fail_unless(
-        share >= _CONCORDANT,
-        f"after {_ROUNDS} rounds {booster} orders {share:.0%} of the pairs of an easy task; "
-        f"at least {_CONCORDANT:.0%} is expected (a sign, or a Hessian far too large?)",
-    )
-    if objective.template.gradient == "exact":
-        before = objective.loss(labels, np.zeros(len(labels)), group=sizes)
-        after = objective.loss(labels, scores, group=sizes)
-        fail_unless(after < before, f"training in {booster} raises the loss: {before} to {after}")
-
-
-def evaluates_in(booster: str, metric: Metric, grades: tuple[float, ...]) -> None:
-    """Raise AssertionError unless a booster reports what :meth:`Metric.score` gives."""
-    x, labels, sizes = _task(booster, grades)
-    scores, shown = _EVALUATE[booster](metric, x, labels, sizes)
-    expected = metric.score(labels, scores.astype(np.float32), group=sizes)
-    fail_unless(
-        np.isclose(shown, expected, rtol=1e-5, atol=1e-6),
-        f"{booster} reports {shown} for its predictions, score() gives {expected}",
-    )
-
-
-def _task(booster: str, grades: tuple[float, ...]) -> tuple[Any, Any, Any]:
-    if importlib.util.find_spec(booster) is None:
-        raise SkipCheck(f"{booster} is not installed")
-    rng = np.random.default_rng(3)
-    sizes = rng.integers(4, 12, 40)
-    x = rng.normal(size=(int(sizes.sum()), 4))
-    signal = x[:, 0] + 0.5 * x[:, 1]
-    cuts = np.quantile(signal, np.linspace(0, 1, len(grades) + 1)[1:-1])
-    return x, np.array(grades)[np.digitize(signal, cuts)], sizes
-
-
-def _lightgbm(objective: Objective, x: Any, labels: Any, sizes: Any) -> Any:
-    import lightgbm
-
-    data = lightgbm.Dataset(x, labels, group=sizes, free_raw_data=False)
-    booster = lightgbm.train(
-        {"objective": objective, **_LIGHTGBM, **booster_params(objective, "lightgbm")},
-        data,
-        _ROUNDS,
-    )
-    return booster.predict(x, raw_score=True)
-
-
-def _xgboost(objective: Objective, x: Any, labels: Any, sizes: Any) -> Any:
-    import xgboost
-
-    data = xgboost.DMatrix(x, labels)
-    data.set_group(sizes)
-    params = {**_XGBOOST, **booster_params(objective, "xgboost")}
-    booster = xgboost.train(params, data, _ROUNDS, obj=objective)
-    return booster.predict(data, output_margin=True).astype(np.float64)
-
-
-def _evaluate_lightgbm(metric: Metric, x: Any, labels: Any, sizes: Any) -> tuple[Any, float]:
-    import lightgbm
-
-    data = lightgbm.Dataset(x, labels, group=sizes, free_raw_data=False)
-    shown: dict[str, Any] = {}
-    booster = lightgbm.train(
-        {"objective": "regression", "metric": "None", **_LIGHTGBM},
-        data,
-        3,
-        valid_sets=[data],
-        valid_names=["here"],
-        feval=metric,
-        callbacks=[lightgbm.record_evaluation(shown)],
-    )
-    return booster.predict(x, raw_score=True), shown["here"][metric.name_in("lightgbm")][-1]
-
-
-def _evaluate_xgboost(metric: Metric, x: Any, labels: Any, sizes: Any) -> tuple[Any, float]:
-    import xgboost
-
-    data = xgboost.DMatrix(x, labels)
-    data.set_group(sizes)
-    shown: dict[str, Any] = {}
-    booster = xgboost.train(
-        {"objective": "reg:squarederror", "disable_default_eval_metric": True, **_XGBOOST},
-        data,
-        3,
-        evals=[(data, "here")],
-        custom_metric=metric,
-        evals_result=shown,
-        verbose_eval=False,
-    )
-    scores = booster.predict(data, output_margin=True).astype(np.float64)
-    return scores, shown["here"][metric.name_in("xgboost")][-1]
-
-
-def _concordance(labels: Any, scores: Any, sizes: Any) -> float:
-    right, total, begin = 0.0, 0, 0
-    for n in sizes.tolist():
-        y, s = labels[begin : begin + n], scores[begin : begin + n]
-        better = y[:, None] > y[None, :]
-        lead = s[:, None] - s[None, :]
-        right += float(((lead > 0) + 0.5 * (lead == 0))[better].sum())
-        total += int(better.sum())
-        begin += n
-    return right / max(total, 1)
-
-
-_LIGHTGBM = {
-    "num_leaves": 7,
-    "min_data_in_leaf": 5,
-    "learning_rate": 0.2,
-    "verbose": -1,
-    "num_threads": 1,
-    "deterministic": True,
-    "seed": 0,
-}
-_XGBOOST = {"max_depth": 3, "eta": 0.2, "verbosity": 0, "nthread": 1, "seed": 0}
-_TRAIN = {"lightgbm": _lightgbm, "xgboost": _xgboost}
-_EVALUATE = {"lightgbm": _evaluate_lightgbm, "xgboost": _evaluate_xgboost}
-
-
-_GRADES = ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0))  # graded if it takes them, else binary
-_TEMPLATES = ("comparison", "pairwise(target=dcg)", "pointwise(target=dcg)")
-
-
 @final
 @dataclass(frozen=True)
 class LossSubject:
@@ -382,7 +244,7 @@ class LossSubject:
 
     @functools.cached_property
     def functions(self) -> dict[str, Callable[..., Any]]:
-        """Scalar functions of the loss by name; a pair form that is refused is left out."""
+        """Scalar functions of the loss by name; a pair form that is not supported is left out."""
         if self.loss.pair_form == "difference":
             raise SkipCheck("it compares scores with utilities and is no function of a margin")
         positive, negative = self.loss.partials
@@ -406,18 +268,6 @@ class _WithLabels:
             if part.stop - part.start > 1:
                 column[part.start : part.start + 2] = self.grades[-1], self.grades[0]
         return column
-
-
-def _grades_for(bind: Callable[[RankingData], Any], given: Any) -> tuple[float, ...]:
-    if given is not None:
-        return tuple(float(grade) for grade in given)
-    for grades in _GRADES:
-        try:
-            bind(RankingData.from_arrays(np.array(grades)))
-        except (DataError, ParameterError):
-            continue
-        return grades
-    return _GRADES[0]
 
 
 @final
@@ -481,28 +331,96 @@ class MetricSubject(_WithLabels):
 
 def kind_of(given: Any) -> str:
     """Return ``"loss"``, ``"objective"`` or ``"metric"``."""
-    bases: dict[str, Any] = {
-        "loss": AbstractLoss,
-        "objective": AbstractObjective,
-        "metric": AbstractMetric,
-    }
     if isinstance(given, Objective | Metric):
         return given.kind
     if inspect.isfunction(given):
         return "loss"
-    for kind, base in bases.items():
+    for kind, (base, _) in _KINDS.items():
         if isinstance(given, base) or (isinstance(given, type) and issubclass(given, base)):
             return kind
     name = parse(str(given)).name
-    bare = name.rpartition(":")[2]
-    known: dict[str, Registry[Any]] = {
-        "loss": LOSSES,
-        "objective": OBJECTIVES,
-        "metric": METRICS,
-    }
-    found = [kind for kind, registry in known.items() if bare in registry]
+    found = [kind for kind, (_, known) in _KINDS.items() if name.rpartition(":")[2] in known]
     if not found:
         raise ConformanceError(f"no loss, objective or metric is called {name!r}")
     if len(found) > 1:
         raise ConformanceError(f"{name!r} is a {' and a '.join(found)}; say kind={found[0]!r}")
     return found[0]
+
+
+def trains_in(backend: str, subject: "ObjectiveSubject") -> None:
+    """Raise AssertionError unless a booster learns to order an easy task.
+
+    Raises
+    ------
+    SkipCheck
+        When the booster is not installed.
+    """
+    made, rows = subject.objective, _task(backend, subject.grades)
+    params = booster_params(made, backend)
+    scores = booster_named(backend).tuning.try_objective(made, params, rows, _ROUNDS)
+    fail_unless(np.isfinite(scores).all(), f"{backend} predicts scores that are not finite")
+    share = _concordance(rows, scores)
+    fail_unless(
+        share >= _CONCORDANT,
+        f"after {_ROUNDS} rounds {backend} orders {share:.0%} of the pairs of an easy task; "
+        f"at least {_CONCORDANT:.0%} is expected (a sign, or a Hessian far too large?)",
+    )
+    if made.template.gradient == "exact":
+        before = made.loss(rows.labels, np.zeros(len(scores)), group=rows.sizes)
+        after = made.loss(rows.labels, scores, group=rows.sizes)
+        fail_unless(after < before, f"training in {backend} raises the loss: {before} to {after}")
+
+
+def evaluates_in(backend: str, subject: "MetricSubject") -> None:
+    """Raise AssertionError unless a booster reports what :meth:`Metric.score` gives."""
+    rows = _task(backend, subject.grades)
+    scores, shown = booster_named(backend).tuning.try_metric(subject.metric, rows)
+    expected = subject.metric.score(rows.labels, scores.astype(np.float32), group=rows.sizes)
+    fail_unless(
+        np.isclose(shown, expected, rtol=1e-5, atol=1e-6),
+        f"{backend} reports {shown} for its predictions, score() gives {expected}",
+    )
+
+
+def _grades_for(bind: Callable[[RankingData], Any], given: Any) -> tuple[float, ...]:
+    if given is not None:
+        return tuple(float(grade) for grade in given)
+    for grades in _GRADES:
+        try:
+            bind(RankingData.from_arrays(np.array(grades)))
+        except (DataError, ParameterError):
+            continue
+        return grades
+    return _GRADES[0]
+
+
+def _difference(moved: Callable[[float], FloatArray], step: float) -> FloatArray:
+    total = sum(factor * moved(by * step) for by, factor in _WEIGHTS)
+    return np.asarray(total) / (12.0 * step)
+
+
+def _agree(wide: FloatArray, near: FloatArray) -> Any:
+    size = np.maximum(np.maximum(np.abs(wide), np.abs(near)), 1e-3 * np.abs(near).max(initial=0.0))
+    return np.isfinite(wide) & (np.abs(wide - near) <= 1e-4 * size + 1e-12)
+
+
+def _task(backend: str, grades: tuple[float, ...]) -> Rows:
+    if importlib.util.find_spec(backend) is None:
+        raise SkipCheck(f"{backend} is not installed")
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(4, 12, 40)
+    x = rng.normal(size=(int(sizes.sum()), 4))
+    signal = x[:, 0] + 0.5 * x[:, 1]
+    cuts = np.quantile(signal, np.linspace(0, 1, len(grades) + 1)[1:-1])
+    return Rows(x, np.array(grades)[np.digitize(signal, cuts)], sizes)
+
+
+def _concordance(rows: Rows, scores: FloatArray) -> float:
+    right, total = 0.0, 0
+    for part in query_slices(rows.sizes):
+        y, s = rows.labels[part], scores[part]
+        better = y[:, None] > y[None, :]
+        lead = s[:, None] - s[None, :]
+        right += float(((lead > 0) + 0.5 * (lead == 0))[better].sum())
+        total += int(better.sum())
+    return right / max(total, 1)

@@ -87,7 +87,7 @@ def check_loss(loss: Any, *, expected_failures: Mapping[str, str] = _NONE) -> Re
     gbmrank.testing.checks.ConformanceError: loss lopsided(): ...
       ...
     """
-    return _raised(run_checks(loss, kind="loss", expected_failures=expected_failures))
+    return run_checks(loss, kind="loss", expected_failures=expected_failures).raise_for_failures()
 
 
 def check_objective(
@@ -109,18 +109,18 @@ def check_objective(
     Report
         When nothing failed; else ConformanceError is raised.
     """
-    return _raised(
-        run_checks(objective, kind="objective", grades=grades, expected_failures=expected_failures)
-    )
+    return run_checks(
+        objective, kind="objective", grades=grades, expected_failures=expected_failures
+    ).raise_for_failures()
 
 
 def check_metric(
     metric: Any, *, grades: Any = None, expected_failures: Mapping[str, str] = _NONE
 ) -> Report:
     """Run all checks on a metric; parameters as for :func:`check_objective`."""
-    return _raised(
-        run_checks(metric, kind="metric", grades=grades, expected_failures=expected_failures)
-    )
+    return run_checks(
+        metric, kind="metric", grades=grades, expected_failures=expected_failures
+    ).raise_for_failures()
 
 
 def run_checks(
@@ -235,27 +235,19 @@ def _result(check: Check, subject: Any, expected: Mapping[str, str]) -> Result:
     except SkipCheck as skip:
         return Result(check.name, "skipped", str(skip))
     except (Exception, SystemExit) as error:
-        told = str(error) if isinstance(error, AssertionError) else repr(error)
+        text = str(error) if isinstance(error, AssertionError) else repr(error)
         if reason is not None:
             return Result(check.name, "expected", reason)
-        return Result(check.name, "failed", f"{told}\n(asked for: {check.about})")
+        return Result(check.name, "failed", f"{text}\n(asked for: {check.about})")
     if reason is not None:
         return Result(check.name, "failed", f"passes, but is expected to fail: {reason}")
     return Result(check.name, "passed")
 
 
 def _check_names(kind: str, expected: Mapping[str, str]) -> None:
-    unknown = sorted(expected.keys() - {check.name for check in CHECKS[kind]})
+    known = [check.name for check in CHECKS[kind]]
+    unknown = sorted(expected.keys() - set(known))
     if unknown:
         raise ParameterError(
-            f"no check of a {kind} is called {unknown[0]!r}; there are {', '.join(_names(kind))}"
+            f"no check of a {kind} is called {unknown[0]!r}; there are {', '.join(known)}"
         )
-
-
-def _names(kind: str) -> Iterator[str]:
-    return (check.name for check in CHECKS[kind])
-
-
-def _raised(report: Report) -> Report:
-    report.raise_for_failures()
-    return report

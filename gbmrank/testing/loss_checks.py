@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import objective
+from gbmrank.boosters.doors import BACKENDS
 from gbmrank.errors import ParameterError
 from gbmrank.losses import AbstractLoss
 from gbmrank.registry.catalogue import LOSSES
@@ -260,6 +261,6 @@ LOSS_CHECKS: tuple[Check, ...] = (
     *(
         Check(check.name, check.about, _through_objective(check))
         for check in OBJECTIVE_CHECKS
-        if check.name in ("lightgbm", "xgboost")
+        if check.name in BACKENDS
     ),
 )

@@ -3,12 +3,14 @@
 import itertools
 import pickle
 from dataclasses import fields
+from functools import partial
 from inspect import isfunction
 from typing import Any
 
 import numpy as np
 
 from gbmrank.api import metric
+from gbmrank.boosters.doors import BACKENDS, booster_named
 from gbmrank.kernels.jit import threads
 from gbmrank.metrics import Ranked
 from gbmrank.testing.checks import (
@@ -186,14 +188,6 @@ def _spec(subject: MetricSubject) -> None:
     fail_unless(again == subject.metric, f"its text {text!r} makes another: {again}")
 
 
-def _lightgbm(subject: MetricSubject) -> None:
-    evaluates_in("lightgbm", subject.metric, subject.grades)
-
-
-def _xgboost(subject: MetricSubject) -> None:
-    evaluates_in("xgboost", subject.metric, subject.grades)
-
-
 METRIC_CHECKS: tuple[Check, ...] = (
     Check("shapes", "per_query() gives one value per query, NaN where undefined", _shapes),
     Check("best_order", "no order is better than the one by labels", _best_order),
@@ -209,6 +203,8 @@ METRIC_CHECKS: tuple[Check, ...] = (
     Check("determinism", "the same numbers again, with any number of threads", _determinism),
     Check("pickling", "a pickled copy is equal", _pickling),
     Check("spec", "its text makes an equal object", _spec),
-    Check("lightgbm", "LightGBM reports it", _lightgbm),
-    Check("xgboost", "XGBoost reports it", _xgboost),
+    *(
+        Check(name, f"{booster_named(name).title} reports it", partial(evaluates_in, name))
+        for name in BACKENDS
+    ),
 )

@@ -1,11 +1,13 @@
 """Checks of objectives."""
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gbmrank.api import objective
+from gbmrank.boosters.doors import BACKENDS, booster_named
 from gbmrank.errors import GbmrankError
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess
@@ -122,24 +124,21 @@ def _frozen_bends(bound: Any, scores: FloatArray) -> tuple[FloatArray, Any]:
 
 def _permutation(subject: ObjectiveSubject) -> None:
     labels, scores, order = subject.labels(), scores_of(), permuted_rows()
-    grad, hess = subject.bound(labels).gradients(scores)
-    again, bends = subject.bound(labels[order]).gradients(scores[order])
-    hold_close("gradient after a permutation of rows", again, grad[order], _EXACT, _size(grad))
-    hold_close("Hessian after a permutation of rows", bends, hess[order], _EXACT, _size(hess))
+    whole = subject.bound(labels).gradients(scores)
+    again = subject.bound(labels[order]).gradients(scores[order])
+    _hold_both("after a permutation of rows", again, whole, order)
 
 
 def _query_independence(subject: ObjectiveSubject) -> None:
     labels, scores = subject.labels(), scores_of()
-    grad, hess = subject.bound(labels).gradients(scores)
+    whole = subject.bound(labels).gradients(scores)
     values = subject.bound(labels).losses(scores)
     for query, part in enumerate(query_slices()):
         alone = subject.bound(labels[part], [part.stop - part.start])
-        found = alone.gradients(scores[part].copy())
-        what = f"query {query} alone and among others"
-        hold_close(f"gradient of {what}", found[0], grad[part], _EXACT, _size(grad))
-        hold_close(f"Hessian of {what}", found[1], hess[part], _EXACT, _size(hess))
+        what = f"of query {query} alone and among others"
+        _hold_both(what, alone.gradients(scores[part].copy()), whole, part)
         value = alone.losses(scores[part].copy())
-        hold_close(f"loss of {what}", value, values[query : query + 1], _EXACT, _size(values))
+        hold_close(f"loss {what}", value, values[query : query + 1], _EXACT, _size(values))
 
 
 def _weights(subject: ObjectiveSubject) -> None:
@@ -147,10 +146,9 @@ def _weights(subject: ObjectiveSubject) -> None:
     weight = np.linspace(0.0, 3.0, len(SIZES))
     plain, weighted = subject.bound(labels), subject.bound(labels, weight=weight)
     rows = np.repeat(weight, SIZES)
-    for what, one, two in zip(
-        ("gradient", "Hessian"), plain.gradients(scores), weighted.gradients(scores), strict=True
-    ):
-        hold_close(f"{what} with weights of queries", two, one * rows, _EXACT, _size(one))
+    grad, hess = plain.gradients(scores)
+    expected = (grad * rows, hess * rows)
+    _hold_both("with weights of queries", weighted.gradients(scores), expected, slice(None))
     values = plain.losses(scores)
     hold_close(
         "loss with weights of queries",
@@ -175,7 +173,7 @@ def _extremes(subject: ObjectiveSubject) -> None:
             grad, hess = subject.bound(labels).gradients(scores)
             values = subject.bound(labels).losses(scores)
         except GbmrankError:
-            continue  # refused with advice
+            continue  # rejected with advice
         finite = np.isfinite(grad).all() and np.isfinite(hess).all() and np.isfinite(values).all()
         fail_unless(finite, f"scores {what} give numbers that are not finite")
 
@@ -187,13 +185,11 @@ def _ties(subject: ObjectiveSubject) -> None:
         ("two levels of scores", np.sign(scores_of())),
     ):
         bound = subject.bound(labels)
-        grad, hess = bound.gradients(scores)
-        again, bends = subject.bound(labels[order]).gradients(scores[order])
-        advice = "the order of rows decides between tied items"
-        hold_close(f"gradient with {what}: {advice}", again, grad[order], _EXACT, _size(grad))
-        hold_close(f"Hessian with {what}: {advice}", bends, hess[order], _EXACT, _size(hess))
-        values = subject.bound(labels[order]).losses(scores[order])
-        hold_close(f"loss with {what}: {advice}", values, bound.losses(scores), _EXACT, 1e-9)
+        other = subject.bound(labels[order])
+        advice = f"with {what}: the order of rows decides between tied items"
+        _hold_both(advice, other.gradients(scores[order]), bound.gradients(scores), order)
+        values = other.losses(scores[order])
+        hold_close(f"loss {advice}", values, bound.losses(scores), _EXACT, 1e-9)
 
 
 def _singletons(subject: ObjectiveSubject) -> None:
@@ -293,12 +289,10 @@ def _calibration(subject: ObjectiveSubject) -> None:
         fail_unless(example is None, f"it claims to be calibrated for {metric}: {example}")
 
 
-def _lightgbm(subject: ObjectiveSubject) -> None:
-    trains_in("lightgbm", subject.objective, subject.grades)
-
-
-def _xgboost(subject: ObjectiveSubject) -> None:
-    trains_in("xgboost", subject.objective, subject.grades)
+def _hold_both(what: str, found: Any, whole: Any, rows: Any) -> None:
+    """Compare gradient and Hessian with some rows of others."""
+    for name, one, other in zip(("gradient", "Hessian"), found, whole, strict=True):
+        hold_close(f"{name} {what}", one, other[rows], _EXACT, _size(other))
 
 
 def _size(values: FloatArray) -> float:
@@ -323,6 +317,10 @@ OBJECTIVE_CHECKS: tuple[Check, ...] = (
     Check("spec", "its text makes an equal object", _spec),
     Check("shift_invariance", "where claimed, a common shift changes nothing", _shift_invariance),
     Check("calibration", "where claimed, no counterexample is found", _calibration),
-    Check("lightgbm", "LightGBM learns an order with it", _lightgbm),
-    Check("xgboost", "XGBoost learns an order with it", _xgboost),
+    *(
+        Check(
+            name, f"{booster_named(name).title} learns an order with it", partial(trains_in, name)
+        )
+        for name in BACKENDS
+    ),
 )

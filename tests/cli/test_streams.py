@@ -1,4 +1,4 @@
-"""Readers that go away, streams that are closed, and disks that are full."""
+"""Readers that go away, and disks that are full."""
 
 import os
 import subprocess
@@ -26,17 +26,6 @@ def test_a_reader_that_goes_away_at_once(command):
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_a_mistake_that_nobody_hears_keeps_its_exit_code():
-    done = shell(f"{GBMRANK} list --nope 2>&1 | true; echo ${{PIPESTATUS[0]}}")
-    assert (done.stdout, done.stderr) == ("2\n", "")
-
-
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_streams_that_are_closed(closed):
-    assert shell(f"{GBMRANK} list {closed}").returncode == 0
-    assert shell(f"{GBMRANK} list --nope {closed}").returncode == 2
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["--help", "--version", "list"])
 def test_streams_that_lead_to_a_full_disk(command):
@@ -44,7 +33,6 @@ def test_streams_that_lead_to_a_full_disk(command):
     assert done.returncode == 2
     assert done.stderr.endswith("error: No space left on device\n")
     assert done.stderr.count("\n") == 1
-    assert shell(f"{GBMRANK} nonsense 2>/dev/full").returncode == 2
 
 
 def test_a_comparison_goes_on_when_nobody_reads_its_progress(tmp_path):
@@ -88,8 +76,8 @@ def test_a_full_disk_is_told_with_the_file_and_what_was_kept(tmp_path, limit, fi
     told = done.stderr.splitlines()[-1]
     assert told.startswith(f"gbmrank compare: error: {out}/{file}")
     assert told.endswith(
-        f"File too large; {kept} runs are done and kept in {out}; go on with the same command and "
-        "--resume"
+        f"File too large; {kept} runs are done and kept in {out}; continue with the same command "
+        "and --resume"
     )
     assert main(["compare", *options, "--quiet", "--resume"]) == 0
 

@@ -162,8 +162,6 @@ def test_an_objective_that_raises_is_reported():
     found = compare(objectives=["bipartite", "ranknet"], backends=["lightgbm"])
     assert {run.system.objective for run in found.results.failed} == {"bipartite"}
     assert all("threshold" in str(run.error) for run in found.results.failed)
-    with pytest.raises(ConfigError, match=r"nothing can be trained.*threshold"):
-        compare(objectives=["bipartite"])
 
 
 def test_a_baseline_that_fails_gives_way_unless_it_was_named():
@@ -209,11 +207,11 @@ def test_constant_scores_are_warned_about():
         ({"folds": 61}, DataError, "cannot be cut"),
         ({"margin": -1.0}, ParameterError, "margin"),
         ({"jobs": 0}, ParameterError, "jobs must be a whole number from 1"),
-        ({"params": {"metric": "auc"}}, ConfigError, "metric is set by the comparison"),
+        ({"params": {"metric": "auc"}}, ConfigError, "metric='auc'"),
         ({"objectives": ["ranknet", "ranknet"]}, ConfigError, "asked for twice"),
-        ({"seeds": 0}, ConfigError, "seeds must be at least 1, got 0"),
-        ({"seeds": 20240101}, ConfigError, "seeds says how many, up to 1000, got 20240101; a list"),
-        ({"margin": 10**400}, ParameterError, "margin must be zero or a positive number, got 100"),
+        ({"seeds": 0}, ConfigError, "from 1 to 1000, got 0"),
+        ({"seeds": 20240101}, ConfigError, "to 1000, got 20240101; a list"),
+        ({"margin": 10**400}, ParameterError, "margin must be .*got 100"),
         ({"seeds": []}, ParameterError, "seeds is empty"),
     ],
 )

@@ -60,8 +60,6 @@ def test_plain_data_leads_back():
         ({"seeds": ()}, ParameterError, "seeds is empty"),
         ({"seeds": (1, 1)}, ConfigError, "seed 1 is asked for twice"),
         ({"seeds": (-1,)}, ParameterError, "from 0"),
-        ({"params": {"objective": "x"}}, ConfigError, "objective is set by the comparison"),
-        ({"params": {"nthread": 3}}, ConfigError, "nthread"),
         ({"params": {"a": float("nan")}}, ParameterError, "finite number"),
         ({"params": {"a": object()}}, ParameterError, "got <object"),
         ({"params_for": {"ranknett": {}}}, UnknownNameError, "'ranknett', but there is 'lightgbm'"),

@@ -37,7 +37,7 @@ def children():
         text=True,
         check=False,
     ).stdout.splitlines()
-    return [int(line.split()[0]) for line in listed if "experiments.worker" in line]
+    return [int(line.split()[0]) for line in listed if "experiments.pool" in line]
 
 
 def begin(folder, plan):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.experiments.sources import check_folds, cut, judged
+from gbmrank.experiments.sources import check_split, cut, judged, read_source
 
 
 @given(st.integers(6, 60), st.integers(2, 5), st.floats(0.01, 0.99), st.integers(0, 9))
@@ -41,12 +41,13 @@ def test_without_a_given_valid_some_of_train_are_watched():
 
 
 def test_too_few_queries_are_refused():
-    check_folds(3, 3, 0.2)
+    def source(n):
+        return read_source((np.zeros((n, 1)), np.zeros(n), np.arange(n)))
+
+    check_split(source(3), 3)
     with pytest.raises(DataError, match="2 queries cannot be cut into 2 folds"):
-        check_folds(2, 2, 0.2)
+        check_split(source(2), 2)
     with pytest.raises(DataError, match="9 queries cannot be cut into 10 folds"):
-        check_folds(9, 10, 0.2)
+        check_split(source(9), 10)
     with pytest.raises(ParameterError, match="at least 2, got 1"):
-        check_folds(9, 1, 0.2)
-    with pytest.raises(ParameterError, match="valid_share"):
-        check_folds(9, 3, 1.0)
+        check_split(source(9), 1)

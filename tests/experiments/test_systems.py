@@ -3,23 +3,20 @@
 import pytest
 
 import gbmrank
+from gbmrank.boosters.doors import BACKENDS, BOOSTERS
 from gbmrank.errors import (
     ConfigError,
     GbmrankError,
-    MetricError,
     MissingBackendError,
     UnknownNameError,
 )
 from gbmrank.experiments import systems
+from gbmrank.experiments.provenance import needs_this_process
 from gbmrank.experiments.results import System
 from gbmrank.experiments.systems import (
-    BACKENDS,
-    NATIVE,
     choose_systems,
     default_objectives,
     find_baseline,
-    needs_this_process,
-    read_metrics,
     split_list,
 )
 from gbmrank.numerics import sigmoid, softplus
@@ -47,7 +44,7 @@ def test_a_native_objective_of_another_booster_is_left_out_with_a_note():
 def test_an_unknown_native_objective_lists_those_that_exist():
     with pytest.raises(UnknownNameError, match="did you mean native:lambdarank") as caught:
         choose_systems(["native:lambdrank"], None)
-    for names in NATIVE.values():
+    for names in (booster.native for booster in BOOSTERS):
         assert all(f"native:{name}" in str(caught.value) for name in names)
 
 
@@ -109,15 +106,6 @@ def test_the_baseline_is_the_first_native_one_unless_named():
 def test_default_objectives_can_be_made_for_every_target(target):
     texts = default_objectives(gbmrank.metric(target))
     assert len(choose_systems(texts, BACKENDS).objectives) == len(texts)
-
-
-def test_metrics_are_read_once():
-    assert str(read_metrics(None)[0]) == "ndcg@10"
-    assert str(read_metrics("map")[0]) == "map"
-    with pytest.raises(MetricError, match="ndcg@10 is asked for twice"):
-        read_metrics("ndcg@10, nDCG@10")
-    with pytest.raises(MetricError, match="empty"):
-        read_metrics([])
 
 
 def test_lists_are_cut_outside_of_brackets_and_quotes():

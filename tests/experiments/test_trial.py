@@ -133,20 +133,26 @@ def test_warnings_are_one_line_without_time_and_place():
 def test_compilation_is_over_before_the_clock_starts(monkeypatch):
     system = System("lightgbm", "comparison(loss=hinge)")
     plan = design(system)
-    told = []
-    monkeypatch.setattr(trial, "_warm", set())
-    monkeypatch.setattr(trial, "train", lambda plan, part, valid: told.append((plan, part)))
+    trained = []
+
+    def counted(plan, part, *rest):
+        trained.append((plan.rounds, part.data.groups.n_queries))
+        return train(plan, part, *rest)
+
+    monkeypatch.setattr(trial, "_compiled", set())
+    monkeypatch.setattr(trial, "train", counted)
     for task in plan.tasks[:2]:
         assert run_task(SOURCE, plan, task).error is None
-    ((warm, part),) = told  # once in a process
-    assert (warm.rounds, part.data.groups.n_queries) == (1, 2)
+    assert trained == [(1, 2), (6, 32), (6, 32)]  # once in a process
 
 
 def test_what_goes_wrong_in_the_warm_up_is_left_to_the_run(monkeypatch):
-    def broken(*_):
-        raise RuntimeError("cold")
+    def broken(plan, *rest):
+        if plan.rounds == 1:
+            raise RuntimeError("cold")
+        return train(plan, *rest)
 
-    monkeypatch.setattr(trial, "_warm", set())
+    monkeypatch.setattr(trial, "_compiled", set())
     monkeypatch.setattr(trial, "train", broken)
     plan = design(System("lightgbm", "pairwise"))
     run = run_task(SOURCE, plan, plan.tasks[0])

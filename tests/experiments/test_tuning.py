@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
+from gbmrank.boosters.doors import BACKENDS, booster_named
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import MissingPackageError
 from gbmrank.experiments.design import Design
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import read_source
-from gbmrank.experiments.trial import SPACES, best_of, candidates, check_tuner, run_task
+from gbmrank.experiments.trial import best_of, candidates, check_tuner, run_task
 
 HAS_OPTUNA = importlib.util.find_spec("optuna") is not None
 
@@ -39,12 +40,13 @@ def test_draws_are_the_same_for_every_objective_and_differ_by_fold():
     assert drawn() != drawn(stream=(0, 1)) != drawn(stream=(1, 0))
 
 
-@pytest.mark.parametrize("backend", SPACES)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_draws_stay_within_bounds(backend):
+    space = booster_named(backend).tuning.space
     for settings in drawn(backend, budget=200)[1:]:
-        assert settings.keys() == SPACES[backend].keys()
+        assert settings.keys() == space.keys()
         for name, value in settings.items():
-            bounds = SPACES[backend][name]
+            bounds = space[name]
             assert bounds.low <= value <= bounds.high
             assert isinstance(value, int) == bounds.whole
 

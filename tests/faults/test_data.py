@@ -158,12 +158,12 @@ def test_queries_without_a_preference(labels):
     "queries without a preference in a comparison", promise="counted, and shown in the report"
 )
 def test_queries_without_a_preference_are_counted(tmp_path):
-    from gbmrank.experiments.preparation import audit
+    from gbmrank.experiments.provenance import data_facts
     from gbmrank.experiments.sources import read_source
 
     labels = [0, 0, 1, 1, 2, 1, 0]
     table = {"x": np.arange(7.0)[:, None], "y": labels, "qid": [1, 1, 2, 2, 3, 4, 4]}
-    found = audit(read_source((table["x"], table["y"], table["qid"])))
+    found = data_facts(read_source((table["x"], table["y"], table["qid"])))
     counts = [found[key] for key in ("without_relevant", "all_labels_equal", "singletons")]
     assert counts == [1, 2, 1]
     sizes, y = TASK.sizes, TASK.y.copy()
@@ -177,7 +177,7 @@ def test_queries_without_a_preference_are_counted(tmp_path):
     made.to_html(tmp_path / "report.html")
     cells = re.findall(r">([^<>]+)</", (tmp_path / "report.html").read_text(encoding="utf-8"))
     told = dict(itertools.pairwise(cells))
-    expected = audit(read_source(data))
+    expected = data_facts(read_source(data))
     assert (expected["singletons"], expected["without_relevant"]) == (2, 3)
     assert told["Queries of one row"] == "2"
     assert told["Queries without a relevant row"] == "3"

@@ -14,10 +14,11 @@ import pytest
 import gbmrank
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, ParameterError
-from gbmrank.experiments.store import LOCK, load_results
+from gbmrank.experiments.store import load_results
 from tests.plugins.fakes import shelf  # noqa: F401  (a fixture)
 
 DATA = demo_data(30, items=6)
+LOCK = "running.json"
 QUICK = {"folds": 2, "rounds": 3, "isolate": False, "metrics": "ndcg@3", "backends": ["lightgbm"]}
 
 
@@ -100,19 +101,22 @@ def test_a_folder_is_free_when_its_process_has_ended(out, running, how, capsys):
     assert (out / LOCK).exists() == (how == signal.SIGKILL)
     found = compare(out=out, resume=True, progress=True)
     assert len(found.results.runs) == 2
-    told = f"process {running.pid} ended before its comparison"
+    told = f"process {running.pid} on {socket.gethostname()} ended before its comparison"
     assert (told in capsys.readouterr().err) == (how == signal.SIGKILL)
     assert not (out / LOCK).exists()
 
 
-def test_what_another_machine_has_left_is_not_taken_over(out):
+@pytest.mark.fault(
+    "the folder of a killed comparison in a new container or on another machine",
+    promise="`--resume` continues it",
+)
+def test_what_another_machine_has_left_is_resumed(out, capsys):
     compare(out=out)
-    lock = out / LOCK
-    lock.write_text(json.dumps({"pid": 1, "host": f"not-{socket.gethostname()}"}))
-    with pytest.raises(ConfigError, match=r"process 1 on not-.* should it have ended, remove"):
-        compare(out=out, force=True)
-    lock.unlink()
-    compare(out=out, resume=True)
+    lose_a_run(out)
+    (out / LOCK).write_text(f"process 1 on not-{socket.gethostname()}")
+    assert len(compare(out=out, resume=True, progress=True).results.runs) == 2
+    assert "process 1 on not-" in capsys.readouterr().err
+    assert not (out / LOCK).exists()
 
 
 def test_a_lock_without_a_comparison_is_no_obstacle(out):

@@ -13,6 +13,7 @@ from gbmrank.boosters.lightgbm.dataset import (
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import load_model, train
+from gbmrank.boosters.lightgbm.tuning import TUNING
 from gbmrank.boosters.settings import Setting
 from gbmrank.data.queries import RankingData
 
@@ -25,6 +26,7 @@ class _LightGBM:
     title = "LightGBM"
     reads = READS
     parameters = PARAMETERS
+    tuning = TUNING
     native: tuple[str, ...] = ("lambdarank", "rank_xendcg")
     squared_error = "regression"
     suffixes: tuple[str, ...] = (".txt",)

@@ -8,6 +8,7 @@ from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.xgboost.dataset import READS, group_sizes, is_dataset, read_columns
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.xgboost.training import load_model, train, unseen_message
+from gbmrank.boosters.xgboost.tuning import TUNING
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
 
@@ -20,6 +21,7 @@ class _XGBoost:
     title = "XGBoost"
     reads = READS
     parameters = PARAMETERS
+    tuning = TUNING
     native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
     squared_error = "reg:squarederror"
     suffixes: tuple[str, ...] = (".ubj", ".json")

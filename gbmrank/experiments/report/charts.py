@@ -17,7 +17,7 @@ from gbmrank.experiments.report.markup import (
     rounded,
     signed,
 )
-from gbmrank.experiments.report.view import View
+from gbmrank.experiments.report.tables import View
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice
 from gbmrank.types import FloatArray
@@ -36,6 +36,7 @@ __all__ = [
 _WIDTH = 460.0
 _STEP = 42.0
 _DOTS = 2_000
+_LONGEST = 50  # letters of a name
 
 
 class Bar(NamedTuple):
@@ -65,7 +66,8 @@ def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margi
     bottom = _STEP * len(bars) + 4.0
     known = [x for bar in bars for x in (bar.middle, *bar.ends) if math.isfinite(x)]
     frame = Frame.around([0.0, margin, -margin, *known], [0.0, 1.0], left=2.0)
-    lanes = [Frame(frame.x, Scale(0.0, 1.0, y + 36.0, y + 20.0)) for y in _tops(len(bars))]
+    tops = [_STEP * at for at in range(len(bars))]
+    lanes = [Frame(frame.x, Scale(0.0, 1.0, y + 36.0, y + 20.0)) for y in tops]
     axis = Frame(frame.x, Scale(0.0, 1.0, bottom, bottom)).x_axis(words[2])
     body = [axis, *(_bar(lane, bar, margin) for lane, bar in zip(lanes, bars, strict=True))]
     return figure(name, words[0], words[1], body, (_WIDTH, bottom + 44.0))
@@ -183,10 +185,6 @@ def _won(ahead: float) -> str:
     return "better" if ahead > 0.0 else "worse"
 
 
-def _tops(count: int) -> list[float]:
-    return [_STEP * at for at in range(count)]
-
-
 def _box(lane: Frame, left: float, right: float, class_: str) -> Html:
     height = lane.y.start - lane.y.stop
     width = rounded(right - left)
@@ -194,9 +192,10 @@ def _box(lane: Frame, left: float, right: float, class_: str) -> Html:
 
 
 def _bar(lane: Frame, bar: Bar, margin: float) -> Html:
-    y = lane.y(0.5)
+    y, name = lane.y(0.5), bar.name
+    name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}\u2026"
     body = [
-        label(lane.x.start, lane.y.stop - 6, _shortened(bar.name), "bar-name"),
+        label(lane.x.start, lane.y.stop - 6, name, "bar-name"),
         label(lane.x.stop, lane.y.stop - 6, bar.note, "bar-note end"),
         _box(lane, lane.x.start, lane.x.stop, "lane"),
         _box(lane, lane.x(-margin), lane.x(margin), "band") if margin > 0.0 else None,
@@ -207,10 +206,6 @@ def _bar(lane: Frame, bar: Bar, margin: float) -> Html:
         body.append(el("line", x1=low, x2=high, y1=y, y2=y, class_="whisker"))
     body.append(el("circle", cx=lane.x(bar.middle), cy=y, r=4.5))
     return el("g", body, class_=f"bar {bar.class_}")
-
-
-def _shortened(text: str, most: int = 50) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}\u2026"
 
 
 def _curve(view: View, system: System) -> tuple[FloatArray, int]:

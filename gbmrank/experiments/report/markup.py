@@ -1,11 +1,8 @@
-"""Plots as SVG: axes with round numbers, lines, dots and intervals.
-
-Colours are classes of the style sheet, so that a plot follows light and dark.
-
-Elements of HTML and SVG, escaped where they are made.
+"""Elements of HTML and SVG, escaped where they are made, and plots with axes.
 
 Text becomes markup in one function, so nothing has to remember to escape; that is why there is
-no template language here, and why a report needs no package beyond numpy.
+no template language here, and why a report needs no package beyond numpy. Colours are classes of
+the style sheet, so that a plot follows light and dark.
 """
 
 import html
@@ -40,10 +37,11 @@ __all__ = [
     "ticks",
 ]
 
-
 # Control characters are not allowed in HTML; marks that reverse writing could disguise a name.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _VOID = ("meta", "br", "wbr")
+_COLORS = 5  # that also differ for the colour-blind
+_DASHES = (None, "6 3", "2 3", "9 3 2 3")
 
 
 class Html(str):
@@ -166,18 +164,6 @@ def number(value: float) -> str:
     True
     """
     return f"{int(value):,}".replace(",", "\u2009")
-
-
-def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _escaped(text: str) -> str:
-    return html.escape(_CONTROLS.sub("\ufffd", text), quote=True)
-
-
-_COLORS = 5  # that also differ for the colour-blind
-_DASHES = (None, "6 3", "2 3", "9 3 2 3")
 
 
 @final
@@ -357,3 +343,11 @@ def _decimals(marks: Sequence[float]) -> int:
 
 def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
     return el("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def _text(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(_CONTROLS.sub("\ufffd", text), quote=True)

@@ -1,7 +1,4 @@
-"""What statistics say about a comparison, as plain frozen data.
-
-What a comparison found and what it did not, in plain words.
-"""
+"""What a comparison found and what it did not, as plain frozen data and in sentences."""
 
 import math
 from collections.abc import Iterator
@@ -22,8 +19,9 @@ __all__ = [
     "verdict",
 ]
 
-
 Outcome = Literal["better", "worse", "undecided"]
+_FEW_QUERIES = 50
+_NAMES = 4  # of systems in one sentence
 
 
 class Interval(NamedTuple):
@@ -202,20 +200,6 @@ class Analysis:
         return {"schema": "gbmrank.analysis/1", **_plain(self)}
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: _plain(each) for name, each in value._asdict().items()}
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-_FEW_QUERIES = 50
-_NAMES = 4  # of systems in one sentence
-
-
 def verdict(target: MeasureAnalysis, baseline: System, level: float) -> str:
     """Return the answer on the target measure, in one sentence or two."""
     name, best = target.measure.name, target.best
@@ -230,6 +214,21 @@ def verdict(target: MeasureAnalysis, baseline: System, level: float) -> str:
             f"mean {name}, {best.mean:.4f}, is that of {best.system}."
         )
     return _decided(target, baseline, level)
+
+
+def not_established(
+    results: Results, measures: tuple[MeasureAnalysis, ...], margin: float, level: float
+) -> tuple[str, ...]:
+    """Return what a reader could believe and the comparison does not show."""
+    target = measures[0]
+    return (
+        *_undecided(target, margin),
+        *_first_and_second(target, level),
+        *_most(target),
+        *_disagreement(measures),
+        *_thin(results, target),
+        *_missing(results, target),
+    )
 
 
 def _decided(target: MeasureAnalysis, baseline: System, level: float) -> str:
@@ -252,21 +251,6 @@ def _decided(target: MeasureAnalysis, baseline: System, level: float) -> str:
     if len(same) == len(target.comparisons):
         return f"Every system is as good as the baseline {baseline} on {name}, within the margin."
     return f"No difference to the baseline {baseline} is established on {name}."
-
-
-def not_established(
-    results: Results, measures: tuple[MeasureAnalysis, ...], margin: float, level: float
-) -> tuple[str, ...]:
-    """Return what a reader could believe and the comparison does not show."""
-    target = measures[0]
-    return (
-        *_undecided(target, margin),
-        *_first_and_second(target, level),
-        *_most(target),
-        *_disagreement(measures),
-        *_thin(results, target),
-        *_missing(results, target),
-    )
 
 
 def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
@@ -387,3 +371,13 @@ def _list(names: list[str]) -> str:
     if len(names) > _NAMES + 1:
         names = [*names[:_NAMES], f"{len(names) - _NAMES} others"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _plain(each) for name, each in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,9 +1,4 @@
-"""From results to their statistics.
-
-From runs to one value per system and query, on queries that every system has.
-
-Differences on parts of the queries: short and long, few relevant rows and many.
-"""
+"""From results to their statistics: one value per system and query, on queries that all have."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +28,14 @@ from gbmrank.experiments.statistics.resampling import (
 )
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["RESAMPLES", "TIED", "Paired", "Slice", "analyse", "interval", "paired", "slices"]
+__all__ = ["Paired", "Slice", "analyse", "paired", "slices"]
+
+_RESAMPLES = 10_000
+_SLICE_RESAMPLES = 2_000
+_SLICES = 4
+_TIED = 1e-12
+_DEALT = 1.5e8  # numbers dealt by all Tukey tests together; two seconds
+_FEWEST = 1_000
 
 
 @final
@@ -70,6 +72,69 @@ class Paired:
     def row(self, system: System) -> FloatArray:
         """Return the values of one system, per query."""
         return self.table[self.systems.index(system)]
+
+
+class Slice(NamedTuple):
+    """Mean difference over the queries of one part; the interval is NaN below two queries."""
+
+    label: str
+    n_queries: int
+    difference: float
+    interval: Interval
+
+
+def analyse(
+    results: Results, *, margin: float = 0.0, level: float = 0.95, seed: int = 0
+) -> Analysis:
+    """Compare systems over queries.
+
+    The unit is the query: values are averaged over seeds within it first. Only queries that
+    every system has are compared. Intervals are paired percentile bootstrap intervals, p values
+    against the baseline come from paired randomisation tests with Holm's correction within a
+    measure, and those of all pairs from randomised Tukey HSD.
+
+    Parameters
+    ----------
+    results : Results
+        What was measured.
+    margin : float, default=0.0
+        Differences within ``±margin`` do not matter in practice; zero asks for no such verdict.
+    level : float, default=0.95
+        Of the intervals; a test decides at ``1 - level``.
+    seed : int, default=0
+        Of the resampling; the same seed gives the same analysis.
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    ParameterError
+        A margin below zero, or a level that is not between 0 and 1.
+    """
+    if not 0.0 < level < 1.0:
+        raise ParameterError(f"level must lie between 0 and 1, as in 0.95; got {level!r}")
+    if not 0.0 <= margin < np.inf:
+        raise ParameterError(f"margin must be zero or a positive number; got {margin!r}")
+    cells = len(results.systems) * len(results.queries) * len(results.measures)
+    tukey = int(np.clip(_DEALT / max(cells, 1), _FEWEST, _RESAMPLES))
+    setting = _Setting(results.baseline, margin, level, seed, tukey)
+    measures = tuple(
+        _measure(measure, paired(results, measure.name), setting, at)
+        for at, measure in enumerate(results.measures)
+    )
+    return Analysis(
+        results.baseline,
+        level,
+        margin,
+        seed,
+        _RESAMPLES,
+        tukey,
+        measures,
+        verdict(measures[0], results.baseline, level),
+        not_established(results, measures, margin, level),
+    )
 
 
 def paired(results: Results, measure: str) -> Paired:
@@ -111,188 +176,6 @@ def paired(results: Results, measure: str) -> Paired:
     )
 
 
-RESAMPLES = 10_000
-TIED = 1e-12
-_DEALT = 1.5e8  # numbers dealt by all Tukey tests together; two seconds
-_FEWEST = 1_000
-
-
-class _Setting(NamedTuple):
-    baseline: System
-    margin: float
-    level: float
-    seed: int
-    tukey_resamples: int
-
-
-def analyse(
-    results: Results, *, margin: float = 0.0, level: float = 0.95, seed: int = 0
-) -> Analysis:
-    """Compare systems over queries.
-
-    The unit is the query: values are averaged over seeds within it first. Only queries that
-    every system has are compared. Intervals are paired percentile bootstrap intervals, p values
-    against the baseline come from paired randomisation tests with Holm's correction within a
-    measure, and those of all pairs from randomised Tukey HSD.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    margin : float, default=0.0
-        Differences within ``±margin`` do not matter in practice; zero asks for no such verdict.
-    level : float, default=0.95
-        Of the intervals; a test decides at ``1 - level``.
-    seed : int, default=0
-        Of the resampling; the same seed gives the same analysis.
-
-    Returns
-    -------
-    Analysis
-
-    Raises
-    ------
-    ParameterError
-        A margin below zero, or a level that is not between 0 and 1.
-    """
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level must lie between 0 and 1, as in 0.95; got {level!r}")
-    if not 0.0 <= margin < np.inf:
-        raise ParameterError(f"margin must be zero or a positive number; got {margin!r}")
-    cells = len(results.systems) * len(results.queries) * len(results.measures)
-    tukey = int(np.clip(_DEALT / max(cells, 1), _FEWEST, RESAMPLES))
-    setting = _Setting(results.baseline, margin, level, seed, tukey)
-    measures = tuple(
-        _measure(measure, paired(results, measure.name), setting, at)
-        for at, measure in enumerate(results.measures)
-    )
-    return Analysis(
-        results.baseline,
-        level,
-        margin,
-        seed,
-        RESAMPLES,
-        tukey,
-        measures,
-        verdict(measures[0], results.baseline, level),
-        not_established(results, measures, margin, level),
-    )
-
-
-def interval(draws: FloatArray, level: float) -> Interval:
-    """Return the percentile interval of bootstrap draws."""
-    low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return Interval(float(low), float(high))
-
-
-def _measure(measure: Measure, data: Paired, setting: _Setting, at: int) -> MeasureAnalysis:
-    intervals, flips, deals = (
-        np.random.default_rng([setting.seed, at, stream]) for stream in range(3)
-    )
-    draws = np.full((1, len(data.systems)), np.nan)
-    if len(data.queries) > 1:
-        draws = bootstrap_means(data.table, RESAMPLES, intervals)
-    return MeasureAnalysis(
-        measure,
-        len(data.queries),
-        data.left_out,
-        data.undefined,
-        _summaries(data, draws, setting.level),
-        _comparisons(measure, data, draws, setting, flips),
-        _pairs(data, setting.tukey_resamples, deals),
-        data.excluded,
-    )
-
-
-def _summaries(data: Paired, draws: FloatArray, level: float) -> tuple[Summary, ...]:
-    found = []
-    for i, system in enumerate(data.systems):
-        seeds = data.by_seed[i][np.isfinite(data.by_seed[i])]
-        found.append(
-            Summary(
-                system,
-                float(data.table[i].mean()) if len(data.queries) else float("nan"),
-                interval(draws[:, i], level),
-                float(seeds.std(ddof=1)) if len(seeds) > 1 else float("nan"),
-            )
-        )
-    return tuple(found)
-
-
-def _comparisons(
-    measure: Measure,
-    data: Paired,
-    draws: FloatArray,
-    setting: _Setting,
-    rng: np.random.Generator,
-) -> tuple[Comparison, ...]:
-    if setting.baseline not in data.systems or len(data.queries) == 0:
-        return ()
-    base = data.systems.index(setting.baseline)
-    others = [i for i in range(len(data.systems)) if i != base]
-    differences = (data.table[others] - data.table[base]).T
-    p_values = flip_p_values(differences, RESAMPLES, rng)
-    corrected = holm(p_values)
-    sign = 1.0 if measure.higher_is_better else -1.0
-    found = []
-    for column, i in enumerate(others):
-        ahead = sign * differences[:, column]
-        ends = interval(draws[:, i] - draws[:, base], setting.level)
-        found.append(
-            Comparison(
-                data.systems[i],
-                float(differences[:, column].mean()),
-                ends,
-                float(p_values[column]),
-                float(corrected[column]),
-                _effect(ahead),
-                int((ahead > TIED).sum()),
-                int((np.abs(ahead) <= TIED).sum()),
-                int((ahead < -TIED).sum()),
-                _outcome(float(ahead.mean()), float(corrected[column]), 1.0 - setting.level),
-                ends.inside(setting.margin),
-            )
-        )
-    return tuple(found)
-
-
-def _effect(ahead: FloatArray) -> float:
-    spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
-    return float(ahead.mean() / spread) if spread > TIED else float("nan")
-
-
-def _outcome(ahead: float, p: float, alpha: float) -> Outcome:
-    if p > alpha:
-        return "undecided"
-    return "better" if ahead > 0.0 else "worse"
-
-
-def _pairs(data: Paired, resamples: int, rng: np.random.Generator) -> tuple[Pair, ...]:
-    n_systems = len(data.systems)
-    if n_systems < 3 or len(data.queries) == 0:
-        return ()
-    p_values = range_p_values(data.table, resamples, rng)
-    means = data.table.mean(axis=1)
-    return tuple(
-        Pair(data.systems[i], data.systems[j], float(means[j] - means[i]), float(p_values[i, j]))
-        for i in range(n_systems)
-        for j in range(i + 1, n_systems)
-    )
-
-
-_PARTS = 4
-_RESAMPLES = 2_000
-
-
-class Slice(NamedTuple):
-    """Mean difference over the queries of one part; the interval is NaN below two queries."""
-
-    label: str
-    n_queries: int
-    difference: float
-    interval: Interval
-
-
 def slices(
     differences: FloatArray, sizes: IntArray, *, level: float = 0.95, seed: int = 0
 ) -> tuple[Slice, ...]:
@@ -323,17 +206,124 @@ def slices(
         values = differences[inside]
         ends = Interval(float("nan"), float("nan"))
         if len(values) > 1:
-            draws = bootstrap_means(values[None, :], _RESAMPLES, rng)
-            low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-            ends = Interval(float(low), float(high))
+            ends = _interval(bootstrap_means(values[None, :], _SLICE_RESAMPLES, rng), level)
         found.append(Slice(label, len(values), float(values.mean()), ends))
     return tuple(found)
 
 
+class _Setting(NamedTuple):
+    baseline: System
+    margin: float
+    level: float
+    seed: int
+    tukey_resamples: int
+
+
+def _interval(draws: FloatArray, level: float) -> Interval:
+    """Return the percentile interval of bootstrap draws."""
+    low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    return Interval(float(low), float(high))
+
+
+def _measure(measure: Measure, data: Paired, setting: _Setting, at: int) -> MeasureAnalysis:
+    intervals, flips, deals = (
+        np.random.default_rng([setting.seed, at, stream]) for stream in range(3)
+    )
+    draws = np.full((1, len(data.systems)), np.nan)
+    if len(data.queries) > 1:
+        draws = bootstrap_means(data.table, _RESAMPLES, intervals)
+    return MeasureAnalysis(
+        measure,
+        len(data.queries),
+        data.left_out,
+        data.undefined,
+        _summaries(data, draws, setting.level),
+        _comparisons(measure, data, draws, setting, flips),
+        _pairs(data, setting.tukey_resamples, deals),
+        data.excluded,
+    )
+
+
+def _summaries(data: Paired, draws: FloatArray, level: float) -> tuple[Summary, ...]:
+    found = []
+    for i, system in enumerate(data.systems):
+        seeds = data.by_seed[i][np.isfinite(data.by_seed[i])]
+        found.append(
+            Summary(
+                system,
+                float(data.table[i].mean()) if len(data.queries) else float("nan"),
+                _interval(draws[:, i], level),
+                float(seeds.std(ddof=1)) if len(seeds) > 1 else float("nan"),
+            )
+        )
+    return tuple(found)
+
+
+def _comparisons(
+    measure: Measure,
+    data: Paired,
+    draws: FloatArray,
+    setting: _Setting,
+    rng: np.random.Generator,
+) -> tuple[Comparison, ...]:
+    if setting.baseline not in data.systems or len(data.queries) == 0:
+        return ()
+    base = data.systems.index(setting.baseline)
+    others = [i for i in range(len(data.systems)) if i != base]
+    differences = (data.table[others] - data.table[base]).T
+    p_values = flip_p_values(differences, _RESAMPLES, rng)
+    corrected = holm(p_values)
+    sign = 1.0 if measure.higher_is_better else -1.0
+    found = []
+    for column, i in enumerate(others):
+        ahead = sign * differences[:, column]
+        ends = _interval(draws[:, i] - draws[:, base], setting.level)
+        found.append(
+            Comparison(
+                data.systems[i],
+                float(differences[:, column].mean()),
+                ends,
+                float(p_values[column]),
+                float(corrected[column]),
+                _effect(ahead),
+                int((ahead > _TIED).sum()),
+                int((np.abs(ahead) <= _TIED).sum()),
+                int((ahead < -_TIED).sum()),
+                _outcome(float(ahead.mean()), float(corrected[column]), 1.0 - setting.level),
+                ends.inside(setting.margin),
+            )
+        )
+    return tuple(found)
+
+
+def _effect(ahead: FloatArray) -> float:
+    spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
+    return float(ahead.mean() / spread) if spread > _TIED else float("nan")
+
+
+def _outcome(ahead: float, p: float, alpha: float) -> Outcome:
+    if p > alpha:
+        return "undecided"
+    return "better" if ahead > 0.0 else "worse"
+
+
+def _pairs(data: Paired, resamples: int, rng: np.random.Generator) -> tuple[Pair, ...]:
+    n_systems = len(data.systems)
+    if n_systems < 3 or len(data.queries) == 0:
+        return ()
+    p_values = range_p_values(data.table, resamples, rng)
+    means = data.table.mean(axis=1)
+    return tuple(
+        Pair(data.systems[i], data.systems[j], float(means[j] - means[i]), float(p_values[i, j]))
+        for i in range(n_systems)
+        for j in range(i + 1, n_systems)
+    )
+
+
 def _parts(sizes: IntArray) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
     distinct = np.unique(sizes)
-    if len(distinct) > _PARTS:
-        cuts = np.quantile(sizes, np.linspace(0.0, 1.0, _PARTS + 1)[1:-1], method="lower")
+    if len(distinct) > _SLICES:
+        cuts = np.quantile(sizes, np.linspace(0.0, 1.0, _SLICES + 1)[1:-1], method="lower")
         lasts = np.unique(np.append(cuts, distinct[-1]))
     else:
         lasts = distinct

@@ -1,4 +1,4 @@
-"""Code that is not gbmrank's: the same hash for the same behaviour, in every process."""
+"""Facts about the data; code that is not gbmrank's has one hash for one behaviour."""
 
 import importlib
 import sys
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.experiments.systems import code_of
+from gbmrank.experiments.provenance import code_of, data_facts
+from gbmrank.experiments.sources import read_source
 from gbmrank.losses.base import loss_class
 from tests.ranking_tasks import run_python
 
@@ -34,6 +35,24 @@ class Odd(AbstractMetric):
 """
 
 
+def test_the_facts_count_what_is_there():
+    x = np.array([[1.0, np.nan], [1.0, np.nan], [1.0, np.inf], [1.0, np.nan], [2.0, 0.0]])
+    found = data_facts(read_source((x, [0, 2, 0, 1, 1], ["a", "a", "a", "b", "c"])), ("a note",))
+    assert found["duplicate_rows"] == 1  # the row of query b repeats one of another query
+    assert found["singletons"] == 2
+    assert found["longest"] == 3
+    assert found["without_relevant"] == 0
+    assert found["label_counts"] == {"0": 2, "1": 2, "2": 1}
+    assert found["notes"][-1] == "a note"
+
+
+def test_queries_that_teach_nothing_are_counted():
+    x = np.arange(6.0)[:, None]
+    found = data_facts(read_source((x, [0, 0, 1, 1, 0, 1], [1, 1, 2, 2, 3, 3])))
+    assert (found["without_relevant"], found["all_labels_equal"]) == (1, 2)
+    assert found["duplicate_rows"] == 0
+
+
 def code(factor):
     space: dict[str, Any] = {"__name__": "odd_module"}
     sys.modules["odd_module"] = sys.modules[__name__]  # where dataclasses look
@@ -47,7 +66,7 @@ def test_what_a_class_calls_counts():
 
 
 def test_another_process_finds_the_same():
-    source = "from tests.experiments.test_foreign import code\nprint(code(1), code(2))"
+    source = "from tests.experiments.test_provenance import code\nprint(code(1), code(2))"
     assert run_python(source, PYTHONHASHSEED="7").split() == [code(1), code(2)]
 
 

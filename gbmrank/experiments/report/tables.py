@@ -1,12 +1,10 @@
-"""Tables of what was measured.
-
-Sections about what is behind the numbers: theory, data, conventions, how to repeat it.
-"""
+"""The tables of a report, and the view of the results that all its parts share."""
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from gbmrank.experiments.report.markup import (
     Child,
     Html,
     breakable,
+    color,
     details,
     el,
     fixed,
@@ -21,25 +20,122 @@ from gbmrank.experiments.report.markup import (
     signed,
     table,
 )
-from gbmrank.experiments.report.view import View, system_name
-from gbmrank.experiments.results import System
-from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Summary
+from gbmrank.experiments.results import Results, Run, System
+from gbmrank.experiments.statistics import (
+    Analysis,
+    Comparison,
+    Interval,
+    MeasureAnalysis,
+    Paired,
+    Summary,
+    paired,
+)
 
 __all__ = [
+    "View",
     "all_pairs",
-    "audit",
     "calibration",
+    "data_table",
     "failures",
     "files",
     "measure_table",
     "origins",
     "overview",
+    "system_name",
     "tie_table",
     "warnings_list",
 ]
 
-
 _MARKS = {"better": "\u25b2", "worse": "\u25bc", "undecided": ""}
+_TONES = {"calibrated": "better", "conditional": "same", "not calibrated": "worse"}
+_FACTS = {
+    "rows": "Rows",
+    "queries": "Queries",
+    "features": "Features",
+    "longest": "Longest query, rows",
+    "singletons": "Queries of one row",
+    "without_relevant": "Queries without a relevant row",
+    "all_labels_equal": "Queries with equal labels",
+    "duplicate_rows": "Duplicate rows",
+    "label_counts": "Rows by label",
+}
+_BESIDE = {
+    "per_query.csv": "values per query, as CSV",
+    "results.json": "everything that was measured, as JSON",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Results and analysis, with what several sections derive from them.
+
+    Parameters
+    ----------
+    results : Results
+        What was measured.
+    analysis : Analysis
+        Its statistics.
+    data : Paired
+        Values of the target measure per query.
+    """
+
+    results: Results
+    analysis: Analysis
+    data: Paired
+
+    @classmethod
+    def of(cls, results: Results, analysis: Analysis) -> "View":
+        """Return the view of results."""
+        return cls(results, analysis, paired(results, results.measures[0].name))
+
+    @property
+    def target(self) -> MeasureAnalysis:
+        """Statistics of the target measure."""
+        return self.analysis.measures[0]
+
+    @property
+    def order(self) -> tuple[System, ...]:
+        """Systems, best mean of the target first; those without values last."""
+        sign = -1.0 if self.target.measure.higher_is_better else 1.0
+        means = {
+            each.system: sign * each.mean
+            for each in self.target.summaries
+            if not math.isnan(each.mean)
+        }
+        return tuple(sorted(self.results.systems, key=lambda each: means.get(each, math.inf)))
+
+    @property
+    def challenger(self) -> Comparison | None:
+        """The best system that is not the baseline, if there is one."""
+        compared = (self.target.comparison(system) for system in self.order)
+        return next((each for each in compared if each is not None), None)
+
+    def rank(self, system: System) -> int:
+        """Return the place of a system in the order, from 1."""
+        return self.order.index(system) + 1
+
+    def runs(self, system: System) -> Iterator[Run]:
+        """Return the finished runs of a system."""
+        return (run for run in self.results.runs if run.system == system and run.error is None)
+
+    def color(self, objective: str) -> tuple[str, str | None]:
+        """Return class and dashes of an objective: the same in every booster."""
+        base = self.results.baseline.objective
+        names = list(dict.fromkeys(each.objective for each in self.results.systems))
+        others = [name for name in names if name != base]
+        return ("cb", None) if objective == base else color(others.index(objective))
+
+
+def system_name(system: System) -> Html:
+    """Return objective and booster, to be told apart at a glance."""
+    return el(
+        "span",
+        el("span", breakable(system.objective), class_="objective"),
+        " ",
+        el("span", system.backend, class_="booster"),
+        class_="system",
+    )
 
 
 def measure_table(view: View, measured: MeasureAnalysis) -> Html:
@@ -122,6 +218,89 @@ def warnings_list(view: View) -> Html | None:
         for (system, message), count in found.items()
     ]
     return el("div", el("h3", "Warnings of the runs"), el("ul", items))
+
+
+def calibration(view: View) -> Html:
+    """Return the matrix of objectives and measures, with the sentence and its source inside."""
+    measures = [measure.name for measure in view.results.measures]
+    objectives = list(dict.fromkeys(each.objective for each in view.results.systems))
+    rows = [
+        [
+            el("span", breakable(name), class_="objective"),
+            *(_verdict(view, name, each) for each in measures),
+        ]
+        for name in objectives
+    ]
+    return table(["Objective", *measures], rows, class_="verdicts")
+
+
+def data_table(view: View) -> Html:
+    """Return what was found in the data, and which queries do not count."""
+    found = view.results.audit
+    rows = [(title, _plain(found[key])) for key, title in _FACTS.items() if key in found]
+    rows += [(key, _plain(value)) for key, value in found.items() if key not in (*_FACTS, "notes")]
+    counts = [
+        [each.measure.name, *map(number, (each.n_queries, each.left_out, each.undefined))]
+        for each in view.analysis.measures
+    ]
+    head = ("Queries", "Compared", "Left out: a system has no value", "No system has a value")
+    notes = [el("li", str(note)) for note in found.get("notes", ())]
+    return el(
+        "div",
+        table(["Data", ""], rows, class_="facts"),
+        el("ul", notes) if notes else None,
+        table(head, counts),
+    )
+
+
+def origins(view: View) -> Iterator[Html]:
+    """Return conventions, settings, versions and the command."""
+    results, made = view.results, view.results.environment
+    if results.conventions:
+        yield el("h3", "Conventions")
+        rows = [(name, _plain(each)) for name, each in results.conventions.items()]
+        yield table(["Measure", ""], rows, class_="facts")
+    if results.settings:
+        yield el("h3", "Settings")
+        yield _fact_table({key: each for key, each in results.settings.items() if key != "systems"})
+    yield el("h3", "Where it ran")
+    known = {key: value for key, value in made.items() if key != "command"}
+    seeds = {} if "seeds" in results.settings else {"seeds": list(results.seeds)}
+    yield _fact_table({**known, **seeds, **_resampling(view)})
+    params = {run.system: _plain(run.params) for run in results.runs if run.error is None}
+    if params:
+        yield details(
+            "Parameters of the boosters, as used in the last run of each system",
+            table(["", ""], [(system_name(who), text) for who, text in params.items()], "facts"),
+        )
+    if "command" in made:
+        yield el("h3", "Do it again")
+        yield el("pre", el("code", _plain(made["command"])))
+
+
+def failures(view: View) -> Html | None:
+    """Return the runs that failed, with their errors; None where there is none."""
+    if not view.results.failed:
+        return None
+    found: dict[tuple[System, str], list[str]] = {}
+    for run in view.results.failed:
+        place = f"seed {run.seed} fold {run.fold}"
+        found.setdefault((run.system, run.error or ""), []).append(place)
+    rows: list[list[Child]] = [
+        [system_name(system), [len(places), el("small", ", ".join(places))], el("code", error)]
+        for (system, error), places in found.items()
+    ]
+    return table(["System", "Runs", "Error"], rows, class_="failed")
+
+
+def files(path: Path) -> Html | None:
+    """Return links to the files that lie beside the report."""
+    items = [
+        el("li", el("a", name, href=name), f": {what}")
+        for name, what in _BESIDE.items()
+        if (path.parent / name).exists()
+    ]
+    return el("ul", items) if items else None
 
 
 def _row(
@@ -228,112 +407,12 @@ def _balance(compared: Comparison) -> Html:
     return el("svg", parts, viewBox="0 0 96 7", class_="balance", aria_hidden="true")
 
 
-_AUDIT = {
-    "rows": "Rows",
-    "queries": "Queries",
-    "features": "Features",
-    "longest": "Longest query, rows",
-    "singletons": "Queries of one row",
-    "without_relevant": "Queries without a relevant row",
-    "all_labels_equal": "Queries with equal labels",
-    "duplicate_rows": "Duplicate rows",
-    "label_counts": "Rows by label",
-}
-_BESIDE = {
-    "per_query.csv": "values per query, as CSV",
-    "results.json": "everything that was measured, as JSON",
-}
-
-
-def calibration(view: View) -> Html:
-    """Return the matrix of objectives and measures, with the sentence and its source inside."""
-    measures = [measure.name for measure in view.results.measures]
-    objectives = list(dict.fromkeys(each.objective for each in view.results.systems))
-    rows = [
-        [
-            el("span", breakable(name), class_="objective"),
-            *(_verdict(view, name, each) for each in measures),
-        ]
-        for name in objectives
-    ]
-    return table(["Objective", *measures], rows, class_="verdicts")
-
-
-def audit(view: View) -> Html:
-    """Return what was found in the data, and which queries do not count."""
-    found = view.results.audit
-    rows = [(title, plain(found[key])) for key, title in _AUDIT.items() if key in found]
-    rows += [(key, plain(value)) for key, value in found.items() if key not in (*_AUDIT, "notes")]
-    counts = [
-        [each.measure.name, *map(number, (each.n_queries, each.left_out, each.undefined))]
-        for each in view.analysis.measures
-    ]
-    head = ("Queries", "Compared", "Left out: a system has no value", "No system has a value")
-    notes = [el("li", str(note)) for note in found.get("notes", ())]
-    return el(
-        "div",
-        table(["Data", ""], rows, class_="facts"),
-        el("ul", notes) if notes else None,
-        table(head, counts),
-    )
-
-
-def origins(view: View) -> Iterator[Html]:
-    """Return conventions, settings, versions and the command."""
-    results, made = view.results, view.results.environment
-    if results.conventions:
-        yield el("h3", "Conventions")
-        rows = [(name, plain(each)) for name, each in results.conventions.items()]
-        yield table(["Measure", ""], rows, class_="facts")
-    if results.settings:
-        yield el("h3", "Settings")
-        yield _facts({key: each for key, each in results.settings.items() if key != "systems"})
-    yield el("h3", "Where it ran")
-    known = {key: value for key, value in made.items() if key != "command"}
-    seeds = {} if "seeds" in results.settings else {"seeds": list(results.seeds)}
-    yield _facts({**known, **seeds, **_resampling(view)})
-    params = {run.system: plain(run.params) for run in results.runs if run.error is None}
-    if params:
-        yield details(
-            "Parameters of the boosters, as used in the last run of each system",
-            table(["", ""], [(system_name(who), text) for who, text in params.items()], "facts"),
-        )
-    if "command" in made:
-        yield el("h3", "Do it again")
-        yield el("pre", el("code", plain(made["command"])))
-
-
-def failures(view: View) -> Html | None:
-    """Return the runs that failed, with their errors; None where there is none."""
-    if not view.results.failed:
-        return None
-    found: dict[tuple[System, str], list[str]] = {}
-    for run in view.results.failed:
-        place = f"seed {run.seed} fold {run.fold}"
-        found.setdefault((run.system, run.error or ""), []).append(place)
-    rows: list[list[Child]] = [
-        [system_name(system), [len(places), el("small", ", ".join(places))], el("code", error)]
-        for (system, error), places in found.items()
-    ]
-    return table(["System", "Runs", "Error"], rows, class_="failed")
-
-
-def files(path: Path) -> Html | None:
-    """Return links to the files that lie beside the report."""
-    items = [
-        el("li", el("a", name, href=name), f": {what}")
-        for name, what in _BESIDE.items()
-        if (path.parent / name).exists()
-    ]
-    return el("ul", items) if items else None
-
-
-def plain(value: Any) -> str:
+def _plain(value: Any) -> str:
     """Return nested data as one line of text.
 
     Examples
     --------
-    >>> plain({"folds": 5, "seeds": [0, 1], "tuned": None})
+    >>> _plain({"folds": 5, "seeds": [0, 1], "tuned": None})
     'folds: 5, seeds: [0, 1], tuned: none'
     """
     if isinstance(value, Mapping):
@@ -349,8 +428,8 @@ def plain(value: Any) -> str:
 
 def _inner(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"({plain(value)})"
-    return f"[{plain(value)}]" if isinstance(value, list | tuple) else plain(value)
+        return f"({_plain(value)})"
+    return f"[{_plain(value)}]" if isinstance(value, list | tuple) else _plain(value)
 
 
 def _verdict(view: View, objective: str, measure: str) -> Child:
@@ -366,13 +445,10 @@ def _verdict(view: View, objective: str, measure: str) -> Child:
     )
 
 
-_TONES = {"calibrated": "better", "conditional": "same", "not calibrated": "worse"}
-
-
-def _facts(values: Mapping[str, Any]) -> Html:
+def _fact_table(values: Mapping[str, Any]) -> Html:
     return table(
         ["", ""],
-        [(str(key).replace("_", " "), plain(value)) for key, value in values.items()],
+        [(str(key).replace("_", " "), _plain(value)) for key, value in values.items()],
         class_="facts",
     )
 

@@ -1,7 +1,6 @@
-"""What every run would refuse is told before the first training."""
+"""Parameters that no run could use are found before the first training."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import gbmrank
@@ -24,12 +23,6 @@ def compare(data=DATA, **options):
         ({"params_for": {"lightgbm": {"boosting": "dart"}}}, "early stopping does not go with"),
         ({"params_for": {"lightgbm": {"label_gain": [0, 1]}}}, "own objectives and does nothing"),
         ({"params_for": {"lightgbm": {"eval_at": 3}}}, "what is watched is given as metric"),
-        ({"params": {"learning_rate": "abc"}}, "trained with learning_rate='abc': LightGBM: .*abc"),
-        (
-            {"params_for": {"xgboost": {"eta": "abc"}}},
-            "xgboost ranknet .*eta='abc': XGBoost: .*abc",
-        ),
-        ({"params_for": {"lightgbm": {"num_leaves": 1}}}, "num_leaves=1: LightGBM: Check failed"),
     ],
 )
 def test_parameters_that_no_run_could_use(options, words):
@@ -62,17 +55,7 @@ def test_infinite_features_are_for_lightgbm_alone():
     rows = (features, DATA.labels, DATA.qid)
     failed = compare(rows).results.failed
     assert {run.system.backend for run in failed} == {"xgboost"}
-    assert "feature 3 is infinite" in str(failed[0].error)
-    words = rf"nothing can be trained on these rows: .* in query {DATA.qid[5]},"
-    with pytest.raises(ConfigError, match=words):
-        compare(rows, backends=["xgboost"])
-    parts = {"train": part(slice(0, 20)), "test": part(slice(20, 30))}
-    named = {name: (pd.DataFrame(x).add_prefix("f"), y, q) for name, (x, y, q) in parts.items()}
-    named["test"][0].iloc[9, 2] = np.inf
-    with pytest.raises(
-        ConfigError, match=rf"feature 'f2' is infinite, .* query '{parts['test'][2][9]}'"
-    ):
-        compare(named, backends=["xgboost"])
+    assert "is infinite" in str(failed[0].error)
 
 
 def part(queries, labels=DATA.labels):
@@ -84,7 +67,7 @@ def test_given_parts_that_leave_nothing_to_watch():
     nothing = np.zeros_like(DATA.labels)
     train, test = part(slice(0, 10)), part(slice(20, 30))
     parts = {"train": train, "valid": part(slice(10, 20), nothing), "test": test}
-    with pytest.raises(DataError, match=r"ndcg@3 is undefined for every query that is watched"):
+    with pytest.raises(DataError, match=r"ndcg@3 is undefined for every query that validates"):
         compare(parts)
-    with pytest.raises(DataError, match="train has 1 query, and one at least is watched"):
+    with pytest.raises(DataError, match="train has 1 query"):
         compare({"train": part([3]), "test": test})

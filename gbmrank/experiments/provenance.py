@@ -1,0 +1,315 @@
+"""What stands behind the numbers: the data, what theory says, versions, and code of plugins.
+
+A run follows from the code of plugins and notebooks too. It is known by a hash of what Python
+has compiled, of constants and of everything of the same package that is named there; comments,
+line numbers and the place of the file do not matter.
+"""
+
+import datetime as dt
+import hashlib
+import importlib.metadata
+import platform
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from gbmrank.api import Metric, MetricList, Objective
+from gbmrank.boosters.doors import BACKENDS
+from gbmrank.boosters.plan import Native
+from gbmrank.experiments.results import Queries
+from gbmrank.experiments.sources import Source, judged
+from gbmrank.experiments.trial import regret_name
+from gbmrank.registry.catalogue import (
+    LOSSES,
+    METRICS,
+    OBJECTIVES,
+    UTILITIES,
+    Origin,
+    list_losses,
+    list_metrics,
+    list_objectives,
+    list_utilities,
+)
+from gbmrank.registry.entry_points import class_name
+from gbmrank.registry.guards import is_ours
+from gbmrank.theory.verdicts.calibration import calibration
+from gbmrank.types import FloatArray
+
+__all__ = [
+    "code_of",
+    "conventions",
+    "data_facts",
+    "environment",
+    "fingerprints",
+    "label_ends",
+    "needs_this_process",
+    "queries_of",
+    "verdicts",
+    "versions",
+]
+
+_LEVELS = 12  # label values that are counted one by one
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
+_MADE_BY_PYTHON = frozenset(
+    (
+        *("__doc__", "__module__", "__dict__", "__weakref__", "__firstlineno__"),
+        "__static_attributes__",  # in an order that changes from one process to the next
+    )
+)
+
+
+def data_facts(source: Source, notes: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return facts about the data, for the report."""
+    labels, groups = source.data.labels, source.data.groups
+    smallest, largest = label_ends(source)
+    return {
+        "rows": groups.n_rows,
+        "queries": groups.n_queries,
+        "features": int(source.X.shape[1]),
+        "label_counts": _label_counts(labels),
+        "singletons": int((groups.sizes == 1).sum()),
+        "without_relevant": int((largest <= 0).sum()),
+        "all_labels_equal": int(((smallest == largest) & (groups.sizes > 1)).sum()),
+        "longest": int(groups.sizes.max()),
+        "duplicate_rows": _duplicates(source),
+        "notes": [*source.notes, *notes],
+    }
+
+
+def queries_of(source: Source) -> Queries:
+    """Return the queries that are judged."""
+    chosen = judged(source.n_queries, source.parts)
+    groups = source.data.groups
+    relevant = np.add.reduceat((source.data.labels > 0).astype(np.int64), groups.offsets[:-1])
+    return Queries(ids=source.ids[chosen], sizes=groups.sizes[chosen], relevant=relevant[chosen])
+
+
+def label_ends(source: Source) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest label of each query."""
+    starts, labels = source.data.groups.offsets[:-1], source.data.labels
+    return np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+
+
+def verdicts(
+    objectives: Mapping[str, Objective | Native], metrics: MetricList, regret_k: int | None
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what theory says of each objective and measure; regret is that of DCG.
+
+    A booster's own objective has a verdict too: nothing is known of it.
+    """
+    judged_by: dict[str, Any] = {str(one): one for one in metrics}
+    if regret_k is not None:
+        judged_by[regret_name(regret_k)] = f"dcg@{regret_k}"
+    found = {}
+    for name, one in objectives.items():
+        target = one if isinstance(one, Objective) else str(one)
+        for measure, metric in judged_by.items():
+            plain = calibration(target, metric).as_dict()
+            shown = ("status", "sentence", "reference", "condition", "constant")
+            found[name, measure] = {key: plain[key] for key in shown}
+    return found
+
+
+def conventions(one: Metric) -> dict[str, Any]:
+    """Return the options of a metric that change its value."""
+    return {field.name: _plain(getattr(one.measure, field.name)) for field in fields(one.measure)}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in ("gbmrank", *BACKENDS, "numpy", "numba"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def environment(command: str) -> dict[str, Any]:
+    """Return where and when this was measured."""
+    lists = (list_objectives(), list_losses(), list_metrics(), list_utilities())
+    origins = {entry.origin for listed in lists for entry in listed}
+    return {
+        "command": command,
+        "versions": versions(),
+        "plugins": sorted(str(one) for one in origins if one.distribution != "gbmrank"),
+        "platform": platform.platform(),
+        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def fingerprints(parts: Any) -> dict[str, str]:
+    """Return for every class that is not gbmrank's, by name, its origin and a hash of its code."""
+    found = {}
+    for cls in _external(parts):
+        origin = _origin_of(cls)
+        where = str(origin) if origin.version else "this process"
+        found[class_name(cls)] = f"{where}, code {code_of(cls)[:12]}"
+    return found
+
+
+def needs_this_process(part: Any) -> bool:
+    """Whether an objective or metric has parts that another process would not find.
+
+    That is what was registered with a decorator, in a notebook for example.
+    """
+    # Only a plugin's distribution has a version; what a decorator registered has none.
+    return any(not _origin_of(cls).version for cls in _external(part))
+
+
+def code_of(cls: type) -> str:
+    """Return a hash of what a class does."""
+    root = cls.__module__.partition(".")[0]
+    texts = "\n".join(_described(cls, root, set()))
+    return hashlib.sha256(texts.encode("utf-8", "replace")).hexdigest()
+
+
+def _label_counts(labels: FloatArray) -> dict[str, int]:
+    levels, counts = np.unique(labels, return_counts=True)
+    if len(levels) <= _LEVELS:
+        return {f"{level:g}": int(count) for level, count in zip(levels, counts, strict=True)}
+    counts, ends = np.histogram(labels, bins=_LEVELS)
+    return {
+        f"{low:.3g} to {high:.3g}": int(count)
+        for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)
+    }
+
+
+def _duplicates(source: Source) -> int:
+    """Count rows that repeat all features of another row of their query."""
+    rows = np.ascontiguousarray(source.X, dtype=np.float64)
+    groups = source.data.groups
+    rng = np.random.default_rng(0)
+    # Two sums with random factors tell rows apart; equal rows have equal sums.
+    factors = rng.standard_normal((rows.shape[1], 2))
+    sums = np.nan_to_num(rows, nan=0.5, posinf=1e99, neginf=-1e99) @ factors
+    query = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((sums[:, 1], sums[:, 0], query))
+    same = (query[order][1:] == query[order][:-1]) & (sums[order][1:] == sums[order][:-1]).all(1)
+    return int(same.sum())
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else str(value)
+
+
+def _external(part: Any) -> Iterator[type]:
+    """Yield the classes in an objective or a metric that gbmrank does not have itself."""
+    if isinstance(part, MetricList | list | tuple):
+        for one in part:
+            yield from _external(one)
+        return
+    if isinstance(part, Objective | Metric):
+        part = part.template if isinstance(part, Objective) else part.measure
+    if not is_dataclass(part) or isinstance(part, type):
+        return
+    if not is_ours(type(part)):
+        yield type(part)
+    for field in fields(part):
+        yield from _external(getattr(part, field.name))
+
+
+def _origin_of(cls: type) -> Origin:
+    """Return the plugin of a class; without a version it was registered in this process."""
+    origins = [one.origin_of(cls) for one in (LOSSES, METRICS, OBJECTIVES, UTILITIES)]
+    return next((one for one in origins if one.version), origins[0])
+
+
+def _described(thing: Any, root: str, seen: set[int]) -> Iterator[str]:
+    """Yield texts that change when the behaviour does."""
+    thing = getattr(thing, "py_func", thing)  # what numba compiles
+    if isinstance(thing, staticmethod | classmethod):
+        thing = thing.__func__
+    if isinstance(thing, property):
+        thing = thing.fget
+    if isinstance(thing, _PLAIN):
+        yield repr(thing)
+    elif id(thing) not in seen:
+        seen.add(id(thing))
+        yield from _of_object(thing, root, seen)
+
+
+def _of_object(thing: Any, root: str, seen: set[int]) -> Iterator[str]:
+    if not isinstance(thing, types.FunctionType | type):
+        yield from _of_value(thing, root, seen)
+    elif str(thing.__module__).partition(".")[0] != root:
+        yield f"{thing.__module__}.{thing.__qualname__}"
+    elif isinstance(thing, type):
+        yield from _of_class(thing, root, seen)
+    else:
+        yield from _of_function(thing, root, seen)
+
+
+def _of_class(cls: type, root: str, seen: set[int]) -> Iterator[str]:
+    yield f"class {cls.__qualname__}"
+    for base in cls.__bases__:
+        yield from _described(base, root, seen)
+    for name, value in sorted(vars(cls).items()):
+        if name not in _MADE_BY_PYTHON:
+            yield name
+            yield from _described(value, root, seen)
+
+
+def _of_function(function: types.FunctionType, root: str, seen: set[int]) -> Iterator[str]:
+    yield from _of_code(function.__code__)
+    named = list(_referenced(function.__globals__, _names(function.__code__), root, set()))
+    held = [cell.cell_contents for cell in function.__closure__ or () if _is_full(cell)]
+    defaults = [function.__defaults__, function.__kwdefaults__]
+    for one in (*named, *held, *defaults):
+        yield from _described(one, root, seen)
+
+
+def _referenced(
+    space: Mapping[str, Any], names: Sequence[str], root: str, seen: set[str]
+) -> Iterator[Any]:
+    """Yield what names stand for, in modules of the package too: ``tools.slope``."""
+    for name in names:
+        value = space.get(name)
+        yield value
+        if isinstance(value, types.ModuleType) and value.__name__ not in seen:
+            seen.add(value.__name__)
+            if value.__name__.partition(".")[0] == root:
+                yield from _referenced(vars(value), names, root, seen)
+
+
+def _of_code(code: types.CodeType) -> Iterator[str]:
+    yield f"{code.co_code.hex()} {code.co_varnames} {code.co_names}"
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _of_code(constant)
+        else:
+            yield from _described(constant, "", set())
+
+
+def _names(code: types.CodeType) -> list[str]:
+    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return [*code.co_names, *(name for one in inner for name in _names(one))]
+
+
+def _is_full(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _of_value(value: Any, root: str, seen: set[int]) -> Iterator[str]:
+    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+        yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    elif isinstance(value, frozenset | set):
+        yield f"{sorted(map(repr, value))}"
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield repr(key)
+            yield from _described(inner, root, seen)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _described(inner, root, seen)
+    else:
+        yield type(value).__qualname__
