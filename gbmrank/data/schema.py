@@ -46,7 +46,7 @@ __all__ = [
 
 _TRAINING = "the training"
 
-_UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or refuses
+_UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or rejects
 _SHOWN = 5  # names in a warning
 _NOW_CATEGORIES = (
     "holds categories, and in {where} it held numbers: give the numbers, or train on categories"

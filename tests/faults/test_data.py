@@ -347,7 +347,7 @@ def test_labels_and_weights_that_overflow():
         gbmrank.metric("pairwise_disagreement").score(huge, [1, 0.0, 2])
     with pytest.raises(DataError, match=r"2 of 3 labels are beyond 1e\+150"):
         gbmrank.objective("linear").gradients(huge, [0, 0.0, 0])
-    with pytest.raises(WeightError, match=r"at most 1e\+150, .* got 1e\+308 at index 0"):
+    with pytest.raises(WeightError, match=r"got 1e\+308 at index 0"):
         gbmrank.metric("dcg").score([1, 0, 1, 0], [1, 0, 1, 0], group=[2, 2], weight=[1e308, 1e308])
 
 
