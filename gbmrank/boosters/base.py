@@ -3,18 +3,17 @@
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import Reads, is_before
 from gbmrank.errors import MissingBackendError
 from gbmrank.objectives import AbstractBound, AbstractObjective
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gbmrank.boosters.settings import Parameters, Setting
     from gbmrank.boosters.state import BoosterColumns
-    from gbmrank.boosters.tuning import Tuning
 
 __all__ = [
     "Booster",
@@ -22,8 +21,11 @@ __all__ = [
     "Job",
     "Monitor",
     "Part",
+    "Range",
+    "Rows",
     "Target",
     "Trained",
+    "Tuning",
     "import_booster",
 ]
 
@@ -263,6 +265,72 @@ class Fitted(Protocol):
         ...
 
 
+class Range(NamedTuple):
+    """Values between two bounds, uniform in their logarithm."""
+
+    low: float
+    high: float
+    whole: bool = False
+
+    def at(self, share: float) -> float:
+        """Return the value at a share of the way, from 0 to 1.
+
+        Examples
+        --------
+        >>> Range(1.0, 100.0).at(0.5), Range(2, 32, whole=True).at(1.0)
+        (10.0, 32)
+        """
+        value = min(self.low * (self.high / self.low) ** share, self.high)
+        return round(value) if self.whole else value
+
+
+class Rows(NamedTuple):
+    """Rows of a small training: features, labels, and rows per query."""
+
+    features: FloatArray
+    labels: FloatArray
+    sizes: IntArray
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """A booster in comparisons and in the conformance kit.
+
+    Parameters
+    ----------
+    space : mapping of str to Range
+        Parameters to search.
+    aliases : mapping of str to tuple of str
+        Other names of the parameters of ``space``.
+    repeatable : mapping
+        Parameters by which a run does not depend on what else the machine does.
+    not_repeatable_with : frozenset of str
+        Parameters that exclude those of ``repeatable``.
+    demonstration : mapping
+        Parameters that suit the small demonstration data.
+    baselines : tuple of str
+        The booster's own objectives that are compared by default.
+    try_objective : callable
+        ``(objective, params, rows, rounds)`` gives the scores of the rows after training.
+    try_metric : callable
+        ``(metric, rows)`` gives scores of the rows and the value the booster reports for them.
+    """
+
+    space: Mapping[str, Range]
+    aliases: Mapping[str, tuple[str, ...]]
+    repeatable: Mapping[str, Any]
+    not_repeatable_with: frozenset[str]
+    demonstration: Mapping[str, Any]
+    baselines: tuple[str, ...]
+    try_objective: Callable[[Any, Mapping[str, Any], Rows, int], FloatArray]
+    try_metric: Callable[[Any, Rows], tuple[FloatArray, float]]
+
+    def is_given(self, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether a parameter is among others, under any of its names."""
+        return not params.keys().isdisjoint((name, *self.aliases.get(name, ())))
+
+
 class Booster(Protocol):
     """Everything gbmrank knows about one booster; adding one is a folder and a line in doors.py."""
 
@@ -270,7 +338,7 @@ class Booster(Protocol):
     title: str
     reads: Reads
     parameters: "Parameters"
-    tuning: "Tuning"
+    tuning: Tuning
     native: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]

@@ -17,9 +17,9 @@ import numpy as np
 
 from gbmrank.api import Metric, MetricList, metrics_callback
 from gbmrank.api.objectives import training_plan
+from gbmrank.boosters.base import Range
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Part, Plan, Trained, train
-from gbmrank.boosters.tuning import Range
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning
 from gbmrank.experiments.design import Design, Task

@@ -15,8 +15,8 @@ from typing import Any, Literal, final
 import numpy as np
 
 from gbmrank.api import Metric, Objective, booster_params, metric, objective
+from gbmrank.boosters.base import Rows
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.tuning import Rows
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, GbmrankError, ParameterError
 from gbmrank.losses import AbstractLoss

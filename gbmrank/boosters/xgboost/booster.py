@@ -3,16 +3,74 @@
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from gbmrank.boosters.base import Booster
+import numpy as np
+
+from gbmrank.boosters.base import Booster, Range, Rows, Tuning, import_booster
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.xgboost.dataset import READS, group_sizes, is_dataset, read_columns
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.xgboost.training import load_model, train, unseen_message
-from gbmrank.boosters.xgboost.tuning import TUNING
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
+from gbmrank.types import FloatArray
 
 __all__ = ["XGBOOST"]
+
+
+_SMALL = {"max_depth": 3, "eta": 0.2, "verbosity": 0, "nthread": 1, "seed": 0}
+
+
+def _try_objective(
+    objective: Any, params: Mapping[str, Any], rows: Rows, rounds: int
+) -> FloatArray:
+    xgb = import_booster("xgboost")
+    data = _matrix(xgb, rows)
+    booster = xgb.train({**_SMALL, **params}, data, rounds, obj=objective)
+    return _scores(booster, data)
+
+
+def _try_metric(metric: Any, rows: Rows) -> tuple[FloatArray, float]:
+    xgb = import_booster("xgboost")
+    data = _matrix(xgb, rows)
+    shown: dict[str, Any] = {}
+    booster = xgb.train(
+        {"objective": "reg:squarederror", "disable_default_eval_metric": True, **_SMALL},
+        data,
+        3,
+        evals=[(data, "here")],
+        custom_metric=metric,
+        evals_result=shown,
+        verbose_eval=False,
+    )
+    return _scores(booster, data), shown["here"][metric.name_in("xgboost")][-1]
+
+
+def _matrix(xgb: Any, rows: Rows) -> Any:
+    data = xgb.DMatrix(rows.features, rows.labels)
+    data.set_group(rows.sizes)
+    return data
+
+
+def _scores(booster: Any, data: Any) -> FloatArray:
+    scores: FloatArray = booster.predict(data, output_margin=True).astype(np.float64)
+    return scores
+
+
+_TUNING = Tuning(
+    space={
+        "learning_rate": Range(0.02, 0.3),
+        "max_depth": Range(2, 10, whole=True),
+        "min_child_weight": Range(1e-3, 10.0),
+        "reg_lambda": Range(1e-2, 10.0),
+    },
+    aliases={"learning_rate": ("eta",), "reg_lambda": ("lambda",)},
+    repeatable={},
+    not_repeatable_with=frozenset(),
+    demonstration={"max_depth": 3},
+    baselines=("rank:ndcg", "rank:pairwise"),
+    try_objective=_try_objective,
+    try_metric=_try_metric,
+)
 
 
 @final
@@ -21,7 +79,7 @@ class _XGBoost:
     title = "XGBoost"
     reads = READS
     parameters = PARAMETERS
-    tuning = TUNING
+    tuning = _TUNING
     native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
     squared_error = "reg:squarederror"
     suffixes: tuple[str, ...] = (".ubj", ".json")
