@@ -308,7 +308,7 @@ LOSSES: Registry[AbstractLoss] = Registry(
     "loss", AbstractLoss, BUILTIN_LOSSES, installed("gbmrank.losses")
 )
 UTILITIES: Registry[AbstractUtility] = Registry(
-    "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.losses.utilities")
+    "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.utilities")
 )
 OBJECTIVES: Registry[AbstractObjective] = Registry(
     "objective", AbstractObjective, BUILTIN_OBJECTIVES, installed("gbmrank.objectives"), PRESETS

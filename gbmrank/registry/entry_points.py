@@ -1,7 +1,7 @@
 """Entry points of plugins: read from metadata, loaded on demand, never trusted.
 
 A plugin is a distribution with entry points in one of the groups ``gbmrank.losses``,
-``gbmrank.objectives``, ``gbmrank.metrics`` and ``gbmrank.losses.utilities``. Reading them imports
+``gbmrank.objectives``, ``gbmrank.metrics`` and ``gbmrank.utilities``. Reading them imports
 nothing. The module an entry point names may say for which version of the plugin contract
 it was written, ``gbmrank_api = 1``; without it version 1 is meant.
 
@@ -45,7 +45,7 @@ _GROUPS: Final = (
     "gbmrank.losses",
     "gbmrank.objectives",
     "gbmrank.metrics",
-    "gbmrank.losses.utilities",
+    "gbmrank.utilities",
 )
 _warned: set[str] = set()
 

@@ -59,7 +59,6 @@ _PLACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RAISED = re.compile(r"\.*\s*Raised from (?P<file>.+?) \((?P<line>\d+)\)$")
 _TELLING = ("Unknown attribute", "Untyped", "Use of unsupported", "Cannot", "Can't unify")
 _COLUMNS = ("labels", "scores", "at", "grad", "hess")  # arguments of a function of a query
-_GROUPS = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.losses.utilities")
 _warned: set[Any] = set()
 
 
@@ -127,7 +126,8 @@ def _named(function: FunctionType) -> str:
     with contextlib.suppress(Exception):  # a bad file of any distribution is enough
         owner = next(
             f" of {point.dist.name} {point.dist.version}"
-            for group in _GROUPS
+            for group in importlib.metadata.entry_points().groups
+            if group.startswith("gbmrank.")
             for point in importlib.metadata.entry_points(group=group)
             if point.module == module and point.dist
         )
