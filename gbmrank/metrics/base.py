@@ -112,8 +112,7 @@ class Ranked:
         usefulness = values if ties == "best" else -values
         kernels = compiler.load("ranking.sorting")
         run_queries(
-            lambda span: kernels.settle(ranking, usefulness, self._depth, span, untied),
-            self.groups,
+            lambda span: kernels.settle(ranking, usefulness, self._depth, span, untied), self.groups
         )
         return untied
 

@@ -51,7 +51,6 @@ __all__ = [
     "NDCG",
     "WTA",
     "AbstractPositional",
-    "Discount",
     "Positional",
     "Precision",
     "Recall",

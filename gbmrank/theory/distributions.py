@@ -28,15 +28,10 @@ from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.views import view
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = [
-    "Best",
-    "Distribution",
-    "all_orders",
-    "graph_risk",
-    "nature_of",
-    "pair_risk",
-    "repeated_graphs",
-]
+__all__ = ["Distribution", "all_orders", "nature_of", "pair_risk"]
+
+_MOST_ITEMS = 8
+_ROWS_AT_ONCE = 2_000_000
 
 
 def graph_risk(objective: AbstractObjective, mean: FloatArray) -> Risk:
@@ -82,22 +77,6 @@ def repeated_graphs(weights: FloatArray, times: int) -> PreferenceGraphs:
     weight = weights[graph // times, winner, loser]
     sizes = np.full(m * times, n, dtype=np.int64)
     return PreferenceGraphs.from_edges(n * graph + winner, n * graph + loser, weight, group=sizes)
-
-
-def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:
-    degrees = (mean - mean.T).sum(axis=1)
-    function, params = type(objective.regulariser).function, objective.regulariser.params
-
-    def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-        terms = np.array([function(float(s), *params) for s in scores])
-        value = float(-degrees @ scores + objective.nu * terms[:, 0].sum())
-        return value, objective.nu * terms[:, 1] - degrees
-
-    return risk
-
-
-_MOST_ITEMS = 8
-_ROWS_AT_ONCE = 2_000_000
 
 
 @final
@@ -314,6 +293,37 @@ class Distribution:
         return Best(self.value(measure, scores), (order,), scores)
 
 
+def nature_of(objective: AbstractObjective) -> Nature:
+    """Return what is known about the inner risks of an objective, of all parts of a mix."""
+    parts = _leaves(objective)
+    losses = [getattr(part, "loss", None) for part in parts]
+    return Nature(
+        objective.shift_invariant,
+        all(getattr(loss, "differentiable", True) for loss in losses),
+        all(getattr(loss, "convex", True) for loss in losses)
+        and all(getattr(part, "g", None) in (None, Expm1()) for part in parts),
+        all(_sums_hinges(part) for part in parts),
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def all_orders(n: int) -> IntArray:
+    """Return every order of n items, shape (n!, n)."""
+    return np.array(list(itertools.permutations(range(n))), dtype=np.int64)
+
+
+def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:
+    degrees = (mean - mean.T).sum(axis=1)
+    function, params = type(objective.regulariser).function, objective.regulariser.params
+
+    def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+        terms = np.array([function(float(s), *params) for s in scores])
+        value = float(-degrees @ scores + objective.nu * terms[:, 0].sum())
+        return value, objective.nu * terms[:, 1] - degrees
+
+    return risk
+
+
 def _in_place_of_labels(name: str) -> ParameterError:
     return ParameterError(
         f"{name} holds preferences of other rows, which would count in place of the labels; leave "
@@ -333,19 +343,6 @@ def _of_length(risk: Risk, n: int) -> Risk:
     return checked
 
 
-def nature_of(objective: AbstractObjective) -> Nature:
-    """Return what is known about the inner risks of an objective, of all parts of a mix."""
-    parts = _leaves(objective)
-    losses = [getattr(part, "loss", None) for part in parts]
-    return Nature(
-        objective.shift_invariant,
-        all(getattr(loss, "differentiable", True) for loss in losses),
-        all(getattr(loss, "convex", True) for loss in losses)
-        and all(getattr(part, "g", None) in (None, Expm1()) for part in parts),
-        all(_sums_hinges(part) for part in parts),
-    )
-
-
 def _leaves(objective: AbstractObjective) -> list[AbstractObjective]:
     if not isinstance(objective, Mix):
         return [objective]
@@ -356,12 +353,6 @@ def _sums_hinges(part: AbstractObjective) -> bool:
     if not isinstance(part, Comparison | Bipartite | Pairwise) or part.loss != Hinge():
         return False
     return not isinstance(part, Comparison) or part.margin == 0.0
-
-
-@functools.lru_cache(maxsize=16)
-def all_orders(n: int) -> IntArray:
-    """Return every order of n items, shape (n!, n)."""
-    return np.array(list(itertools.permutations(range(n))), dtype=np.int64)
 
 
 def _repeated(labels: FloatArray, times: int) -> RankingData:

@@ -1,12 +1,10 @@
-"""Decide how the linear-time engine treats a loss.
+"""How the linear-time engine treats a loss, and the named tuples that it works on.
 
 The engine interpolates the loss and its derivatives by polynomials inside cells. Whether
 that is accurate depends on the loss alone, not on the data, so it is measured once:
 :func:`make_plan` looks for the widest cell that meets the wanted accuracy, checks it over
 all differences that matter, and finds out from where on the loss is a straight line. A
-loss with a kink or a jump in its curvature meets no accuracy and is refused.
-
-Named tuples of the linear-time engine.
+loss with a kink or a jump in its curvature meets no accuracy and is rejected.
 """
 
 import math
@@ -30,7 +28,6 @@ __all__ = [
     "Tail",
     "make_plan",
 ]
-
 
 Loss = Callable[..., tuple[float, float, float]]
 
@@ -98,11 +95,11 @@ class PlanReport(NamedTuple):
     Attributes
     ----------
     plan : LinearPlan or None
-        What compiled code needs; None when the loss is refused.
+        What compiled code needs; None when the loss is rejected.
     error : float
         Largest error that was measured, relative to the largest value in the cell.
     reason : str
-        Why the loss is refused; empty otherwise.
+        Why the loss is rejected; empty otherwise.
     """
 
     plan: LinearPlan | None
