@@ -209,8 +209,8 @@ def search(
     if not lengths:
         return SearchResult(None, 0, silent=_silence(template, measure, given))
     labels = settings_for(template, measure) if grades is None else _grades(grades)
-    plan = Search(lengths, labels, read_whole(seed, "seed", 0))
-    return _searched(candidates(plan, template, measure), (template, measure), budget)
+    distributions = candidates(template, measure, lengths, labels, read_whole(seed, "seed", 0))
+    return _searched(distributions, (template, measure), budget)
 
 
 def falsify_on_graphs(
@@ -250,26 +250,6 @@ def search_on_graphs(
     """
     plan = graphs(read_whole(seed, "seed", 0))
     return _searched(plan, (as_objective(objective), as_metric(metric)), budget)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How to search.
-
-    Parameters
-    ----------
-    items : tuple of int
-        Numbers of items to try.
-    grades : tuple of float
-        Labels to try; those that objective or metric refuse are left out.
-    seed : int
-        Of the random distributions.
-    """
-
-    items: tuple[int, ...]
-    grades: tuple[float, ...]
-    seed: int
 
 
 def settings_for(template: AbstractObjective, measure: AbstractMetric) -> tuple[float, ...]:
@@ -318,15 +298,19 @@ def adversarial(n: int, grades: tuple[float, ...]) -> Iterator[Distribution]:
 
 
 def candidates(
-    plan: Search, template: AbstractObjective, measure: AbstractMetric
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    items: tuple[int, ...],
+    grades: tuple[float, ...],
+    seed: int,
 ) -> Iterator[Distribution]:
     """Yield adversarial distributions, then random and climbed ones without end."""
-    for n in plan.items:
-        yield from adversarial(n, plan.grades)
-    rng = np.random.default_rng(plan.seed)
+    for n in items:
+        yield from adversarial(n, grades)
+    rng = np.random.default_rng(seed)
     while True:
-        for n in plan.items:
-            drawn = [random_one(rng, n, plan.grades) for _ in range(6)]
+        for n in items:
+            drawn = [random_one(rng, n, grades) for _ in range(6)]
             yield from drawn
             nearest = max(drawn, key=lambda one: worth_of_a_swap(one, template, measure))
             yield from climbed(rng, nearest, template, measure)
