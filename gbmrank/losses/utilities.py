@@ -61,7 +61,7 @@ WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
     {
         "err": "no loss that orders items by expected utility is calibrated for ERR, whatever "
         "the utility (Calauzenes, Usunier and Gallinari 2013, Theorem 3.3); use target=ndcg "
-        "(or dcg), whose utility is graded and discounted too, and watch err as a metric",
+        "(or dcg), whose utility is graded and discounted too, and report err as a metric",
         "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
         "ptop": "no calibration result is known for positives at the top; " + _TOP_INSTEAD,
         "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "

@@ -152,7 +152,7 @@ def withhold(
     Raises
     ------
     MetricError
-        For a metric that cannot be told.
+        For a metric that no kernel of gbmrank computes.
     """
     if not isinstance(bound, BoundKernel):
         raise MetricError(

@@ -46,7 +46,7 @@ class ERR(AbstractMetric):
     Parameters
     ----------
     max_grade : float, default=4
-        Largest grade p of the scale; labels above it are refused.
+        Largest grade p of the scale; labels above it are rejected.
     k : int or None, default=None
         Last rank that counts; ``None`` counts every rank.
 

@@ -115,7 +115,7 @@ class Push(AbstractObjective):
             raise ParameterError("push: no bound of the Hessian is known; use hessian=auto")
 
     def _settle_power(self) -> None:
-        """Read ``g=power(p)`` as ``p``; refuse another p beside a g, which would be ignored."""
+        """Read ``g=power(p)`` as ``p``; reject another p beside a g, which would be ignored."""
         if self.g is None:
             return
         if self.p != _P and self.p != getattr(self.g, "p", None):

@@ -185,7 +185,7 @@ class Distribution:
 
         Where the metric is undefined (NaN), every order is as good as any other. All orders
         are enumerated for up to 8 items; beyond, metrics of the positional family sort the
-        expected utilities, and others are refused.
+        expected utilities, and others are rejected.
         """
         measure = as_metric(metric)
         n = self.n_items
@@ -332,7 +332,7 @@ def _in_place_of_labels(name: str) -> ParameterError:
 
 
 def _of_length(risk: Risk, n: int) -> Risk:
-    """Return a risk that refuses another number of scores, which kernels would not notice."""
+    """Return a risk that rejects another number of scores, which kernels would not notice."""
 
     def checked(scores: FloatArray) -> tuple[float, FloatArray]:
         column = scores if type(scores) is np.ndarray else as_floats(scores, "scores")

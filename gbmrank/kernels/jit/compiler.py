@@ -193,9 +193,9 @@ def _explained(function: FunctionType, error: Exception) -> str:
 def _reason(error: Exception) -> str:
     """The compiler's first sentence that says something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith("Failed in nopython mode")]
-    plain = [line for line in told if line.startswith(_TELLING)]
-    return _RAISED.sub("", (plain or told or [type(error).__name__])[0])[:300]
+    rest = [line for line in lines if not line.startswith("Failed in nopython mode")]
+    plain = [line for line in rest if line.startswith(_TELLING)]
+    return _RAISED.sub("", (plain or rest or [type(error).__name__])[0])[:300]
 
 
 def _place(function: FunctionType, error: Exception) -> tuple[str, int]:

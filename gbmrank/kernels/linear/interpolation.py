@@ -150,7 +150,7 @@ def make_plan(loss: Loss, params: tuple[float, ...] = (), accuracy: float = 1e-1
         sample = _Sampler(loss, params)
         widest = _widest_near_zero(sample, accuracy)
         if widest is None:
-            return PlanReport(None, math.inf, _refusal(loss, accuracy, 0.0))
+            return PlanReport(None, math.inf, _not_smooth(loss, accuracy, 0.0))
         return _check_everywhere(sample, widest, accuracy)
 
 
@@ -170,10 +170,10 @@ def _check_everywhere(sample: _Sampler, widest: float, accuracy: float) -> PlanR
         error, where = _worst_error(sample, width, np.arange(-checked, checked + width, width))
         if error <= accuracy:
             return _finish(sample, width, checked, accuracy, error)
-    return PlanReport(None, error, _refusal(sample.loss, accuracy, where))
+    return PlanReport(None, error, _not_smooth(sample.loss, accuracy, where))
 
 
-def _refusal(loss: Loss, accuracy: float, place: float) -> str:
+def _not_smooth(loss: Loss, accuracy: float, place: float) -> str:
     name = getattr(loss, "__name__", "this loss")
     return (
         f"{name} is not smooth enough near {place:.6g} to be interpolated to a relative "
