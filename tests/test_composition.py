@@ -206,20 +206,6 @@ def test_public_functions_take_text_parts_and_objects():
     assert made != gbmrank.metric("ndcg@10")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: gbmrank.metric("precision", threshold=10**400),
-        lambda: gbmrank.objective("pointwise", target="dcg", eta=10**400),
-        lambda: gbmrank.metric("ndcg", gain=[0, 10**400]),
-        lambda: gbmrank.mix("ranknet", weights=[10**400]),
-    ],
-)
-def test_whole_numbers_beyond_float64_are_refused(make):
-    with pytest.raises(ParameterError, match="too large: the largest number of float64"):
-        make()
-
-
 def test_a_class_is_no_number():
     with pytest.raises(
         ParameterError, match=r"ndcg: dtype must be str, got <class 'numpy\.float32'>"

@@ -17,7 +17,7 @@ from gbmrank.data.schema import Schema
 from gbmrank.data.tables import column_names, read_matrix
 from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
 from gbmrank.estimators.base import AbstractEstimator, read_queries, reject_unknown
-from gbmrank.kernels.decode.orders import check_decoder, cut_matrices, mean_places
+from gbmrank.kernels.decode.orders import check_decoder, query_matrices, tied_places
 from gbmrank.losses.utilities import binarise, query_sums
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
@@ -421,7 +421,7 @@ class PairRanker(AbstractEstimator):
         x, groups = self._read_new(X, qid)
         matrices: list[FloatArray] = []
         for first, last, values in self._blocks(x, groups):
-            matrices.extend(cut_matrices(values, groups.sizes[first:last]))
+            matrices.extend(query_matrices(values, groups.sizes[first:last]))
         return matrices
 
     def score(
@@ -494,7 +494,7 @@ class PairRanker(AbstractEstimator):
         for first, last, values in self._blocks(x, groups):
             rows = slice(groups.offsets[first], groups.offsets[last])
             sizes = groups.sizes[first:last]
-            places[rows] = mean_places(values, sizes, self.surrogate, self.decoder)
+            places[rows] = tied_places(values, sizes, self.surrogate, self.decoder)
         return places
 
     def _blocks(self, x: Any, groups: Groups) -> Any:
@@ -525,7 +525,7 @@ class PairRanker(AbstractEstimator):
 
 def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray:
     """Return the mean of every matrix and its (negative) transpose."""
-    mirrored = [(0.5 * (u + sign * u.T)).reshape(-1) for u in cut_matrices(values, sizes)]
+    mirrored = [(0.5 * (u + sign * u.T)).reshape(-1) for u in query_matrices(values, sizes)]
     return np.concatenate(mirrored)
 
 

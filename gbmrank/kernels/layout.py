@@ -1,10 +1,9 @@
-"""What kernels receive: small named tuples of arrays.
+"""What kernels receive: small named tuples of arrays, and the signatures of their slots.
 
-What the kernels of preference graphs and pair values receive.
-
-What the kernels of measures receive and what the sorting kernels write.
-
-Signatures of the functions that templates leave open; for type checkers only.
+A *slot* is a function that a template leaves open (:mod:`gbmrank.kernels.jit.compiler`); the
+functions at the end of this file are what type checkers see in its place. A slot that offers
+another way to sum a query may *decline* it, by returning NaN or False: the query is then left
+to the next way, and in the end every pair is visited.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +25,9 @@ __all__ = [
     "Level",
     "LevelQueries",
     "Levels",
+    "Out",
     "PairValues",
+    "Params",
     "Positions",
     "PushParams",
     "PushQueries",
@@ -44,6 +45,14 @@ __all__ = [
     "query",
     "term",
 ]
+
+Out = tuple[FloatArray, FloatArray]
+"""Gradient and Hessian diagonal of one query."""
+
+Params = tuple[float, ...]
+"""Parameters of a scalar loss."""
+
+_FILLED = AssertionError("a slot that the compiler fills")
 
 
 class ItemQueries(NamedTuple):
@@ -88,11 +97,16 @@ class PushQueries(NamedTuple):
     scale: FloatArray
 
 
+def outer(x: float, *params: float) -> tuple[float, float, float]:
+    """Price of a useless item's loss in a push: value, first and second derivative."""
+    raise _FILLED
+
+
 class PushParams(NamedTuple):
     """Parameters of the pair penalty and of the price around its mean."""
 
-    inner: tuple[float, ...]
-    outer: tuple[float, ...]
+    inner: Params
+    outer: Params
 
 
 class ItemTerms(NamedTuple):
@@ -238,17 +252,8 @@ class Levels(NamedTuple):
     scale: FloatArray
 
 
-Out = tuple[FloatArray, FloatArray]
-_FILLED = AssertionError("a slot that the compiler fills")
-
-
 def phi(z: float, *params: float) -> tuple[float, float, float]:
     """Scalar loss of a margin: value, first and second derivative."""
-    raise _FILLED
-
-
-def outer(x: float, *params: float) -> tuple[float, float, float]:
-    """Price of a useless item's loss in a push: value, first and second derivative."""
     raise _FILLED
 
 
@@ -269,26 +274,24 @@ def query(
     raise _FILLED
 
 
-def closed_pairs(
-    s: FloatArray, v: FloatArray, params: tuple[float, ...], bend: float, out: Out
-) -> float:
+def closed_pairs(s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out) -> float:
     """All pairs of a query in closed form; NaN when it declines."""
     raise _FILLED
 
 
 def closed_levels(
-    s: FloatArray, w: FloatArray, level: Level, params: tuple[float, ...], bend: float, out: Out
+    s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
     """Pairs of different level in closed form; NaN when it declines."""
     raise _FILLED
 
 
-def linear_pairs(side: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
+def linear_pairs(side: Side, plan: LinearPlan, params: Params) -> float:
     """All pairs of a query in linear time; NaN when it declines."""
     raise _FILLED
 
 
-def linear_cross(better: Side, worse: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
+def linear_cross(better: Side, worse: Side, plan: LinearPlan, params: Params) -> float:
     """All pairs of a better and a worse item in linear time; NaN when it declines."""
     raise _FILLED
 
@@ -298,7 +301,7 @@ def linear_fields(
     sources: tuple[FloatArray, FloatArray],
     sign: float,
     plan: LinearPlan,
-    params: tuple[float, ...],
+    params: Params,
     out: FloatArray,
 ) -> bool:
     """Weighted sums over sources for every target in linear time; False when it declines."""

@@ -1,9 +1,4 @@
-"""Scores and levels of a query in, its gradient, Hessian and value out.
-
-Middle and range of the scores of a query, and their differences.
-
-Checks around a boosting round: cheap passes over whole columns.
-"""
+"""Scores and levels of a query in, its gradient, Hessian and value out; checks of whole columns."""
 
 from typing import Any
 

@@ -3,11 +3,9 @@
 Everything here is a plain function ``(z, *params) -> (value, first, second)`` of floats.
 Templates hand these functions to the kernel compiler; called from Python they work too.
 
-Losses given as one Python function.
-
-A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin becomes a loss
-class: its further arguments, which need defaults, are the parameters. What the theory
-needs to know of it (convexity, slope, smoothness) is measured, for the parameters at hand.
+:func:`loss_class` makes a loss of one such function of the margin: its further arguments, which
+need defaults, are the parameters. What the theory needs to know of it (convexity, slope,
+smoothness) is measured, for the parameters at hand.
 """
 
 import functools
@@ -24,33 +22,43 @@ from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
 from gbmrank.types import FloatArray
 
 __all__ = [
-    "AbstractFunctionLoss",
     "AbstractLoss",
     "AbstractMarginLoss",
+    "AbstractParametric",
     "ScalarFunction",
     "loss_class",
-    "mirrored",
     "pair_penalty",
     "positive_number",
     "with_curvature",
 ]
 
-
 ScalarFunction: TypeAlias = Callable[..., tuple[float, float, float]]
 """``(z, *params) -> (value, first derivative, second derivative)``, compilable."""
+_PROBES: FloatArray = np.concatenate([np.linspace(-8.0, 8.0, 321), [-30.0, 30.0]])
 
 
 @dataclass(frozen=True, slots=True)
-class AbstractLoss(ABC):
+class AbstractParametric(ABC):
+    """What has a name and numbers as parameters, which are its dataclass fields."""
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        """Parameters as the compiled functions receive them."""
+        return tuple(float(getattr(self, field.name)) for field in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractLoss(AbstractParametric):
     """A penalty for scoring too low what is useful or too high what is not.
 
     The dataclass fields are its parameters; they reach the compiled functions as floats,
     in the order they are declared. ``partials`` are the losses of a useful and of a
-    useless item; ``kappa`` is the loss of a pair. Either may be refused.
+    useless item; ``kappa`` is the loss of a pair. Either may be missing.
     """
 
-    name: ClassVar[str]
-    formula: ClassVar[str] = ""
     reference: ClassVar[str] = ""
     convex: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
@@ -59,11 +67,6 @@ class AbstractLoss(ABC):
     exact_curvature: ClassVar[bool] = True  # the second derivative is positive where it matters
     pair_form: ClassVar[str] = "margin"  # "difference" when it compares utilities too
     closed_form: ClassVar[str | None] = None  # name of the kernels that sum it faster
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        """Parameters as the compiled functions receive them."""
-        return tuple(float(getattr(self, field.name)) for field in fields(self))
 
     @property
     @abstractmethod
@@ -165,27 +168,6 @@ def positive_number(owner: str, name: str, value: float) -> None:
         raise ParameterError(f"{owner}: {name} must be a finite number above 0, got {value}")
 
 
-_PROBES: FloatArray = np.concatenate([np.linspace(-8.0, 8.0, 321), [-30.0, 30.0]])
-
-
-class _Traits(NamedTuple):
-    convex: bool
-    differentiable: bool
-    smooth: bool
-    exact_curvature: bool
-
-
-class _Measured:
-    """A trait of a function at the parameters of a loss; of its class, at the defaults."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, loss: "AbstractFunctionLoss | None", cls: Any) -> bool:
-        params = cls.defaults if loss is None else loss.params
-        return bool(getattr(_traits(cls.function, params, cls.name), self.name))
-
-
 @dataclass(frozen=True, slots=True)
 class AbstractFunctionLoss(AbstractMarginLoss):
     """A margin loss made from a function; pickled by that function and its parameters."""
@@ -246,6 +228,24 @@ def loss_class(function: ScalarFunction, name: str | None = None) -> type[Abstra
     softened(width=2.0)
     """
     return _made(function, name or function.__name__)
+
+
+class _Traits(NamedTuple):
+    convex: bool
+    differentiable: bool
+    smooth: bool
+    exact_curvature: bool
+
+
+class _Measured:
+    """A trait of a function at the parameters of a loss; of its class, at the defaults."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, loss: "AbstractFunctionLoss | None", cls: Any) -> bool:
+        params = cls.defaults if loss is None else loss.params
+        return bool(getattr(_traits(cls.function, params, cls.name), self.name))
 
 
 @functools.cache

@@ -58,88 +58,6 @@ def _p_negative(v: float, p: float) -> tuple[float, float, float]:
     return e / p, e, p * e
 
 
-def _p_expected(v: float, p: float) -> float:
-    z = (p + 1.0) * v
-    return (p + 1.0) * exp(-(p * softplus(-z) + softplus(z)) / (p + 1.0))
-
-
-def _root(v: float) -> float:
-    """Return the square root of ``1 + exp(v)``; finite where ``exp(v)`` is not."""
-    return exp(0.5 * max(v, 0.0)) * math.sqrt(1.0 + exp(-abs(v)))
-
-
-def _asymmetric_a_positive(v: float) -> tuple[float, float, float]:
-    slope = 1.0 / _root(v)
-    return 2.0 * log1p_unit(slope) + softplus(-v), -slope, 0.5 * sigmoid(v) * slope
-
-
-def _asymmetric_a_negative(v: float) -> tuple[float, float, float]:
-    s, root = sigmoid(v), _root(v)
-    slope = s * root
-    value = 2.0 * slope / (1.0 + 1.0 / root)  # 2 sqrt(1 + e^v) - 2 without cancellation
-    return value, slope, slope * (1.0 - 0.5 * s)
-
-
-def _asymmetric_a_expected(v: float) -> float:
-    return sigmoid(v) / _root(v)
-
-
-def _asymmetric_b_positive(v: float) -> tuple[float, float, float]:
-    s, t, e = sigmoid(v), sigmoid(-v), exp(-0.5 * v)
-    upper = v > 0.0
-    return (
-        e if upper else softplus(-v) - _LOG_2 + 1.0,
-        -0.5 * e if upper else -t,
-        0.25 * e if upper else s * t,
-    )
-
-
-def _asymmetric_b_negative(v: float) -> tuple[float, float, float]:
-    s, t, e = sigmoid(v), sigmoid(-v), exp(0.5 * v)
-    upper = v > 0.0
-    return (
-        e - 1.0 + _LOG_2 if upper else softplus(v),
-        0.5 * e if upper else s,
-        0.25 * e if upper else s * t,
-    )
-
-
-def _asymmetric_b_pair(d: float) -> tuple[float, float, float]:
-    s, t, e = sigmoid(d), sigmoid(-d), exp(-0.5 * d)
-    return 0.5 * (e + softplus(-d)), -0.5 * (0.5 * e + t), 0.5 * (0.25 * e + s * t)
-
-
-def _asymmetric_b_expected(v: float) -> float:
-    product = sigmoid(v) * sigmoid(-v)
-    return 0.5 * math.sqrt(product) if v > 0.0 else product
-
-
-def _squared_hinge_positive(v: float, t: float) -> tuple[float, float, float]:
-    gap = max(t - v, 0.0)
-    return gap * gap, -2.0 * gap, (2.0 if v < t else 0.0)
-
-
-def _squared_hinge_negative(v: float, t: float) -> tuple[float, float, float]:  # noqa: ARG001
-    over = max(v, 0.0)
-    return over * over, 2.0 * over, (2.0 if v > 0.0 else 0.0)
-
-
-def _squared_hinge_pair(d: float, t: float) -> tuple[float, float, float]:  # noqa: ARG001
-    return squared_hinge_margin(d)
-
-
-def _huber_like(x: float, alpha: float) -> tuple[float, float, float]:
-    """Zero below 0, a parabola up to alpha, then a line."""
-    inside = 0.0 < x < alpha
-    bent = min(max(x, 0.0), alpha)
-    return bent * (max(x, 0.0) - 0.5 * bent) / alpha, bent / alpha, (1.0 / alpha if inside else 0.0)
-
-
-def _differentiable_hinge_positive(v: float, alpha: float) -> tuple[float, float, float]:
-    value, first, second = _huber_like(1.0 - v, alpha)
-    return value, -first, second
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class PClassification(AbstractCompositeLoss):
@@ -182,6 +100,18 @@ class PClassification(AbstractCompositeLoss):
         return r * probabilities ** (-1.0 - r) * (1.0 - probabilities) ** (-2.0 + r)
 
 
+def _asymmetric_a_positive(v: float) -> tuple[float, float, float]:
+    slope = 1.0 / _root(v)
+    return 2.0 * log1p_unit(slope) + softplus(-v), -slope, 0.5 * sigmoid(v) * slope
+
+
+def _asymmetric_a_negative(v: float) -> tuple[float, float, float]:
+    s, root = sigmoid(v), _root(v)
+    slope = s * root
+    value = 2.0 * slope / (1.0 + 1.0 / root)  # 2 sqrt(1 + e^v) - 2 without cancellation
+    return value, slope, slope * (1.0 - 0.5 * s)
+
+
 @dataclass(frozen=True, slots=True)
 class _AbstractLogitLoss(AbstractCompositeLoss):
     """A composite loss whose link is the log-odds."""
@@ -219,6 +149,26 @@ class AsymmetricA(_AbstractLogitLoss):
         return 1.0 / (probabilities * (1.0 - probabilities) ** 1.5)
 
 
+def _asymmetric_b_positive(v: float) -> tuple[float, float, float]:
+    s, t, e = sigmoid(v), sigmoid(-v), exp(-0.5 * v)
+    upper = v > 0.0
+    return (
+        e if upper else softplus(-v) - _LOG_2 + 1.0,
+        -0.5 * e if upper else -t,
+        0.25 * e if upper else s * t,
+    )
+
+
+def _asymmetric_b_negative(v: float) -> tuple[float, float, float]:
+    s, t, e = sigmoid(v), sigmoid(-v), exp(0.5 * v)
+    upper = v > 0.0
+    return (
+        e - 1.0 + _LOG_2 if upper else softplus(v),
+        0.5 * e if upper else s,
+        0.25 * e if upper else s * t,
+    )
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class AsymmetricB(_AbstractLogitLoss):
@@ -251,6 +201,16 @@ class AsymmetricB(_AbstractLogitLoss):
         return np.where(probabilities > 0.5, 0.5 * product**-1.5, 1.0 / product)
 
 
+def _squared_hinge_positive(v: float, t: float) -> tuple[float, float, float]:
+    gap = max(t - v, 0.0)
+    return gap * gap, -2.0 * gap, (2.0 if v < t else 0.0)
+
+
+def _squared_hinge_negative(v: float, t: float) -> tuple[float, float, float]:  # noqa: ARG001
+    over = max(v, 0.0)
+    return over * over, 2.0 * over, (2.0 if v > 0.0 else 0.0)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class SquaredHinge(AbstractCompositeLoss):
@@ -270,7 +230,6 @@ class SquaredHinge(AbstractCompositeLoss):
     formula: ClassVar[str] = "max(t - v, 0)^2, max(v, 0)^2"
     reference: ClassVar[str] = "Calauzenes et al., Machine Learning 2013, Table 2"
     smooth: ClassVar[bool] = False
-    exact_curvature: ClassVar[bool] = True
     closed_form: ClassVar[str | None] = "squared_hinge"
     positive = staticmethod(_squared_hinge_positive)
     negative = staticmethod(_squared_hinge_negative)
@@ -287,6 +246,18 @@ class SquaredHinge(AbstractCompositeLoss):
     def majorant(self) -> float | None:
         """Two."""
         return 2.0
+
+
+def _huber_like(x: float, alpha: float) -> tuple[float, float, float]:
+    """Zero below 0, a parabola up to alpha, then a line."""
+    inside = 0.0 < x < alpha
+    bent = min(max(x, 0.0), alpha)
+    return bent * (max(x, 0.0) - 0.5 * bent) / alpha, bent / alpha, (1.0 / alpha if inside else 0.0)
+
+
+def _differentiable_hinge_positive(v: float, alpha: float) -> tuple[float, float, float]:
+    value, first, second = _huber_like(1.0 - v, alpha)
+    return value, -first, second
 
 
 @final
@@ -342,3 +313,31 @@ class Squared(AbstractLoss):
     def kappa(self) -> ScalarFunction:
         """None: use ``squared_margin`` where only the margin counts."""
         raise ParameterError("squared error has no margin form; use squared_margin")
+
+
+def _p_expected(v: float, p: float) -> float:
+    z = (p + 1.0) * v
+    return (p + 1.0) * exp(-(p * softplus(-z) + softplus(z)) / (p + 1.0))
+
+
+def _root(v: float) -> float:
+    """Return the square root of ``1 + exp(v)``; finite where ``exp(v)`` is not."""
+    return exp(0.5 * max(v, 0.0)) * math.sqrt(1.0 + exp(-abs(v)))
+
+
+def _asymmetric_a_expected(v: float) -> float:
+    return sigmoid(v) / _root(v)
+
+
+def _asymmetric_b_pair(d: float) -> tuple[float, float, float]:
+    s, t, e = sigmoid(d), sigmoid(-d), exp(-0.5 * d)
+    return 0.5 * (e + softplus(-d)), -0.5 * (0.5 * e + t), 0.5 * (0.25 * e + s * t)
+
+
+def _asymmetric_b_expected(v: float) -> float:
+    product = sigmoid(v) * sigmoid(-v)
+    return 0.5 * math.sqrt(product) if v > 0.0 else product
+
+
+def _squared_hinge_pair(d: float, t: float) -> tuple[float, float, float]:  # noqa: ARG001
+    return squared_hinge_margin(d)

@@ -1,19 +1,19 @@
-"""Generators of Bregman losses: a convex function with the link that goes with it.
+"""Convex functions that objectives are made of: generators, prices and regularisers.
 
-Prices of a useless item's mean loss in a push: increasing functions around it.
-
-Regularisers of scores for the linear loss: strictly convex, coercive, differentiable.
+A generator of a Bregman loss comes with the link that goes with it. A price, or outer function,
+is an increasing function around a useless item's mean loss in a push. A regulariser of the
+scores of the linear loss is strictly convex, coercive and differentiable.
 """
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 
 from gbmrank.errors import ParameterError
-from gbmrank.losses.base import positive_number
+from gbmrank.losses.base import AbstractParametric, positive_number
 from gbmrank.numerics import exp, sigmoid, softplus
 from gbmrank.types import FloatArray
 
@@ -37,60 +37,26 @@ __all__ = [
     "SquaredGenerator",
 ]
 
+_BESIDE_ZERO = 1e-12
+
 
 @dataclass(frozen=True, slots=True)
-class AbstractGenerator(ABC):
+class AbstractGenerator(AbstractParametric):
     """What makes a Bregman loss.
 
     A separable generator has a plain function ``term(s, v, eta, *params) -> (value, first,
     second)``; the others couple the items of a query through a softmax.
     """
 
-    name: ClassVar[str]
-    formula: ClassVar[str] = ""
     term: ClassVar[Any] = None
     needs_eta: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
     expected: ClassVar[Any] = None  # curvature (s, v, eta) to use instead of the exact one
 
-    @property
-    def params(self) -> tuple[float, ...]:
-        """Parameters as the compiled function receives them."""
-        return tuple(float(getattr(self, field.name)) for field in fields(self))
-
-
-def _x_log_x(x: float) -> float:
-    return x * math.log(x) if x > 0.0 else 0.0
-
 
 def _squared(s: float, v: float, eta: float) -> tuple[float, float, float]:  # noqa: ARG001
     gap = s - v
     return gap * gap, 2.0 * gap, 2.0
-
-
-def _poisson(s: float, v: float, eta: float) -> tuple[float, float, float]:  # noqa: ARG001
-    e = exp(s)
-    return _x_log_x(v) - v * s - v + e, e - v, e
-
-
-def _binary_entropy(s: float, v: float, eta: float) -> tuple[float, float, float]:
-    share = v / eta
-    constant = eta * (_x_log_x(share) + _x_log_x(1.0 - share))
-    q = sigmoid(s)
-    return constant + eta * softplus(s) - v * s, eta * q - v, eta * q * sigmoid(-s)
-
-
-def _itakura_saito(s: float, v: float, eta: float, eps: float) -> tuple[float, float, float]:  # noqa: ARG001
-    raised = v + eps
-    ratio = raised * exp(-s)
-    return ratio + s - math.log(raised) - 1.0, 1.0 - ratio, ratio
-
-
-def _itakura_saito_expected(
-    s: float, v: float, eta: float, eps: float
-) -> tuple[float, float, float]:
-    value, first, _ = _itakura_saito(s, v, eta, eps)
-    return value, first, 1.0
 
 
 @final
@@ -127,6 +93,11 @@ class SoftmaxCE(AbstractGenerator):
     shift_invariant: ClassVar[bool] = True
 
 
+def _poisson(s: float, v: float, eta: float) -> tuple[float, float, float]:  # noqa: ARG001
+    e = exp(s)
+    return _x_log_x(v) - v * s - v + e, e - v, e
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Poisson(AbstractGenerator):
@@ -135,6 +106,13 @@ class Poisson(AbstractGenerator):
     name: ClassVar[str] = "poisson"
     formula: ClassVar[str] = "sum u log u - u s - u + exp(s)"
     term = staticmethod(_poisson)
+
+
+def _binary_entropy(s: float, v: float, eta: float) -> tuple[float, float, float]:
+    share = v / eta
+    constant = eta * (_x_log_x(share) + _x_log_x(1.0 - share))
+    q = sigmoid(s)
+    return constant + eta * softplus(s) - v * s, eta * q - v, eta * q * sigmoid(-s)
 
 
 @final
@@ -146,6 +124,19 @@ class BinaryEntropy(AbstractGenerator):
     formula: ClassVar[str] = "sum eta (H-terms of u/eta) + eta softplus(s) - u s"
     needs_eta: ClassVar[bool] = True
     term = staticmethod(_binary_entropy)
+
+
+def _itakura_saito(s: float, v: float, eta: float, eps: float) -> tuple[float, float, float]:  # noqa: ARG001
+    raised = v + eps
+    ratio = raised * exp(-s)
+    return ratio + s - math.log(raised) - 1.0, 1.0 - ratio, ratio
+
+
+def _itakura_saito_expected(
+    s: float, v: float, eta: float, eps: float
+) -> tuple[float, float, float]:
+    value, first, _ = _itakura_saito(s, v, eta, eps)
+    return value, first, 1.0
 
 
 @final
@@ -181,7 +172,7 @@ BUILTIN_GENERATORS: tuple[type[AbstractGenerator], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class AbstractOuter(ABC):
+class AbstractOuter(AbstractParametric):
     """An increasing function G of a loss that is not negative, for ``push(g=...)``.
 
     ``function`` is a plain function ``(x, *params) -> (value, first, second)``, compiled
@@ -202,14 +193,7 @@ class AbstractOuter(ABC):
     Cube(scale=2.0)
     """
 
-    name: ClassVar[str]
-    formula: ClassVar[str] = ""
     function: ClassVar[Any]
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        """Parameters as the compiled function receives them."""
-        return tuple(float(getattr(self, field.name)) for field in fields(self))
 
 
 def _outer_power(x: float, p: float) -> tuple[float, float, float]:
@@ -218,11 +202,6 @@ def _outer_power(x: float, p: float) -> tuple[float, float, float]:
     value = x**p
     first = p * value / x
     return value, first, (p - 1.0) * first / x  # x * x would underflow
-
-
-def _expm1(x: float) -> tuple[float, float, float]:
-    e = exp(x)
-    return (math.expm1(x) if x < 1.0 else e - 1.0), e, e
 
 
 @final
@@ -246,6 +225,11 @@ class Power(AbstractOuter):
         positive_number(self.name, "p", self.p)
 
 
+def _expm1(x: float) -> tuple[float, float, float]:
+    e = exp(x)
+    return (math.expm1(x) if x < 1.0 else e - 1.0), e, e
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Expm1(AbstractOuter):
@@ -259,11 +243,8 @@ class Expm1(AbstractOuter):
 BUILTIN_OUTERS: tuple[type[AbstractOuter], ...] = (Power, Expm1)
 
 
-_BESIDE_ZERO = 1e-12
-
-
 @dataclass(frozen=True, slots=True)
-class AbstractRegulariser(ABC):
+class AbstractRegulariser(AbstractParametric):
     """A penalty r of one score.
 
     ``function`` is a plain function ``(x, *params) -> (value, first, second)`` and
@@ -272,16 +253,9 @@ class AbstractRegulariser(ABC):
     kink the linear loss loses its order.
     """
 
-    name: ClassVar[str]
-    formula: ClassVar[str] = ""
     function: ClassVar[Any]
     inverse: ClassVar[Any]  # (slope, *params) -> the score at which the derivative has it
     even: ClassVar[bool] = False  # the same curvature everywhere
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        """Parameters as the compiled function receives them."""
-        return tuple(float(getattr(self, field.name)) for field in fields(self))
 
     @abstractmethod
     def inverse_slope(self, slope: FloatArray) -> FloatArray:
@@ -292,31 +266,8 @@ def _square(x: float) -> tuple[float, float, float]:
     return x * x, 2.0 * x, 2.0
 
 
-def _power_regulariser(x: float, q: float) -> tuple[float, float, float]:
-    size = abs(x)
-    if size == 0.0:  # where the curvature of q below 2 has a pole, it is taken beside it
-        return 0.0, 0.0, (q * (q - 1.0) * _BESIDE_ZERO ** (q - 2.0) if q <= 2.0 else 0.0)
-    value = size**q
-    slope = q * value / size
-    return value, (slope if x > 0.0 else -slope), (q - 1.0) * slope / size
-
-
 def _half(slope: float) -> float:
     return 0.5 * slope
-
-
-def _power_inverse(slope: float, q: float) -> float:
-    root = (abs(slope) / q) ** (1.0 / (q - 1.0))
-    return root if slope > 0.0 else -root
-
-
-def _cosh_inverse(slope: float) -> float:
-    return math.asinh(slope)
-
-
-def _cosh(x: float) -> tuple[float, float, float]:
-    up, down = 0.5 * exp(x), 0.5 * exp(-x)
-    return up + down, up - down, up + down
 
 
 @final
@@ -333,6 +284,20 @@ class Square(AbstractRegulariser):
     def inverse_slope(self, slope: FloatArray) -> FloatArray:
         """Return half of it."""
         return slope / 2.0
+
+
+def _power_regulariser(x: float, q: float) -> tuple[float, float, float]:
+    size = abs(x)
+    if size == 0.0:  # where the curvature of q below 2 has a pole, it is taken beside it
+        return 0.0, 0.0, (q * (q - 1.0) * _BESIDE_ZERO ** (q - 2.0) if q <= 2.0 else 0.0)
+    value = size**q
+    slope = q * value / size
+    return value, (slope if x > 0.0 else -slope), (q - 1.0) * slope / size
+
+
+def _power_inverse(slope: float, q: float) -> float:
+    root = (abs(slope) / q) ** (1.0 / (q - 1.0))
+    return root if slope > 0.0 else -root
 
 
 @final
@@ -365,6 +330,15 @@ class PowerOf(AbstractRegulariser):
         return np.sign(slope) * (np.abs(slope) / self.q) ** (1.0 / (self.q - 1.0))
 
 
+def _cosh_inverse(slope: float) -> float:
+    return math.asinh(slope)
+
+
+def _cosh(x: float) -> tuple[float, float, float]:
+    up, down = 0.5 * exp(x), 0.5 * exp(-x)
+    return up + down, up - down, up + down
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Cosh(AbstractRegulariser):
@@ -381,3 +355,7 @@ class Cosh(AbstractRegulariser):
 
 
 BUILTIN_REGULARISERS: tuple[type[AbstractRegulariser], ...] = (Square, PowerOf, Cosh)
+
+
+def _x_log_x(x: float) -> float:
+    return x * math.log(x) if x > 0.0 else 0.0

@@ -145,24 +145,6 @@ def brier_sigmoid(margin: float) -> tuple[float, float, float]:
     return t * t, -2.0 * s * t * t, 2.0 * s * t * t * (2.0 * s - t)
 
 
-def _one(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
-    return 1.0
-
-
-def _two(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
-    return 2.0
-
-
-def _exponential_expected(margin: float) -> float:
-    e = exp(-abs(margin))
-    return 2.0 * e / (1.0 + e * e)
-
-
-def _brier_expected(margin: float) -> float:
-    product = sigmoid(margin) * sigmoid(-margin)
-    return 2.0 * product * product
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Logistic(AbstractMarginLoss):
@@ -232,16 +214,9 @@ class Exponential(AbstractMarginLoss):
         return 0.5 * (probabilities * (1.0 - probabilities)) ** -1.5
 
 
-@final
 @dataclass(frozen=True, slots=True)
-class SquaredMargin(AbstractMarginLoss):
-    """Squared loss of the margin ``(1 - z)^2``; see :func:`squared_margin`."""
-
-    name: ClassVar[str] = "squared_margin"
-    formula: ClassVar[str] = "(1 - z)^2"
-    reference: ClassVar[str] = "Menon and Williamson, COLT 2014, App. E"
-    closed_form: ClassVar[str | None] = "squared_margin"
-    phi = staticmethod(squared_margin)
+class _AbstractSquaredMargin(AbstractMarginLoss):
+    """A loss that is ``(1 - z)^2`` below one, with its link and weight function."""
 
     @property
     def majorant(self) -> float | None:
@@ -259,6 +234,18 @@ class SquaredMargin(AbstractMarginLoss):
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
         """Return the constant 8."""
         return np.full_like(probabilities, 8.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SquaredMargin(_AbstractSquaredMargin):
+    """Squared loss of the margin ``(1 - z)^2``; see :func:`squared_margin`."""
+
+    name: ClassVar[str] = "squared_margin"
+    formula: ClassVar[str] = "(1 - z)^2"
+    reference: ClassVar[str] = "Menon and Williamson, COLT 2014, App. E"
+    closed_form: ClassVar[str | None] = "squared_margin"
+    phi = staticmethod(squared_margin)
 
 
 @final
@@ -289,7 +276,7 @@ class Hinge(AbstractMarginLoss):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SquaredHingeMargin(AbstractMarginLoss):
+class SquaredHingeMargin(_AbstractSquaredMargin):
     """Squared hinge ``max(1 - z, 0)^2``; see :func:`squared_hinge_margin`."""
 
     name: ClassVar[str] = "squared_hinge_margin"
@@ -308,23 +295,6 @@ class SquaredHingeMargin(AbstractMarginLoss):
     def constant_curvature(self) -> float | None:
         """Two."""
         return 2.0
-
-    @property
-    def majorant(self) -> float | None:
-        """Two."""
-        return 2.0
-
-    def inverse_link(self, scores: FloatArray) -> FloatArray:
-        """Return (1 + v) / 2, clipped to probabilities."""
-        return np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
-
-    def link(self, probabilities: FloatArray) -> FloatArray:
-        """Return 2 eta - 1."""
-        return 2.0 * probabilities - 1.0
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return the constant 8."""
-        return np.full_like(probabilities, 8.0)
 
 
 @final
@@ -383,3 +353,21 @@ class BrierSigmoid(AbstractMarginLoss):
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
         """Return the constant 2."""
         return np.full_like(probabilities, 2.0)
+
+
+def _one(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
+    return 1.0
+
+
+def _two(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
+    return 2.0
+
+
+def _exponential_expected(margin: float) -> float:
+    e = exp(-abs(margin))
+    return 2.0 * e / (1.0 + e * e)
+
+
+def _brier_expected(margin: float) -> float:
+    product = sigmoid(margin) * sigmoid(-margin)
+    return 2.0 * product * product

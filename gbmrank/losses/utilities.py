@@ -2,9 +2,8 @@
 
 A metric of the positional family is ``sum over ranks of discount(rank) * u(item there)``;
 the best order sorts the expected utility, so that is what an objective must learn. Every
-utility depends on one query alone.
-
-What utilities and metrics share: gains, discounts, binary labels.
+utility depends on one query alone. Gains, discounts and binary labels are what utilities and
+metrics share.
 """
 
 import math
@@ -52,12 +51,24 @@ __all__ = [
     "rows_by_value",
 ]
 
-
 Gain: TypeAlias = str | tuple[float, ...]
 """``"exp2"`` (2^y - 1), ``"linear"`` (y), or a table indexed by integer labels."""
 
 _LARGEST_EXP2_LABEL = 31
 _ROWS_AT_ONCE = 1_000_000
+_TOP_INSTEAD = "a push risk (pnorm_push) favours the top; target=wta or ndcg@1 has a theorem"
+WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
+    {
+        "err": "no loss that orders items by expected utility is calibrated for ERR, whatever "
+        "the utility (Calauzenes, Usunier and Gallinari 2013, Theorem 3.3); use target=ndcg "
+        "(or dcg), whose utility is graded and discounted too, and report err as a metric",
+        "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
+        "ptop": "no calibration result is known for positives at the top; " + _TOP_INSTEAD,
+        "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "
+        "or the linear template (calibrated under low noise)",
+    }
+)
+"""Metrics that are not of the positional family, with the reason and what to use instead."""
 
 
 def check_gain(gain: Gain) -> None:
@@ -72,10 +83,6 @@ def check_gain(gain: Gain) -> None:
             f"a gain table holds finite gains that are not negative, got {gain}; they are at most "
             f"{LARGEST:g}, beyond which sums overflow"
         )
-
-
-def _is_gain(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= LARGEST
 
 
 def check_threshold(owner: str, threshold: object) -> None:
@@ -113,7 +120,8 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
     if smallest < 0:
         raise LabelRangeError(
             f"gain={gain!r} needs labels that are not negative, got {smallest:g}; shift them, "
-            "or use target=identity or a pair loss that only compares labels"
+            "or use what only compares labels: the objective ranknet, the metric "
+            "pairwise_disagreement"
         )
     if isinstance(gain, tuple):
         if largest >= len(gain) or np.any(labels != np.floor(labels)):
@@ -127,8 +135,8 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
     if largest > _LARGEST_EXP2_LABEL:
         raise LabelRangeError(
             f"the largest label is {largest:g}, and gain='exp2' (2^y - 1) takes labels from 0 to "
-            f"{_LARGEST_EXP2_LABEL}; use gain='linear', a gain table (LightGBM calls it "
-            "label_gain), or rescale the labels"
+            f"{_LARGEST_EXP2_LABEL}; use gain='linear' (a target says it as dcg(gain=linear)), a "
+            "gain table (LightGBM calls it label_gain), or rescale the labels"
         )
     return exp2_gains(labels)
 
@@ -253,17 +261,6 @@ def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
     return order
 
 
-def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
-    """Yield runs of queries of about ``_ROWS_AT_ONCE`` rows, or of one query."""
-    first = 0
-    while first < groups.n_queries:
-        reach = groups.offsets[first] + _ROWS_AT_ONCE
-        last = int(np.searchsorted(groups.offsets, reach, side="right")) - 1
-        last = max(last, first + 1)
-        yield first, last
-        first = last
-
-
 def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
     """Return ranks within each query, 1 for the largest; equal values share the mean rank.
 
@@ -352,7 +349,7 @@ class DcgUtility(AbstractUtility):
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the gains."""
-        return _gains(self.name, data.labels, self.gain)
+        return gains(data.labels, self.gain)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Gain of the largest grade."""
@@ -386,7 +383,7 @@ class NdcgUtility(AbstractUtility):
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the normalised gains."""
-        gain = _gains(self.name, data.labels, self.gain)
+        gain = gains(data.labels, self.gain)
         ideal = ideal_dcg(gain, data.groups, self.k)
         with np.errstate(invalid="ignore", divide="ignore"):
             return gain / data.groups.spread(np.where(ideal > 0, ideal, np.nan))
@@ -582,31 +579,6 @@ def ideal_dcg(gain: FloatArray, groups: Groups, k: int | None) -> FloatArray:
     return best_sums(gain, discounts(int(groups.sizes.max(initial=0)), k), groups)
 
 
-def _gains(name: str, labels: FloatArray, gain: Gain) -> FloatArray:
-    """Return gains; a refusal gives advice that holds for a target and for a metric."""
-    if len(labels) and labels.min() < 0:
-        raise LabelRangeError(
-            f"gain={gain!r} needs labels that are not negative, got {labels.min():g}; shift them, "
-            "or use what only compares labels: the objective ranknet, the metric "
-            "pairwise_disagreement"
-        )
-    try:
-        return gains(labels, gain)
-    except LabelRangeError as error:
-        raise LabelRangeError(f"{error}; a target says it as {name}(gain=linear)") from None
-
-
-def _check_cut_off(name: str, k: int | None) -> None:
-    if k is not None and k < 1:
-        raise ParameterError(f"{name}: a cut-off is a whole number of at least 1, got {k}")
-
-
-def _shared_out(data: RankingData, threshold: float | None) -> FloatArray:
-    binary = binarise(data.labels, threshold, data.groups)
-    positives = query_sums(binary, data.groups)
-    return binary / data.groups.spread(np.where(positives > 0, positives, np.nan))
-
-
 BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (
     IdentityUtility,
     DcgUtility,
@@ -621,16 +593,28 @@ BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (
     NetDegreeUtility,
 )
 
-_TOP_INSTEAD = "a push risk (pnorm_push) favours the top; target=wta or ndcg@1 has a theorem"
-WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
-    {
-        "err": "no loss that orders items by expected utility is calibrated for ERR, whatever "
-        "the utility (Calauzenes, Usunier and Gallinari 2013, Theorem 3.3); use target=ndcg "
-        "(or dcg), whose utility is graded and discounted too, and watch err as a metric",
-        "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
-        "ptop": "no calibration result is known for positives at the top; " + _TOP_INSTEAD,
-        "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "
-        "or the linear template (calibrated under low noise)",
-    }
-)
-"""Metrics that are not of the positional family, with the reason and what to use instead."""
+
+def _is_gain(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= LARGEST
+
+
+def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
+    """Yield runs of queries of about ``_ROWS_AT_ONCE`` rows, or of one query."""
+    first = 0
+    while first < groups.n_queries:
+        reach = groups.offsets[first] + _ROWS_AT_ONCE
+        last = int(np.searchsorted(groups.offsets, reach, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _check_cut_off(name: str, k: int | None) -> None:
+    if k is not None and k < 1:
+        raise ParameterError(f"{name}: a cut-off is a whole number of at least 1, got {k}")
+
+
+def _shared_out(data: RankingData, threshold: float | None) -> FloatArray:
+    binary = binarise(data.labels, threshold, data.groups)
+    positives = query_sums(binary, data.groups)
+    return binary / data.groups.spread(np.where(positives > 0, positives, np.nan))

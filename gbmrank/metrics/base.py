@@ -1,6 +1,6 @@
 """What a metric is: one value per query, exact under ties, then one mean.
 
-Scores in order: sorted at most once, however many metrics look at them.
+:class:`Ranked` sorts scores at most once, however many metrics look at them.
 """
 
 from abc import ABC, abstractmethod
@@ -30,8 +30,8 @@ __all__ = [
     "weighted_sum",
 ]
 
-
 _DEEPEST_SELECTION = 100  # beyond this cut-off a sort is as fast as keeping the best
+Kernel = Callable[[Ranking, Any, Span, FloatArray], None]
 
 
 @final
@@ -112,8 +112,7 @@ class Ranked:
         usefulness = values if ties == "best" else -values
         kernels = compiler.load("ranking.sorting")
         run_queries(
-            lambda span: kernels.settle(ranking, usefulness, self._depth, span, untied),
-            self.groups,
+            lambda span: kernels.settle(ranking, usefulness, self._depth, span, untied), self.groups
         )
         return untied
 
@@ -149,9 +148,6 @@ def run_queries(task: Callable[[Span], None], groups: Groups) -> None:
     longest = int(sizes.max(initial=0))
     chunks = threads.cut_into_chunks(10.0 * sizes.astype(np.float64) + 50.0)
     threads.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
-
-
-Kernel = Callable[[Ranking, Any, Span, FloatArray], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,8 @@ trec_eval orders ties by decreasing document id; here that is the order of the r
 scikit-learn's ``average_precision_score`` tied items are one step (``ties="block"``).
 LightGBM and XGBoost give a query without a relevant item weight 1 whatever its weight is;
 that is not reproduced. Without a cut-off XGBoost takes 32, the default of its
-``lambdarank_num_pair_per_sample``.
-
-Documents that were judged relevant and that a ranking does not hold.
+``lambdarank_num_pair_per_sample``. :func:`withhold` treats documents that were judged relevant
+and not retrieved.
 """
 
 from collections.abc import Mapping
@@ -43,7 +42,6 @@ from gbmrank.metrics.precision import ERR, MAP, MRR, PTop
 from gbmrank.types import IntArray
 
 __all__ = ["TOOLS", "conventions", "withhold"]
-
 
 Fields = Mapping[str, Any]
 
@@ -154,7 +152,7 @@ def withhold(
     Raises
     ------
     MetricError
-        For a metric that cannot be told.
+        For a metric that no kernel of gbmrank computes.
     """
     if not isinstance(bound, BoundKernel):
         raise MetricError(

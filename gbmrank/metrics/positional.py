@@ -1,8 +1,7 @@
 """The positional family: a discount of the rank times a utility of the item there.
 
-Positional measures of graded labels: DCG, NDCG, ERU, Spearman.
-
-Positional measures of binary labels: precision, recall, winner takes all, AUC.
+DCG, NDCG, ERU and Spearman take graded labels; precision, recall, winner takes all and AUC
+binary ones.
 """
 
 from abc import abstractmethod
@@ -51,14 +50,12 @@ __all__ = [
     "NDCG",
     "WTA",
     "AbstractPositional",
-    "Discount",
     "Positional",
     "Precision",
     "Recall",
     "Spearman",
     "cut",
 ]
-
 
 Discount: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
 """A name, a table for the ranks 1, 2, ... (zero beyond it), or a function of ranks."""

@@ -1,6 +1,7 @@
-"""Expected reciprocal rank: a reader who goes down the list and stops when satisfied.
+"""Measures that are not positional: what an item is worth depends on the items above it.
 
-Average precision, reciprocal rank, positives at the top: binary, and not positional.
+Expected reciprocal rank follows a reader who goes down the list and stops when satisfied;
+average precision, reciprocal rank and positives at the top are for binary labels.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from gbmrank.types import FloatArray
 
 __all__ = ["ERR", "MAP", "MRR", "PTop"]
 
-
 _LARGEST_GRADE = 1000.0
 
 
@@ -46,7 +46,7 @@ class ERR(AbstractMetric):
     Parameters
     ----------
     max_grade : float, default=4
-        Largest grade p of the scale; labels above it are refused.
+        Largest grade p of the scale; labels above it are rejected.
     k : int or None, default=None
         Last rank that counts; ``None`` counts every rank.
 
@@ -88,17 +88,6 @@ class ERR(AbstractMetric):
         items = Items(stops, np.ones(data.groups.n_queries), k)
         return BoundKernel(
             self, data, compiler.load("ranking.measures").cascade_per_query, items, self.k
-        )
-
-
-def _check_grades(data: RankingData, max_grade: float) -> None:
-    outside = np.flatnonzero((data.labels < 0) | (data.labels > max_grade))
-    if len(outside):
-        row = int(outside[0])
-        raise LabelRangeError(
-            f"err takes labels from 0 to max_grade={max_grade:g}, got {data.labels[row]:g} in query"
-            f" {data.groups.query_of(row)!r}; set max_grade to the largest grade of your scale, "
-            "the same for every data set"
         )
 
 
@@ -269,6 +258,17 @@ class PTop(AbstractMetric):
         scale = _reciprocal(positives) if self.normalize else np.ones(len(positives))
         kernels = compiler.load("ranking.measures")
         return BoundKernel(self, data, kernels.positives_at_top, _items(data, binary, scale, None))
+
+
+def _check_grades(data: RankingData, max_grade: float) -> None:
+    outside = np.flatnonzero((data.labels < 0) | (data.labels > max_grade))
+    if len(outside):
+        row = int(outside[0])
+        raise LabelRangeError(
+            f"err takes labels from 0 to max_grade={max_grade:g}, got {data.labels[row]:g} in query"
+            f" {data.groups.query_of(row)!r}; set max_grade to the largest grade of your scale, "
+            "the same for every data set"
+        )
 
 
 def _relevant(data: RankingData, threshold: float | None) -> tuple[FloatArray, FloatArray]:

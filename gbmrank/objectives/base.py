@@ -1,7 +1,4 @@
-"""What an objective is, and what it becomes when it meets data.
-
-Weighted sums of objectives.
-"""
+"""What an objective is, what it becomes when it meets data, and weighted sums of objectives."""
 
 import functools
 from abc import ABC, abstractmethod
@@ -23,24 +20,27 @@ from gbmrank.types import FloatArray
 __all__ = [
     "AbstractBound",
     "AbstractObjective",
+    "BoundSums",
     "HessianTrait",
     "Mix",
     "check_choice",
     "check_losses",
+    "constant_hessian",
     "gain_weights",
     "held_preferences",
     "query_scale",
     "row_scale",
     "run_queries",
+    "scale_hessian",
     "sum_queries",
     "with_groups",
 ]
-
 
 HessianTrait = Literal["exact", "bound", "expected", "heuristic", "constant"]
 _NORMALIZE = ("none", "items", "pairs")
 _HESSIAN = ("auto", "exact", "majorise", "expected", "constant")
 _TOO_STEEP = "scale the scores down, choose a loss with bounded slope, or form=log in a push"
+_TRAITS: tuple[HessianTrait, ...] = ("exact", "bound", "expected", "heuristic", "constant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +170,92 @@ class AbstractBound(ABC):
         return out.grad, out.hess
 
 
+def _checked_fill(fill: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(fill)
+    def checked(self: AbstractBound, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        rows = self.groups.n_rows
+        if out.grad.shape != (rows,) or out.hess.shape != (rows,):
+            raise DataError(
+                f"gradient and Hessian need one entry for each of {rows} rows, got arrays of shape "
+                f"{out.grad.shape} and {out.hess.shape}"
+            )
+        fill(self, _read_scores(scores, self.groups), out, single=single)
+
+    return checked
+
+
+def _checked_losses(losses: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
+    @functools.wraps(losses)
+    def checked(self: AbstractBound, scores: FloatArray) -> FloatArray:
+        read = _read_scores(scores, self.groups)
+        check_finite(read, "score", self.groups)
+        return losses(self, read)
+
+    return checked
+
+
+@final
+class BoundSums(AbstractBound):
+    """Queries that two kernels compute, each query by itself.
+
+    Parameters
+    ----------
+    groups : Groups
+        Query boundaries.
+    costs : array of shape (n_queries,)
+        About how many nanoseconds each query takes.
+    gradients : callable
+        ``gradients(span, scores, out)`` writes gradient and Hessian of a span of queries.
+    values : callable
+        ``values(span, scores, out)`` writes the losses of a span of queries.
+    constant : array of shape (n_rows,) or None
+        Replaces the Hessian.
+    factor : float, default=1
+        Multiplies the Hessian.
+    """
+
+    __slots__ = ("chunks", "constant", "factor", "kernels")
+
+    def __init__(
+        self,
+        groups: Groups,
+        costs: npt.NDArray[np.floating[Any]],
+        gradients: Callable[[Span, FloatArray, GradHess], None],
+        values: Callable[[Span, FloatArray, FloatArray], None],
+        constant: FloatArray | None,
+        factor: float = 1.0,
+    ) -> None:
+        super().__init__(groups)
+        self.chunks = threads.cut_into_chunks(costs)
+        self.kernels, self.constant, self.factor = (gradients, values), constant, factor
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Compute every query."""
+        run_queries(lambda span: self.kernels[0](span, scores, out), self.chunks, self.groups)
+        scale_hessian(out, self.constant, self.factor)
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        return sum_queries(
+            lambda span, out: self.kernels[1](span, scores, out), self.chunks, self.groups
+        )
+
+
+def constant_hessian(hessian: str, data: RankingData) -> FloatArray | None:
+    """Return a Hessian of one per row (times the weight) for ``hessian=constant``, else None."""
+    if hessian != "constant":
+        return None
+    return np.ones(data.groups.n_rows) if data.weight is None else np.array(data.weight)
+
+
+def scale_hessian(out: GradHess, constant: FloatArray | None, factor: float) -> None:
+    """Replace a Hessian by a constant one, or else multiply it."""
+    if constant is not None:
+        out.hess[:] = constant
+    elif factor != 1.0:
+        np.multiply(out.hess, factor, out=out.hess)
+
+
 def check_choice(owner: str, parameter: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise ParameterError unless a parameter is one of the allowed names."""
     if value not in allowed:
@@ -190,11 +276,9 @@ def gain_weights(owner: str, labels: FloatArray) -> FloatArray:
         return gains(labels, "exp2")
     except LabelRangeError:
         negative = labels.min() < 0
-        found = (
-            f"smallest label is {labels.min():g}"
-            if negative
-            else (f"largest label is {labels.max():g}")
-        )
+        found = f"smallest label is {labels.min():g}"
+        if not negative:
+            found = f"largest label is {labels.max():g}"
         raise LabelRangeError(
             f"{owner}: the {found}, and weights=gain_discount (2^y - 1) takes labels from 0 to 31; "
             f"{'shift' if negative else 'rescale'} the labels, or use weights=none, which compares "
@@ -252,57 +336,6 @@ def check_losses(values: FloatArray, groups: Groups) -> FloatArray:
             f"the loss of query {groups.query_of(row)!r} is {values[bad[0]]}; {_TOO_STEEP}"
         )
     return values
-
-
-def _checked_fill(fill: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(fill)
-    def checked(self: AbstractBound, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        rows = self.groups.n_rows
-        if out.grad.shape != (rows,) or out.hess.shape != (rows,):
-            raise DataError(
-                f"gradient and Hessian need one entry for each of {rows} rows, got arrays of shape "
-                f"{out.grad.shape} and {out.hess.shape}"
-            )
-        fill(self, _read_scores(scores, self.groups), out, single=single)
-
-    return checked
-
-
-def _checked_losses(losses: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
-    @functools.wraps(losses)
-    def checked(self: AbstractBound, scores: FloatArray) -> FloatArray:
-        read = _read_scores(scores, self.groups)
-        check_finite(read, "score", self.groups)
-        return losses(self, read)
-
-    return checked
-
-
-def _read_scores(scores: FloatArray, groups: Groups) -> FloatArray:
-    """Return scores in query order as the kernels want them."""
-    ready = type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1
-    if not (ready and scores.flags.c_contiguous and scores.flags.writeable):
-        scores = as_floats(scores, "scores", exact=True)
-    if len(scores) != groups.n_rows:
-        raise DataError(
-            f"scores has {len(scores)} entries, and the objective is bound to {groups.n_rows} "
-            "rows: give one score per row, in the order of its queries"
-        )
-    return scores
-
-
-def _check_finite(out: GradHess, scores: FloatArray, groups: Groups) -> None:
-    finite = np.isfinite(out.grad) & np.isfinite(out.hess)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise NumericError(
-            f"gradient {out.grad[row]} and Hessian {out.hess[row]} in query "
-            f"{groups.query_of(row)!r}, where scores go from {scores.min():g} to "
-            f"{scores.max():g}; {_TOO_STEEP}"
-        )
-
-
-_TRAITS: tuple[HessianTrait, ...] = ("exact", "bound", "expected", "heuristic", "constant")
 
 
 @final
@@ -387,6 +420,30 @@ def with_groups(template: AbstractObjective, groups: Groups) -> AbstractObjectiv
     own: Any = template  # of a kind that holds preferences, if it holds some
     held = held_preferences(template)
     return replace(own, preferences=replace(held[0], groups=groups)) if held else template
+
+
+def _read_scores(scores: FloatArray, groups: Groups) -> FloatArray:
+    """Return scores in query order as the kernels want them."""
+    ready = type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1
+    if not (ready and scores.flags.c_contiguous and scores.flags.writeable):
+        scores = as_floats(scores, "scores", exact=True)
+    if len(scores) != groups.n_rows:
+        raise DataError(
+            f"scores has {len(scores)} entries, and the objective is bound to {groups.n_rows} "
+            "rows: give one score per row, in the order of its queries"
+        )
+    return scores
+
+
+def _check_finite(out: GradHess, scores: FloatArray, groups: Groups) -> None:
+    finite = np.isfinite(out.grad) & np.isfinite(out.hess)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise NumericError(
+            f"gradient {out.grad[row]} and Hessian {out.hess[row]} in query "
+            f"{groups.query_of(row)!r}, where scores go from {scores.min():g} to "
+            f"{scores.max():g}; {_TOO_STEEP}"
+        )
 
 
 @final

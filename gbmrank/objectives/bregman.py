@@ -7,20 +7,19 @@ import numpy as np
 
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
-from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import GradHess, ItemTerms
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.layout import ItemTerms
 from gbmrank.losses.convex import AbstractGenerator, Softmax, SoftmaxCE
 from gbmrank.losses.utilities import AbstractUtility, NdcgUtility, query_sums
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
+    BoundSums,
     HessianTrait,
+    constant_hessian,
     query_scale,
     row_scale,
-    run_queries,
-    sum_queries,
 )
-from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.objectives.pointwise import (
     ItemColumns,
     bind_items,
@@ -135,43 +134,13 @@ class Bregman(AbstractObjective):
         shares = data.groups.spread(np.where(totals > 0, totals, 1.0)) if divided else 1.0
         utilities = np.nan_to_num(utilities, nan=0.0) / shares
         items = ItemTerms(data.groups.offsets, utilities, scale, scale, np.empty(0))
-        return _BoundSoftmax(self, data, items, constant)
-
-
-@final
-class _BoundSoftmax(AbstractBound):
-    __slots__ = ("chunks", "constant", "entropy", "items", "kernels", "majorise")
-
-    def __init__(
-        self, objective: Bregman, data: RankingData, items: ItemTerms, constant: FloatArray | None
-    ) -> None:
-        super().__init__(data.groups)
-        self.items, self.constant = items, constant
-        self.majorise = objective.hessian == "majorise"
-        self.entropy = isinstance(objective.loss, Softmax)
-        self.kernels = compiler.load("closed.lists")
-        self.chunks = threads.cut_into_chunks(20.0 * data.groups.sizes + 20.0)
-
-    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Compare the softmax of each query with its utilities."""
-        run_queries(
-            lambda span: self.kernels.softmax_gradients(
-                self.items, span, scores, self.majorise, out
-            ),
-            self.chunks,
-            self.groups,
-        )
-        if self.constant is not None:
-            out.hess[:] = self.constant
-
-    def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
-        return sum_queries(
-            lambda span, values: self.kernels.softmax_values(
-                self.items, span, scores, self.entropy, values
-            ),
-            self.chunks,
-            self.groups,
+        majorise, kernels = self.hessian == "majorise", compiler.load("closed.lists")
+        return BoundSums(
+            data.groups,
+            20.0 * data.groups.sizes + 20.0,
+            lambda span, scores, out: kernels.softmax_gradients(items, span, scores, majorise, out),
+            lambda span, scores, out: kernels.softmax_values(items, span, scores, divided, out),
+            constant,
         )
 
 

@@ -1,7 +1,4 @@
-"""Objectives over pairs of different level: comparison and bipartite.
-
-Bound state of the objectives that sum over the edges of preference graphs.
-"""
+"""Objectives over pairs of different level, or over the edges of graphs: comparison, bipartite."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, final
@@ -9,131 +6,34 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data.preferences import PreferenceGraphs, preferences_for
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import EdgeQueries, GradHess, LevelQueries
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.layout import EdgeQueries, LevelQueries
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.utilities import binarise, query_sums, rows_by_value
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
+    BoundSums,
     HessianTrait,
     check_choice,
+    constant_hessian,
     gain_weights,
     query_scale,
-    run_queries,
-    sum_queries,
 )
 from gbmrank.objectives.pair_sums import (
     LEVELS,
     BoundPairs,
-    Curvature,
     PairSum,
     check_engine,
-    constant_hessian,
     linear_accuracy,
     pair_curvature,
     pair_engine,
 )
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "Bipartite",
-    "BoundEdges",
-    "Comparison",
-    "binary_counts",
-    "check_pair_loss",
-    "edge_queries",
-]
-
-
-def edge_queries(graphs: PreferenceGraphs, margin: float | str, scale: FloatArray) -> EdgeQueries:
-    """Return the edges of graphs as the kernels want them.
-
-    Parameters
-    ----------
-    graphs : PreferenceGraphs
-        Pairs that levels stand for are listed.
-    margin : float or "weight"
-        What the better item should lead by: a number, or the weight of the edge, which then
-        counts once.
-    scale : array of shape (n_queries,)
-        Factor of each query.
-    """
-    edges = graphs.to_edges()
-    weight, margins = np.array(edges.weight), np.empty(0)
-    if margin == "weight":
-        weight, margins = np.ones(len(weight)), weight
-    elif margin != 0.0:
-        margins = np.full(len(weight), float(margin))
-    return EdgeQueries(
-        rows=graphs.groups.offsets,
-        offsets=np.array(edges.offsets),  # copies: kernels are compiled for arrays one may write to
-        winner=np.array(edges.winner),
-        loser=np.array(edges.loser),
-        weight=weight,
-        margin=margins,
-        scale=scale,
-    )
-
-
-@final
-class BoundEdges(AbstractBound):
-    """Every edge of every query.
-
-    Parameters
-    ----------
-    groups : Groups
-        Query boundaries.
-    queries : EdgeQueries
-        The edges.
-    curvature : Curvature
-        The penalty of a margin, and what its second derivative is multiplied by.
-    params : tuple of float
-        Parameters of the penalty.
-    constant : array of shape (n_rows,) or None
-        Replaces the Hessian.
-    """
-
-    __slots__ = ("chunks", "constant", "factor", "kernels", "params", "queries")
-
-    def __init__(
-        self,
-        groups: Groups,
-        queries: EdgeQueries,
-        curvature: Curvature,
-        params: tuple[float, ...],
-        constant: FloatArray | None,
-    ) -> None:
-        super().__init__(groups)
-        self.queries, self.params, self.constant = queries, params, constant
-        self.kernels = compiler.load("pairs.sums", phi=curvature.phi)
-        self.factor = curvature.factor
-        self.chunks = threads.cut_into_chunks(10.0 * np.diff(queries.offsets) + groups.sizes + 20.0)
-
-    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Sum over edges, always in float64."""
-        run_queries(
-            lambda span: self.kernels.edge_gradients(self.queries, span, scores, self.params, out),
-            self.chunks,
-            self.groups,
-        )
-        if self.constant is not None:
-            out.hess[:] = self.constant
-        elif self.factor != 1.0:
-            np.multiply(out.hess, self.factor, out=out.hess)
-
-    def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
-        return sum_queries(
-            lambda span, values: self.kernels.edge_values(
-                self.queries, span, scores, self.params, values
-            ),
-            self.chunks,
-            self.groups,
-        )
-
+__all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]
 
 _WEIGHTS = ("none", "gain_discount")
 
@@ -215,7 +115,7 @@ class Comparison(AbstractObjective):
         if graphs is None:
             graphs = PreferenceGraphs(data.groups, None, data.labels, self.margin == "weight")
         if graphs.levels is None or graphs.by_difference or self.margin != 0.0:
-            return _bound_edges(self, data, edge_queries(graphs, self.margin, scale))
+            return _bound_edges(self, data, _edge_queries(graphs, self.margin, scale))
         weights = np.ones(len(graphs.levels))
         order = rows_by_value(graphs.levels, data.groups)
         if self.weights == "gain_discount":
@@ -299,6 +199,15 @@ def check_pair_loss(owner: str, loss: AbstractLoss, hessian: str) -> None:
     pair_curvature(owner, loss, hessian)
 
 
+def binary_counts(
+    data: RankingData, threshold: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return labels as 0 and 1, and the number of ones and zeros of each query."""
+    binary = binarise(data.labels, threshold, data.groups)
+    positives = query_sums(binary, data.groups)
+    return binary, positives, data.groups.sizes - positives
+
+
 def _check_edges(objective: Comparison) -> None:
     """Raise ParameterError when the margin is not one, or options do not go with edges."""
     margin = objective.margin
@@ -314,19 +223,40 @@ def _check_edges(objective: Comparison) -> None:
         )
 
 
-def binary_counts(
-    data: RankingData, threshold: float | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return labels as 0 and 1, and the number of ones and zeros of each query."""
-    binary = binarise(data.labels, threshold, data.groups)
-    positives = query_sums(binary, data.groups)
-    return binary, positives, data.groups.sizes - positives
+def _edge_queries(graphs: PreferenceGraphs, margin: float | str, scale: FloatArray) -> EdgeQueries:
+    """List the edges of graphs, and the pairs that levels stand for, as the kernels want them.
+
+    With ``margin="weight"`` the weight of an edge is its margin, and counts once.
+    """
+    edges = graphs.to_edges()
+    weight, margins = np.array(edges.weight), np.empty(0)
+    if margin == "weight":
+        weight, margins = np.ones(len(weight)), weight
+    elif margin != 0.0:
+        margins = np.full(len(weight), float(margin))
+    return EdgeQueries(
+        rows=graphs.groups.offsets,
+        offsets=np.array(edges.offsets),  # copies: kernels are compiled for arrays one may write to
+        winner=np.array(edges.winner),
+        loser=np.array(edges.loser),
+        weight=weight,
+        margin=margins,
+        scale=scale,
+    )
 
 
 def _bound_edges(objective: Comparison, data: RankingData, edges: EdgeQueries) -> AbstractBound:
+    """Bind every edge of every query, always in float64."""
     curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
-    constant = constant_hessian(objective.hessian, data)
-    return BoundEdges(data.groups, edges, curvature, objective.loss.params, constant)
+    params, kernels = objective.loss.params, compiler.load("pairs.sums", phi=curvature.phi)
+    return BoundSums(
+        data.groups,
+        10.0 * np.diff(edges.offsets) + data.groups.sizes + 20.0,
+        lambda span, scores, out: kernels.edge_gradients(edges, span, scores, params, out),
+        lambda span, scores, out: kernels.edge_values(edges, span, scores, params, out),
+        constant_hessian(objective.hessian, data),
+        curvature.factor,
+    )
 
 
 def _bound_levels(

@@ -8,21 +8,20 @@ import numpy.typing as npt
 
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import GradHess, ItemQueries
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.layout import ItemQueries
 from gbmrank.losses.utilities import discounts
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
+    BoundSums,
     HessianTrait,
     check_choice,
+    constant_hessian,
     gain_weights,
     query_scale,
-    run_queries,
-    sum_queries,
 )
-from gbmrank.objectives.pair_sums import constant_hessian
-from gbmrank.types import FloatArray, is_whole
+from gbmrank.types import is_whole
 
 __all__ = ["ListMLE"]
 
@@ -91,39 +90,15 @@ class ListMLE(AbstractObjective):
         beta[offsets[1:] - 1] = 0.0
         scale = query_scale(data, self.normalize)
         queries = ItemQueries(offsets, order, beta, sizes, scale)
-        return _BoundListMLE(self, data, queries)
-
-
-@final
-class _BoundListMLE(AbstractBound):
-    __slots__ = ("chunks", "constant", "kernels", "majorise", "queries")
-
-    def __init__(self, objective: ListMLE, data: RankingData, queries: ItemQueries) -> None:
-        super().__init__(data.groups)
-        self.queries = queries
-        self.majorise = objective.hessian == "majorise"
-        self.constant = constant_hessian(objective.hessian, data)
-        self.kernels = compiler.load("closed.lists")
-        self.chunks = threads.cut_into_chunks(60.0 * data.groups.sizes + 20.0)
-
-    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Go down every list once."""
-        run_queries(
-            lambda span: self.kernels.listmle_gradients(
-                self.queries, span, scores, self.majorise, out
+        majorise, kernels = self.hessian == "majorise", compiler.load("closed.lists")
+        return BoundSums(
+            data.groups,
+            60.0 * sizes + 20.0,
+            lambda span, scores, out: kernels.listmle_gradients(
+                queries, span, scores, majorise, out
             ),
-            self.chunks,
-            self.groups,
-        )
-        if self.constant is not None:
-            out.hess[:] = self.constant
-
-    def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
-        return sum_queries(
-            lambda span, values: self.kernels.listmle_values(self.queries, span, scores, values),
-            self.chunks,
-            self.groups,
+            lambda span, scores, out: kernels.listmle_values(queries, span, scores, out),
+            constant_hessian(self.hessian, data),
         )
 
 

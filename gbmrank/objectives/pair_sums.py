@@ -1,19 +1,24 @@
-"""Objectives that sum over pairs: curvature, the choice of engine, bound state."""
+"""Objectives that sum over pairs: curvature, the choice of engine, bound state.
+
+A query is summed by the first of these ways that serves it: the linear-time engine (long
+queries), a closed form or a sort (losses that have one), a shortcut over every pair (logistic),
+or the loss of every pair. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, names the
+kernels of each way.
+"""
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import Groups
 from gbmrank.errors import LimitError, ParameterError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import Engines, GradHess, ItemQueries, LevelQueries, PushQueries, Span
 from gbmrank.kernels.linear.interpolation import LinearPlan, PlanReport, Side, Tail, make_plan
-from gbmrank.kernels.linear.parallel import all_pairs_threaded, cross_pairs_threaded
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, with_curvature
 from gbmrank.objectives.base import (
@@ -21,101 +26,65 @@ from gbmrank.objectives.base import (
     HessianTrait,
     check_choice,
     run_queries,
+    scale_hessian,
     sum_queries,
 )
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
-    "ENGINES",
     "LEVELS",
     "PAIRS",
     "PUSH",
     "BoundPairs",
-    "Curvature",
-    "PairEngine",
     "PairSum",
     "check_engine",
-    "constant_hessian",
     "linear_accuracy",
     "pair_curvature",
     "pair_engine",
 ]
-
 
 ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
 _NEVER = 2**62
 _PATIENCE = 60.0  # seconds a round for one query
 _SORTED = ("hinge", "squared_hinge")
+_CLOSED = MappingProxyType(  # templates of closed forms
+    {
+        "exponential": "closed.exponential",
+        "p_classification": "closed.exponential",
+        "squared_margin": "closed.polynomial",
+        "hinge": "closed.polynomial",
+        "squared_hinge": "closed.polynomial",
+    }
+)
+_NO_PLAN = LinearPlan(1.0, 0.0, Tail(0, 0.0, 0.0), Tail(0, 0.0, 0.0))
+_LONG = 200_000  # items from which one query is worth the work of all threads
+_NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
 
 
 class _Kind(NamedTuple):
-    """Which kernels sum one kind of pairs, by name."""
+    """One kind of pairs: the names of the kernels that sum them."""
 
-    gradients: str
+    gradients: str  # in pairs.sums
     values: str
-    long: str  # hands long queries to the linear-time engine
-    linear_slot: str  # what the engine is called there
-    linear: str  # and in the engine
-    closed_slot: str = ""
-    closed: Mapping[str, tuple[str, str]] = MappingProxyType({})  # loss: template, function
-    no_closed: str = ""
-    dense_slot: str = ""
-    dense: str = ""
-    single: str = ""
+    long: str  # in linear.long
+    linear: str  # in linear.engine
+    linear_slot: str  # and what linear.long calls it
+    shortcuts: str = ""  # how closed forms and shortcuts end: exponential_pairs, dense_pairs, ...
 
 
 PAIRS: Final = _Kind(
-    gradients="all_gradients",
-    values="all_values",
-    long="long_all",
-    linear_slot="linear_pairs",
-    linear="all_pairs",
-    closed_slot="closed_pairs",
-    closed=MappingProxyType(
-        {
-            "exponential": ("closed.exponential", "exponential_pairs"),
-            "p_classification": ("closed.exponential", "p_classification_pairs"),
-            "squared_margin": ("closed.polynomial", "squared_margin_pairs"),
-            "hinge": ("closed.polynomial", "hinge_pairs"),
-            "squared_hinge": ("closed.polynomial", "squared_hinge_pairs"),
-        }
-    ),
-    no_closed="no_closed_pairs",
-    dense_slot="dense_pairs",
-    dense="dense_pairs",
-    single="single_pairs",
+    "all_gradients", "all_values", "long_all", "all_pairs", "linear_pairs", "_pairs"
 )
+"""All ordered pairs of a query, weighted by the utility of the first item."""
+
 LEVELS: Final = _Kind(
-    gradients="level_gradients",
-    values="level_values",
-    long="long_levels",
-    linear_slot="linear_cross",
-    linear="cross_pairs",
-    closed_slot="closed_levels",
-    closed=MappingProxyType(
-        {
-            "exponential": ("closed.exponential", "exponential_levels"),
-            "p_classification": ("closed.exponential", "p_classification_levels"),
-            "squared_margin": ("closed.polynomial", "squared_margin_levels"),
-            "hinge": ("closed.polynomial", "hinge_levels"),
-            "squared_hinge": ("closed.polynomial", "squared_hinge_levels"),
-        }
-    ),
-    no_closed="no_closed_levels",
-    dense_slot="dense_levels",
-    dense="dense_levels",
-    single="single_levels",
+    "level_gradients", "level_values", "long_levels", "cross_pairs", "linear_cross", "_levels"
 )
-PUSH: Final = _Kind(
-    gradients="push_gradients",
-    values="push_values",
-    long="long_push",
-    linear_slot="linear_fields",
-    linear="cross_fields",
-)
-_CLOSED = frozenset(PAIRS.closed)
-_NO_PLAN = LinearPlan(1.0, 0.0, Tail(0, 0.0, 0.0), Tail(0, 0.0, 0.0))
+"""Pairs of different level, weighted by the better item."""
+
+PUSH: Final = _Kind("push_gradients", "push_values", "long_push", "cross_fields", "linear_fields")
+"""Pairs of a relevant and another item, with a price around the sum of each other item."""
 
 
 class Curvature(NamedTuple):
@@ -240,19 +209,6 @@ def pair_engine(
     return PairEngine(exact, training, engines, linear, long, report, exact_up_to)
 
 
-def _pair_kernels(kind: _Kind, **slots: Callable[..., Any]) -> PairKernels:
-    kernels = compiler.load("pairs.sums", **slots)
-    return PairKernels(getattr(kernels, kind.gradients), getattr(kernels, kind.values))
-
-
-def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
-    """Items from which a query is left to the linear-time engine, where the loss allows it."""
-    if engine == "auto" and kind is not PUSH and _has_closed_form(loss, curvature):
-        return _NEVER
-    short = 400 if loss.closed_form == "logistic" else 250
-    return {"auto": short, "linear": 2}.get(engine, _NEVER)
-
-
 def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
     """Return the largest relative error of the linear-time engine, or None if it never serves.
 
@@ -265,26 +221,15 @@ def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) 
     return None if report.plan is None else report.error
 
 
-def _check_affordable(loss: AbstractLoss, longest: int) -> None:
-    """Raise LimitError when visiting every pair of the longest query takes minutes a round."""
-    seconds = 1.5e-9 * longest**2
-    if seconds > _PATIENCE:
-        most = int(math.sqrt(_PATIENCE / 1.5e-9))
-        raise LimitError(
-            f"the loss {loss.name} has no fast sum, and visiting every pair of a query of "
-            f"{longest:,} items takes about {seconds:,.0f} s a round; the cap is {most:,} items. "
-            "Cut the query, use a smooth loss such as logistic, or insist with engine=pairs"
-        )
-
-
 def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> None:
     """Raise ParameterError unless an engine can sum the pairs of a loss."""
     check_choice(owner, "engine", engine, ENGINES)
-    closed = set(_CLOSED - set(_SORTED))
-    allowed = {"closed": closed, "sorted": set(_SORTED)}.get(engine)
+    allowed = {"closed": set(_CLOSED) - set(_SORTED), "sorted": set(_SORTED)}.get(engine)
     if allowed is not None and loss.closed_form not in allowed:
+        served = [cls.name for cls in BUILTIN_LOSSES if cls.closed_form in allowed]
         raise ParameterError(
-            f"{owner}: engine={engine} is for {_names(allowed)}; for {loss.name} use engine=auto"
+            f"{owner}: engine={engine} is for {', '.join(sorted(served))}; for {loss.name} use "
+            "engine=auto"
         )
     if engine == "linear":
         report = _linear_report(loss, pair_curvature(owner, loss, hessian))
@@ -292,54 +237,6 @@ def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> N
             raise ParameterError(
                 f"{owner}: engine=linear cannot serve {loss.name}: {report.reason}"
             )
-
-
-def _names(closed_forms: set[str]) -> str:
-    return ", ".join(sorted(cls.name for cls in BUILTIN_LOSSES if cls.closed_form in closed_forms))
-
-
-def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
-    """Whether a sum that visits no pair serves every query, but for the widest ones."""
-    summed = loss.closed_form in _CLOSED and loss.closed_form not in _SORTED
-    return summed and (math.isnan(curvature.bend) or loss.closed_form == "squared_margin")
-
-
-@functools.lru_cache(maxsize=256)
-def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
-    return make_plan(phi, params, ACCURACY)
-
-
-def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
-    if not loss.smooth:
-        return PlanReport(None, math.inf, "the loss is not twice differentiable; use engine=auto")
-    return _plan(curvature.phi, loss.params)
-
-
-def _shortcuts(
-    kind: _Kind, loss: AbstractLoss, curvature: Curvature, closed: bool
-) -> Iterator[dict[str, Callable[..., Any]]]:
-    """Functions that replace visiting pairs one by one, where this loss has them.
-
-    Two choices: in double precision, and in single precision where that is faster.
-    """
-    if kind is PUSH:
-        yield from ({}, {})
-        return
-    from gbmrank.kernels.pairs import shortcuts
-
-    summed = getattr(shortcuts, kind.no_closed)
-    form = loss.closed_form or ""
-    if closed and form in kind.closed:
-        template, function = kind.closed[form]
-        summed = getattr(compiler.load(template), function)
-    fast = loss.closed_form == "logistic" and math.isnan(curvature.bend)
-    for name in (kind.dense, kind.single):
-        every = getattr(shortcuts, name) if fast else shortcuts.no_dense
-        yield {kind.closed_slot: summed, kind.dense_slot: every}
-
-
-_LONG = 200_000  # items from which one query is worth the work of all threads
-_NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
 
 
 class PairSum(NamedTuple):
@@ -370,10 +267,7 @@ class BoundPairs(AbstractBound):
     __slots__ = ("chunks", "in_row_order", "long", "pair_sum", "queries")
 
     def __init__(
-        self,
-        groups: Groups,
-        queries: ItemQueries | LevelQueries | PushQueries,
-        pair_sum: PairSum,
+        self, groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, pair_sum: PairSum
     ) -> None:
         super().__init__(groups)
         self.pair_sum, self.queries = pair_sum, queries
@@ -409,10 +303,7 @@ class BoundPairs(AbstractBound):
                     kernels.gradients(*call, kernels is ways[-1], out)
 
         run_queries(fill_span, self.chunks, self.groups)
-        if constant is not None:
-            out.hess[:] = constant
-        elif curvature.factor != 1.0:
-            np.multiply(out.hess, curvature.factor, out=out.hess)
+        scale_hessian(out, constant, curvature.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
@@ -432,7 +323,8 @@ class BoundPairs(AbstractBound):
     def _fill_long(self, query: int, scores: FloatArray, out: GradHess) -> bool:
         begin, end = self.groups.offsets[query : query + 2].tolist()
         if isinstance(self.queries, ItemQueries):
-            return self._long_pairs(query, scores[begin:end], _part(out, begin, end))
+            part = GradHess(out.grad[begin:end], out.hess[begin:end])
+            return self._long_pairs(query, scores[begin:end], part)
         if isinstance(self.queries, LevelQueries):
             return self._long_levels(self.queries, query, scores, out)
         return False
@@ -440,7 +332,7 @@ class BoundPairs(AbstractBound):
     def _long_pairs(self, query: int, scores: FloatArray, out: GradHess) -> bool:
         engine, _, params, _ = self.pair_sum
         side = Side(scores, self.in_row_order[query], out.grad, out.hess)
-        value = all_pairs_threaded(engine.linear_kernels, side, engine.engines.plan, params)
+        value = engine.linear_kernels.all_pairs_threaded(side, engine.engines.plan, params)
         return not np.isnan(value)
 
     def _long_levels(
@@ -456,13 +348,77 @@ class BoundPairs(AbstractBound):
             top, rest = slice(first, cut), slice(cut, None)
             better = Side(column[top], weights[top], grad[top], hess[top])
             worse = Side(column[rest], ones[rest], grad[rest], hess[rest])
-            plan = engine.engines.plan
-            if np.isnan(cross_pairs_threaded(engine.linear_kernels, better, worse, plan, params)):
+            sides, plan = (better, worse), engine.engines.plan
+            if np.isnan(engine.linear_kernels.cross_pairs_threaded(*sides, plan, params)):
                 return False
             first = cut
         out.grad[rows] = grad
         out.hess[rows] = hess
         return True
+
+
+def _pair_kernels(kind: _Kind, **slots: Callable[..., Any]) -> PairKernels:
+    kernels = compiler.load("pairs.sums", **slots)
+    return PairKernels(getattr(kernels, kind.gradients), getattr(kernels, kind.values))
+
+
+def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
+    """Items from which a query is left to the linear-time engine, where the loss allows it."""
+    if engine == "auto" and kind is not PUSH and _has_closed_form(loss, curvature):
+        return _NEVER
+    short = 400 if loss.closed_form == "logistic" else 250
+    return {"auto": short, "linear": 2}.get(engine, _NEVER)
+
+
+def _check_affordable(loss: AbstractLoss, longest: int) -> None:
+    """Raise LimitError when visiting every pair of the longest query takes minutes a round."""
+    seconds = 1.5e-9 * longest**2
+    if seconds > _PATIENCE:
+        most = int(math.sqrt(_PATIENCE / 1.5e-9))
+        raise LimitError(
+            f"the loss {loss.name} has no fast sum, and visiting every pair of a query of "
+            f"{longest:,} items takes about {seconds:,.0f} s a round; the cap is {most:,} items. "
+            "Truncate the query, use a smooth loss such as logistic, or insist with engine=pairs"
+        )
+
+
+def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
+    """Whether a sum that visits no pair serves every query, but for the widest ones."""
+    summed = loss.closed_form in _CLOSED and loss.closed_form not in _SORTED
+    return summed and (math.isnan(curvature.bend) or loss.closed_form == "squared_margin")
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
+    return make_plan(phi, params, ACCURACY)
+
+
+def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
+    if not loss.smooth:
+        return PlanReport(None, math.inf, "the loss is not twice differentiable; use engine=auto")
+    return _plan(curvature.phi, loss.params)
+
+
+def _shortcuts(
+    kind: _Kind, loss: AbstractLoss, curvature: Curvature, closed: bool
+) -> Iterator[dict[str, Callable[..., Any]]]:
+    """Functions that replace visiting pairs one by one, where this loss has them.
+
+    Two choices: in double precision, and in single precision where that is faster.
+    """
+    if kind is PUSH:
+        yield from ({}, {})
+        return
+    from gbmrank.kernels.pairs import shortcuts
+
+    form, end = loss.closed_form or "", kind.shortcuts
+    summed = getattr(shortcuts, f"no_closed{end}")
+    if closed and form in _CLOSED:
+        summed = getattr(compiler.load(_CLOSED[form]), form + end)
+    fast = form == "logistic" and math.isnan(curvature.bend)
+    for precision in ("dense", "single"):
+        every = getattr(shortcuts, precision + end) if fast else shortcuts.no_dense
+        yield {f"closed{end}": summed, f"dense{end}": every}
 
 
 def _long_queries(
@@ -481,20 +437,9 @@ def _long_queries(
     return long[groups.sizes[long] >= engine.engines.linear_from * np.array(levels, np.int64)]
 
 
-def _part(out: GradHess, begin: int, end: int) -> GradHess:
-    return GradHess(out.grad[begin:end], out.hess[begin:end])
-
-
 def _in_row_order(queries: ItemQueries, query: int) -> FloatArray:
     """Scaled utilities of a query in the order of its rows."""
     begin, end = queries.offsets[query : query + 2].tolist()
     utilities = np.empty(end - begin)
     utilities[queries.order[begin:end] - begin] = queries.utilities[begin:end]
     return utilities * queries.scale[query]
-
-
-def constant_hessian(hessian: str, data: RankingData) -> FloatArray | None:
-    """Return a Hessian of one per row (times the weight) for ``hessian=constant``, else None."""
-    if hessian != "constant":
-        return None
-    return np.ones(data.groups.n_rows) if data.weight is None else np.array(data.weight)

@@ -16,6 +16,7 @@ from gbmrank.objectives.base import (
     HessianTrait,
     check_choice,
     check_losses,
+    constant_hessian,
     query_scale,
 )
 from gbmrank.objectives.pair_sums import (
@@ -23,7 +24,6 @@ from gbmrank.objectives.pair_sums import (
     BoundPairs,
     PairSum,
     check_engine,
-    constant_hessian,
     linear_accuracy,
     pair_curvature,
     pair_engine,

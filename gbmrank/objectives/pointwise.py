@@ -1,7 +1,4 @@
-"""Pointwise objectives: template losses and proper composite losses are one thing.
-
-Bound state of the objectives that sum over items, and the range their utilities need.
-"""
+"""Pointwise objectives, and sums over items: the utilities they take and the range these need."""
 
 import dataclasses
 import functools
@@ -12,26 +9,24 @@ from typing import ClassVar, NamedTuple, final
 import numpy as np
 
 from gbmrank.data.columns import computed_column
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, ParameterError, PluginContractError
-from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import GradHess, ItemTerms
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.layout import ItemTerms
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.losses.utilities import AbstractUtility, IdentityUtility, NdcgUtility, PrecisionUtility
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
+    BoundSums,
     HessianTrait,
+    constant_hessian,
     row_scale,
-    run_queries,
-    sum_queries,
 )
-from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.types import FloatArray
 
 __all__ = [
-    "BoundItems",
     "ItemColumns",
     "Pointwise",
     "bind_items",
@@ -41,6 +36,8 @@ __all__ = [
     "read_utilities",
     "with_options",
 ]
+
+_TAKES = {"max_grade": "dcg or eru", "threshold": "precision, recall, wta, auc, map or identity"}
 
 
 class ItemColumns(NamedTuple):
@@ -57,53 +54,21 @@ def bind_items(
     term: ScalarFunction,
     params: tuple[float, ...],
     constant: FloatArray | None,
-) -> "BoundItems":
+) -> AbstractBound:
     """Bind a sum over items; rows may carry weights of their own."""
     weight = np.empty(0) if data.weight is None else data.weight
     undefined = np.isnan(columns.utilities[data.groups.offsets[:-1]])
     scale = np.where(undefined, 0.0, columns.scale)
     utilities = np.nan_to_num(columns.utilities, nan=0.0)
     items = ItemTerms(data.groups.offsets, utilities, columns.eta, scale, weight)
-    return BoundItems(data.groups, items, (term, params), constant)
-
-
-@final
-class BoundItems(AbstractBound):
-    """Every item by itself."""
-
-    __slots__ = ("chunks", "constant", "items", "kernels", "params")
-
-    def __init__(
-        self,
-        groups: Groups,
-        items: ItemTerms,
-        term: tuple[ScalarFunction, tuple[float, ...]],
-        constant: FloatArray | None,
-    ) -> None:
-        super().__init__(groups)
-        self.items, self.constant = items, constant
-        self.kernels, self.params = compiler.load("closed.lists", term=term[0]), term[1]
-        self.chunks = threads.cut_into_chunks(5.0 * groups.sizes + 20.0)
-
-    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Evaluate every item."""
-        run_queries(
-            lambda span: self.kernels.item_gradients(self.items, span, scores, self.params, out),
-            self.chunks,
-            self.groups,
-        )
-        if self.constant is not None:
-            out.hess[:] = self.constant
-
-    def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
-        return sum_queries(
-            lambda span, values: self.kernels.item_values(
-                self.items, span, scores, self.params, values
-            ),
-            self.chunks,
-            self.groups,
-        )
+    kernels = compiler.load("closed.lists", term=term)
+    return BoundSums(
+        data.groups,
+        5.0 * data.groups.sizes + 20.0,
+        lambda span, scores, out: kernels.item_gradients(items, span, scores, params, out),
+        lambda span, scores, out: kernels.item_values(items, span, scores, params, out),
+        constant,
+    )
 
 
 def read_eta(
@@ -165,24 +130,6 @@ def check_range(
             f"{data.groups.query_of(row)!r} lies outside 0..eta={bound[row]:g}, where the loss is "
             f"bounded; {_range_advice(target, utilities[row] < 0, bound[row])}"
         )
-
-
-def _range_advice(target: AbstractUtility, negative: bool, bound: float) -> str:
-    if isinstance(target, IdentityUtility):
-        binary = "give labels 0/1 or -1/+1, or " if bound == 1.0 else ""
-        moved = "shift the labels" if negative else "raise eta"
-        return f"{binary}say with threshold= which labels are relevant, or {moved}"
-    if negative:
-        return "shift the labels, or use loss=squared"
-    graded = "max_grade" in {field.name for field in fields(target)}
-    raised = "eta (or max_grade)" if graded else "eta"
-    return f"raise {raised}, or rescale the labels"
-
-
-_TAKES = {
-    "max_grade": "dcg or eru",
-    "threshold": "precision, recall, wta, auc, map or identity",
-}
 
 
 @final
@@ -355,3 +302,15 @@ def with_expected(term: ScalarFunction, curvature: Callable[..., float]) -> Scal
         return value, first, eta * curvature(s, *params)
 
     return curved
+
+
+def _range_advice(target: AbstractUtility, negative: bool, bound: float) -> str:
+    if isinstance(target, IdentityUtility):
+        binary = "give labels 0/1 or -1/+1, or " if bound == 1.0 else ""
+        moved = "shift the labels" if negative else "raise eta"
+        return f"{binary}say with threshold= which labels are relevant, or {moved}"
+    if negative:
+        return "shift the labels, or use loss=squared"
+    graded = "max_grade" in {field.name for field in fields(target)}
+    raised = "eta (or max_grade)" if graded else "eta"
+    return f"raise {raised}, or rescale the labels"

@@ -5,21 +5,21 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import GradHess, PushParams, PushQueries
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.layout import PushParams, PushQueries
 from gbmrank.losses import AbstractLoss, Exponential, Logistic
 from gbmrank.losses.convex import AbstractOuter, Power
 from gbmrank.losses.utilities import rows_by_value
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
+    BoundSums,
     HessianTrait,
     check_choice,
+    constant_hessian,
     query_scale,
-    run_queries,
-    sum_queries,
 )
 from gbmrank.objectives.levels import binary_counts, check_pair_loss
 from gbmrank.objectives.pair_sums import (
@@ -27,12 +27,10 @@ from gbmrank.objectives.pair_sums import (
     BoundPairs,
     PairSum,
     check_engine,
-    constant_hessian,
     linear_accuracy,
     pair_curvature,
     pair_engine,
 )
-from gbmrank.types import FloatArray
 
 __all__ = ["Push"]
 
@@ -117,7 +115,7 @@ class Push(AbstractObjective):
             raise ParameterError("push: no bound of the Hessian is known; use hessian=auto")
 
     def _settle_power(self) -> None:
-        """Read ``g=power(p)`` as ``p``; refuse another p beside a g, which would be ignored."""
+        """Read ``g=power(p)`` as ``p``; reject another p beside a g, which would be ignored."""
         if self.g is None:
             return
         if self.p != _P and self.p != getattr(self.g, "p", None):
@@ -157,49 +155,19 @@ class Push(AbstractObjective):
         constant = constant_hessian(self.hessian, data)
         curvature = pair_curvature(self.name, self.loss, self.hessian)
         if self._is_closed():
-            return _BoundClosed(data.groups, queries, (self.p, self.form == "log"), constant)
+            power, kernels = (self.p, self.form == "log"), compiler.load("closed.exponential")
+            return BoundSums(
+                data.groups,
+                data.groups.sizes + 100.0,
+                lambda span, scores, out: kernels.push_gradients(
+                    queries, span, scores, *power, out
+                ),
+                lambda span, scores, out: kernels.push_values(queries, span, scores, *power, out),
+                constant,
+            )
         outer = self.g if self.g is not None else Power(self.p)
         engine = pair_engine(
             PUSH, self.loss, curvature, self.engine, data.groups.sizes, outer=type(outer).function
         )
         params = PushParams(self.loss.params, outer.params)
         return BoundPairs(data.groups, queries, PairSum(engine, curvature, params, constant))
-
-
-@final
-class _BoundClosed(AbstractBound):
-    """The exponential loss with a power: one pass over the items."""
-
-    __slots__ = ("chunks", "constant", "kernels", "params", "queries")
-
-    def __init__(
-        self,
-        groups: Groups,
-        queries: PushQueries,
-        params: tuple[float, bool],
-        constant: FloatArray | None,
-    ) -> None:
-        super().__init__(groups)
-        self.queries, self.params, self.constant = queries, params, constant
-        self.kernels = compiler.load("closed.exponential")
-        self.chunks = threads.cut_into_chunks(groups.sizes + 100.0)
-
-    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Sum over relevant items and over the others."""
-        run_queries(
-            lambda span: self.kernels.push_gradients(self.queries, span, scores, *self.params, out),
-            self.chunks,
-            self.groups,
-        )
-        if self.constant is not None:
-            out.hess[:] = self.constant
-
-    def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
-        return sum_queries(
-            lambda span, values: self.kernels.push_values(
-                self.queries, span, scores, *self.params, values
-            ),
-            self.chunks,
-            self.groups,
-        )

@@ -15,14 +15,14 @@ from gbmrank.kernels.layout import GradHess
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
+    constant_hessian,
     query_scale,
     run_queries,
     sum_queries,
 )
-from gbmrank.objectives.pair_sums import constant_hessian
 from gbmrank.types import FloatArray
 
-__all__ = ["BoundQueries", "bind_queries"]
+__all__ = ["bind_queries"]
 
 QueryFunction = Callable[..., float]
 

@@ -13,8 +13,13 @@ from gbmrank.errors import NumericError, ParameterError
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.losses.convex import AbstractRegulariser, Square
 from gbmrank.losses.utilities import NetDegreeUtility
-from gbmrank.objectives.base import AbstractBound, AbstractObjective, HessianTrait, query_scale
-from gbmrank.objectives.pair_sums import constant_hessian
+from gbmrank.objectives.base import (
+    AbstractBound,
+    AbstractObjective,
+    HessianTrait,
+    constant_hessian,
+    query_scale,
+)
 from gbmrank.objectives.pointwise import ItemColumns, bind_items
 from gbmrank.types import FloatArray
 

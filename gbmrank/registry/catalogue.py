@@ -1,10 +1,8 @@
-"""What is registered under which name, and where it comes from.
+"""What is registered under which name, and where it comes from: looking up, listing, adding.
 
 One generic :class:`Registry` per kind. Built-ins come from tuples, plugins from entry
 points that are read when a name is first needed and imported when that name is asked
 for. Listing names imports nothing.
-
-What is registered: listing and adding.
 """
 
 import difflib
@@ -63,10 +61,13 @@ __all__ = [
     "register_utility",
 ]
 
-
 T = TypeVar("T")
 _NO_MODULE = "without_module"
 _THIS_PROCESS = Origin("this process", "")
+L = TypeVar("L", bound=type[AbstractLoss] | ScalarFunction)
+U = TypeVar("U", bound=type[AbstractUtility])
+C = TypeVar("C", bound=type[AbstractObjective])
+M = TypeVar("M", bound=type[AbstractMetric])
 
 
 @final
@@ -308,7 +309,7 @@ LOSSES: Registry[AbstractLoss] = Registry(
     "loss", AbstractLoss, BUILTIN_LOSSES, installed("gbmrank.losses")
 )
 UTILITIES: Registry[AbstractUtility] = Registry(
-    "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.losses.utilities")
+    "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.utilities")
 )
 OBJECTIVES: Registry[AbstractObjective] = Registry(
     "objective", AbstractObjective, BUILTIN_OBJECTIVES, installed("gbmrank.objectives"), PRESETS
@@ -323,12 +324,6 @@ OUTERS: Registry[AbstractOuter] = Registry("outer function", AbstractOuter, BUIL
 REGULARISERS: Registry[AbstractRegulariser] = Registry(
     "regulariser", AbstractRegulariser, BUILTIN_REGULARISERS
 )
-
-
-L = TypeVar("L", bound=type[AbstractLoss] | ScalarFunction)
-U = TypeVar("U", bound=type[AbstractUtility])
-C = TypeVar("C", bound=type[AbstractObjective])
-M = TypeVar("M", bound=type[AbstractMetric])
 
 
 def list_losses() -> list[Entry[AbstractLoss]]:

@@ -1,8 +1,7 @@
 """From specs to losses, utilities, objectives and metrics, and back to text.
 
-What users hand in (objects of the API, bare parts, or text) as bare parts.
-
-Frozen values: equal by content, printed by their spec, copied as themselves.
+:func:`build` makes a part from its text, :func:`spec_of` gives the text back.
+:class:`AbstractValue` holds a part as a frozen value: equal by content, printed by its spec.
 """
 
 import difflib
@@ -41,8 +40,8 @@ __all__ = [
     "text_of",
 ]
 
-
 T = TypeVar("T")
+P = TypeVar("P")
 _NATIVE = "native:"
 _REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
     {
@@ -96,6 +95,127 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     return _construct(registry, cls, {**given, **params})
 
 
+def spec_of(item: object) -> Spec:
+    """Return the canonical spec of an object: what differs from the defaults, and what is shown.
+
+    ``build`` of its text gives an equal object, unless a parameter is a function: the text has
+    its name alone.
+    """
+    params: list[tuple[str, Value]] = []
+    args: tuple[Value, ...] = ()
+    k = None
+    for field in _own_fields_first(item):
+        value = getattr(item, field.name)
+        if field.metadata.get("data"):
+            continue  # preferences belong to rows, not to the text
+        if field.name == "k" and (value is None or isinstance(value, int)):
+            k = value  # a cut-off; a loss may have a parameter of this name that is a number
+        elif field.metadata.get("positional"):
+            args = tuple(_as_value(part) for part in value)
+        elif field.metadata.get("shown") or value != _default(field):
+            params.append((field.name, _as_value(value)))
+    return Spec(_text_name(type(item)), tuple(params), k, args)
+
+
+def as_objective(objective: Any) -> AbstractObjective:
+    """Return the composition behind an objective, its template, or its text."""
+    bare = getattr(objective, "template", objective)
+    return build(OBJECTIVES, bare)
+
+
+def as_metric(metric: Any) -> AbstractMetric:
+    """Return the measure behind a metric, itself, or its text."""
+    bare = getattr(metric, "measure", metric)
+    if isinstance(bare, list | tuple):
+        raise ParameterError("theory looks at one metric at a time; pick one of the list")
+    return build(METRICS, bare)
+
+
+def text_of(part: Any) -> str:
+    """Return the canonical text of an objective or a metric.
+
+    Examples
+    --------
+    >>> text_of(as_objective("ranknet"))
+    'comparison(loss=logistic)'
+    """
+    return str(spec_of(part))
+
+
+def loss_text(objective: AbstractObjective) -> str:
+    """Return the text of an objective without what does not change its minimisers.
+
+    Normalisation depends on the number of items alone; curvature and engine are means.
+
+    Examples
+    --------
+    >>> loss_text(as_objective("comparison(loss=logistic, normalize=pairs, engine=pairs)"))
+    'comparison(loss=logistic)'
+    """
+    known = {field.name: field.default for field in fields(objective)}
+    means = ("normalize", "hessian", "engine")
+    same: dict[str, Any] = {name: known[name] for name in means if name in known}
+    return text_of(replace(objective, **same))
+
+
+def cut_off(part: Any) -> int | None:
+    """Return the cut-off of a metric or a utility, or None when it has none."""
+    known = {field.name for field in fields(part)}
+    k = getattr(part, "k", None) if "k" in known else None
+    return None if k is None else int(k)
+
+
+class AbstractValue(Generic[P]):
+    """One composed part with the behaviour of a value.
+
+    Copies, deep copies included, are the object itself: LightGBM deep-copies its
+    parameters and scikit-learn clones its estimators, and what was bound to their data
+    sets must stay found.
+    """
+
+    __slots__ = ("__weakref__", "_part")
+    _part: P
+    kind: ClassVar[str]
+
+    def __init__(self, part: P) -> None:
+        object.__setattr__(self, "_part", part)
+
+    @property
+    def spec(self) -> Spec:
+        """Canonical spec; its text makes an equal object."""
+        return spec_of(self._part)
+
+    @property
+    def __name__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return str(self.spec)
+
+    def __repr__(self) -> str:
+        return f"gbmrank.{self.kind}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._part == other._part
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._part))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"this {self.kind} is frozen; make another with gbmrank.{self.kind}(...)"
+        )
+
+    def __copy__(self) -> "AbstractValue[P]":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "AbstractValue[P]":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._part,)
+
+
 def _not_a_part(registry: Registry[Any], value: object) -> str:
     kind = with_article(registry.kind)
     if registry is OUTERS:
@@ -110,7 +230,7 @@ def _not_a_part(registry: Registry[Any], value: object) -> str:
 
 
 def _check_not_native(registry: Registry[Any], name: str) -> None:
-    """Refuse a booster's own objective, and say where its name can be used."""
+    """Reject a booster's own objective, and say where its name can be used."""
     if registry is OBJECTIVES and name.startswith(_NATIVE):
         raise UnknownNameError(
             f"{name} is an objective of a booster, and gbmrank has no formula of it; train it with "
@@ -131,7 +251,7 @@ def _utility_of(metric: AbstractMetric) -> object:
 
 
 def _check_has_utility(registry: Registry[Any], name: str) -> None:
-    """Refuse a metric as a target when it has no utility, with the reason."""
+    """Reject a metric as a target when it has no utility, with the reason."""
     if registry is UTILITIES and name not in registry and name in METRICS:
         reason = WITHOUT_UTILITY.get(METRICS.get(name).name)
         if reason is not None:
@@ -155,28 +275,6 @@ def _missing(preset: Spec, spec: Spec) -> dict[str, object]:
     """Parameters of a preset that the text does not change."""
     changed = dict(spec.params)
     return {key: value for key, value in preset.params if key not in changed}
-
-
-def spec_of(item: object) -> Spec:
-    """Return the canonical spec of an object: what differs from the defaults, and what is shown.
-
-    ``build`` of its text gives an equal object, unless a parameter is a function: the text has
-    its name alone.
-    """
-    params: list[tuple[str, Value]] = []
-    args: tuple[Value, ...] = ()
-    k = None
-    for field in _own_fields_first(item):
-        value = getattr(item, field.name)
-        if field.metadata.get("data"):
-            continue  # preferences belong to rows, not to the text
-        if field.name == "k" and (value is None or isinstance(value, int)):
-            k = value  # a cut-off; a loss may have a parameter of this name that is a number
-        elif field.metadata.get("positional"):
-            args = tuple(_as_value(part) for part in value)
-        elif field.metadata.get("shown") or value != _default(field):
-            params.append((field.name, _as_value(value)))
-    return Spec(_text_name(type(item)), tuple(params), k, args)
 
 
 def _text_name(cls: type) -> str:
@@ -240,32 +338,18 @@ def _coerce(what: str, value: object, hint: Any) -> object:
     ):
         return value  # Literal and the like: the class checks for itself
     if isinstance(value, tuple) and any(typing.get_args(one)[:1] == (float,) for one in allowed):
-        _check_numbers(what, value)
+        bad = [one for one in value if isinstance(one, bool) or not isinstance(one, int | float)]
+        if bad:
+            raise ParameterError(f"{what}: every entry must be a number, got {bad[0]!s}")
         return value
     if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
         return value
     if float in accepted and isinstance(value, int) and not isinstance(value, bool):
-        return _as_float(what, value)
+        return float(value)
     if value is None and str in accepted:
         return "none"  # normalize=none means the word
     expected = " or ".join("none" if one is type(None) else one.__name__ for one in accepted)
     raise ParameterError(f"{what} must be {expected}, got {value!r}")
-
-
-def _check_numbers(what: str, values: tuple[Any, ...]) -> None:
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ParameterError(f"{what}: every entry must be a number, got {value!s}")
-        _as_float(what, value)
-
-
-def _as_float(what: str, value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ParameterError(
-            f"{what} is too large: the largest number of float64 is 1.8e308"
-        ) from None
 
 
 def _plain(value: Any) -> object:
@@ -299,105 +383,3 @@ def _as_value(value: object) -> Value:
         return str(getattr(value, "__name__", type(value).__name__))  # a function has no text
     spec = spec_of(value)
     return spec.name if spec == Spec(spec.name) else spec
-
-
-def as_objective(objective: Any) -> AbstractObjective:
-    """Return the composition behind an objective, its template, or its text."""
-    bare = getattr(objective, "template", objective)
-    return build(OBJECTIVES, bare)
-
-
-def as_metric(metric: Any) -> AbstractMetric:
-    """Return the measure behind a metric, itself, or its text."""
-    bare = getattr(metric, "measure", metric)
-    if isinstance(bare, list | tuple):
-        raise ParameterError("theory looks at one metric at a time; pick one of the list")
-    return build(METRICS, bare)
-
-
-def text_of(part: Any) -> str:
-    """Return the canonical text of an objective or a metric.
-
-    Examples
-    --------
-    >>> text_of(as_objective("ranknet"))
-    'comparison(loss=logistic)'
-    """
-    return str(spec_of(part))
-
-
-def loss_text(objective: AbstractObjective) -> str:
-    """Return the text of an objective without what does not change its minimisers.
-
-    Normalisation depends on the number of items alone; curvature and engine are means.
-
-    Examples
-    --------
-    >>> loss_text(as_objective("comparison(loss=logistic, normalize=pairs, engine=pairs)"))
-    'comparison(loss=logistic)'
-    """
-    known = {field.name: field.default for field in fields(objective)}
-    means = ("normalize", "hessian", "engine")
-    same: dict[str, Any] = {name: known[name] for name in means if name in known}
-    return text_of(replace(objective, **same))
-
-
-def cut_off(part: Any) -> int | None:
-    """Return the cut-off of a metric or a utility, or None when it has none."""
-    known = {field.name for field in fields(part)}
-    k = getattr(part, "k", None) if "k" in known else None
-    return None if k is None else int(k)
-
-
-P = TypeVar("P")
-
-
-class AbstractValue(Generic[P]):
-    """One composed part with the behaviour of a value.
-
-    Copies, deep copies included, are the object itself: LightGBM deep-copies its
-    parameters and scikit-learn clones its estimators, and what was bound to their data
-    sets must stay found.
-    """
-
-    __slots__ = ("__weakref__", "_part")
-    _part: P
-    kind: ClassVar[str]
-
-    def __init__(self, part: P) -> None:
-        object.__setattr__(self, "_part", part)
-
-    @property
-    def spec(self) -> Spec:
-        """Canonical spec; its text makes an equal object."""
-        return spec_of(self._part)
-
-    @property
-    def __name__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        return str(self.spec)
-
-    def __repr__(self) -> str:
-        return f"gbmrank.{self.kind}({str(self)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._part == other._part
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._part))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(
-            f"this {self.kind} is frozen; make another with gbmrank.{self.kind}(...)"
-        )
-
-    def __copy__(self) -> "AbstractValue[P]":
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "AbstractValue[P]":
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._part,)

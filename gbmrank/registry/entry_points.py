@@ -1,15 +1,13 @@
-"""Entry points of plugins: read from metadata, loaded on demand, never trusted.
+"""Entry points of plugins: read from metadata, loaded on demand, validated before use.
 
 A plugin is a distribution with entry points in one of the groups ``gbmrank.losses``,
-``gbmrank.objectives``, ``gbmrank.metrics`` and ``gbmrank.losses.utilities``. Reading them imports
+``gbmrank.objectives``, ``gbmrank.metrics`` and ``gbmrank.utilities``. Reading them imports
 nothing. The module an entry point names may say for which version of the plugin contract
-it was written, ``gbmrank_api = 1``; without it version 1 is meant.
-
-What a class must look like to be registered; checked before anything calls it.
+it was written, ``gbmrank_api = 1``; without it version 1 is meant. :func:`check_class` says
+what a class must look like to be registered.
 """
 
 import contextlib
-import difflib
 import importlib.metadata
 import inspect
 import os
@@ -37,45 +35,13 @@ __all__ = [
     "with_article",
 ]
 
-
 T = TypeVar("T")
 API_VERSION: Final = 1
 """Version of the contract between gbmrank and plugins, described in docs/plugins.md."""
-_GROUPS: Final = (
-    "gbmrank.losses",
-    "gbmrank.objectives",
-    "gbmrank.metrics",
-    "gbmrank.losses.utilities",
-)
+_GROUPS: Final = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.utilities")
 _warned: set[str] = set()
-
-
-@final
-class _Aside:
-    """Print on the error stream while plugins load: ours is for answers.
-
-    ``contextlib.redirect_stdout`` would lose the stream where two threads load at the same time:
-    the last one to end puts back what it found, the error stream.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._loading = threading.Lock(), 0
-        self._kept: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._loading:
-                self._kept, sys.stdout = sys.stdout, sys.stderr
-            self._loading += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._loading -= 1
-            if not self._loading:
-                sys.stdout, self._kept = self._kept, None
-
-
-_ASIDE = _Aside()
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_SCALARS = ("phi", "positive", "negative")  # functions of a loss: (z, *parameters)
 
 
 @final
@@ -176,7 +142,7 @@ class Loader(Generic[T]):
         """
         if self._loaded is None:
             try:
-                with _ASIDE:
+                with _STDOUT_TO_STDERR:
                     loaded = self.point.load()
                 _check_api(self.point, self.origin)
                 self._loaded = self.validated(loaded, self.origin)
@@ -222,35 +188,6 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
     return read
 
 
-def _allowed() -> dict[str, str] | None:
-    """Return the names in ``GBMRANK_PLUGINS`` by project; None where everything is allowed."""
-    allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
-    if allowed == "0":
-        return {}
-    names = {project(name.strip()): name.strip() for name in allowed.split(",")}
-    return names if allowed else None
-
-
-def _warn_unless_installed(name: str) -> None:
-    """Say once that ``GBMRANK_PLUGINS`` names a distribution that is not there."""
-    if name in _warned:
-        return
-    _warned.add(name)
-    try:
-        importlib.metadata.distribution(name)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        found = (point for group in _GROUPS for point in _points(group))
-        known = sorted({_origin(point.dist).distribution for point in found})
-        near = difflib.get_close_matches(project(name), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"with plugins: {', '.join(known) or '-'}"
-        warnings.warn(
-            f"GBMRANK_PLUGINS allows {name!r}, and no distribution of that name is installed; "
-            f"{hint} (0 for no plugins; unset it for all)",
-            GbmrankWarning,
-            stacklevel=2,
-        )
-
-
 def unreadable() -> list[tuple[Origin, Exception]]:
     """Return the allowed distributions of plugins whose entry points cannot be read, and why."""
     names, found = _allowed(), []
@@ -265,67 +202,6 @@ def unreadable() -> list[tuple[Origin, Exception]]:
             if any(f"[{group}]" in text for group in _GROUPS):
                 found.append((origin, error))
     return found
-
-
-def _entry_text(dist: importlib.metadata.Distribution) -> str:
-    try:
-        return dist.read_text("entry_points.txt") or ""
-    except UnicodeDecodeError as error:
-        return error.object.decode("utf-8", "replace")
-
-
-def _points(group: str) -> list[importlib.metadata.EntryPoint]:
-    """Return the entry points of a group, past files that cannot be read."""
-    try:
-        return list(importlib.metadata.entry_points(group=group))
-    except Exception:  # one bad file is enough
-        found = []
-        for dist in _distributions():
-            with contextlib.suppress(Exception):
-                found += [point for point in dist.entry_points if point.group == group]
-        return found
-
-
-def _distributions() -> Iterator[importlib.metadata.Distribution]:
-    """Yield all distributions; of two with one name the first on the path counts."""
-    seen = set()
-    for dist in importlib.metadata.distributions():
-        name = project(_origin(dist).distribution)
-        if name not in seen:
-            seen.add(name)
-            yield dist
-
-
-def _origin(dist: importlib.metadata.Distribution | None) -> Origin:
-    """Return name and version; without metadata the folder stands for the name."""
-    if dist is None:
-        return Origin("unknown", "")
-    name = version = None
-    with contextlib.suppress(Exception):
-        name, version = dist.name, dist.version
-    folder = getattr(getattr(dist, "_path", None), "name", "unknown")
-    return Origin(str(name or folder), str(version or "without version"))
-
-
-def _check_api(point: importlib.metadata.EntryPoint, origin: Origin) -> None:
-    """Raise PluginContractError when a plugin was written for another contract."""
-    module = sys.modules.get(getattr(point, "module", ""))
-    wanted = getattr(module, "gbmrank_api", API_VERSION)
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
-        raise PluginContractError(
-            f"{origin} says gbmrank_api = {wanted!r}; it is a whole number such as {API_VERSION}"
-        )
-    if wanted > API_VERSION:
-        raise PluginContractError(
-            f"{origin} is written for version {wanted} of the plugin contract and this gbmrank "
-            f"has version {API_VERSION}; upgrade gbmrank, or install an older "
-            f"{origin.distribution}"
-        )
-
-
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_SCALARS = ("phi", "positive", "negative")  # functions of a loss: (z, *parameters)
-_METHODS = {"bind": 1}  # arguments after self
 
 
 def class_name(cls: type) -> str:
@@ -383,6 +259,111 @@ def check_class(kind: str, base: type, cls: Any, origin: str) -> None:
     _check_signatures(kind, cls, origin)
 
 
+@final
+class _StdoutToStderr:
+    """Print on the error stream while plugins load: the output of a command stays clean.
+
+    ``contextlib.redirect_stdout`` would lose the stream where two threads load at the same time:
+    the last one to end puts back what it found, the error stream.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._loading = threading.Lock(), 0
+        self._kept: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._loading:
+                self._kept, sys.stdout = sys.stdout, sys.stderr
+            self._loading += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._loading -= 1
+            if not self._loading:
+                sys.stdout, self._kept = self._kept, None
+
+
+_STDOUT_TO_STDERR = _StdoutToStderr()
+
+
+def _allowed() -> dict[str, str] | None:
+    """Return the names in ``GBMRANK_PLUGINS`` by project; None where everything is allowed."""
+    allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
+    if allowed == "0":
+        return {}
+    names = {project(name.strip()): name.strip() for name in allowed.split(",")}
+    return names if allowed else None
+
+
+def _warn_unless_installed(name: str) -> None:
+    """Say once that ``GBMRANK_PLUGINS`` names a distribution that is not there."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    try:
+        importlib.metadata.distribution(name)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        warnings.warn(
+            f"GBMRANK_PLUGINS allows {name!r}, and no distribution of that name is installed; "
+            "0 is for no plugins, unset it for all",
+            GbmrankWarning,
+            stacklevel=2,
+        )
+
+
+def _entry_text(dist: importlib.metadata.Distribution) -> str:
+    try:
+        return dist.read_text("entry_points.txt") or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "replace")
+
+
+def _points(group: str) -> list[importlib.metadata.EntryPoint]:
+    """Return the entry points of a group, past files that cannot be read."""
+    try:
+        return list(importlib.metadata.entry_points(group=group))
+    except Exception:  # one bad file is enough
+        found = []
+        for dist in _distributions():
+            with contextlib.suppress(Exception):
+                found += [point for point in dist.entry_points if point.group == group]
+        return found
+
+
+def _distributions() -> Iterator[importlib.metadata.Distribution]:
+    """Yield all distributions; of two with one name the first on the path counts."""
+    seen = set()
+    for dist in importlib.metadata.distributions():
+        name = project(_origin(dist).distribution)
+        if name not in seen:
+            seen.add(name)
+            yield dist
+
+
+def _origin(dist: importlib.metadata.Distribution | None) -> Origin:
+    """Return name and version; without metadata the folder stands for the name."""
+    if dist is None:
+        return Origin("unknown", "")
+    name = version = None
+    with contextlib.suppress(Exception):
+        name, version = dist.name, dist.version
+    folder = getattr(getattr(dist, "_path", None), "name", "unknown")
+    return Origin(str(name or folder), str(version or "without version"))
+
+
+def _check_api(point: importlib.metadata.EntryPoint, origin: Origin) -> None:
+    """Raise PluginContractError when a plugin was written for another contract."""
+    module = sys.modules.get(getattr(point, "module", ""))
+    wanted = getattr(module, "gbmrank_api", API_VERSION)
+    if wanted > API_VERSION:
+        raise PluginContractError(
+            f"{origin} is written for version {wanted} of the plugin contract and this gbmrank "
+            f"has version {API_VERSION}; upgrade gbmrank, or install an older "
+            f"{origin.distribution}"
+        )
+
+
 def _check_signatures(kind: str, cls: type, origin: str) -> None:
     parameters = [field.name for field in fields(cls)] if is_dataclass(cls) else []
     for name in _SCALARS:
@@ -392,13 +373,11 @@ def _check_signatures(kind: str, cls: type, origin: str) -> None:
                 f"{_where(kind, cls, name, origin)}{inspect.signature(function)} must take the "
                 f"margin and the parameters of the loss: {name}({', '.join(['z', *parameters])})"
             )
-    for name, count in _METHODS.items():
-        method = getattr(cls, name, None)
-        if inspect.isfunction(method) and not _accepts(method, 1 + count):
-            raise PluginContractError(
-                f"{_where(kind, cls, name, origin)}{inspect.signature(method)} must be "
-                f"{name}(self, data)"
-            )
+    bind = getattr(cls, "bind", None)
+    if inspect.isfunction(bind) and not _accepts(bind, 2):
+        raise PluginContractError(
+            f"{_where(kind, cls, 'bind', origin)}{inspect.signature(bind)} must be bind(self, data)"
+        )
 
 
 def _accepts(function: Any, count: int) -> bool:

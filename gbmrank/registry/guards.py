@@ -1,9 +1,9 @@
-"""Between gbmrank and code of plugins: whatever they do, the message names them.
+"""Wrap objectives and metrics of plugins: whatever they do, the message names them.
 
-Objectives and metrics of gbmrank pass through untouched. Those of others get copies of
-the scores, so that nothing of a booster can be changed; what they raise comes back as
+Those of gbmrank pass through untouched. Those of plugins get copies of the scores, so that
+nothing of a booster can be changed; what they raise comes back as
 :class:`~gbmrank.errors.PluginError` with their own exception as its cause, and what they
-return is checked.
+return is validated.
 """
 
 import contextlib
@@ -52,36 +52,30 @@ def naming(registry: Registry[Any], cls: type, what: str) -> Iterator[None]:
 
 
 def bind_objective(objective: AbstractObjective, data: RankingData) -> AbstractBound:
-    """Bind an objective; one of a plugin is watched."""
-    cls = type(objective)
-    if is_ours(cls):
-        return objective.bind(data)
-    with naming(OBJECTIVES, cls, "cannot be bound to data"):
-        bound = objective.bind(data)
-    if not isinstance(bound, AbstractBound):
-        raise PluginContractError(
-            f"{_of(OBJECTIVES, cls)}: bind must return a subclass of AbstractBound, got {bound!r}"
-        )
-    return _WatchedBound(cls, bound, data)
+    """Bind an objective; one of a plugin is wrapped."""
+    bound = _bind(OBJECTIVES, objective, data, AbstractBound)
+    return bound if is_ours(type(objective)) else _PluginBound(type(objective), bound, data)
 
 
 def bind_metric(metric: AbstractMetric, data: RankingData) -> AbstractBoundMetric:
-    """Bind a metric; one of a plugin is watched."""
-    cls = type(metric)
-    if is_ours(cls):
-        return metric.bind(data)
-    with naming(METRICS, cls, "cannot be bound to data"):
-        bound = metric.bind(data)
-    if not isinstance(bound, AbstractBoundMetric):
+    """Bind a metric; one of a plugin is wrapped."""
+    bound = _bind(METRICS, metric, data, AbstractBoundMetric)
+    return bound if is_ours(type(bound)) else _PluginMetric(metric, bound, data)
+
+
+def _bind(registry: Registry[Any], part: Any, data: RankingData, base: type) -> Any:
+    with naming(registry, type(part), "cannot be bound to data"):
+        bound = part.bind(data)
+    if not isinstance(bound, base):
         raise PluginContractError(
-            f"{_of(METRICS, cls)}: bind must return a subclass of AbstractBoundMetric, "
+            f"{_of(registry, type(part))}: bind must return a subclass of {base.__name__}, "
             f"got {bound!r}"
         )
-    return bound if is_ours(type(bound)) else _WatchedMetric(metric, bound, data)
+    return bound
 
 
 @final
-class _WatchedBound(AbstractBound):
+class _PluginBound(AbstractBound):
     __slots__ = ("bound", "cls")
 
     def __init__(self, cls: type, bound: AbstractBound, data: RankingData) -> None:
@@ -118,7 +112,7 @@ class _WatchedBound(AbstractBound):
 
 
 @final
-class _WatchedMetric(AbstractBoundMetric):
+class _PluginMetric(AbstractBoundMetric):
     __slots__ = ("bound", "cls")
 
     def __init__(

@@ -17,7 +17,7 @@ import numpy as np
 
 from gbmrank.data.columns import as_floats, read_number, read_table
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.losses import AbstractLoss, Exponential, PClassification
+from gbmrank.losses import Exponential, PClassification
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.losses.convex import AbstractOuter, Power
 from gbmrank.numerics import logit
@@ -28,7 +28,7 @@ from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.shapes import decomposable_rate, pair_shape
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["FiniteBipartite", "FourRisks", "auc_regret_bound", "four_risks"]
+__all__ = ["FiniteBipartite", "auc_regret_bound", "four_risks"]
 
 
 @final
@@ -83,7 +83,7 @@ class FiniteBipartite:
 
     def proper_scorer(self, loss: Any) -> Minimum:
         """Minimise the pointwise risk ``E l_y(s(x))``: the link of eta."""
-        chosen = _loss(loss)
+        chosen = build(LOSSES, loss)
         positive, negative = chosen.partials
 
         def risk(scores: FloatArray) -> tuple[float, FloatArray]:
@@ -97,7 +97,7 @@ class FiniteBipartite:
 
     def bipartite_risk(self, loss: Any) -> Risk:
         """Return ``scores -> (sum_xx' P_x Q_x' kappa(s_x - s_x'), gradient)``."""
-        chosen = _loss(loss)
+        chosen = build(LOSSES, loss)
         relevant, other = self.classes
         return pair_risk(chosen.kappa, chosen.params, np.outer(relevant, other))
 
@@ -112,13 +112,13 @@ class FiniteBipartite:
         """
         log_odds = logit(self.eta)
         chances = 1.0 / (1.0 + np.exp(log_odds[None, :] - log_odds[:, None]))
-        return _loss(loss).link(chances)
+        return build(LOSSES, loss).link(chances)
 
     def push_risk(self, loss: Any, outer: AbstractOuter) -> Risk:
         """Return ``scores -> (sum_x' Q_x' G(sum_x P_x kappa(s_x - s_x')), gradient)``."""
         if not isinstance(outer, AbstractOuter):
             raise ParameterError(f"outer must be an outer function such as Power(4), got {outer!r}")
-        chosen = _loss(loss)
+        chosen = build(LOSSES, loss)
         relevant, other = self.classes
         table = _vectorised(chosen.kappa, chosen.params)
         price, price_params = type(outer).function, outer.params
@@ -142,7 +142,7 @@ class FiniteBipartite:
         ``pi A / (pi A - (1 - pi) B)`` with the mean slopes A of ``l-1`` against relevant and B
         of ``l1`` against other instances: it is eta at the minimiser (Cor. 12).
         """
-        chosen = _loss(loss)
+        chosen = build(LOSSES, loss)
         relevant, other = self.classes
         positive, negative = (_vectorised(each, chosen.params) for each in chosen.partials)
         column = self._scores(scores)
@@ -242,7 +242,7 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
     >>> round(auc_regret_bound("exponential", 0.6), 6)
     0.2
     """
-    chosen = _loss(loss)
+    chosen = build(LOSSES, loss)
     rate = pair_shape(chosen).rate
     if rate is None:
         raise ParameterError(f"the link of {chosen.name} is no sigmoid(a v); no bound is known")
@@ -257,12 +257,8 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
     return least(0.5) - least(min(0.5 * (1.0 + regret), 1.0 - 1e-15))
 
 
-def _loss(loss: Any) -> AbstractLoss:
-    return build(LOSSES, loss)
-
-
 def _pair_nature(loss: Any) -> Nature:
-    chosen = _loss(loss)
+    chosen = build(LOSSES, loss)
     return Nature(shift_invariant=True, smooth=chosen.differentiable, convex=chosen.convex)
 
 

@@ -1,6 +1,7 @@
 """Regret bounds: how much performance a surrogate regret can cost.
 
-The essential loss of a ranking, and the chain from it to metrics and surrogates.
+:func:`regret_bound` goes from a surrogate regret to a metric. The essential loss of a ranking
+stands between the two: :func:`essential_check` tests the chain of inequalities on scores.
 """
 
 import itertools
@@ -147,70 +148,6 @@ def regret_bound(
     return replace(worst, value=worst.value * float(np.sqrt(regret)))
 
 
-class _Pieces(NamedTuple):
-    preserved: Preserved
-    seen: View
-    constant: Constant
-    domain: Domain | None
-    condition: AbstractCondition | None
-
-
-def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
-    """Return what a bound is made of, on the labels for which the verdict holds."""
-    verdict = calibration(template, measure)
-    preserved, seen = preserved_order(template), view(measure)
-    if preserved is None or seen is None or verdict.status not in ("calibrated", "conditional"):
-        raise ParameterError(f"there is no regret bound: {verdict.sentence}")
-    if not isinstance(verdict.condition, BinaryLabels | MaxItems | None):
-        raise ParameterError(
-            f"no regret bound is known where calibration needs that {verdict.condition}"
-        )
-    if preserved.constant is None:
-        raise ParameterError(
-            f"{template.name} is calibrated for {measure.name}, so a regret bound exists, but no "
-            "constant is published for this loss; squared, logistic and exponential have one"
-        )
-    domain = sorts_alike(preserved.utilities, seen.utilities).domain
-    if isinstance(verdict.condition, BinaryLabels):
-        domain = DOMAINS[-1]
-    return _Pieces(preserved, seen, preserved.constant, domain, verdict.condition)
-
-
-def _bound_at(n: int, template: AbstractObjective, pieces: _Pieces, largest: float | None) -> Bound:
-    """Return the bound for queries of n items and a surrogate regret of one."""
-    preserved, seen, constant, domain, condition = pieces
-    discount = c_phi(seen.discounts(n))
-    if n < 2 or domain is None or discount == 0.0:
-        return Bound(0.0, constant.value(), 0.0, 1.0, 1.0, n, constant.text, condition)
-    factor = ratio(preserved.utilities, seen.utilities, domain, n)
-    if factor is None:
-        raise ParameterError(
-            f"there is no regret bound for queries of {n} items: there {template.name} sorts "
-            "another utility than the metric asks for"
-        )
-    c = constant.value(_utility_bound(n, template, constant, largest))
-    groups = Groups(np.array([0, n], dtype=np.int64))
-    scale = float(row_scale(RankingData(np.zeros(n), groups), template.normalize)[0])
-    value = factor * c * discount / float(np.sqrt(scale))
-    return Bound(value, c, discount, factor, scale, n, constant.text, condition)
-
-
-def _utility_bound(
-    n: int, template: AbstractObjective, constant: Constant, largest: float | None
-) -> float:
-    known = utility_bound(template, n)
-    bound = known if largest is None or constant.of == "eta" else largest
-    if bound is None:
-        if constant.of == "none":
-            return 1.0
-        raise ParameterError(
-            f"the constant {constant} needs a bound of the utilities; give largest_utility="
-        )
-    if constant.of == "sum" and largest is None:
-        bound *= n
-    return bound + float(getattr(getattr(template, "loss", None), "eps", 0.0))
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class EssentialCheck:
@@ -317,6 +254,70 @@ def essential_check(
     with np.errstate(invalid="ignore"):
         broken = (lost > essential + tolerance) | (essential > surrogate * (1.0 + 1e-9) + tolerance)
     return EssentialCheck(lost, essential, surrogate, not bool(np.any(broken)))
+
+
+class _Pieces(NamedTuple):
+    preserved: Preserved
+    seen: View
+    constant: Constant
+    domain: Domain | None
+    condition: AbstractCondition | None
+
+
+def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
+    """Return what a bound is made of, on the labels for which the verdict holds."""
+    verdict = calibration(template, measure)
+    preserved, seen = preserved_order(template), view(measure)
+    if preserved is None or seen is None or verdict.status not in ("calibrated", "conditional"):
+        raise ParameterError(f"there is no regret bound: {verdict.sentence}")
+    if not isinstance(verdict.condition, BinaryLabels | MaxItems | None):
+        raise ParameterError(
+            f"no regret bound is known where calibration needs that {verdict.condition}"
+        )
+    if preserved.constant is None:
+        raise ParameterError(
+            f"{template.name} is calibrated for {measure.name}, so a regret bound exists, but no "
+            "constant is published for this loss; squared, logistic and exponential have one"
+        )
+    domain = sorts_alike(preserved.utilities, seen.utilities).domain
+    if isinstance(verdict.condition, BinaryLabels):
+        domain = DOMAINS[-1]
+    return _Pieces(preserved, seen, preserved.constant, domain, verdict.condition)
+
+
+def _bound_at(n: int, template: AbstractObjective, pieces: _Pieces, largest: float | None) -> Bound:
+    """Return the bound for queries of n items and a surrogate regret of one."""
+    preserved, seen, constant, domain, condition = pieces
+    discount = c_phi(seen.discounts(n))
+    if n < 2 or domain is None or discount == 0.0:
+        return Bound(0.0, constant.value(), 0.0, 1.0, 1.0, n, constant.text, condition)
+    factor = ratio(preserved.utilities, seen.utilities, domain, n)
+    if factor is None:
+        raise ParameterError(
+            f"there is no regret bound for queries of {n} items: there {template.name} sorts "
+            "another utility than the metric asks for"
+        )
+    c = constant.value(_utility_bound(n, template, constant, largest))
+    groups = Groups(np.array([0, n], dtype=np.int64))
+    scale = float(row_scale(RankingData(np.zeros(n), groups), template.normalize)[0])
+    value = factor * c * discount / float(np.sqrt(scale))
+    return Bound(value, c, discount, factor, scale, n, constant.text, condition)
+
+
+def _utility_bound(
+    n: int, template: AbstractObjective, constant: Constant, largest: float | None
+) -> float:
+    known = utility_bound(template, n)
+    bound = known if largest is None or constant.of == "eta" else largest
+    if bound is None:
+        if constant.of == "none":
+            return 1.0
+        raise ParameterError(
+            f"the constant {constant} needs a bound of the utilities; give largest_utility="
+        )
+    if constant.of == "sum" and largest is None:
+        bound *= n
+    return bound + float(getattr(getattr(template, "loss", None), "eps", 0.0))
 
 
 def _weights(

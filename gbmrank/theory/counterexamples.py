@@ -1,6 +1,7 @@
 """Counterexamples: distributions on which the minimiser of an objective ranks suboptimally.
 
-The best orders of a metric on a distribution, in few tiers where ranks are worth the same.
+To show one, the best orders of the metric are needed: :func:`best_tiers` gives them in few
+tiers where ranks are worth the same.
 """
 
 import functools
@@ -25,7 +26,6 @@ from gbmrank.theory.views import order_value, view
 from gbmrank.types import FloatArray
 
 __all__ = [
-    "BestTiers",
     "Counterexample",
     "best_tiers",
     "grouped",
@@ -34,9 +34,10 @@ __all__ = [
     "stored_counterexamples",
 ]
 
-
 _ENUMERATED = 5  # items; beyond, positional metrics are sorted
 _MOST = 24
+_LEAD = 1e-3
+_FILE = Path(__file__).with_name("counterexamples.json")
 
 
 @final
@@ -100,58 +101,8 @@ def grouped(orders: tuple[tuple[int, ...], ...]) -> tuple[Tiers, ...] | None:
     n = len(orders[0])
     head = next(size for size in range(n, 0, -1) if _closed(orders, size, first=True))
     tail = next(size for size in range(n - head, -1, -1) if _closed(orders, size, first=False))
-    kinds = {_cut(order, head, tail) for order in orders}
+    kinds = {_tiers_of(order, head, tail) for order in orders}
     return tuple(sorted(kinds)) if len(kinds) <= _MOST else None
-
-
-def _closed(orders: tuple[tuple[int, ...], ...], size: int, *, first: bool) -> bool:
-    """Whether every arrangement of the first (or last) items is there with each order."""
-    n = len(orders[0])
-    at = size if first else n - size
-    counts = Counter(
-        (frozenset(order[:at]), order[at:]) if first else (order[:at], frozenset(order[at:]))
-        for order in orders
-    )
-    return all(count == math.factorial(size) for count in counts.values())
-
-
-def _cut(order: tuple[int, ...], head: int, tail: int) -> Tiers:
-    end = len(order) - tail
-    middle = tuple((i,) for i in order[head:end])
-    last = (tuple(sorted(order[end:])),) if tail else ()
-    return (tuple(sorted(order[:head])), *middle, *last)
-
-
-def _sorted(distribution: Distribution, measure: AbstractMetric) -> BestTiers | None:
-    """Sort the expected utilities; None where they tie, or ranks do in the middle."""
-    seen = view(measure)
-    if seen is None or distribution.labels.ndim != 2:
-        return None
-    n = distribution.n_items
-    utilities, phi = distribution.expected_utilities(measure), seen.discounts(n)
-    order = np.argsort(-utilities, kind="stable")
-    edges = np.flatnonzero(np.diff(phi) != 0.0)
-    sizes = np.diff([0, *(edges + 1), n])
-    if len(sizes) < 2 or np.any(sizes[1:-1] > 1) or not _apart(utilities[order], edges):
-        return None
-    chosen = tuple(int(i) for i in order)
-    tiers = _cut(chosen, int(sizes[0]), int(sizes[-1]))
-    return BestTiers(distribution.value(measure, _ranked(order)), chosen, (tiers,))
-
-
-def _apart(falling: FloatArray, edges: np.ndarray) -> bool:
-    scale = float(np.abs(falling).max())
-    return bool(np.all(falling[edges] - falling[edges + 1] > 1e-9 * scale))
-
-
-def _ranked(order: np.ndarray) -> FloatArray:
-    scores = np.empty(len(order))
-    scores[order] = -np.arange(len(order), dtype=np.float64)
-    return scores
-
-
-_LEAD = 1e-3
-_FILE = Path(__file__).with_name("counterexamples.json")
 
 
 @final
@@ -277,40 +228,6 @@ def shown(
     )
 
 
-def _gap(
-    distribution: Distribution,
-    template: AbstractObjective,
-    found: Minimum,
-    orders: tuple[Tiers, ...],
-) -> float | None:
-    """Return what a best order costs above a minimum; None where that is nothing.
-
-    It is 0, not None, where a loss with kinks holds items together: apart by a thousandth they
-    cost more in proportion.
-
-    Raises
-    ------
-    NumericError
-        When a best order has less risk than the minimum, which is none then.
-    """
-    nature, risk, value = nature_of(template), distribution.risk(template), found.value
-
-    def least(lead: float) -> float:
-        return min(minimise_in_tiers(risk, tiers, found.scores, nature, lead) for tiers in orders)
-
-    gap = least(0.0) - value
-    noise = 1e-8 * (1e-3 + abs(value)) if nature.smooth else 1e-8 * (1.0 + abs(value))
-    if gap < -noise:
-        raise NumericError(
-            f"a best order has a risk of {value + gap:.9g}, and the minimum found is {value:.9g}: "
-            "it is no minimum"
-        )
-    if gap >= noise:
-        return gap
-    held = not nature.smooth and least(_LEAD) - value >= 1e-2 * _LEAD * (1e-3 + abs(value))
-    return 0.0 if held else None
-
-
 @functools.cache
 def stored_counterexamples() -> tuple[Counterexample, ...]:
     """Return the counterexamples that ship with gbmrank; the tests verify each again."""
@@ -347,6 +264,86 @@ def known_for(
             if served is not None:
                 return replace(served, objective=texts[0])
     return None
+
+
+def _closed(orders: tuple[tuple[int, ...], ...], size: int, *, first: bool) -> bool:
+    """Whether every arrangement of the first (or last) items is there with each order."""
+    n = len(orders[0])
+    at = size if first else n - size
+    counts = Counter(
+        (frozenset(order[:at]), order[at:]) if first else (order[:at], frozenset(order[at:]))
+        for order in orders
+    )
+    return all(count == math.factorial(size) for count in counts.values())
+
+
+def _tiers_of(order: tuple[int, ...], head: int, tail: int) -> Tiers:
+    end = len(order) - tail
+    middle = tuple((i,) for i in order[head:end])
+    last = (tuple(sorted(order[end:])),) if tail else ()
+    return (tuple(sorted(order[:head])), *middle, *last)
+
+
+def _sorted(distribution: Distribution, measure: AbstractMetric) -> BestTiers | None:
+    """Sort the expected utilities; None where they tie, or ranks do in the middle."""
+    seen = view(measure)
+    if seen is None or distribution.labels.ndim != 2:
+        return None
+    n = distribution.n_items
+    utilities, phi = distribution.expected_utilities(measure), seen.discounts(n)
+    order = np.argsort(-utilities, kind="stable")
+    edges = np.flatnonzero(np.diff(phi) != 0.0)
+    sizes = np.diff([0, *(edges + 1), n])
+    if len(sizes) < 2 or np.any(sizes[1:-1] > 1) or not _apart(utilities[order], edges):
+        return None
+    chosen = tuple(int(i) for i in order)
+    tiers = _tiers_of(chosen, int(sizes[0]), int(sizes[-1]))
+    return BestTiers(distribution.value(measure, _ranked(order)), chosen, (tiers,))
+
+
+def _apart(falling: FloatArray, edges: np.ndarray) -> bool:
+    scale = float(np.abs(falling).max())
+    return bool(np.all(falling[edges] - falling[edges + 1] > 1e-9 * scale))
+
+
+def _ranked(order: np.ndarray) -> FloatArray:
+    scores = np.empty(len(order))
+    scores[order] = -np.arange(len(order), dtype=np.float64)
+    return scores
+
+
+def _gap(
+    distribution: Distribution,
+    template: AbstractObjective,
+    found: Minimum,
+    orders: tuple[Tiers, ...],
+) -> float | None:
+    """Return what a best order costs above a minimum; None where that is nothing.
+
+    It is 0, not None, where a loss with kinks holds items together: apart by a thousandth they
+    cost more in proportion.
+
+    Raises
+    ------
+    NumericError
+        When a best order has less risk than the minimum, which is none then.
+    """
+    nature, risk, value = nature_of(template), distribution.risk(template), found.value
+
+    def least(lead: float) -> float:
+        return min(minimise_in_tiers(risk, tiers, found.scores, nature, lead) for tiers in orders)
+
+    gap = least(0.0) - value
+    noise = 1e-8 * (1e-3 + abs(value)) if nature.smooth else 1e-8 * (1.0 + abs(value))
+    if gap < -noise:
+        raise NumericError(
+            f"a best order has a risk of {value + gap:.9g}, and the minimum found is {value:.9g}: "
+            "it is no minimum"
+        )
+    if gap >= noise:
+        return gap
+    held = not nature.smooth and least(_LEAD) - value >= 1e-2 * _LEAD * (1e-3 + abs(value))
+    return 0.0 if held else None
 
 
 def _uncut(part: Any, n: int) -> Any:

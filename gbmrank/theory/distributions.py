@@ -28,15 +28,10 @@ from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.views import view
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = [
-    "Best",
-    "Distribution",
-    "all_orders",
-    "graph_risk",
-    "nature_of",
-    "pair_risk",
-    "repeated_graphs",
-]
+__all__ = ["Distribution", "all_orders", "nature_of", "pair_risk"]
+
+_MOST_ITEMS = 8
+_ROWS_AT_ONCE = 2_000_000
 
 
 def graph_risk(objective: AbstractObjective, mean: FloatArray) -> Risk:
@@ -82,22 +77,6 @@ def repeated_graphs(weights: FloatArray, times: int) -> PreferenceGraphs:
     weight = weights[graph // times, winner, loser]
     sizes = np.full(m * times, n, dtype=np.int64)
     return PreferenceGraphs.from_edges(n * graph + winner, n * graph + loser, weight, group=sizes)
-
-
-def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:
-    degrees = (mean - mean.T).sum(axis=1)
-    function, params = type(objective.regulariser).function, objective.regulariser.params
-
-    def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-        terms = np.array([function(float(s), *params) for s in scores])
-        value = float(-degrees @ scores + objective.nu * terms[:, 0].sum())
-        return value, objective.nu * terms[:, 1] - degrees
-
-    return risk
-
-
-_MOST_ITEMS = 8
-_ROWS_AT_ONCE = 2_000_000
 
 
 @final
@@ -206,7 +185,7 @@ class Distribution:
 
         Where the metric is undefined (NaN), every order is as good as any other. All orders
         are enumerated for up to 8 items; beyond, metrics of the positional family sort the
-        expected utilities, and others are refused.
+        expected utilities, and others are rejected.
         """
         measure = as_metric(metric)
         n = self.n_items
@@ -314,25 +293,6 @@ class Distribution:
         return Best(self.value(measure, scores), (order,), scores)
 
 
-def _in_place_of_labels(name: str) -> ParameterError:
-    return ParameterError(
-        f"{name} holds preferences of other rows, which would count in place of the labels; leave "
-        "them out, or make a distribution of graphs"
-    )
-
-
-def _of_length(risk: Risk, n: int) -> Risk:
-    """Return a risk that refuses another number of scores, which kernels would not notice."""
-
-    def checked(scores: FloatArray) -> tuple[float, FloatArray]:
-        column = scores if type(scores) is np.ndarray else as_floats(scores, "scores")
-        if column.shape != (n,):
-            raise DataError(f"scores are one per item, {n}; got an array of shape {column.shape}")
-        return risk(column)
-
-    return checked
-
-
 def nature_of(objective: AbstractObjective) -> Nature:
     """Return what is known about the inner risks of an objective, of all parts of a mix."""
     parts = _leaves(objective)
@@ -346,6 +306,43 @@ def nature_of(objective: AbstractObjective) -> Nature:
     )
 
 
+@functools.lru_cache(maxsize=16)
+def all_orders(n: int) -> IntArray:
+    """Return every order of n items, shape (n!, n)."""
+    return np.array(list(itertools.permutations(range(n))), dtype=np.int64)
+
+
+def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:
+    degrees = (mean - mean.T).sum(axis=1)
+    function, params = type(objective.regulariser).function, objective.regulariser.params
+
+    def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+        terms = np.array([function(float(s), *params) for s in scores])
+        value = float(-degrees @ scores + objective.nu * terms[:, 0].sum())
+        return value, objective.nu * terms[:, 1] - degrees
+
+    return risk
+
+
+def _in_place_of_labels(name: str) -> ParameterError:
+    return ParameterError(
+        f"{name} holds preferences of other rows, which would count in place of the labels; leave "
+        "them out, or make a distribution of graphs"
+    )
+
+
+def _of_length(risk: Risk, n: int) -> Risk:
+    """Return a risk that rejects another number of scores, which kernels would not notice."""
+
+    def checked(scores: FloatArray) -> tuple[float, FloatArray]:
+        column = scores if type(scores) is np.ndarray else as_floats(scores, "scores")
+        if column.shape != (n,):
+            raise DataError(f"scores are one per item, {n}; got an array of shape {column.shape}")
+        return risk(column)
+
+    return checked
+
+
 def _leaves(objective: AbstractObjective) -> list[AbstractObjective]:
     if not isinstance(objective, Mix):
         return [objective]
@@ -356,12 +353,6 @@ def _sums_hinges(part: AbstractObjective) -> bool:
     if not isinstance(part, Comparison | Bipartite | Pairwise) or part.loss != Hinge():
         return False
     return not isinstance(part, Comparison) or part.margin == 0.0
-
-
-@functools.lru_cache(maxsize=16)
-def all_orders(n: int) -> IntArray:
-    """Return every order of n items, shape (n!, n)."""
-    return np.array(list(itertools.permutations(range(n))), dtype=np.int64)
 
 
 def _repeated(labels: FloatArray, times: int) -> RankingData:

@@ -1,13 +1,9 @@
 """Search for a distribution on which minimising an objective misorders for a metric.
 
-Distributions that a search for counterexamples goes through.
-
-Make counterexamples small and readable.
-
-The table of verdicts over everything built in, and its stored counterexamples.
-
-``python -m gbmrank.theory.falsifier`` searches for them again and writes the file; the tests
-verify every one.
+:func:`search` goes through :func:`candidates` (adversarial, random and climbed distributions),
+and makes what it finds small and readable (:func:`shrunk`). ``python -m
+gbmrank.theory.falsifier`` searches the table of everything built in again and writes the stored
+counterexamples; the tests verify every one.
 """
 
 import itertools
@@ -35,228 +31,58 @@ from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.views import view
 
 __all__ = [
-    "MARGIN",
     "TABLE_METRICS",
-    "Search",
     "SearchResult",
     "adversarial",
-    "candidates",
     "climbed",
     "falsify",
     "falsify_on_graphs",
-    "graphs",
     "random_one",
     "search",
     "search_on_graphs",
-    "search_table",
     "settings_for",
-    "shrunk",
     "table_objectives",
     "worth_of_a_swap",
 ]
 
-
 _CLIMB = 12
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How to search.
-
-    Parameters
-    ----------
-    items : tuple of int
-        Numbers of items to try.
-    grades : tuple of float
-        Labels to try; those that objective or metric refuse are left out.
-    seed : int
-        Of the random distributions.
-    """
-
-    items: tuple[int, ...]
-    grades: tuple[float, ...]
-    seed: int
-
-
-def settings_for(template: AbstractObjective, measure: AbstractMetric) -> tuple[float, ...]:
-    """Return the grades that an objective and a metric both take."""
-    for grades in ((0.0, 1.0, 2.0), (0.0, 0.5, 1.0), (0.0, 1.0)):
-        probe = Distribution(list(itertools.product(grades, repeat=3)), np.ones(len(grades) ** 3))
-        try:
-            probe.inner_risk(template, np.zeros(3))
-            probe.value(measure, np.zeros(3))
-        except DataError:
-            continue
-        return grades
-    raise DataError(f"{template.name} and {measure.name} take no common labels")
-
-
-def adversarial(n: int, grades: tuple[float, ...]) -> Iterator[Distribution]:
-    """Yield distributions that papers use against surrogates, padded to n items."""
-    top = grades[-1]
-    small = [
-        (((0, 0, 1), (1, 0, 0), (1, 1, 0)), (0.2, 0.5, 0.3)),
-        (((0, 0, 1), (1, 0, 0), (1, 1, 0)), (0.4, 0.35, 0.25)),
-        (((1, 1, 0, 0), (0, 0, 1, 1)), (0.55, 0.45)),
-        (((1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 0)), (0.45, 0.4, 0.15)),
-        (((1, 0, 0, 0), (0, 1, 0, 0), (0, 1, 0, 1)), (0.3, 0.2, 0.5)),
-        (((1, 0, 0), (0, 1, 1)), (0.55, 0.45)),
-        (((1, 0, 0, 0), (0, 1, 1, 1)), (0.6, 0.4)),
-    ]
-    for vectors, p in small:
-        table = np.array(vectors, dtype=np.float64)
-        if table.shape[1] > n:
-            continue
-        padded = np.pad(table, ((0, 0), (0, n - table.shape[1])))
-        # A little of every single winner keeps minima finite.
-        spread = 1e-2 / n
-        mixed = np.concatenate([np.array(p) * (1.0 - n * spread), np.full(n, spread)])
-        yield Distribution(np.concatenate([padded, np.eye(n)]) * top, mixed)
-        yield Distribution(padded * top, p)
-    if len(grades) > 2:
-        middle = grades[1]
-        for weight in (0.3, 0.45, 0.6):
-            rows = np.full((2, n), 0.0)
-            rows[0, 0], rows[1, 1:3] = top, middle
-            yield Distribution(
-                np.concatenate([rows, np.eye(n) * top]), [weight, 1 - weight] + [0.01] * n
-            )
-
-
-def candidates(
-    plan: Search, template: AbstractObjective, measure: AbstractMetric
-) -> Iterator[Distribution]:
-    """Yield adversarial distributions, then random and climbed ones without end."""
-    for n in plan.items:
-        yield from adversarial(n, plan.grades)
-    rng = np.random.default_rng(plan.seed)
-    while True:
-        for n in plan.items:
-            drawn = [random_one(rng, n, plan.grades) for _ in range(6)]
-            yield from drawn
-            nearest = max(drawn, key=lambda one: worth_of_a_swap(one, template, measure))
-            yield from climbed(rng, nearest, template, measure)
-
-
-def random_one(rng: np.random.Generator, n: int, grades: tuple[float, ...]) -> Distribution:
-    """Draw a few label vectors, with a little of every single winner to keep minima finite."""
-    m = int(rng.integers(2, 6))
-    labels = rng.choice(np.array(grades), size=(m, n))
-    p = rng.dirichlet(np.full(m, float(rng.choice([0.5, 1.0, 3.0]))))
-    base = np.eye(n) * grades[-1]
-    return Distribution(np.concatenate([labels, base]), np.concatenate([p, np.full(n, 0.01)]))
-
-
-def worth_of_a_swap(
-    distribution: Distribution, template: AbstractObjective, measure: AbstractMetric
-) -> float:
-    """Return what the best swap of neighbours in the minimiser's order gains (or costs)."""
-    try:
-        found = distribution.minimiser(template)
-    except GbmrankError:  # counted where the distribution itself is tried
-        return -np.inf
-    order = np.argsort(-found.scores, kind="stable")
-    n = len(order)
-    rows = np.empty((n, n))
-    for swap in range(n):
-        changed = order.copy()
-        if swap:
-            changed[[swap - 1, swap]] = changed[[swap, swap - 1]]
-        rows[swap, changed] = -np.arange(n)
-    values = distribution.expected_values(measure, rows)
-    sign = 1.0 if measure.higher_is_better else -1.0
-    return float(np.max(sign * (values[1:] - values[0])))
-
-
-def climbed(
-    rng: np.random.Generator,
-    start: Distribution,
-    template: AbstractObjective,
-    measure: AbstractMetric,
-) -> Iterator[Distribution]:
-    """Move probabilities so that a swap of neighbours becomes worth more."""
-    best, at = start, worth_of_a_swap(start, template, measure)
-    for step in range(_CLIMB):
-        noise = rng.normal(0.0, 0.6 * 0.85**step, size=len(best.probabilities))
-        moved = Distribution(best.labels, best.probabilities * np.exp(noise))
-        worth = worth_of_a_swap(moved, template, measure)
-        if worth > at:
-            best, at = moved, worth
-    yield best
-
-
-def graphs(seed: int) -> Iterator[Distribution]:
-    """Yield pairs of graphs whose mean has low noise: first the recipe of the proof."""
-    rng = np.random.default_rng(seed)
-    for big, small in itertools.product((1.0, 0.8, 0.5), (0.2, 0.1, 0.05)):
-        graphs = np.zeros((2, 3, 3))
-        graphs[0, 0, 1], graphs[0, 0, 2] = big, 3.0 * big
-        graphs[1, 1, 2], graphs[1, 2, 0] = small, big
-        yield Distribution(graphs, [0.5, 0.5])
-    while True:
-        graphs = np.round(rng.random((2, 3, 3)) * rng.integers(0, 4, size=(2, 3, 3)), 1)
-        graphs *= 1.0 - np.eye(3)
-        candidate = Distribution(graphs, [0.5, 0.5])
-        if is_low_noise(candidate.mean_graph()):
-            yield candidate
-
-
 Judge = Callable[[Distribution], Counterexample | None]
 _ROUNDINGS = (4, 5, 8, 10, 20, 50, 100)
-
-
-def shrunk(
-    example: Counterexample, template: AbstractObjective, measure: AbstractMetric, margin: float
-) -> Counterexample:
-    """Return a counterexample with fewer label vectors and round probabilities.
-
-    Label vectors are dropped one by one, then probabilities are rounded to the coarsest
-    grid, as long as the result still is a counterexample.
-    """
-
-    def judge(distribution: Distribution) -> Counterexample | None:
-        try:
-            return shown(distribution, template, measure, margin=margin)
-        except GbmrankError:
-            return None
-
-    current = example
-    while True:
-        smaller = _first(judge, _fewer(current))
-        if smaller is None:
-            break
-        current = smaller
-    rounded = _first(judge, _rounder(current))
-    return current if rounded is None else rounded
-
-
-def _first(judge: Judge, candidates: Iterator[Distribution]) -> Counterexample | None:
-    return next((found for each in candidates if (found := judge(each)) is not None), None)
-
-
-def _fewer(example: Counterexample) -> Iterator[Distribution]:
-    labels, p = np.asarray(example.labels), np.asarray(example.probabilities)
-    if len(p) <= 2:
-        return
-    for row in np.argsort(p):
-        keep = np.arange(len(p)) != row
-        yield Distribution(labels[keep], p[keep])
-
-
-def _rounder(example: Counterexample) -> Iterator[Distribution]:
-    labels, p = np.asarray(example.labels), np.asarray(example.probabilities)
-    for parts in _ROUNDINGS:
-        counts = np.round(p * parts)
-        if np.all(counts > 0) and counts.sum() == parts:
-            yield Distribution(labels, counts / parts)
-
-
 _NOT_COMPUTED = "the minimiser of a risk that has kinks and is not convex is not computed"
 _USUAL = (3, 4)
 _MOST_ITEMS = 12
 MARGIN = 1e-3
 """Least loss of performance that counts, relative to the best value."""
+TABLE_METRICS = (
+    "dcg",
+    "ndcg",
+    "ndcg@2",
+    "precision",
+    "precision@2",
+    "recall",
+    "recall@2",
+    "wta",
+    "auc",
+    "spearman",
+    "eru",
+    "positional",
+    "err",
+    "err@2",
+    "map",
+    "mrr",
+    "ptop",
+    "pairwise_disagreement",
+    "pairwise_disagreement(normalize=false)",
+)
+_MORE = (
+    "pairwise(loss=hinge, target=ndcg)",
+    "pairwise(loss=squared_hinge, target=ndcg)",
+    "pairwise(loss=exponential, target=dcg)",
+    "pointwise(loss=squared, target=ndcg)",
+    "bregman(loss=poisson, target=ndcg)",
+    "bipartite(loss=squared_margin)",
+    "bipartite(loss=exponential)",
+)
 
 
 @final
@@ -383,8 +209,8 @@ def search(
     if not lengths:
         return SearchResult(None, 0, silent=_silence(template, measure, given))
     labels = settings_for(template, measure) if grades is None else _grades(grades)
-    plan = Search(lengths, labels, read_whole(seed, "seed", 0))
-    return _searched(candidates(plan, template, measure), (template, measure), budget)
+    distributions = candidates(template, measure, lengths, labels, read_whole(seed, "seed", 0))
+    return _searched(distributions, (template, measure), budget)
 
 
 def falsify_on_graphs(
@@ -424,6 +250,218 @@ def search_on_graphs(
     """
     plan = graphs(read_whole(seed, "seed", 0))
     return _searched(plan, (as_objective(objective), as_metric(metric)), budget)
+
+
+def settings_for(template: AbstractObjective, measure: AbstractMetric) -> tuple[float, ...]:
+    """Return the grades that an objective and a metric both take."""
+    for grades in ((0.0, 1.0, 2.0), (0.0, 0.5, 1.0), (0.0, 1.0)):
+        probe = Distribution(list(itertools.product(grades, repeat=3)), np.ones(len(grades) ** 3))
+        try:
+            probe.inner_risk(template, np.zeros(3))
+            probe.value(measure, np.zeros(3))
+        except DataError:
+            continue
+        return grades
+    raise DataError(f"{template.name} and {measure.name} take no common labels")
+
+
+def adversarial(n: int, grades: tuple[float, ...]) -> Iterator[Distribution]:
+    """Yield distributions that papers use against surrogates, padded to n items."""
+    top = grades[-1]
+    small = [
+        (((0, 0, 1), (1, 0, 0), (1, 1, 0)), (0.2, 0.5, 0.3)),
+        (((0, 0, 1), (1, 0, 0), (1, 1, 0)), (0.4, 0.35, 0.25)),
+        (((1, 1, 0, 0), (0, 0, 1, 1)), (0.55, 0.45)),
+        (((1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 0)), (0.45, 0.4, 0.15)),
+        (((1, 0, 0, 0), (0, 1, 0, 0), (0, 1, 0, 1)), (0.3, 0.2, 0.5)),
+        (((1, 0, 0), (0, 1, 1)), (0.55, 0.45)),
+        (((1, 0, 0, 0), (0, 1, 1, 1)), (0.6, 0.4)),
+    ]
+    for vectors, p in small:
+        table = np.array(vectors, dtype=np.float64)
+        if table.shape[1] > n:
+            continue
+        padded = np.pad(table, ((0, 0), (0, n - table.shape[1])))
+        # A little of every single winner keeps minima finite.
+        spread = 1e-2 / n
+        mixed = np.concatenate([np.array(p) * (1.0 - n * spread), np.full(n, spread)])
+        yield Distribution(np.concatenate([padded, np.eye(n)]) * top, mixed)
+        yield Distribution(padded * top, p)
+    if len(grades) > 2:
+        middle = grades[1]
+        for weight in (0.3, 0.45, 0.6):
+            rows = np.full((2, n), 0.0)
+            rows[0, 0], rows[1, 1:3] = top, middle
+            yield Distribution(
+                np.concatenate([rows, np.eye(n) * top]), [weight, 1 - weight] + [0.01] * n
+            )
+
+
+def candidates(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    items: tuple[int, ...],
+    grades: tuple[float, ...],
+    seed: int,
+) -> Iterator[Distribution]:
+    """Yield adversarial distributions, then random and climbed ones without end."""
+    for n in items:
+        yield from adversarial(n, grades)
+    rng = np.random.default_rng(seed)
+    while True:
+        for n in items:
+            drawn = [random_one(rng, n, grades) for _ in range(6)]
+            yield from drawn
+            nearest = max(drawn, key=lambda one: worth_of_a_swap(one, template, measure))
+            yield from climbed(rng, nearest, template, measure)
+
+
+def random_one(rng: np.random.Generator, n: int, grades: tuple[float, ...]) -> Distribution:
+    """Draw a few label vectors, with a little of every single winner to keep minima finite."""
+    m = int(rng.integers(2, 6))
+    labels = rng.choice(np.array(grades), size=(m, n))
+    p = rng.dirichlet(np.full(m, float(rng.choice([0.5, 1.0, 3.0]))))
+    base = np.eye(n) * grades[-1]
+    return Distribution(np.concatenate([labels, base]), np.concatenate([p, np.full(n, 0.01)]))
+
+
+def worth_of_a_swap(
+    distribution: Distribution, template: AbstractObjective, measure: AbstractMetric
+) -> float:
+    """Return what the best swap of neighbours in the minimiser's order gains (or costs)."""
+    try:
+        found = distribution.minimiser(template)
+    except GbmrankError:  # counted where the distribution itself is tried
+        return -np.inf
+    order = np.argsort(-found.scores, kind="stable")
+    n = len(order)
+    rows = np.empty((n, n))
+    for swap in range(n):
+        changed = order.copy()
+        if swap:
+            changed[[swap - 1, swap]] = changed[[swap, swap - 1]]
+        rows[swap, changed] = -np.arange(n)
+    values = distribution.expected_values(measure, rows)
+    sign = 1.0 if measure.higher_is_better else -1.0
+    return float(np.max(sign * (values[1:] - values[0])))
+
+
+def climbed(
+    rng: np.random.Generator,
+    start: Distribution,
+    template: AbstractObjective,
+    measure: AbstractMetric,
+) -> Iterator[Distribution]:
+    """Move probabilities so that a swap of neighbours becomes worth more."""
+    best, at = start, worth_of_a_swap(start, template, measure)
+    for step in range(_CLIMB):
+        noise = rng.normal(0.0, 0.6 * 0.85**step, size=len(best.probabilities))
+        moved = Distribution(best.labels, best.probabilities * np.exp(noise))
+        worth = worth_of_a_swap(moved, template, measure)
+        if worth > at:
+            best, at = moved, worth
+    yield best
+
+
+def graphs(seed: int) -> Iterator[Distribution]:
+    """Yield pairs of graphs whose mean has low noise: first the recipe of the proof."""
+    rng = np.random.default_rng(seed)
+    for big, small in itertools.product((1.0, 0.8, 0.5), (0.2, 0.1, 0.05)):
+        graphs = np.zeros((2, 3, 3))
+        graphs[0, 0, 1], graphs[0, 0, 2] = big, 3.0 * big
+        graphs[1, 1, 2], graphs[1, 2, 0] = small, big
+        yield Distribution(graphs, [0.5, 0.5])
+    while True:
+        graphs = np.round(rng.random((2, 3, 3)) * rng.integers(0, 4, size=(2, 3, 3)), 1)
+        graphs *= 1.0 - np.eye(3)
+        candidate = Distribution(graphs, [0.5, 0.5])
+        if is_low_noise(candidate.mean_graph()):
+            yield candidate
+
+
+def shrunk(
+    example: Counterexample, template: AbstractObjective, measure: AbstractMetric, margin: float
+) -> Counterexample:
+    """Return a counterexample with fewer label vectors and round probabilities.
+
+    Label vectors are dropped one by one, then probabilities are rounded to the coarsest
+    grid, as long as the result still is a counterexample.
+    """
+
+    def judge(distribution: Distribution) -> Counterexample | None:
+        try:
+            return shown(distribution, template, measure, margin=margin)
+        except GbmrankError:
+            return None
+
+    current = example
+    while True:
+        smaller = _first(judge, _fewer(current))
+        if smaller is None:
+            break
+        current = smaller
+    rounded = _first(judge, _rounder(current))
+    return current if rounded is None else rounded
+
+
+def table_objectives() -> tuple[str, ...]:
+    """Return the objectives of the table: every built-in template and preset, and a few more."""
+    texts = {}
+    for name, entries in OBJECTIVES.entries.items():
+        if name != "mix" and entries[0].origin.distribution == "gbmrank":
+            texts[loss_text(as_objective(name))] = name
+    return (*texts, *(text for text in _MORE if text not in texts))
+
+
+def search_table(objectives: Iterable[str], budget: int = 120) -> list[Counterexample]:
+    """Search a counterexample for every objective and metric that no theorem protects."""
+    found = []
+    for objective in objectives:
+        for metric in TABLE_METRICS:
+            if calibration(objective, metric).status == "calibrated":
+                continue
+            try:
+                example = falsify(objective, metric, budget=budget)
+            except GbmrankError as error:
+                print(f"{objective} / {metric}: {error}", file=sys.stderr)
+                continue
+            print(f"{objective} / {metric}: {'-' if example is None else f'{example.regret:.3g}'}")
+            found += [] if example is None else [example]
+    return found
+
+
+def search_graphs() -> list[Counterexample]:
+    """Search counterexamples on preference graphs with low noise, for comparison losses."""
+    parts = [as_objective(text) for text in table_objectives()]
+    compared = [part for part in parts if isinstance(part, Comparison) and part.weights == "none"]
+    found = [falsify_on_graphs(part) for part in compared]
+    return [example for example in found if example is not None]
+
+
+def _write(examples: list[Counterexample], path: Path) -> None:
+    rows = [json.dumps(example.as_dict()) for example in examples]
+    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+
+
+def _first(judge: Judge, candidates: Iterator[Distribution]) -> Counterexample | None:
+    return next((found for each in candidates if (found := judge(each)) is not None), None)
+
+
+def _fewer(example: Counterexample) -> Iterator[Distribution]:
+    labels, p = np.asarray(example.labels), np.asarray(example.probabilities)
+    if len(p) <= 2:
+        return
+    for row in np.argsort(p):
+        keep = np.arange(len(p)) != row
+        yield Distribution(labels[keep], p[keep])
+
+
+def _rounder(example: Counterexample) -> Iterator[Distribution]:
+    labels, p = np.asarray(example.labels), np.asarray(example.probabilities)
+    for parts in _ROUNDINGS:
+        counts = np.round(p * parts)
+        if np.all(counts > 0) and counts.sum() == parts:
+            yield Distribution(labels, counts / parts)
 
 
 def _searched(
@@ -494,77 +532,6 @@ def _silence(
         f"every order of up to {_most(template)} items has the same {name}, and longer queries are "
         f"not searched{kinks}; a smaller cut-off can be"
     )
-
-
-TABLE_METRICS = (
-    "dcg",
-    "ndcg",
-    "ndcg@2",
-    "precision",
-    "precision@2",
-    "recall",
-    "recall@2",
-    "wta",
-    "auc",
-    "spearman",
-    "eru",
-    "positional",
-    "err",
-    "err@2",
-    "map",
-    "mrr",
-    "ptop",
-    "pairwise_disagreement",
-    "pairwise_disagreement(normalize=false)",
-)
-_MORE = (
-    "pairwise(loss=hinge, target=ndcg)",
-    "pairwise(loss=squared_hinge, target=ndcg)",
-    "pairwise(loss=exponential, target=dcg)",
-    "pointwise(loss=squared, target=ndcg)",
-    "bregman(loss=poisson, target=ndcg)",
-    "bipartite(loss=squared_margin)",
-    "bipartite(loss=exponential)",
-)
-
-
-def table_objectives() -> tuple[str, ...]:
-    """Return the objectives of the table: every built-in template and preset, and a few more."""
-    texts = {}
-    for name, entries in OBJECTIVES.entries.items():
-        if name != "mix" and entries[0].origin.distribution == "gbmrank":
-            texts[loss_text(as_objective(name))] = name
-    return (*texts, *(text for text in _MORE if text not in texts))
-
-
-def search_table(objectives: Iterable[str], budget: int = 120) -> list[Counterexample]:
-    """Search a counterexample for every objective and metric that no theorem protects."""
-    found = []
-    for objective in objectives:
-        for metric in TABLE_METRICS:
-            if calibration(objective, metric).status == "calibrated":
-                continue
-            try:
-                example = falsify(objective, metric, budget=budget)
-            except GbmrankError as error:
-                print(f"{objective} / {metric}: {error}", file=sys.stderr)
-                continue
-            print(f"{objective} / {metric}: {'-' if example is None else f'{example.regret:.3g}'}")
-            found += [] if example is None else [example]
-    return found
-
-
-def search_graphs() -> list[Counterexample]:
-    """Search counterexamples on preference graphs with low noise, for comparison losses."""
-    parts = [as_objective(text) for text in table_objectives()]
-    compared = [part for part in parts if isinstance(part, Comparison) and part.weights == "none"]
-    found = [falsify_on_graphs(part) for part in compared]
-    return [example for example in found if example is not None]
-
-
-def _write(examples: list[Counterexample], path: Path) -> None:
-    rows = [json.dumps(example.as_dict()) for example in examples]
-    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

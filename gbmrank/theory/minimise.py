@@ -1,6 +1,7 @@
 """Minima of risks of a few scores, and whether they are attained.
 
-Minima of convex risks with kinks, with a proof of how near they are.
+Smooth risks are descended by damped Newton steps. Convex risks with kinks are enclosed by
+ellipsoids, which prove how near the least value is.
 """
 
 import itertools
@@ -13,18 +14,7 @@ import numpy as np
 from gbmrank.errors import LimitError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "FAR",
-    "MOST_WITH_KINKS",
-    "Minimum",
-    "Nature",
-    "Risk",
-    "Tiers",
-    "least_risk",
-    "minimise",
-    "minimise_in_tiers",
-]
-
+__all__ = ["MOST_WITH_KINKS", "Minimum", "Nature", "Risk", "Tiers", "minimise", "minimise_in_tiers"]
 
 Risk = Callable[[FloatArray], tuple[float, FloatArray]]
 """``scores -> (value, gradient)``."""
@@ -38,6 +28,15 @@ FAR = 30.0
 _ROUNDS = 8000
 _NEAR = 1e-12  # of the least value, relative: there the search ends
 _PROVEN = 1e-9  # what it has to reach
+_STEPS = 120
+_MORE_STARTS = 6
+_HOPS = 4
+_FLAT = 1e-6  # slope that counts as none, relative to the risk
+_TIE = 1e-5  # scores that are made equal where that costs nothing
+_FREE = 1e-11
+
+MOST_WITH_KINKS = 5
+"""Most items of a risk with kinks."""
 
 
 def least_risk(
@@ -102,64 +101,6 @@ def least_risk(
             f"and all that is known is that it is not below {floor:.6g}; is it convex?"
         )
     return found, best
-
-
-def _within(best: float, floor: float, tolerance: float) -> bool:
-    return best < np.inf and best - floor <= tolerance * (1.0 + abs(best))
-
-
-def _cut(
-    centre: FloatArray, root: FloatArray, unit: FloatArray, depth: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the least ellipsoid that holds the points beyond a cut through this one.
-
-    The ellipsoid is ``centre + root @ ball``; the cut is at ``depth`` radii along ``-unit``.
-    """
-    d = len(centre)
-    centre = centre - (1.0 + d * depth) / (d + 1.0) * (root @ unit)
-    if d == 1:
-        return centre, root * (0.5 * (1.0 - depth))
-    flat = 1.0 - 2.0 * (1.0 + d * depth) / ((d + 1.0) * (1.0 + depth))
-    wide = d * np.sqrt((1.0 - depth * depth) / (d * d - 1.0))
-    return centre, wide * (root - (1.0 - np.sqrt(max(flat, 0.0))) * np.outer(root @ unit, unit))
-
-
-def _directions(n: int, shift_invariant: bool) -> FloatArray:
-    """Return orthonormal directions, shape (n, d): all of them, or those of mean zero."""
-    if not shift_invariant:
-        return np.eye(n)
-    return np.asarray(np.linalg.qr(np.eye(n)[:, 1:] - 1.0 / n)[0], dtype=np.float64)
-
-
-def _most_broken(rules: FloatArray, scores: FloatArray, lead: float) -> tuple[float, FloatArray]:
-    """Return by how much scores are too far out or miss a lead, 0 where not, and its slope."""
-    length = float(np.linalg.norm(scores))
-    if length > FAR:
-        return length - FAR, scores / length
-    missing = lead - rules @ scores
-    if not len(rules) or not missing.max() > 0.0:
-        return 0.0, scores
-    return float(missing.max()), -rules[int(missing.argmax())]
-
-
-def _rules(tiers: Tiers, n: int) -> FloatArray:
-    """Return one row per pair of items of neighbouring tiers: what the upper one leads by."""
-    pairs = [(i, j) for above, below in itertools.pairwise(tiers) for i in above for j in below]
-    rules = np.zeros((len(pairs), n))
-    for row, (i, j) in enumerate(pairs):
-        rules[row, i], rules[row, j] = 1.0, -1.0
-    return rules
-
-
-_STEPS = 120
-_MORE_STARTS = 6
-_HOPS = 4
-_FLAT = 1e-6  # slope that counts as none, relative to the risk
-_TIE = 1e-5  # scores that are made equal where that costs nothing
-_FREE = 1e-11
-
-MOST_WITH_KINKS = 5
-"""Most items of a risk with kinks."""
 
 
 @final
@@ -263,6 +204,81 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     return best
 
 
+def minimise_in_tiers(
+    risk: Risk, tiers: Tiers, start: FloatArray, nature: Nature, lead: float = 0.0
+) -> float:
+    """Return the infimum of a risk over scores that do not contradict an order of tiers.
+
+    Parameters
+    ----------
+    risk : callable
+        ``scores -> (value, gradient)``.
+    tiers : tuple of tuple of int
+        Items, the best tier first; only the first and the last may have several items.
+        Neighbours may tie.
+    start : array of shape (n,)
+        Scores to begin at; they are put into the order first.
+    nature : Nature
+        What is known about the risk.
+    lead : float, default=0
+        By how much each tier has to lead the next; for risks with kinks only.
+    """
+    if not nature.smooth:
+        _check_kinks(len(start), nature)
+        if nature.whole and lead == 0.0:
+            return _on_lattice(risk, len(start), tiers).value
+        return least_risk(risk, len(start), nature.shift_invariant, tiers, lead)[1]
+    starts = [start, *nature.starts(len(start))[1:]]
+    return min(_descended_in_tiers(risk, tiers, each) for each in starts)
+
+
+def _within(best: float, floor: float, tolerance: float) -> bool:
+    return best < np.inf and best - floor <= tolerance * (1.0 + abs(best))
+
+
+def _cut(
+    centre: FloatArray, root: FloatArray, unit: FloatArray, depth: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least ellipsoid that holds the points beyond a cut through this one.
+
+    The ellipsoid is ``centre + root @ ball``; the cut is at ``depth`` radii along ``-unit``.
+    """
+    d = len(centre)
+    centre = centre - (1.0 + d * depth) / (d + 1.0) * (root @ unit)
+    if d == 1:
+        return centre, root * (0.5 * (1.0 - depth))
+    flat = 1.0 - 2.0 * (1.0 + d * depth) / ((d + 1.0) * (1.0 + depth))
+    wide = d * np.sqrt((1.0 - depth * depth) / (d * d - 1.0))
+    return centre, wide * (root - (1.0 - np.sqrt(max(flat, 0.0))) * np.outer(root @ unit, unit))
+
+
+def _directions(n: int, shift_invariant: bool) -> FloatArray:
+    """Return orthonormal directions, shape (n, d): all of them, or those of mean zero."""
+    if not shift_invariant:
+        return np.eye(n)
+    return np.asarray(np.linalg.qr(np.eye(n)[:, 1:] - 1.0 / n)[0], dtype=np.float64)
+
+
+def _most_broken(rules: FloatArray, scores: FloatArray, lead: float) -> tuple[float, FloatArray]:
+    """Return by how much scores are too far out or miss a lead, 0 where not, and its slope."""
+    length = float(np.linalg.norm(scores))
+    if length > FAR:
+        return length - FAR, scores / length
+    missing = lead - rules @ scores
+    if not len(rules) or not missing.max() > 0.0:
+        return 0.0, scores
+    return float(missing.max()), -rules[int(missing.argmax())]
+
+
+def _rules(tiers: Tiers, n: int) -> FloatArray:
+    """Return one row per pair of items of neighbouring tiers: what the upper one leads by."""
+    pairs = [(i, j) for above, below in itertools.pairwise(tiers) for i in above for j in below]
+    rules = np.zeros((len(pairs), n))
+    for row, (i, j) in enumerate(pairs):
+        rules[row, i], rules[row, j] = 1.0, -1.0
+    return rules
+
+
 def _stalled(found: Minimum) -> bool:
     flat = found.slope <= _FLAT * (1.0 + abs(found.value))
     return not (found.attained or flat or _spread(found.scores) > FAR)
@@ -310,34 +326,6 @@ def _descended(risk: Risk, scores: FloatArray, shift_invariant: bool) -> Minimum
     flat = float(np.abs(grad).max()) <= _FLAT * (1.0 + abs(value))
     attained = _spread(scores) <= FAR and flat and not _running_off(risk, scores, grad)
     return Minimum(scores, value, attained, float(np.abs(grad).max()))
-
-
-def minimise_in_tiers(
-    risk: Risk, tiers: Tiers, start: FloatArray, nature: Nature, lead: float = 0.0
-) -> float:
-    """Return the infimum of a risk over scores that do not contradict an order of tiers.
-
-    Parameters
-    ----------
-    risk : callable
-        ``scores -> (value, gradient)``.
-    tiers : tuple of tuple of int
-        Items, the best tier first; only the first and the last may have several items.
-        Neighbours may tie.
-    start : array of shape (n,)
-        Scores to begin at; they are put into the order first.
-    nature : Nature
-        What is known about the risk.
-    lead : float, default=0
-        By how much each tier has to lead the next; for risks with kinks only.
-    """
-    if not nature.smooth:
-        _check_kinks(len(start), nature)
-        if nature.whole and lead == 0.0:
-            return _on_lattice(risk, len(start), tiers).value
-        return least_risk(risk, len(start), nature.shift_invariant, tiers, lead)[1]
-    starts = [start, *nature.starts(len(start))[1:]]
-    return min(_descended_in_tiers(risk, tiers, each) for each in starts)
 
 
 def _descended_in_tiers(risk: Risk, tiers: Tiers, start: FloatArray) -> float:

@@ -54,9 +54,6 @@ class Answer:
         return self.holds
 
 
-_YES = Answer(True)
-
-
 def difference_graph(A: ArrayLike) -> FloatArray:  # noqa: N803
     """Return ``max(A_ij - A_ji, 0)``: what is left when opposite preferences cancel.
 
@@ -296,6 +293,9 @@ def noise_report(graphs: PreferenceGraphs, *, judgments: ArrayLike | None = None
             reinforces(_mean_precision_target(table[bounds[q] : bounds[q + 1]])) for q in queries
         ]
     return NoiseReport(queries, answers)
+
+
+_YES = Answer(True)
 
 
 def _mean_precision_target(relevant: FloatArray) -> FloatArray:

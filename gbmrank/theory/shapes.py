@@ -13,13 +13,12 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.losses import AbstractLoss
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build
 from gbmrank.types import FloatArray
 
-__all__ = ["ItemShape", "PairShape", "decomposable_rate", "item_shape", "pair_shape"]
+__all__ = ["decomposable_rate", "item_shape", "pair_shape"]
 
 _GRID: FloatArray = np.linspace(-12.0, 12.0, 961)  # zero and +-1 are grid points
 _FAR: FloatArray = np.array([1e1, 1e2, 1e3, 1e4, 1e5])
@@ -93,7 +92,7 @@ def item_shape(loss: Any) -> ItemShape:
     >>> item_shape(Logistic()).least_weight, item_shape("logistic").rate
     (4.0, 1.0)
     """
-    chosen = _loss(loss)
+    chosen = build(LOSSES, loss)
     return _item_shape(*chosen.partials, chosen.params, chosen.majorant is not None)
 
 
@@ -112,7 +111,7 @@ def pair_shape(loss: Any) -> PairShape:
     >>> shape.convex, shape.decreasing, shape.slope, shape.rate
     (True, True, -1.0, 2.0)
     """
-    chosen = _loss(loss)
+    chosen = build(LOSSES, loss)
     return _pair_shape(chosen.kappa, chosen.params)
 
 
@@ -139,23 +138,16 @@ def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | 
     >>> decomposable_rate(PClassification(p=4)), decomposable_rate("squared_margin")
     (5.0, None)
     """
-    chosen = _loss(loss)
+    chosen = build(LOSSES, loss)
     positive, negative = chosen.partials
     a, _ = _slopes(positive, chosen.params, _GRID)
     b, _ = _slopes(negative, chosen.params, _GRID)
     return _rate(a, b, tolerance)
 
 
-def _loss(loss: Any) -> AbstractLoss:
-    return loss if isinstance(loss, AbstractLoss) else build(LOSSES, loss)
-
-
 @functools.lru_cache(maxsize=512)
 def _item_shape(
-    positive: ScalarFunction,
-    negative: ScalarFunction,
-    params: tuple[float, ...],
-    bounded: bool,
+    positive: ScalarFunction, negative: ScalarFunction, params: tuple[float, ...], bounded: bool
 ) -> ItemShape:
     a, bend_a = _slopes(positive, params, _GRID)
     b, bend_b = _slopes(negative, params, _GRID)

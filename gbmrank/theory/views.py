@@ -160,11 +160,9 @@ def order_value(utilities: FloatArray, phi: FloatArray, scores: FloatArray) -> f
 
 def _disagreement(metric: PairwiseDisagreement) -> View:
     def utilities(data: RankingData) -> FloatArray:
-        return (
-            data.labels / data.groups.spread(_pair_totals(data))
-            if metric.normalize
-            else (data.labels)
-        )
+        if not metric.normalize:
+            return data.labels
+        return data.labels / data.groups.spread(_pair_totals(data))
 
     def offsets(data: RankingData) -> FloatArray:
         """Minus the value of the best order, minus what its items earn."""

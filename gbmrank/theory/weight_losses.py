@@ -1,8 +1,8 @@
 """Proper composite losses from a weight function w(c) and a link: which cost ratios matter.
 
-Links of proper composite losses: which probability a score stands for.
-
-Scalar functions from tables of their slopes, compilable and consistent with themselves.
+A :class:`Link` says which probability a score stands for. The slopes of the partial losses are
+tabulated on a :class:`Grid`; :func:`tabulated` makes a compilable function of them whose value
+and derivatives belong to one another.
 """
 
 import difflib
@@ -23,27 +23,93 @@ from gbmrank.numerics import MAX_EXPONENT, expit, logit
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "LINKS",
-    "AbstractWeightLoss",
-    "Grid",
-    "Link",
-    "LinkFunction",
-    "LinkValues",
-    "WeightFunction",
-    "check_link",
-    "expected_curvature",
-    "find_link",
-    "is_convex",
-    "loss_from_weight",
-    "tabulated",
-]
-
+__all__ = ["loss_from_weight"]
 
 LinkFunction: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """``v -> (q, q')``: the inverse link and its derivative, for arrays of scores."""
 
 _DOUBLINGS, _HALVINGS = 40, 130
+Tail = tuple[float, float, float, float, float]
+"""Where it begins, value, slope, relative rate of the slope, and reach (0: exponential)."""
+
+_STEEPEST = MAX_EXPONENT - 100.0  # leaves room for the factors of an exponential
+_FLAT = 1e-5  # a slope that changes less than this over the whole table is constant
+WeightFunction = Callable[[FloatArray], FloatArray]
+
+_LOG_2 = math.log(2.0)
+_DEPTH = 26  # tables end where q or 1 - q is 2^-26; beyond, 1 - q has too few digits for w(c)
+_DEEPEST = 49  # 1 - 2^-49 is exact, so that w(c) can be asked there
+_CELLS = 4000
+_made: dict[Any, type["AbstractWeightLoss"]] = {}
+
+
+def loss_from_weight(
+    weight: WeightFunction,
+    *,
+    rate: float = 1.0,
+    link: str | LinkFunction = "logit",
+    name: str = "weighted",
+) -> AbstractCompositeLoss:
+    r"""Build the strictly proper composite loss with a given weight function and link.
+
+    With the inverse link q, of which the default is ``q(v) = sigmoid(rate v)``,
+
+    .. math::
+        \ell_1(v) = \int_{q(v)}^1 (1 - c) w(c)\, dc, \qquad
+        \ell_{-1}(v) = \int_0^{q(v)} c\, w(c)\, dc, \\
+        \ell_1'(v) = -(1 - q) w(q) q'(v), \qquad \ell_{-1}'(v) = q\, w(q) q'(v).
+
+    Slopes are tabulated where q and 1 - q are above ``2^-26`` and interpolated by cubic
+    splines (relative error about 1e-9 for smooth w); beyond, they go on as exponentials or
+    powers. Value and derivatives belong to one another exactly. It works wherever a
+    composite loss does: pointwise, bipartite, push, pairwise.
+
+    The loss is registered under its name for this process, as by
+    :func:`gbmrank.register_loss`; one that is made again under its name takes its place. It
+    pickles where its functions do: those of a module do, lambdas need cloudpickle.
+
+    Parameters
+    ----------
+    weight : callable
+        w(c) for an array of c in (0, 1); positive, with finite integrals above: c w(c) near
+        0 and (1 - c) w(c) near 1.
+    rate : float, default=1
+        Steepness: the link is taken at ``rate v``.
+    link : {"logit", "probit", "cloglog", "cauchit", "algebraic"} or callable, default="logit"
+        Which probability a score stands for; or a function ``v -> (q, q')`` of an array that
+        returns the inverse link, which increases from 0 to 1, and its derivative.
+    name : str, default="weighted"
+        Shown in texts, and registered.
+
+    Returns
+    -------
+    AbstractCompositeLoss
+        An instance to give as ``loss=``.
+
+    Raises
+    ------
+    ParameterError
+        For what is no weight, no link, or an integral that diverges.
+    RegistrationError
+        For a name that is taken by another loss.
+
+    References
+    ----------
+    Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014, sec. 2.
+
+    Examples
+    --------
+    >>> loss = loss_from_weight(lambda c: 1 / (c * (1 - c)))  # the logistic loss
+    >>> value, slope, bend = loss.partials[0](0.0)
+    >>> round(value, 6), round(slope, 6), round(bend, 6)
+    (0.693147, -0.5, 0.25)
+    >>> probit = loss_from_weight(lambda c: 1 / (c * (1 - c)), link="probit", name="probit")
+    >>> probit.inverse_link(np.array([0.0, 1.96])).round(3)
+    array([0.5  , 0.975])
+    """
+    made = _loss_class(weight, rate, link, name)
+    LOSSES.register(made)
+    return made()
 
 
 class LinkValues(NamedTuple):
@@ -76,9 +142,9 @@ class Link:
     def scores(self, probabilities: FloatArray) -> FloatArray:
         """Return the scores that stand for probabilities."""
         given = np.asarray(probabilities, dtype=np.float64)
-        return self.solve(given, 1.0 - given) if self.closed_form is None else (
-            self.closed_form(given)
-        )  # fmt: skip
+        if self.closed_form is None:
+            return self.solve(given, 1.0 - given)
+        return self.closed_form(given)
 
     def solve(self, q: FloatArray, rest: FloatArray) -> FloatArray:
         """Return scores with these probabilities by bisection; ``rest`` is 1 - q."""
@@ -165,56 +231,6 @@ def check_link(link: Link, low: float, high: float, nodes: FloatArray) -> LinkVa
     return found
 
 
-def _check_inside(link: Link, scores: FloatArray) -> None:
-    q, rest, _ = link.values(scores)
-    outside = np.flatnonzero(~((q > 0.0) & (rest > 0.0)))
-    if len(outside):
-        raise ParameterError(
-            f"the link {link.name} must stay inside (0, 1) for every score; q(v) is "
-            f"{q[outside[0]]:g} at v = {scores[outside[0]]:.6g}"
-        )
-
-
-def _check_derivative(link: Link, nodes: FloatArray, found: LinkValues) -> None:
-    """Compare with differences; a kink spoils few of them."""
-    width = np.diff(nodes)
-    lower = found.q[1:] <= 0.5
-    rise = np.where(lower, np.diff(found.q), -np.diff(found.rest)) / width
-    mean = 0.5 * (found.slope[1:] + found.slope[:-1])
-    wrong = np.abs(rise - mean) > 0.02 * np.maximum(rise, mean)
-    if np.mean(wrong) > 0.02:
-        at = int(np.argmax(wrong))
-        raise ParameterError(
-            f"the link {link.name} must return (q, q') with q' its derivative; near v = "
-            f"{nodes[at]:.6g} it gives {mean[at]:.6g} where differences of q give {rise[at]:.6g}"
-        )
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """The values of a user's function, with its shapes checked."""
-
-    name: str
-    function: LinkFunction
-
-    def __call__(self, v: FloatArray) -> LinkValues:
-        with np.errstate(all="ignore"):
-            found: Any = self.function(v)
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            raise ParameterError(
-                f"the link {self.name} must return two arrays, the probabilities q(v) and their "
-                f"derivatives; got {type(found).__name__}"
-            )
-        q, slope = (np.asarray(one, dtype=np.float64) for one in found)
-        if q.shape != v.shape or slope.shape != v.shape:
-            raise ParameterError(
-                f"the link {self.name} must return arrays of the shape of the scores, {v.shape}; "
-                f"got {q.shape} and {slope.shape}"
-            )
-        return LinkValues(q, 1.0 - q, slope)
-
-
 def _logit_values(v: FloatArray) -> LinkValues:
     q, rest = expit(v), expit(-v)
     return LinkValues(q, rest, q * rest)
@@ -277,13 +293,6 @@ LINKS: Mapping[str, Link] = MappingProxyType(
 )
 """Named links: inverse sigmoid, normal quantile, ``1 - exp(-exp v)``, Cauchy quantile, and
 ``1/2 + v / (2 sqrt(4 + v^2))``, which is that of the canonical boosting loss."""
-
-
-Tail = tuple[float, float, float, float, float]
-"""Where it begins, value, slope, relative rate of the slope, and reach (0: exponential)."""
-
-_STEEPEST = MAX_EXPONENT - 100.0  # leaves room for the factors of an exponential
-_FLAT = 1e-5  # a slope that changes less than this over the whole table is constant
 
 
 @final
@@ -375,6 +384,93 @@ def tabulated(
     return partial
 
 
+def is_convex(grid: Grid, positive: ScalarFunction, negative: ScalarFunction) -> bool:
+    """Whether both functions bend upwards, but for the noise of the table."""
+    inside = np.linspace(0.0, 1.0, 400) * 0.9 + 0.05
+    probes = (inside * (len(grid.nodes) - 1)).astype(np.int64)
+    for v, stretch in zip(grid.nodes[probes].tolist(), grid.stretch[probes], strict=True):
+        for function in (positive, negative):
+            _, slope, bend = function(v)
+            if bend * stretch < -1e-5 * abs(slope):
+                return False
+    return True
+
+
+def expected_curvature(positive: ScalarFunction, negative: ScalarFunction) -> Callable[..., float]:
+    """Second derivative of the conditional risk at the model's own probability."""
+
+    def curvature(v: float) -> float:
+        _, a, bend_a = positive(v)
+        _, b, bend_b = negative(v)
+        return (b * bend_a - a * bend_b) / (b - a)
+
+    return curvature
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractWeightLoss(AbstractCompositeLoss):
+    """A composite loss whose partial losses are tables; see :func:`loss_from_weight`.
+
+    It is pickled by its weight function and its link: plain pickle needs functions of a
+    module, cloudpickle takes lambdas too.
+    """
+
+    recipe: ClassVar[tuple[Any, ...]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, type(self).recipe
+
+
+def _check_inside(link: Link, scores: FloatArray) -> None:
+    q, rest, _ = link.values(scores)
+    outside = np.flatnonzero(~((q > 0.0) & (rest > 0.0)))
+    if len(outside):
+        raise ParameterError(
+            f"the link {link.name} must stay inside (0, 1) for every score; q(v) is "
+            f"{q[outside[0]]:g} at v = {scores[outside[0]]:.6g}"
+        )
+
+
+def _check_derivative(link: Link, nodes: FloatArray, found: LinkValues) -> None:
+    """Compare with differences; a kink spoils few of them."""
+    width = np.diff(nodes)
+    lower = found.q[1:] <= 0.5
+    rise = np.where(lower, np.diff(found.q), -np.diff(found.rest)) / width
+    mean = 0.5 * (found.slope[1:] + found.slope[:-1])
+    wrong = np.abs(rise - mean) > 0.02 * np.maximum(rise, mean)
+    if np.mean(wrong) > 0.02:
+        at = int(np.argmax(wrong))
+        raise ParameterError(
+            f"the link {link.name} must return (q, q') with q' its derivative; near v = "
+            f"{nodes[at]:.6g} it gives {mean[at]:.6g} where differences of q give {rise[at]:.6g}"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The values of a user's function, with its shapes checked."""
+
+    name: str
+    function: LinkFunction
+
+    def __call__(self, v: FloatArray) -> LinkValues:
+        with np.errstate(all="ignore"):
+            found: Any = self.function(v)
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise ParameterError(
+                f"the link {self.name} must return two arrays, the probabilities q(v) and their "
+                f"derivatives; got {type(found).__name__}"
+            )
+        q, slope = (np.asarray(one, dtype=np.float64) for one in found)
+        if q.shape != v.shape or slope.shape != v.shape:
+            raise ParameterError(
+                f"the link {self.name} must return arrays of the shape of the scores, {v.shape}; "
+                f"got {q.shape} and {slope.shape}"
+            )
+        return LinkValues(q, 1.0 - q, slope)
+
+
 def _tail_of(
     grid: Grid, columns: tuple[FloatArray, FloatArray, FloatArray], end: int, *, vanishes: bool
 ) -> Tail:
@@ -425,10 +521,7 @@ def _power(
 
 
 def _between(
-    t: float,
-    width: float,
-    left: tuple[float, float, float],
-    right: tuple[float, float],
+    t: float, width: float, left: tuple[float, float, float], right: tuple[float, float]
 ) -> tuple[float, float, float]:
     """Cubic Hermite interpolation of the slope, with its integral and derivative."""
     value, g0, b0 = left
@@ -439,121 +532,6 @@ def _between(
     bend = (b0 + t * (2.0 * c2 + 3.0 * t * c3)) / width
     area = width * t * (g0 + t * (b0 / 2.0 + t * (c2 / 3.0 + t * c3 / 4.0)))
     return value + area, slope, bend
-
-
-def is_convex(grid: Grid, positive: ScalarFunction, negative: ScalarFunction) -> bool:
-    """Whether both functions bend upwards, but for the noise of the table."""
-    inside = np.linspace(0.0, 1.0, 400) * 0.9 + 0.05
-    probes = (inside * (len(grid.nodes) - 1)).astype(np.int64)
-    for v, stretch in zip(grid.nodes[probes].tolist(), grid.stretch[probes], strict=True):
-        for function in (positive, negative):
-            _, slope, bend = function(v)
-            if bend * stretch < -1e-5 * abs(slope):
-                return False
-    return True
-
-
-def expected_curvature(positive: ScalarFunction, negative: ScalarFunction) -> Callable[..., float]:
-    """Second derivative of the conditional risk at the model's own probability."""
-
-    def curvature(v: float) -> float:
-        _, a, bend_a = positive(v)
-        _, b, bend_b = negative(v)
-        return (b * bend_a - a * bend_b) / (b - a)
-
-    return curvature
-
-
-WeightFunction = Callable[[FloatArray], FloatArray]
-
-_LOG_2 = math.log(2.0)
-_DEPTH = 26  # tables end where q or 1 - q is 2^-26; beyond, 1 - q has too few digits for w(c)
-_DEEPEST = 49  # 1 - 2^-49 is exact, so that w(c) can be asked there
-_CELLS = 4000
-_made: dict[Any, type["AbstractWeightLoss"]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class AbstractWeightLoss(AbstractCompositeLoss):
-    """A composite loss whose partial losses are tables; see :func:`loss_from_weight`.
-
-    It is pickled by its weight function and its link: plain pickle needs functions of a
-    module, cloudpickle takes lambdas too.
-    """
-
-    recipe: ClassVar[tuple[Any, ...]]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, type(self).recipe
-
-
-def loss_from_weight(
-    weight: WeightFunction,
-    *,
-    rate: float = 1.0,
-    link: str | LinkFunction = "logit",
-    name: str = "weighted",
-) -> AbstractCompositeLoss:
-    r"""Build the strictly proper composite loss with a given weight function and link.
-
-    With the inverse link q, of which the default is ``q(v) = sigmoid(rate v)``,
-
-    .. math::
-        \ell_1(v) = \int_{q(v)}^1 (1 - c) w(c)\, dc, \qquad
-        \ell_{-1}(v) = \int_0^{q(v)} c\, w(c)\, dc, \\
-        \ell_1'(v) = -(1 - q) w(q) q'(v), \qquad \ell_{-1}'(v) = q\, w(q) q'(v).
-
-    Slopes are tabulated where q and 1 - q are above ``2^-26`` and interpolated by cubic
-    splines (relative error about 1e-9 for smooth w); beyond, they go on as exponentials or
-    powers. Value and derivatives belong to one another exactly. It works wherever a
-    composite loss does: pointwise, bipartite, push, pairwise.
-
-    The loss is registered under its name for this process, as by
-    :func:`gbmrank.register_loss`; one that is made again under its name takes its place. It
-    pickles where its functions do: those of a module do, lambdas need cloudpickle.
-
-    Parameters
-    ----------
-    weight : callable
-        w(c) for an array of c in (0, 1); positive, with finite integrals above: c w(c) near
-        0 and (1 - c) w(c) near 1.
-    rate : float, default=1
-        Steepness: the link is taken at ``rate v``.
-    link : {"logit", "probit", "cloglog", "cauchit", "algebraic"} or callable, default="logit"
-        Which probability a score stands for; or a function ``v -> (q, q')`` of an array that
-        returns the inverse link, which increases from 0 to 1, and its derivative.
-    name : str, default="weighted"
-        Shown in texts, and registered.
-
-    Returns
-    -------
-    AbstractCompositeLoss
-        An instance to give as ``loss=``.
-
-    Raises
-    ------
-    ParameterError
-        For what is no weight, no link, or an integral that diverges.
-    RegistrationError
-        For a name that is taken by another loss.
-
-    References
-    ----------
-    Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014, sec. 2.
-
-    Examples
-    --------
-    >>> loss = loss_from_weight(lambda c: 1 / (c * (1 - c)))  # the logistic loss
-    >>> value, slope, bend = loss.partials[0](0.0)
-    >>> round(value, 6), round(slope, 6), round(bend, 6)
-    (0.693147, -0.5, 0.25)
-    >>> probit = loss_from_weight(lambda c: 1 / (c * (1 - c)), link="probit", name="probit")
-    >>> probit.inverse_link(np.array([0.0, 1.96])).round(3)
-    array([0.5  , 0.975])
-    """
-    made = _loss_class(weight, rate, link, name)
-    LOSSES.register(made)
-    return made()
 
 
 def _restored(weight: WeightFunction, rate: float, link: Any, name: str) -> AbstractCompositeLoss:

@@ -9,7 +9,7 @@ import pytest
 from gbmrank import decoders
 from gbmrank.errors import DataError, LimitError, ParameterError
 from gbmrank.estimators import PairRanker
-from gbmrank.kernels.decode.orders import mean_places
+from gbmrank.kernels.decode.orders import tied_places
 from tests.ranking_tasks import make_task
 
 QUICK: Any = {"n_estimators": 20, "learning_rate": 0.3}
@@ -106,20 +106,20 @@ def test_the_order_of_the_rows_makes_no_difference(models, backend, surrogate, d
     assert len(np.unique(both, axis=0)) < task.n  # some rows of a query are the same
 
 
-def test_look_alikes_share_the_mean_of_their_places():
+def test_tied_items_share_the_mean_of_their_places():
     u = np.array([[0.0, 2, 0, 2], [0, 0, 0, 0], [0, 2, 0, 2], [0, 0, 0, 0]])
     for decoder in decoders.DECODERS["disagreement"]:
-        assert mean_places(u.ravel(), [4], "disagreement", decoder).tolist() == [0.5, 2.5, 0.5, 2.5]
+        assert tied_places(u.ravel(), [4], "disagreement", decoder).tolist() == [0.5, 2.5, 0.5, 2.5]
 
 
 def test_a_cycle_of_equal_weights_has_no_first_item():
     cycle = np.roll(np.eye(3), 1, axis=1)
     for decoder in decoders.DECODERS["disagreement"]:
-        assert mean_places(cycle.ravel(), [3], "disagreement", decoder).tolist() == [1.0] * 3
+        assert tied_places(cycle.ravel(), [3], "disagreement", decoder).tolist() == [1.0] * 3
     behind = np.zeros((5, 5))  # the cycle comes behind item 4 and before item 0
     behind[1:4, 1:4], behind[4, :4], behind[1:4, 0] = cycle, 3.0, 2.0
     for decoder in decoders.DECODERS["disagreement"]:
-        found = mean_places(behind.ravel(), [5], "disagreement", decoder)
+        found = tied_places(behind.ravel(), [5], "disagreement", decoder)
         assert found.tolist() == [4.0, 2.0, 2.0, 2.0, 0.0]
 
 
@@ -128,7 +128,7 @@ def test_different_items_of_equal_net_degree_come_by_their_values():
     u[0, 1] = u[0, 2] = 1.0  # net degree 2, largest value 1
     u[3, 4] = 2.0  # net degree 2, largest value 2
     for decoder in ("graph", "graph_degree"):
-        found = mean_places(u.ravel(), [5], "disagreement", decoder)
+        found = tied_places(u.ravel(), [5], "disagreement", decoder)
         assert found[3] < found[0] < found[1] == found[2]
 
 
@@ -136,8 +136,8 @@ def test_net_degree_counts_items_and_not_kinds():
     u = np.zeros((6, 6))
     u[0, 1] = 2.5  # net degree 2.5
     u[2, 3:] = 1.0  # net degree 3, over one kind
-    assert mean_places(u.ravel(), [6], "disagreement", "graph_degree")[2] == 0.0
-    assert mean_places(u.ravel(), [6], "disagreement", "graph")[0] == 0.0
+    assert tied_places(u.ravel(), [6], "disagreement", "graph_degree")[2] == 0.0
+    assert tied_places(u.ravel(), [6], "disagreement", "graph")[0] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -145,7 +145,7 @@ def test_no_order_of_the_items_contradicts_less(seed):
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 4, 7)
     u = rng.integers(0, 4, (4, 4)).astype(float)[kind][:, kind]
-    places = mean_places(u.ravel(), [7], "disagreement", "exact")
+    places = tied_places(u.ravel(), [7], "disagreement", "exact")
     below = places[:, None] - places[None, :]
     found = (u * ((below > 0) + 0.5 * (below == 0)))[~np.eye(7, dtype=bool)].sum()
     best = decoders.exact_disagreement(u)
@@ -157,7 +157,7 @@ def test_look_alikes_that_the_best_order_parts_meet_where_it_costs_least():
     u = np.array([[0.3, 0.0, 0.3], [0.0, 0.3, 0.3], [0.3, 0.3, 0.29]])
     assert decoders.exact_map(u).tolist() == [0, 2, 1]
     assert decoders.map_value(u, [2, 0, 1]) > decoders.map_value(u, [0, 1, 2])
-    assert mean_places(u.ravel(), [3], "map", "exact").tolist() == [1.5, 1.5, 0.0]
+    assert tied_places(u.ravel(), [3], "map", "exact").tolist() == [1.5, 1.5, 0.0]
 
 
 @pytest.mark.parametrize("decoder", ["exact", "greedy"])
@@ -169,7 +169,7 @@ def test_gathering_look_alikes_costs_little_average_precision(decoder):
         y = (rng.random((6, 4)) < 0.5).astype(float)[:, kind]
         y[:, 0] = 1.0
         u = np.mean([np.outer(one, one) / one.sum() for one in y], axis=0)
-        places = mean_places(u.ravel(), [7], "map", decoder)
+        places = tied_places(u.ravel(), [7], "map", decoder)
         value = decoders.map_value(u, np.argsort(places, kind="stable"))
         kept.append(value / decoders.map_value(u, decoders.exact_map(u)))
     assert np.mean(kept) > 0.99
@@ -177,10 +177,10 @@ def test_gathering_look_alikes_costs_little_average_precision(decoder):
 
 def test_limits_and_bad_values_are_refused():
     with pytest.raises(LimitError, match="a query has 21: use decoder=auto"):
-        mean_places(np.zeros(441), [21], "map", "exact")
+        tied_places(np.zeros(441), [21], "map", "exact")
     with pytest.raises(ParameterError, match="decoder must be one of"):
-        mean_places(np.zeros(4), [2], "map", "graph")
+        tied_places(np.zeros(4), [2], "map", "graph")
     with pytest.raises(DataError, match="4 pair values, got 5"):
-        mean_places(np.zeros(5), [2], "map")
+        tied_places(np.zeros(5), [2], "map")
     with pytest.raises(DataError, match="inf at index 2"):
-        mean_places(np.array([0.0, 1.0, np.inf, 0.0]), [2], "disagreement")
+        tied_places(np.array([0.0, 1.0, np.inf, 0.0]), [2], "disagreement")

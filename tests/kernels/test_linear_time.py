@@ -8,7 +8,6 @@ import pytest
 
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.linear.interpolation import Side, make_plan
-from gbmrank.kernels.linear.parallel import all_pairs_threaded, cross_pairs_threaded
 from gbmrank.numerics import exp, sigmoid, softplus
 
 CONTRACT = 1e-9  # of the sum of absolute terms
@@ -240,7 +239,7 @@ def test_empty_sides_have_no_pairs(engine):
     one, none = new_side(np.ones(1), np.ones(1)), new_side(np.empty(0), np.empty(0))
     assert kernels.cross_pairs(one, none, plan, params) == 0.0
     assert kernels.all_pairs(none, plan, params) == 0.0
-    assert all_pairs_threaded(kernels, none, plan, params) == 0.0
+    assert kernels.all_pairs_threaded(none, plan, params) == 0.0
     assert kernels.all_pairs(new_side(np.ones(1), np.ones(1)), plan, params) == 0.0
     out = np.full((1, 4), np.nan)
     assert kernels.cross_fields(one.scores, (none.scores, none.weights), 1.0, plan, params, out)
@@ -323,8 +322,8 @@ def test_results_do_not_depend_on_the_number_of_threads(engine, vector, restore_
         threads.set_num_threads(count)
         side = new_side(s, v, np.float32)
         better, worse = new_side(s[: n // 3], v[: n // 3]), new_side(s[n // 3 :], v[n // 3 :])
-        value = all_pairs_threaded(kernels, side, plan, params)
-        cross = cross_pairs_threaded(kernels, better, worse, plan, params)
+        value = kernels.all_pairs_threaded(side, plan, params)
+        cross = kernels.cross_pairs_threaded(better, worse, plan, params)
         results.append((value, cross, *side[2:], *better[2:], *worse[2:]))
     for one, two in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
@@ -339,9 +338,9 @@ def test_threaded_calls_refuse_what_the_kernels_refuse(engine):
     side = new_side(np.array([0.0, np.nan]), np.ones(2))
     other = new_side(np.zeros(1), np.ones(1))
     empty = new_side(np.empty(0), np.empty(0))
-    assert math.isnan(all_pairs_threaded(kernels, side, plan, params))
-    assert math.isnan(cross_pairs_threaded(kernels, side, other, plan, params))
-    assert cross_pairs_threaded(kernels, side, empty, plan, params) == 0.0
+    assert math.isnan(kernels.all_pairs_threaded(side, plan, params))
+    assert math.isnan(kernels.cross_pairs_threaded(side, other, plan, params))
+    assert kernels.cross_pairs_threaded(side, empty, plan, params) == 0.0
 
 
 @pytest.mark.parametrize("loss", [hinge, squared_hinge])

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import gbmrank
 from gbmrank.errors import ConfigError, ParameterError
-from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.jit import threads as pool
 from tests.ranking_tasks import make_task, run_python
 
 TASK = make_task(seed=3, queries=300, longest=60)
@@ -24,7 +25,7 @@ OBJECTIVE = gbmrank.objective("pairwise", target="ndcg@10")
 
 def gradients(threads=None):
     """Gradients of enough work to use every thread; importable by other processes."""
-    threads.set_num_threads(threads)
+    pool.set_num_threads(threads)
     return OBJECTIVE.gradients(TASK.y, SCORES, group=TASK.sizes)
 
 
@@ -44,16 +45,16 @@ def test_results_do_not_depend_on_the_number_of_threads(threads, expected):
 
 
 def test_several_threads_really_work():
-    threads.set_num_threads(3)
+    pool.set_num_threads(3)
     together = threading.Barrier(3, timeout=20)
     met = []
-    threads.run_chunks(lambda first, last: met.append(together.wait()), np.array([0, 1, 2, 3]))
+    pool.run_chunks(lambda first, last: met.append(together.wait()), np.array([0, 1, 2, 3]))
     assert sorted(met) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("limit", "workers"), [(1, 1), (2, 2), (None, 3), (0, 3), (-1, 3)])
 def test_a_bound_on_threads_holds_where_it_is_set_and_nowhere_else(limit, workers):
-    threads.set_num_threads(3)
+    pool.set_num_threads(3)
 
     def workers_of_one_call():
         names, enough = set(), threading.Barrier(workers, timeout=20)
@@ -63,14 +64,14 @@ def test_a_bound_on_threads_holds_where_it_is_set_and_nowhere_else(limit, worker
             if first < workers:
                 enough.wait()
 
-        threads.run_chunks(task, np.arange(7))
+        pool.run_chunks(task, np.arange(7))
         return len(names)
 
-    with threads.at_most(limit):
+    with pool.at_most(limit):
         assert workers_of_one_call() == workers
         with ThreadPoolExecutor(1) as other:
-            assert other.submit(threads._limit.get).result() is None
-    assert threads._limit.get() is None
+            assert other.submit(pool._limit.get).result() is None
+    assert pool._limit.get() is None
 
 
 def _child(queue):
@@ -121,7 +122,7 @@ print(codes)
     assert run_python(code) == "[7, 7, 7]"
 
 
-def test_threads_that_fork_at_once_let_go_of_their_own_locks(monkeypatch):
+def test_threads_that_fork_at_once_release_locks_of_their_own(monkeypatch):
     other_holds, done = threading.Event(), threading.Event()
 
     class Lock:
@@ -137,13 +138,13 @@ def test_threads_that_fork_at_once_let_go_of_their_own_locks(monkeypatch):
         compiler._hold_compiler()
         other_holds.set()
         done.wait(30)
-        compiler._let_go()
+        compiler._release_compiler()
 
     monkeypatch.setattr(compiler, "_lock", Lock())
     other = threading.Thread(target=fork, daemon=True)
     compiler._hold_compiler()
     other.start()
-    compiler._let_go()
+    compiler._release_compiler()
     done.set()
     other.join(30)
     assert not other.is_alive()
@@ -155,7 +156,7 @@ def test_threads_that_fork_at_once_let_go_of_their_own_locks(monkeypatch):
 def test_a_forked_child_gets_threads_of_its_own():
     code = """
 import os, sys, threading, numpy as np
-from gbmrank.kernels import compiler, pool
+from gbmrank.kernels.jit import threads as pool
 pool.set_num_threads(2)
 def both():
     together = threading.Barrier(2, timeout=20)
@@ -171,7 +172,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_concurrent_use_from_several_threads(expected):
-    threads.set_num_threads(2)
+    pool.set_num_threads(2)
     with ThreadPoolExecutor(4) as users:
         runs = [
             users.submit(OBJECTIVE.gradients, TASK.y, SCORES, group=TASK.sizes) for _ in range(12)
@@ -187,7 +188,7 @@ def test_the_number_of_threads_may_change_while_others_compute(expected):
         for number in itertools.cycle([1, 3, 2]):
             if stop.is_set():
                 return
-            threads.set_num_threads(number)
+            pool.set_num_threads(number)
 
     changer = threading.Thread(target=change)
     changer.start()
@@ -212,20 +213,20 @@ def test_joblib(backend, expected):
 
 
 def test_a_task_may_use_the_pool_itself():
-    threads.set_num_threads(2)
+    pool.set_num_threads(2)
     done = []
 
     def outer(first, last):
-        threads.run_chunks(lambda a, b: done.append((first, a)), np.array([0, 1, 2]))
+        pool.run_chunks(lambda a, b: done.append((first, a)), np.array([0, 1, 2]))
 
-    threads.run_chunks(outer, np.array([0, 1, 2, 3]))
+    pool.run_chunks(outer, np.array([0, 1, 2, 3]))
     assert sorted(done) == [(q, a) for q in range(3) for a in range(2)]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("bad", [0, 5])
 def test_an_exception_in_a_task_is_raised_after_the_others_are_done(threads, bad):
-    threads.set_num_threads(threads)
+    pool.set_num_threads(threads)
     running: set[int] = set()
 
     def task(first, last):
@@ -237,14 +238,14 @@ def test_an_exception_in_a_task_is_raised_after_the_others_are_done(threads, bad
             running.discard(first)
 
     with pytest.raises(ZeroDivisionError, match=f"chunk {bad}"):
-        threads.run_chunks(task, np.arange(9))
+        pool.run_chunks(task, np.arange(9))
     assert running == set()
     assert gradients(threads)[0].shape == (TASK.n,)  # the pool is still of use
 
 
 @given(st.lists(st.floats(0.0, 1e9), max_size=60))
 def test_chunks_cover_every_query_once(costs):
-    chunks = threads.cut_into_chunks(np.array(costs, dtype=np.float64))
+    chunks = pool.cut_into_chunks(np.array(costs, dtype=np.float64))
     assert chunks[0] == 0
     assert chunks[-1] == len(costs)
     assert (np.diff(chunks) > 0).all()
@@ -253,14 +254,14 @@ def test_chunks_cover_every_query_once(costs):
 
 def test_chunks_are_of_about_equal_cost():
     costs = np.random.default_rng(0).uniform(1e4, 2e4, 1_000)
-    chunks = threads.cut_into_chunks(costs)
+    chunks = pool.cut_into_chunks(costs)
     work = np.add.reduceat(costs, chunks[:-1])
     assert len(work) == 32
     assert work.max() < 1.1 * work.mean()
 
 
 def test_little_work_stays_on_the_calling_thread():
-    assert len(threads.cut_into_chunks(np.full(10, 100.0))) == 2
+    assert len(pool.cut_into_chunks(np.full(10, 100.0))) == 2
 
 
 def test_threads_are_set_by_call_environment_or_machine(monkeypatch):
@@ -289,13 +290,13 @@ def test_a_bad_environment_variable_is_not_ignored(monkeypatch, text):
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 def test_an_estimator_keeps_to_its_n_jobs(backend, monkeypatch):
-    seen, run = set(), threads.run_chunks
+    seen, run = set(), pool.run_chunks
 
     def watched(*given):
-        seen.add(threads._limit.get())
+        seen.add(pool._limit.get())
         run(*given)
 
-    monkeypatch.setattr(threads, "run_chunks", watched)
+    monkeypatch.setattr(pool, "run_chunks", watched)
     model = gbmrank.GBMRanker(backend=backend, n_estimators=2, n_jobs=1)
     model.fit(TASK.x, TASK.y, qid=TASK.qid)
     assert seen == {1}

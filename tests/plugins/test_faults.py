@@ -109,7 +109,6 @@ LOADING = {
     "SystemExit": ("import sys\nsys.exit(3)", r"SystemExit\(3\)"),
     "missing": ("x = 1", "has no attribute 'odd'"),
     "future": ("gbmrank_api = 2\ndef odd(z):\n    return z, z, z", "version 2 of the plugin"),
-    "api text": ("gbmrank_api = 'new'\ndef odd(z):\n    return z, z, z", "gbmrank_api = 'new'"),
     "signature": ("def odd(*z):\n    return z, z, z", "must be a function of the margin"),
     "no default": ("def odd(z, alpha):\n    return z, z, z", "parameters with defaults"),
     "two values": ("def odd(z):\n    return z, z", r"must return \(value"),

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from gbmrank import decoders
 from gbmrank.errors import GbmrankError
-from gbmrank.kernels.decode.orders import mean_places
+from gbmrank.kernels.decode.orders import tied_places
 from tests.properties.tally import tried
 
 WEIGHTS = st.sampled_from([0.0, 1.0, 2.0]) | st.floats(0.0, 9.0, width=32)
@@ -99,9 +99,9 @@ def test_places_do_not_depend_on_the_order_of_items(surrogate, decoder):
         kind = np.array(data.draw(st.lists(st.integers(0, len(few) - 1), min_size=1, max_size=8)))
         u = few[np.ix_(kind, kind)]
         n = len(u)
-        places = mean_places(u.reshape(-1), [n], surrogate, decoder)
+        places = tied_places(u.reshape(-1), [n], surrogate, decoder)
         mixed = np.array(data.draw(st.permutations(range(n))))
-        moved = mean_places(u[np.ix_(mixed, mixed)].reshape(-1), [n], surrogate, decoder)
+        moved = tied_places(u[np.ix_(mixed, mixed)].reshape(-1), [n], surrogate, decoder)
         assert moved.tolist() == places[mixed].tolist()
         for one in set(kind.tolist()):
             assert len(set(places[kind == one].tolist())) == 1

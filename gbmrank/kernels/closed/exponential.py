@@ -4,11 +4,9 @@ r"""Sums of exponentials over pairs in one pass.
 around the middle of their range, so that nothing overflows while ``r * range`` stays
 below 600; wider queries are declined and summed pair by pair with clipped exponents.
 
-The p-norm push with the exponential loss, in one pass.
-
-:math:`\frac1N \sum_j (\frac1P \sum_i e^{-(s_i - s_j)})^p` is
-:math:`(\mathrm{mean}_i e^{-s_i})^p \, \mathrm{mean}_j e^{p s_j}`; everything is computed from
-its logarithm, which has no overflow, and from differences of scores, which keep their digits
+The p-norm push, :math:`\frac1N \sum_j (\frac1P \sum_i e^{-(s_i - s_j)})^p`, is
+:math:`(\mathrm{mean}_i e^{-s_i})^p \, \mathrm{mean}_j e^{p s_j}`; it is computed from its
+logarithm, which has no overflow, and from differences of scores, which keep their digits
 where scores lie far from zero.
 """
 
@@ -17,30 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gbmrank.kernels.jit.decorators import entry, inner, separate
-from gbmrank.kernels.layout import GradHess, Level, PushQueries, Span
+from gbmrank.kernels.layout import GradHess, Level, Out, Params, PushQueries, Span
 from gbmrank.kernels.scores import apart, middle_and_range
 from gbmrank.types import FloatArray
-
-__all__ = [
-    "exponential_levels",
-    "exponential_pairs",
-    "p_classification_levels",
-    "p_classification_pairs",
-    "push_gradients",
-    "push_values",
-]
-
 
 _WIDEST = 600.0
 
 
 @separate
-def _add_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    term: tuple[float, float, float],
-    out: tuple[FloatArray, FloatArray],
-) -> float:
+def _add_pairs(s: FloatArray, v: FloatArray, term: tuple[float, float, float], out: Out) -> float:
     """Add ``c e^{-r d}`` over all ordered pairs weighted by v; term is (r, c, middle).
 
     The others of an item are those before and those after it: taking the item out of the
@@ -71,11 +54,7 @@ def _add_pairs(
 
 @separate
 def _add_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    term: tuple[float, float, float],
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, term: tuple[float, float, float], out: Out
 ) -> float:
     """Add ``w_i c e^{-r d}`` over pairs whose better item is i; term is (r, c, middle)."""
     rate, factor, middle = term
@@ -101,19 +80,13 @@ def _add_levels(
 
 
 @inner
-def _clear(out: tuple[FloatArray, FloatArray]) -> None:
+def _clear(out: Out) -> None:
     out[0][:] = 0.0
     out[1][:] = 0.0
 
 
 @entry
-def exponential_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
-) -> float:
+def exponential_pairs(s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out) -> float:
     """Exponential loss over all pairs; NaN when it declines."""
     middle, width = middle_and_range(s)
     if width > _WIDEST or not np.isnan(bend):
@@ -124,11 +97,7 @@ def exponential_pairs(
 
 @entry
 def p_classification_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out
 ) -> float:
     """Pair form of the p-classification loss over all pairs; NaN when it declines."""
     p = params[0]
@@ -142,12 +111,7 @@ def p_classification_pairs(
 
 @entry
 def exponential_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
     """Exponential loss over pairs of different level; NaN when it declines."""
     middle, width = middle_and_range(s)
@@ -159,12 +123,7 @@ def exponential_levels(
 
 @entry
 def p_classification_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
     """Pair form of the p-classification loss over levels; NaN when it declines."""
     p = params[0]

@@ -1,17 +1,13 @@
-r"""Sums over items, :math:`\sum_i \ell(s_i, v_i)`.
+r"""Losses of items and of whole lists, one pass over each query; a template.
 
-A template with the slot ``term(s, v, eta, *params) -> (value, first, second)``.
+:func:`item_gradients` sums :math:`\ell(s_i, v_i)` with the slot ``term(s, v, eta, *params) ->
+(value, first, second)``. :func:`query_gradients` calls the slot ``query(labels, scores, at, grad,
+hess, *params) -> value``, which adds to ``grad`` and ``hess``; weights that count as constants are
+taken at the scores ``at``: the same as ``scores``, but for a check of the gradient.
 
-Losses of a whole query that one function computes; a template with the slot ``query``.
-
-``query(labels, scores, at, grad, hess, *params) -> value`` adds to ``grad`` and ``hess``,
-which begin as zeros. Weights that count as constants are taken at the scores ``at``: the
-same as ``scores``, but for a check of the gradient.
-
-Losses of a whole list: softmax and Plackett-Luce likelihoods.
-
-A log-sum-exp is kept in two parts, the largest score and the logarithm of the rest: scores
-only enter by their differences, so that no digits are lost where they lie far from zero.
+The softmax and Plackett-Luce likelihoods keep a log-sum-exp in two parts, the largest score and
+the logarithm of the rest: scores only enter by their differences, so that no digits are lost
+where they lie far from zero.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,29 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gbmrank.kernels.jit.decorators import entry, inner
-from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Span
+from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Params, Span
 from gbmrank.kernels.scores import apart
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gbmrank.kernels.layout import query, term
 
-__all__ = [
-    "LabelQueries",
-    "item_gradients",
-    "item_values",
-    "listmle_gradients",
-    "listmle_values",
-    "query_gradients",
-    "query_values",
-    "softmax_gradients",
-    "softmax_values",
-]
-
 
 @entry
 def item_gradients(
-    items: ItemTerms, span: Span, scores: FloatArray, params: tuple[float, ...], out: GradHess
+    items: ItemTerms, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:
     """Write scaled gradient and curvature of every item of a span of queries."""
     for q in range(span.first, span.last):
@@ -62,7 +46,7 @@ def item_gradients(
 
 @entry
 def item_values(
-    items: ItemTerms, span: Span, scores: FloatArray, params: tuple[float, ...], out: FloatArray
+    items: ItemTerms, span: Span, scores: FloatArray, params: Params, out: FloatArray
 ) -> None:
     """Write the scaled loss of every query of a span, shape (n_queries,)."""
     for q in range(span.first, span.last):
@@ -85,7 +69,7 @@ class LabelQueries(NamedTuple):
 
 @entry
 def query_gradients(
-    queries: LabelQueries, span: Span, scores: FloatArray, params: tuple[float, ...], out: GradHess
+    queries: LabelQueries, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:
     """Write scaled gradient and Hessian of every query of a span."""
     s_buffer = np.empty(span.longest)
@@ -112,7 +96,7 @@ def query_values(
     span: Span,
     scores: FloatArray,
     at: FloatArray,
-    params: tuple[float, ...],
+    params: Params,
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span, with weights taken at other scores."""

@@ -1,30 +1,19 @@
-r"""Hinge and squared hinge over pairs by sorting.
+r"""Hinge, squared hinge and squared margin over pairs: sums of powers of the scores.
 
-Going down the sorted scores, the sums :math:`\sum_{j \ge k} (x_j - x_k)^m` for m = 0, 1, 2
-follow from one another by adding positive terms only, so nothing cancels however far
-apart the scores are. More than 64 label levels are declined: each costs a sort.
+The hinges sort: going down the sorted scores, the sums :math:`\sum_{j \ge k} (x_j - x_k)^m` for
+m = 0, 1, 2 follow from one another by adding positive terms only, so nothing cancels however
+far apart the scores are. More than 64 label levels are declined: each costs a sort.
 
-Sums of ``(1 - d)^2`` over pairs from moments of the scores.
-
-Scores are taken around their mean, so that sums of squares do not cancel. The mean is
-rounded, so the sum of what is left is not zero and stays in the formula.
+The squared margin ``(1 - d)^2`` needs moments of the scores around their mean, so that sums of
+squares do not cancel. The mean is rounded, so the sum of what is left is not zero and stays in
+the formula.
 """
 
 import numpy as np
 
 from gbmrank.kernels.jit.decorators import entry, exact_inner, separate
-from gbmrank.kernels.layout import Level
+from gbmrank.kernels.layout import Level, Out, Params
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = [
-    "hinge_levels",
-    "hinge_pairs",
-    "squared_hinge_levels",
-    "squared_hinge_pairs",
-    "squared_margin_levels",
-    "squared_margin_pairs",
-]
-
 
 _MANY_LEVELS = 64
 
@@ -70,7 +59,7 @@ def _add_cross(
     better: tuple[FloatArray, FloatArray, IntArray],
     worse: tuple[FloatArray, IntArray],
     square: bool,
-    out: tuple[FloatArray, FloatArray],
+    out: Out,
 ) -> float:
     """Add the loss of every (better, worse) pair; both sides sorted by score, with positions."""
     x, w, at = better
@@ -108,9 +97,7 @@ def _add_cross(
 
 
 @separate
-def _pairs(
-    s: FloatArray, v: FloatArray, bend: float, square: bool, out: tuple[FloatArray, FloatArray]
-) -> float:
+def _pairs(s: FloatArray, v: FloatArray, bend: float, square: bool, out: Out) -> float:
     g, h = out
     n = len(s)
     order = np.argsort(s)
@@ -132,11 +119,7 @@ def _pairs(
 
 @separate
 def _levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    shape: tuple[float, bool],
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, shape: tuple[float, bool], out: Out
 ) -> float:
     bend, square = shape
     g, h = out
@@ -163,24 +146,14 @@ def _levels(
 
 
 @entry
-def hinge_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
-) -> float:
+def hinge_pairs(s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out) -> float:
     """Hinge over all pairs; NaN when it declines."""
     return _pairs(s, v, bend, False, out)
 
 
 @entry
 def squared_hinge_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out
 ) -> float:
     """Squared hinge over all pairs; NaN when it declines."""
     return _pairs(s, v, bend, True, out)
@@ -188,12 +161,7 @@ def squared_hinge_pairs(
 
 @entry
 def hinge_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
     """Hinge over pairs of different level; NaN when it declines."""
     return _levels(s, w, level, (bend, False), out)
@@ -201,12 +169,7 @@ def hinge_levels(
 
 @entry
 def squared_hinge_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
     """Squared hinge over pairs of different level; NaN when it declines."""
     return _levels(s, w, level, (bend, True), out)
@@ -214,11 +177,7 @@ def squared_hinge_levels(
 
 @entry
 def squared_margin_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out
 ) -> float:
     """Squared margin loss over all ordered pairs weighted by v."""
     g, h = out
@@ -244,12 +203,7 @@ def squared_margin_pairs(
 
 @entry
 def squared_margin_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    bend: float,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
     """Squared margin loss over pairs of different level."""
     g, h = out

@@ -1,10 +1,9 @@
 """Rankings from pair values: what a score per item cannot say.
 
-The functions take the matrix of one query and return its items, best first. ``orders`` decodes
-many queries at once, in compiled threads. An order has to break ties, and does so by index:
-items that the values do not tell apart come in the order of the matrix.
-
-From values of pairs to a place per row, which rows that cannot be told apart share.
+Most functions take the matrix of one query and return its items, best first. :func:`orders`
+decodes many queries at once, in compiled threads. An order has to break ties, and does so by
+index: items that the values do not tell apart come in the order of the matrix.
+:func:`tied_places` gives a place per item instead, which tied items share.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,20 +20,20 @@ from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 __all__ = [
     "DECODERS",
-    "cut_matrices",
+    "check_decoder",
     "diagonal",
     "exact_disagreement",
     "exact_map",
     "graph_order",
     "greedy_map",
     "map_value",
-    "mean_places",
     "orders",
+    "query_matrices",
+    "tied_places",
 ]
 
-
-MOST_EXACT = 20  # items; a million sets
-EXACT_AUTO = 12  # items up to which "auto" is exact
+_MOST_EXACT = 20  # items; a million sets
+_EXACT_AUTO = 12  # items up to which "auto" is exact
 DECODERS = {
     "disagreement": ("auto", "graph", "graph_degree", "exact"),
     "map": ("auto", "diagonal", "exact", "greedy"),
@@ -172,25 +171,15 @@ def orders(
     """
     check_decoder(surrogate, decoder)
     sizes = read_wholes(sizes, "sizes", 1)
-    check_exact(sizes, decoder)
-    flat = check_values(values, sizes)
+    _check_exact(sizes, decoder)
+    flat = _check_values(values, sizes)
     if surrogate == "map":
-        _check_symmetric(flat, sizes)
+        for matrix in query_matrices(flat, sizes):
+            check_symmetric(matrix, "pair values")
     out = np.empty(int(sizes.sum()), np.int64)
-    for chosen, concrete in shares(sizes, surrogate, decoder):
+    for chosen, concrete in _decoder_shares(sizes, surrogate, decoder):
         part = flat if chosen.all() else flat[np.repeat(chosen, sizes * sizes)]
         out[np.repeat(chosen, sizes)] = _decode(part, sizes[chosen], surrogate, concrete)
-    return out
-
-
-def _decode(flat: FloatArray, sizes: IntArray, surrogate: str, decoder: str) -> IntArray:
-    """Return the items of each query from 0, best first."""
-    longest = int(sizes.max(initial=0))
-    pairs = _pair_values(flat, sizes)
-    out = np.empty(int(sizes.sum()), np.int64)
-    task, cost = _task(surrogate, decoder, pairs, out)
-    chunks = threads.cut_into_chunks(cost(sizes.astype(np.float64)) + 100.0)
-    threads.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
     return out
 
 
@@ -205,17 +194,72 @@ def check_decoder(surrogate: str, decoder: str) -> None:
         )
 
 
-def check_exact(sizes: IntArray, decoder: str, advice: str = "use decoder=auto") -> None:
+def query_matrices(values: FloatArray, sizes: IntArray) -> Iterator[FloatArray]:
+    """Yield the matrix of every query; values lie row by row, one query after the other."""
+    begin = 0
+    for n in sizes.tolist():
+        yield values[begin : begin + n * n].reshape(n, n)
+        begin += n * n
+
+
+def tied_places(
+    values: FloatArray, sizes: Sequence[int] | IntArray, surrogate: str, decoder: str = "auto"
+) -> FloatArray:
+    """Decode the matrices of many queries into a place per item, the same for tied items.
+
+    Items tie when the values do not tell them apart: those towards each other are equal, and
+    those towards every third item or one that ties with it. They share the mean of the places
+    that they take together, so the places do not depend on the order of the items in the matrix.
+    Items that do not tie have different places: where a decoder has the choice, the item comes
+    first whose sorted values are larger, with ``graph_degree`` after the net degree. To
+    ``diagonal`` items tie when their diagonal values are equal.
+
+    For disagreement a group of ties is decoded as one item; no order that parts it is better.
+    For average precision one may be: then the group meets at the first, the mean or the last of
+    the places it gives them, whichever is best.
+
+    Parameters are those of :func:`orders`; limits count items.
+
+    Returns
+    -------
+    array of shape (n_items in all queries,)
+        Places of the items, 0 for the best.
+
+    Examples
+    --------
+    >>> values = np.array([[0.0, 0, 0], [0, 0, 0], [1, 1, 0]])  # 2 is preferred to 0 and to 1
+    >>> orders(values.ravel(), [3], "disagreement")
+    array([2, 0, 1])
+    >>> tied_places(values.ravel(), [3], "disagreement")
+    array([1.5, 1.5, 0. ])
+    """
+    check_decoder(surrogate, decoder)
+    sizes = np.asarray(sizes, np.int64)
+    _check_exact(sizes, decoder)
+    matrices = list(query_matrices(_check_values(values, sizes), sizes))
+    out = np.empty(int(sizes.sum()))
+    for chosen, concrete in _decoder_shares(sizes, surrogate, decoder):
+        those = [matrices[q] for q in np.flatnonzero(chosen).tolist()]
+        if concrete == "diagonal":
+            places = [_shared_places(_number(-u.diagonal()[None, :])) for u in those]
+        else:
+            groups = [_tie_groups(u, surrogate, concrete) for u in those]
+            places = _decode_groups(groups, surrogate, concrete)
+        out[np.repeat(chosen, sizes)] = np.concatenate(places)
+    return out
+
+
+def _check_exact(sizes: IntArray, decoder: str, advice: str = "use decoder=auto") -> None:
     """Raise LimitError when the exact decoder is asked to decode a long query."""
     longest = int(sizes.max(initial=0))
-    if decoder == "exact" and longest > MOST_EXACT:
+    if decoder == "exact" and longest > _MOST_EXACT:
         raise LimitError(
-            f"the exact decoder goes through all sets of items, up to {MOST_EXACT} items; a query "
+            f"the exact decoder goes through all sets of items, up to {_MOST_EXACT} items; a query "
             f"has {longest}: {advice}"
         )
 
 
-def check_values(values: FloatArray, sizes: IntArray) -> FloatArray:
+def _check_values(values: FloatArray, sizes: IntArray) -> FloatArray:
     """Return pair values as one row of numbers; raise DataError unless all are there and finite."""
     flat = read_table(values, "pair values").reshape(-1)
     cells = int((sizes * sizes).sum())
@@ -224,21 +268,27 @@ def check_values(values: FloatArray, sizes: IntArray) -> FloatArray:
     return flat
 
 
-def _check_symmetric(flat: FloatArray, sizes: IntArray) -> None:
-    for n, end in zip(sizes.tolist(), np.cumsum(sizes * sizes).tolist(), strict=True):
-        check_symmetric(flat[end - n * n : end].reshape(n, n), "pair values")
-
-
-def shares(
+def _decoder_shares(
     sizes: IntArray, surrogate: str, decoder: str
 ) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
     """Yield queries with the decoder that serves them: "auto" is exact on short ones."""
     fast = "graph_degree" if surrogate == "disagreement" else "greedy"
-    short = sizes <= EXACT_AUTO
+    short = sizes <= _EXACT_AUTO
     whole = ((np.ones(len(sizes), np.bool_), decoder),)
     for chosen, name in ((short, "exact"), (~short, fast)) if decoder == "auto" else whole:
         if chosen.any():
             yield chosen, name
+
+
+def _decode(flat: FloatArray, sizes: IntArray, surrogate: str, decoder: str) -> IntArray:
+    """Return the items of each query from 0, best first."""
+    longest = int(sizes.max(initial=0))
+    pairs = _pair_values(flat, sizes)
+    out = np.empty(int(sizes.sum()), np.int64)
+    task, cost = _task(surrogate, decoder, pairs, out)
+    chunks = threads.cut_into_chunks(cost(sizes.astype(np.float64)) + 100.0)
+    threads.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
+    return out
 
 
 def _pair_values(flat: FloatArray, sizes: IntArray) -> PairValues:
@@ -275,7 +325,7 @@ def _sort_diagonals(pairs: PairValues, span: Span, out: IntArray) -> None:
 def _one(values: ArrayLike, decoder: str, surrogate: str) -> IntArray:
     matrix = _matrix(values, symmetric=surrogate == "map")
     other = "greedy_map" if surrogate == "map" else "graph_order"
-    check_exact(np.array([len(matrix)]), decoder, f"use gbmrank.kernels.decode.orders.{other}")
+    _check_exact(np.array([len(matrix)]), decoder, f"use gbmrank.decoders.{other}")
     return orders(matrix.reshape(-1), [len(matrix)], surrogate, decoder)
 
 
@@ -286,74 +336,17 @@ def _matrix(values: ArrayLike, symmetric: bool) -> FloatArray:
     return matrix
 
 
-def cut_matrices(values: FloatArray, sizes: IntArray) -> Iterator[FloatArray]:
-    """Yield the matrix of every query; values lie row by row, one query after the other."""
-    begin = 0
-    for n in sizes.tolist():
-        yield values[begin : begin + n * n].reshape(n, n)
-        begin += n * n
+class _TieGroups(NamedTuple):
+    """Groups of tied items, numbered without looking at item numbers."""
 
-
-def mean_places(
-    values: FloatArray, sizes: Sequence[int] | IntArray, surrogate: str, decoder: str = "auto"
-) -> FloatArray:
-    """Decode the matrices of many queries into a place per item, the same for look-alikes.
-
-    Items look alike when their values do: towards each other, and towards every third item or
-    one that looks like it. They share the mean of the places that they take together, so the
-    places do not depend on the order of the items in the matrix. Items that do not look alike
-    have different places: where a decoder has the choice, the item comes first whose sorted
-    values are larger, with ``graph_degree`` after the net degree. To ``diagonal`` items look
-    alike when their diagonal values are equal.
-
-    For disagreement look-alikes are decoded as one; no order that parts them is better. For
-    average precision one may be: then they meet at the first, the mean or the last of the
-    places it gives them, whichever is best.
-
-    Parameters are those of :func:`gbmrank.kernels.decode.orders.orders`; limits count items.
-
-    Returns
-    -------
-    array of shape (n_items in all queries,)
-        Places of the items, 0 for the best.
-
-    Examples
-    --------
-    >>> from gbmrank.kernels.decode.orders import orders
-    >>> values = np.array([[0.0, 0, 0], [0, 0, 0], [1, 1, 0]])  # 2 is preferred to 0 and to 1
-    >>> orders(values.ravel(), [3], "disagreement")
-    array([2, 0, 1])
-    >>> mean_places(values.ravel(), [3], "disagreement")
-    array([1.5, 1.5, 0. ])
-    """
-    check_decoder(surrogate, decoder)
-    sizes = np.asarray(sizes, np.int64)
-    check_exact(sizes, decoder)
-    matrices = list(cut_matrices(check_values(values, sizes), sizes))
-    out = np.empty(int(sizes.sum()))
-    for chosen, concrete in shares(sizes, surrogate, decoder):
-        those = [matrices[q] for q in np.flatnonzero(chosen).tolist()]
-        if concrete == "diagonal":
-            places = [_shared_places(_number(-u.diagonal()[None, :])) for u in those]
-        else:
-            places = _decode_ties(
-                [_kinds(u, surrogate, concrete) for u in those], surrogate, concrete
-            )
-        out[np.repeat(chosen, sizes)] = np.concatenate(places)
-    return out
-
-
-class _Kinds(NamedTuple):
-    """Items that look alike, as one: kinds are numbered without looking at item numbers."""
-
-    of: IntArray  # the kind of each item
+    of: IntArray  # the group of each item
     sizes: IntArray
-    values: FloatArray  # between items of two kinds, or two items of one
-    own: FloatArray  # the diagonal value of items of a kind
+    values: FloatArray  # between items of two groups, or two items of one
+    own: FloatArray  # the diagonal value of the items of a group
 
 
-def _kinds(u: FloatArray, surrogate: str, decoder: str) -> _Kinds:
-    """Return the kinds of items of one query, ordered as the decoder wants ties broken."""
+def _tie_groups(u: FloatArray, surrogate: str, decoder: str) -> _TieGroups:
+    """Return the tie groups of one query, ordered as the decoder wants choices made."""
     sign = 1.0
     if surrogate == "disagreement":
         u, sign = u - u.T, -1.0
@@ -361,8 +354,8 @@ def _kinds(u: FloatArray, surrogate: str, decoder: str) -> _Kinds:
     of = _refine(u, _number(-own[None, :]))
     sizes, first = np.bincount(of), np.unique(of, return_index=True)[1]
     between = _between(u, of, sizes, first)
-    kinds = _Kinds(of, sizes, 0.5 * (between + sign * between.T), own[first])
-    return _by_degree(kinds) if decoder == "graph_degree" else kinds
+    groups = _TieGroups(of, sizes, 0.5 * (between + sign * between.T), own[first])
+    return _by_degree(groups) if decoder == "graph_degree" else groups
 
 
 def _number(columns: FloatArray) -> IntArray:
@@ -375,7 +368,7 @@ def _number(columns: FloatArray) -> IntArray:
 
 
 def _refine(u: FloatArray, of: IntArray) -> IntArray:
-    """Split kinds until items of a kind have the same values towards every kind."""
+    """Split groups until items of a group have the same values towards every group."""
     while True:
         order = np.lexsort((-u, np.broadcast_to(of, u.shape)))
         finer = _number(np.vstack([of, -np.take_along_axis(u, order, axis=1).T]))
@@ -385,69 +378,71 @@ def _refine(u: FloatArray, of: IntArray) -> IntArray:
 
 
 def _between(u: FloatArray, of: IntArray, sizes: IntArray, first: IntArray) -> FloatArray:
-    """Return the mean value of an item of a kind towards the other items of every kind.
+    """Return the mean value of an item of a group towards the other items of every group.
 
     Sums are taken over sorted values, and not at all where these are equal, so the last digit
     does not depend on the order of the items.
     """
-    kinds = np.arange(len(sizes))
+    groups = np.arange(len(sizes))
     rows = u[first]
-    rows[kinds, first] = np.inf  # last of its kind
+    rows[groups, first] = np.inf  # last of its group
     order = np.lexsort((rows, np.broadcast_to(of, rows.shape)))
     rows = np.take_along_axis(rows, order, axis=1)
     rows[np.isinf(rows)] = 0.0
     begins = np.cumsum(sizes) - sizes
     count = sizes[None, :] - np.eye(len(sizes), dtype=np.int64)
     smallest = rows[:, begins]
-    largest = rows[kinds[:, None], begins + np.maximum(count - 1, 0)]
+    largest = rows[groups[:, None], begins + np.maximum(count - 1, 0)]
     mean = np.add.reduceat(rows, begins, axis=1) / np.maximum(count, 1)
     return np.asarray(np.where(smallest == largest, smallest, mean))
 
 
-def _by_degree(kinds: _Kinds) -> _Kinds:
-    """Number kinds by descending net degree of their items."""
-    order = np.argsort(-(kinds.values * kinds.sizes).sum(axis=1), kind="stable")
+def _by_degree(groups: _TieGroups) -> _TieGroups:
+    """Number groups by descending net degree of their items."""
+    order = np.argsort(-(groups.values * groups.sizes).sum(axis=1), kind="stable")
     number = np.argsort(order)
-    values = kinds.values[np.ix_(order, order)]
-    return _Kinds(number[kinds.of], kinds.sizes[order], values, kinds.own[order])
+    values = groups.values[np.ix_(order, order)]
+    return _TieGroups(number[groups.of], groups.sizes[order], values, groups.own[order])
 
 
-def _decode_ties(several: list[_Kinds], surrogate: str, decoder: str) -> list[FloatArray]:
+def _decode_groups(several: list[_TieGroups], surrogate: str, decoder: str) -> list[FloatArray]:
     """Return the places of the items of every query."""
-    make = _matrix_of_items if surrogate == "map" else _matrix_of_kinds
-    matrices = [make(kinds, decoder) for kinds in several]
+    make = _matrix_of_items if surrogate == "map" else _matrix_of_groups
+    matrices = [make(groups, decoder) for groups in several]
     flat = np.concatenate([matrix.reshape(-1) for matrix in matrices])
     lengths = np.array([len(matrix) for matrix in matrices])
     by_index = "graph" if decoder == "graph_degree" else decoder  # numbered by net degree
     decoded = np.split(orders(flat, lengths, surrogate, by_index), np.cumsum(lengths)[:-1])
     if surrogate == "map":
-        decoded = [_gather(*given) for given in zip(decoded, several, matrices, strict=True)]
-    return [_shared_places(kinds.of, order) for kinds, order in zip(several, decoded, strict=True)]
+        decoded = [_group_order(*given) for given in zip(decoded, several, matrices, strict=True)]
+    return [
+        _shared_places(groups.of, order) for groups, order in zip(several, decoded, strict=True)
+    ]
 
 
-def _matrix_of_kinds(kinds: _Kinds, decoder: str) -> FloatArray:
-    """Return the values to decode kinds by; the exact decoder counts each pair of items."""
+def _matrix_of_groups(groups: _TieGroups, decoder: str) -> FloatArray:
+    """Return the values to decode groups by; the exact decoder counts each pair of items."""
     if decoder == "exact":
-        return kinds.values * np.outer(kinds.sizes, kinds.sizes)
-    return kinds.values
+        return groups.values * np.outer(groups.sizes, groups.sizes)
+    return groups.values
 
 
-def _matrix_of_items(kinds: _Kinds, _decoder: str) -> FloatArray:
-    """Return the values to decode items by, kind by kind: precision counts ranks of items."""
-    of = np.sort(kinds.of)
-    matrix = kinds.values[np.ix_(of, of)]
-    np.fill_diagonal(matrix, kinds.own[of])
+def _matrix_of_items(groups: _TieGroups, _decoder: str) -> FloatArray:
+    """Return the values to decode items by, group by group: precision counts ranks of items."""
+    of = np.sort(groups.of)
+    matrix = groups.values[np.ix_(of, of)]
+    np.fill_diagonal(matrix, groups.own[of])
     return matrix
 
 
-def _gather(order: IntArray, kinds: _Kinds, matrix: FloatArray) -> IntArray:
-    """Return an order of kinds from one of items that may part them, by average precision."""
-    places, of = np.argsort(order), np.sort(kinds.of)
-    begins = np.cumsum(kinds.sizes) - kinds.sizes
+def _group_order(order: IntArray, groups: _TieGroups, matrix: FloatArray) -> IntArray:
+    """Return an order of groups from one of items that may part them, by average precision."""
+    places, of = np.argsort(order), np.sort(groups.of)
+    begins = np.cumsum(groups.sizes) - groups.sizes
     first, last = np.minimum.reduceat(places, begins), np.maximum.reduceat(places, begins)
-    if np.all(last - first == kinds.sizes - 1):
+    if np.all(last - first == groups.sizes - 1):
         return np.argsort(first)
-    mean = np.add.reduceat(places, begins) / kinds.sizes
+    mean = np.add.reduceat(places, begins) / groups.sizes
     ways = [np.argsort(key, kind="stable") for key in (mean, first, last)]
     return max(
         ways, key=lambda way: map_value(matrix, np.argsort(np.argsort(way)[of], kind="stable"))
@@ -455,7 +450,7 @@ def _gather(order: IntArray, kinds: _Kinds, matrix: FloatArray) -> IntArray:
 
 
 def _shared_places(of: IntArray, order: IntArray | None = None) -> FloatArray:
-    """Return the mean of the places that items of a kind take when kinds come in an order."""
+    """Return the mean of the places that items of a group take when groups come in an order."""
     sizes = np.bincount(of)
     order = np.arange(len(sizes)) if order is None else order
     places = np.empty(len(sizes))

@@ -1,22 +1,19 @@
-"""Rankings from pair values, for pairwise disagreement.
+"""Rankings from pair values: kernels that decode a span of queries.
 
-A query of n items has a matrix ``u`` of n x n values, ``u[i, j]`` being the weight of "i is
-preferred to j"; matrices lie one after the other. *Algorithm 1* keeps the edges with a
-positive lead ``u[i, j] - u[j, i]``, deletes the lightest until no cycle is left and reads off
-a topological order.
+A query of n items has a matrix ``u`` of n x n values; matrices lie one after the other.
 
-Rankings from symmetric pair values, for average precision.
+*Algorithm 1*, for pairwise disagreement, where ``u[i, j]`` is the weight of "i is preferred to
+j": keep the edges with a positive lead ``u[i, j] - u[j, i]``, delete the lightest until no cycle
+is left and read off a topological order.
 
-With the set S in front, putting item i at rank ``|S| + 1`` earns
-``(u[i, i] + sum of u[i, j], j in S) / (|S| + 1)``. The largest gain is taken at each rank, and
-then single items are moved as long as the sum grows. (Exchanging neighbours would be idle:
-after a greedy choice the gain of the next item is never larger.)
+*Greedy*, for average precision, where ``u`` is symmetric: with the set S in front, putting item i
+at rank ``|S| + 1`` earns ``(u[i, i] + sum of u[i, j], j in S) / (|S| + 1)``. The largest gain is
+taken at each rank, and then single items are moved as long as the sum grows. (Exchanging
+neighbours would be idle: after a greedy choice the gain of the next item is never larger.)
 
-The best ranking of few items, by dynamic programming over sets, :math:`O(2^n n^2)`.
-
-What an item adds depends on the set S in front of it and not on the order of S. For
-disagreement, item i costs ``sum of u[i, j], j in S``: those it is preferred to and comes
-after. For average precision it earns ``(u[i, i] + sum of u[i, j], j in S) / (|S| + 1)``.
+*Exact*, for few items: dynamic programming over sets, :math:`O(2^n n^2)`. What an item adds depends
+on the set S in front of it and not on the order of S: for disagreement item i costs ``sum of
+u[i, j], j in S``, those it is preferred to and comes after.
 """
 
 import numpy as np
@@ -26,7 +23,7 @@ from gbmrank.kernels.jit.decorators import entry, separate
 from gbmrank.kernels.layout import PairValues, Span
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["exact_orders", "graph_orders", "greedy_orders"]
+_MOST_PASSES = 100
 
 
 @separate
@@ -108,9 +105,6 @@ def graph_orders(pairs: PairValues, by_degree: bool, span: Span, out: IntArray) 
         n = end - begin
         u = pairs.values[pairs.offsets[q] : pairs.offsets[q + 1]].reshape(n, n)
         _graph_order(u, by_degree, out[begin:end])
-
-
-_MOST_PASSES = 100
 
 
 @separate

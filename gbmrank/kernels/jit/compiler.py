@@ -5,17 +5,12 @@ A template is a module of this package with *slots*: names it only imports under
 functions and compiles the module. Closures over a loss would be recompiled at every
 start of Python; so the template is written out once per combination of functions, under
 a name made of the hash of everything that can change the machine code, and the
-compiler's own disk cache does the rest. Losses from plugins and notebooks take the same
-way as built-in ones; those that cannot be compiled are refused with the line, or run in
-plain Python where that is allowed (:mod:`gbmrank.kernels.jit.compiler`).
+compiler's own disk cache does the rest. The files live in the folder named by
+``GBMRANK_CACHE_DIR``, else in the user's cache folder, else in a temporary folder.
 
-The files live in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache
-folder, else in a temporary folder.
-
-Functions of plugins on their way into kernels: compiled as a trial, refused with the line.
-
-``GBMRANK_SLOW_PLUGINS=1`` accepts a function that cannot be compiled: the kernels that
-need it then run in plain Python, hundreds of times slower.
+Losses from plugins and notebooks take the same way as built-in ones. They are compiled as a
+trial first; one that cannot be compiled is rejected with the line. ``GBMRANK_SLOW_PLUGINS=1``
+accepts it: the kernels that need it then run in plain Python, hundreds of times slower.
 """
 
 import atexit
@@ -43,174 +38,24 @@ import numpy as np
 from gbmrank import numerics
 from gbmrank.errors import GbmrankWarning, PluginContractError
 
-__all__ = [
-    "cache_folder",
-    "check_compiles",
-    "foreign_functions",
-    "is_plain",
-    "load",
-    "slow_allowed",
-    "template_path",
-    "warn_slow",
-]
+__all__ = ["cache_folder", "check_compiles", "is_plain", "load", "template_path"]
 
+Scalar = Callable[..., Any]
 
 _PLACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RAISED = re.compile(r"\.*\s*Raised from (?P<file>.+?) \((?P<line>\d+)\)$")
 _TELLING = ("Unknown attribute", "Untyped", "Use of unsupported", "Cannot", "Can't unify")
 _COLUMNS = ("labels", "scores", "at", "grad", "hess")  # arguments of a function of a query
-_GROUPS = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.losses.utilities")
-_warned: set[Any] = set()
-
-
-def foreign_functions(slots: Iterable[Any]) -> Iterator[FunctionType]:
-    """Yield the functions of others that fill slots, directly or wrapped by ours."""
-    for function in slots:
-        if not isinstance(function, FunctionType):
-            continue
-        if function.__module__.split(".", 1)[0] != "gbmrank":
-            yield function  # what it calls takes whatever it gives
-        else:
-            inside = [cell.cell_contents for cell in function.__closure__ or ()]
-            yield from foreign_functions(inside)
-
-
-def check_compiles(function: FunctionType) -> None:
-    """Raise PluginContractError unless a function of numbers (or of a query) compiles.
-
-    Raises
-    ------
-    PluginContractError
-        Names the function, its distribution, the line and the compiler's reason.
-    """
-    import numba
-
-    from gbmrank.kernels.jit.decorators import INLINED
-
-    arguments = list(inspect.signature(function).parameters.values())
-    if not arguments or any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in arguments):
-        return  # as many arguments as its caller has: nothing to try it with
-    names = [one.name for one in arguments]
-    column = numba.float64[::1]
-    fixed = numba.types.Array(numba.float64, 1, "C", readonly=True)
-    kinds = [
-        (fixed if name == "labels" else column)
-        if names[0] == "labels" and name in _COLUMNS
-        else numba.float64
-        for name in names
-    ]
-    try:
-        numba.njit(**INLINED)(function).compile(tuple(kinds))
-    except Exception as error:
-        raise PluginContractError(_explained(function, error)) from error
-
-
-def slow_allowed() -> bool:
-    """Whether functions that cannot be compiled may run in Python."""
-    return os.environ.get("GBMRANK_SLOW_PLUGINS", "") not in ("", "0")
-
-
-def warn_slow(function: FunctionType) -> None:
-    """Say once that a function runs in Python."""
-    if function not in _warned:
-        _warned.add(function)
-        warnings.warn(
-            f"{_named(function)} is not compiled and runs in plain Python, hundreds of times "
-            "slower (GBMRANK_SLOW_PLUGINS is set)",
-            GbmrankWarning,
-            stacklevel=2,
-        )
-
-
-def _named(function: FunctionType) -> str:
-    module, owner = function.__module__, ""
-    with contextlib.suppress(Exception):  # a bad file of any distribution is enough
-        owner = next(
-            f" of {point.dist.name} {point.dist.version}"
-            for group in _GROUPS
-            for point in importlib.metadata.entry_points(group=group)
-            if point.module == module and point.dist
-        )
-    return f"{module}.{function.__qualname__}{owner}"
-
-
-def _explained(function: FunctionType, error: Exception) -> str:
-    file, line = _place(function, error)
-    source = linecache.getline(file, line).strip()
-    shown = f"\n    {source}" if source else ""
-    return (
-        f"{_named(function)} cannot be compiled: {_reason(error)}\n  {file}:{line}{shown}\n"
-        "write it with numbers, the math module and gbmrank.numerics; or set "
-        "GBMRANK_SLOW_PLUGINS=1 to run it in plain Python, hundreds of times slower"
-    )
-
-
-def _reason(error: Exception) -> str:
-    """The compiler's first sentence that says something."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith("Failed in nopython mode")]
-    plain = [line for line in told if line.startswith(_TELLING)]
-    return _RAISED.sub("", (plain or told or [type(error).__name__])[0])[:300]
-
-
-def _place(function: FunctionType, error: Exception) -> tuple[str, int]:
-    """Where the compiler stumbled: in the function or in what it calls."""
-    own = function.__code__.co_filename
-    named = [
-        (match["file"], int(match["line"]))
-        for pattern in (_PLACE, _RAISED)
-        for match in pattern.finditer(str(error))
-        if "numba" not in match["file"]
-    ]
-    loc = getattr(error, "loc", None)
-    if named:
-        file, line = named[0]
-        # The compiler prints paths relative to the working directory.
-        same = os.path.basename(file) == os.path.basename(own)
-        return (own if same else file), line
-    if loc is not None and getattr(loc, "line", None):
-        return own, int(loc.line)
-    return own, function.__code__.co_firstlineno
-
-
-Scalar = Callable[..., Any]
-
 _SOURCES = Path(__file__).parents[1]  # templates are named by their path below this folder
 _PLAIN = "gbmrank.kernels._plain."
 _COMPILED_DECORATORS = "from gbmrank.kernels.jit.decorators import"
 _PLAIN_DECORATORS = "from gbmrank.kernels.jit.plain import"
 _STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
-
-
-class _Held(threading.local):
-    """The locks that this thread holds while it forks; two threads may fork at once."""
-
-    def __init__(self) -> None:
-        self.locks: list[Any] = []
-
-
-_held = _Held()
-
-
-def _hold_compiler() -> None:
-    """Let compiling threads finish before a fork: a child would wait for them for ever."""
-    numba_lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
-    for lock in (_lock, numba_lock):
-        if lock is not None:
-            lock.acquire()
-            _held.locks.append(lock)
-
-
-def _let_go() -> None:
-    while _held.locks:
-        _held.locks.pop().release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_compiler, after_in_parent=_let_go, after_in_child=_let_go)
 _loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
 _registered: set[Scalar] = set()
+_warned: set[FunctionType] = set()
+_forking = threading.local()  # the locks that a thread holds while it forks
 
 
 def load(template: str, **slots: Scalar) -> ModuleType:
@@ -258,6 +103,119 @@ def cache_folder() -> Path:
             continue
         return folder
     return _temporary_folder()
+
+
+def check_compiles(function: FunctionType) -> None:
+    """Raise PluginContractError unless a function of numbers (or of a query) compiles.
+
+    Raises
+    ------
+    PluginContractError
+        Names the function, its distribution, the line and the compiler's reason.
+    """
+    import numba
+
+    from gbmrank.kernels.jit.decorators import INLINED
+
+    arguments = list(inspect.signature(function).parameters.values())
+    if not arguments or any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in arguments):
+        return  # as many arguments as its caller has: nothing to try it with
+    names = [one.name for one in arguments]
+    column = numba.float64[::1]
+    fixed = numba.types.Array(numba.float64, 1, "C", readonly=True)
+    kinds = [
+        (fixed if name == "labels" else column)
+        if names[0] == "labels" and name in _COLUMNS
+        else numba.float64
+        for name in names
+    ]
+    try:
+        numba.njit(**INLINED)(function).compile(tuple(kinds))
+    except Exception as error:
+        raise PluginContractError(_explained(function, error)) from error
+
+
+def _hold_compiler() -> None:
+    """Let compiling threads finish before a fork: a child would wait for them for ever."""
+    numba_lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
+    _forking.locks = [lock for lock in (_lock, numba_lock) if lock is not None]
+    for lock in _forking.locks:
+        lock.acquire()
+
+
+def _release_compiler() -> None:
+    for lock in reversed(_forking.locks):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_hold_compiler, after_in_parent=_release_compiler, after_in_child=_release_compiler
+    )
+
+
+def _plugin_functions(slots: Iterable[Any]) -> Iterator[FunctionType]:
+    """Yield the functions of plugins that fill slots, directly or wrapped by ours."""
+    for function in slots:
+        if not isinstance(function, FunctionType):
+            continue
+        if function.__module__.split(".", 1)[0] != "gbmrank":
+            yield function  # what it calls takes whatever it gives
+        else:
+            inside = [cell.cell_contents for cell in function.__closure__ or ()]
+            yield from _plugin_functions(inside)
+
+
+def _named(function: FunctionType) -> str:
+    module, owner = function.__module__, ""
+    with contextlib.suppress(Exception):  # a bad file of any distribution is enough
+        owner = next(
+            f" of {point.dist.name} {point.dist.version}"
+            for group in importlib.metadata.entry_points().groups
+            if group.startswith("gbmrank.")
+            for point in importlib.metadata.entry_points(group=group)
+            if point.module == module and point.dist
+        )
+    return f"{module}.{function.__qualname__}{owner}"
+
+
+def _explained(function: FunctionType, error: Exception) -> str:
+    file, line = _place(function, error)
+    source = linecache.getline(file, line).strip()
+    shown = f"\n    {source}" if source else ""
+    return (
+        f"{_named(function)} cannot be compiled: {_reason(error)}\n  {file}:{line}{shown}\n"
+        "write it with numbers, the math module and gbmrank.numerics; or set "
+        "GBMRANK_SLOW_PLUGINS=1 to run it in plain Python, hundreds of times slower"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The compiler's first sentence that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    rest = [line for line in lines if not line.startswith("Failed in nopython mode")]
+    plain = [line for line in rest if line.startswith(_TELLING)]
+    return _RAISED.sub("", (plain or rest or [type(error).__name__])[0])[:300]
+
+
+def _place(function: FunctionType, error: Exception) -> tuple[str, int]:
+    """Where the compiler stumbled: in the function or in what it calls."""
+    own = function.__code__.co_filename
+    named = [
+        (match["file"], int(match["line"]))
+        for pattern in (_PLACE, _RAISED)
+        for match in pattern.finditer(str(error))
+        if "numba" not in match["file"]
+    ]
+    loc = getattr(error, "loc", None)
+    if named:
+        file, line = named[0]
+        # The compiler prints paths relative to the working directory.
+        same = os.path.basename(file) == os.path.basename(own)
+        return (own if same else file), line
+    if loc is not None and getattr(loc, "line", None):
+        return own, int(loc.line)
+    return own, function.__code__.co_firstlineno
 
 
 @functools.cache
@@ -327,14 +285,21 @@ def _compiles(slots: dict[str, Scalar]) -> bool:
 
     A file of this name means that they were tried before.
     """
-    for function in foreign_functions(slots.values()):
+    for function in _plugin_functions(slots.values()):
         _register_callees(function)
         try:
             check_compiles(function)
         except PluginContractError:
-            if not slow_allowed():
+            if os.environ.get("GBMRANK_SLOW_PLUGINS", "") in ("", "0"):
                 raise
-            warn_slow(function)
+            if function not in _warned:
+                _warned.add(function)
+                warnings.warn(
+                    f"{_named(function)} is not compiled and runs in plain Python, hundreds of "
+                    "times slower (GBMRANK_SLOW_PLUGINS is set)",
+                    GbmrankWarning,
+                    stacklevel=2,
+                )
             return False
     return True
 

@@ -1,16 +1,14 @@
-"""Compiler settings shared by every kernel.
+"""The compiler's settings for kernels, and the functions of :mod:`gbmrank.numerics` inside them.
 
 ``entry`` marks what Python calls: compiled code is kept on disk, the interpreter lock is
 released. ``inner`` marks what only other kernels call; called from Python it is a Python
 function. Both may reorder sums and fuse multiply-adds, and never assume that values are finite.
 
-Branch-free twins of :mod:`gbmrank.numerics` for compiled loops.
-
-``exp`` reduces its argument to ``k log 2 + r`` with ``|r| <= log(2)/2``, sums the polynomial
-of degree 11 that is nearest to ``exp(r)`` there (error 1.3e-17) and adds ``k`` to the exponent
-bits; ``log1p_unit`` sums
-the series of ``2 artanh(x / (2 + x))``. Both are accurate to a few units in the last
-place, and contain nothing that keeps a loop around them from being vectorised.
+Compiled loops get versions of the numerics without branches and library calls, which keep no
+loop from being vectorised, accurate to a few units in the last place. ``exp`` reduces its
+argument to ``k log 2 + r`` with ``|r| <= log(2)/2``, sums the polynomial of degree 11 that is
+nearest to ``exp(r)`` there (error 1.3e-17) and adds ``k`` to the exponent bits; ``log1p_unit``
+sums the series of ``2 artanh(x / (2 + x))``.
 """
 
 import contextlib
@@ -26,16 +24,9 @@ from numba.extending import intrinsic, overload
 
 from gbmrank import numerics
 
-__all__ = ["INLINED", "entry", "exact_inner", "exp", "inner", "log1p_unit", "merged", "separate"]
-
+__all__ = ["INLINED", "entry", "exact_inner", "exp", "inner", "merged", "separate"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-# Numba does this at the first call, once. A distribution whose entry points cannot be read, whoever
-# it is from, would make that call fail.
-with contextlib.suppress(Exception):
-    entrypoints.init_all()
-
 # Division by zero must follow IEEE rules: a check would keep loops from being vectorised.
 _LOOSE: dict[str, Any] = {
     "error_model": "numpy",
@@ -45,6 +36,16 @@ _LOOSE: dict[str, Any] = {
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+_LOG2_E = 1.4426950408889634
+_LOG_2_HIGH = 0.693147180369123816490
+_LOG_2_LOW = 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer in the low bits
+
+
+# Numba does this at the first call, once. A distribution whose entry points cannot be read, whoever
+# it is from, would make that call fail.
+with contextlib.suppress(Exception):
+    entrypoints.init_all()
 
 
 @contextlib.contextmanager
@@ -112,12 +113,6 @@ def separate(function: F) -> F:
 def exact_inner(function: F) -> F:
     """Compile a function whose rounding steps must stay in the order they are written."""
     return _inside(function, {"forceinline": True, **_STRICT})
-
-
-_LOG2_E = 1.4426950408889634
-_LOG_2_HIGH = 0.693147180369123816490
-_LOG_2_LOW = 1.90821492927058770002e-10
-_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer in the low bits
 
 
 @intrinsic  # type: ignore[untyped-decorator]

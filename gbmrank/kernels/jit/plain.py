@@ -2,8 +2,6 @@
 
 from typing import TypeVar
 
-__all__ = ["INLINED", "entry", "exact_inner", "inner", "merged", "separate"]
-
 F = TypeVar("F")
 INLINED: dict[str, object] = {}
 

@@ -25,6 +25,7 @@ __all__ = ["at_most", "cut_into_chunks", "get_num_threads", "run_chunks", "set_n
 
 _MAX_CHUNKS = 32
 _SMALL = 20_000.0  # below this cost a chunk is not worth waking a thread for
+_limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("gbmrank_threads", default=None)
 
 
 class _State:
@@ -40,7 +41,8 @@ class _State:
 
 
 _state = _State()
-_limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("gbmrank_threads", default=None)
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_state.forget)
 

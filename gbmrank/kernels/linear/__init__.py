@@ -1,1 +1,1 @@
-"""Sums over all pairs of a long query in linear time."""
+"""Sums over the pairs of long queries in linear time: interpolation, cells, engine, long."""

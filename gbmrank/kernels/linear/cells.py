@@ -1,19 +1,15 @@
-"""Cells for the linear-time engine: binning, spreading and reading back.
+"""Cells of the linear-time engine: all that does not depend on the loss.
 
 The score axis is cut into cells of one width. Inside a cell a smooth function is known
 by its values at ``ORDER`` Chebyshev nodes, so all items of a cell act on the rest of the
-world through ``ORDER`` numbers. This module holds what does not depend on the loss: it
-finds the cell of every item, sums Chebyshev moments of the items' weights per cell, and
-evaluates one polynomial per cell at every item.
+world through ``ORDER`` numbers. This template without slots finds the cell of every item, sums
+Chebyshev moments of the items' weights per cell and turns them into weights at the nodes. Sums
+at the nodes become one polynomial per cell, which is evaluated at every item. Cells far apart act
+on each other through the straight tails of the loss.
 
 Cell numbers are whole and the width has few bits, so cell borders and positions inside a
 cell carry no rounding error, however large the scores are. When there are many more
 cells than items, only the occupied ones are stored, found through a hash table.
-
-Per-cell arrays of the linear-time engine and what happens to them without the loss.
-
-Moments become weights at the Chebyshev nodes, sums at the nodes become polynomials, and
-cells far apart act on each other through the straight tails of the loss.
 """
 
 import numpy as np
@@ -24,26 +20,6 @@ from gbmrank.kernels.linear.interpolation import NODES, ORDER, Cells, Grid, Line
 from gbmrank.kernels.linear.vectors import add_chebyshev, add_product, evaluate_four
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "TO_NODES",
-    "TO_NODES_MIRRORED",
-    "TO_POWERS",
-    "TO_POWERS_MIRRORED",
-    "add_moments",
-    "add_pair_moments",
-    "add_tails",
-    "all_slots",
-    "build_grid",
-    "match_cells",
-    "read_fields",
-    "read_pairs",
-    "read_side",
-    "to_node_weights",
-    "to_powers",
-    "used_slots",
-]
-
-
 _MAX_CELL = 2.0**45
 """Cell numbers up to this leave enough bits for exact positions inside a cell."""
 
@@ -51,6 +27,14 @@ _BLOCK = 512  # items whose places are kept at hand
 _LANES = 8
 _LARGEST = float(np.finfo(np.float64).max)
 _HASH = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: spreads neighbouring cells
+# Weight at node k from the moment of order m: row m, column k. Odd moments change sign
+# when nodes are counted from the upper end of the cell.
+_SIGNS: FloatArray = np.where(np.arange(ORDER) % 2 == 0, 1.0, -1.0)
+_FIRST_HALF: FloatArray = np.where(np.arange(ORDER) == 0, 0.5, 1.0)
+TO_NODES: FloatArray = np.ascontiguousarray(
+    chebyshev.chebvander(NODES, ORDER - 1).T * (2.0 / ORDER) * _FIRST_HALF[:, None], np.float64
+)
+TO_NODES_MIRRORED: FloatArray = TO_NODES * _SIGNS[:, None]
 
 
 @separate
@@ -150,7 +134,11 @@ def _sorted_cells(keys: IntArray) -> IntArray:
 def _occupied_cells(
     scores: FloatArray, more: FloatArray, per_width: float, first: float
 ) -> IntArray:
-    """Hash table of the cells that hold an item; free places hold -1."""
+    """Lay cells over the scores of one query; ``more`` are further scores, or none.
+
+    Without cells when a score is not finite or the plan does not reach that far: the engine
+    cannot serve this query.
+    """
     size = 16
     while size < 2 * (len(scores) + len(more)):
         size *= 2
@@ -224,17 +212,7 @@ def add_moments(grid: Grid, scores: FloatArray, weights: FloatArray, moments: Fl
 def add_pair_moments(
     grid: Grid, scores: FloatArray, weights: FloatArray, moments: FloatArray
 ) -> None:
-    """Add moments of unit weights and of given weights in one pass.
-
-    Parameters
-    ----------
-    grid : Grid
-        Cells that cover the scores.
-    scores, weights : arrays of shape (n,)
-        The items.
-    moments : array of shape (2, n_slots, ORDER)
-        First unit weights, then the given ones.
-    """
+    """Add moments of unit weights, then of given ones, in one pass; shape (2, n_slots, ORDER)."""
     slots, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK)
     second = len(grid.cells) * ORDER
     for start in range(0, len(scores), _BLOCK):
@@ -333,14 +311,6 @@ def _power_basis() -> FloatArray:
     return rows
 
 
-# Weight at node k from the moment of order m: row m, column k. Odd moments change sign
-# when nodes are counted from the upper end of the cell.
-_SIGNS: FloatArray = np.where(np.arange(ORDER) % 2 == 0, 1.0, -1.0)
-TO_NODES: FloatArray = np.asarray(
-    chebyshev.chebvander(NODES, ORDER - 1).T * (2.0 / ORDER), np.float64
-)
-TO_NODES[0] /= 2.0
-TO_NODES_MIRRORED: FloatArray = TO_NODES * _SIGNS[:, None]
 # Coefficient of power m from the value at node k: row k, column m.
 TO_POWERS: FloatArray = np.ascontiguousarray((_power_basis().T @ TO_NODES).T)
 TO_POWERS_MIRRORED: FloatArray = TO_POWERS * _SIGNS
@@ -374,23 +344,11 @@ def used_slots(weights: FloatArray) -> IntArray:
 def match_cells(
     cells: Cells, targets: IntArray, sources: IntArray, gap: int, pairs: IntArray
 ) -> int:
-    """List targets and sources that lie a given number of cells apart.
+    """List targets and sources that lie a given number of cells apart; return how many there are.
 
-    Parameters
-    ----------
-    cells : Cells
-        Their numbers; lonely ones are not paired with themselves.
-    targets, sources : arrays of shape (n_targets,) and (n_sources,)
-        Rising slots.
-    gap : int
-        Number of the target's cell minus number of the source's cell.
-    pairs : array of shape (2 * n_targets,)
-        Receives target and source, target and source.
-
-    Returns
-    -------
-    int
-        How many there are.
+    Both are rising slots. ``gap`` is the number of the target's cell minus that of the source's;
+    lonely cells are not paired with themselves. ``pairs`` receives target and source, target and
+    source.
     """
     numbers = cells.cells
     count, place = 0, 0
@@ -413,16 +371,8 @@ def to_node_weights(
 ) -> None:
     """Add weights at the nodes that act on smooth functions as the items do.
 
-    Parameters
-    ----------
-    moments : array of shape (n_slots, ORDER)
-        Chebyshev moments per cell.
-    matrix : array of shape (ORDER, ORDER)
-        ``TO_NODES`` or ``TO_NODES_MIRRORED``.
-    weights : array of shape (n_slots, ORDER)
-        What they are added to.
-    backwards : bool
-        Whether the last slot comes first among the weights.
+    ``matrix`` is ``TO_NODES`` or ``TO_NODES_MIRRORED``; ``backwards`` puts the last slot first
+    among the weights.
     """
     for slot in range(len(moments)):
         place = len(moments) - 1 - slot if backwards else slot
@@ -435,20 +385,9 @@ def to_powers(
 ) -> None:
     """Write coefficients by rising power of the polynomials through values at the nodes.
 
-    Parameters
-    ----------
-    seen : array of shape (n_slots, 4, ORDER)
-        Values at the nodes.
-    kind : int
-        Which of the four is meant.
-    matrix : array of shape (ORDER, ORDER)
-        ``TO_POWERS`` or ``TO_POWERS_MIRRORED``.
-    powers : array of shape (n_slots, ORDER, 4)
-        Receives the coefficients.
-    field : int
-        Which of the four columns of ``powers`` they belong to.
-    backwards : bool
-        Whether the last slot comes first among the coefficients.
+    The values are those of one ``kind`` out of four, shape (n_slots, 4, ORDER); the coefficients go
+    to column ``field`` of ``powers``, shape (n_slots, ORDER, 4). ``matrix`` is ``TO_POWERS`` or
+    ``TO_POWERS_MIRRORED``; ``backwards`` puts the last slot first among the coefficients.
     """
     row = np.empty(ORDER)
     for slot in range(len(seen)):
@@ -496,14 +435,7 @@ def _add_tail(
 def add_tails(cells: Cells, plan: LinearPlan, both: bool) -> None:
     """Add the contributions of cells outside the plan's bands.
 
-    Parameters
-    ----------
-    cells : Cells
-        Weights and sums at the nodes.
-    plan : LinearPlan
-        Its tails.
-    both : bool
-        Whether worse items see better ones, too.
+    With ``both``, worse items see better ones, too.
     """
     span = cells.cells[-1] - cells.cells[0]
     for turn in (1, -1):

@@ -16,29 +16,34 @@ that the loss has become there, by running sums. The worse items see the better 
 through the mirror image of the same tables: with both axes reversed, ``s_i - s_j`` is
 what it was.
 
-Arrays come in few kinds, flat or of three axes, and the smaller of two numbers is chosen by
-hand: every other kind of ``np.empty``, and every ``min``, is a function more to compile.
-
 An item alone in its cell does not act on itself, so that taking the pair (i, i) out
 never cancels digits: where an item has company, the pairs inside the cell are about as
 large as the one taken out.
+
+:func:`all_pairs_threaded` and :func:`cross_pairs_threaded` share one very long query among
+threads. Its items are cut into runs whose number depends on the query alone, so results do not
+depend on the number of threads; they may differ in rounding from those of one thread.
+
+Arrays come in few kinds, flat or of three axes, and the smaller of two numbers is chosen by
+hand: every other kind of ``np.empty``, and every ``min``, is a function more to compile.
 """
 
+import itertools
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.jit.decorators import merged, separate
+from gbmrank.kernels.layout import Params
 from gbmrank.kernels.linear.interpolation import NODES, ORDER, Cells, Grid, LinearPlan, Side
 from gbmrank.kernels.linear.vectors import add_product
 from gbmrank.types import FloatArray
 
 if TYPE_CHECKING:
     from gbmrank.kernels.layout import phi
-
-__all__ = ["all_pairs", "cross_fields", "cross_pairs", "solve_fields", "solve_pairs"]
-
 
 # Through the compiler, so that their disk cache follows every change of the sources.
 _kernels = compiler.load("linear.cells")
@@ -60,14 +65,13 @@ to_powers = _kernels.to_powers
 used_slots = _kernels.used_slots
 
 _SQUARE = ORDER * ORDER
+_ITEM_CHUNKS = 16
 # Target node minus source node, by source and target, in half widths.
 _NODE_GAPS: FloatArray = (NODES[None, :] - NODES[:, None]).ravel()
 
 
 @separate
-def _fill_tables(
-    distance: float, width: float, params: tuple[float, ...], tables: FloatArray
-) -> None:
+def _fill_tables(distance: float, width: float, params: Params, tables: FloatArray) -> None:
     """Evaluate the loss between the nodes of two cells: kind, source node, target node."""
     half = 0.5 * width
     for k in range(_SQUARE):
@@ -79,9 +83,7 @@ def _fill_tables(
 
 
 @merged
-def _interact(
-    cells: Cells, plan: LinearPlan, params: tuple[float, ...], kinds: int, both: bool
-) -> None:
+def _interact(cells: Cells, plan: LinearPlan, params: Params, kinds: int, both: bool) -> None:
     """Let all cells within the plan's bands act on each other."""
     targets = used_slots(cells.better_mirrored) if both else all_slots(cells.worse)
     sources = used_slots(cells.worse)
@@ -112,34 +114,14 @@ def _interact(
 
 @merged
 def solve_pairs(
-    grid: Grid,
-    moments: FloatArray,
-    plan: LinearPlan,
-    params: tuple[float, ...],
-    same_items: bool,
+    grid: Grid, moments: FloatArray, plan: LinearPlan, params: Params, same_items: bool
 ) -> tuple[float, FloatArray]:
     """Turn moments into the value and the fields that :func:`read_pairs` evaluates.
 
-    Parameters
-    ----------
-    grid : Grid
-        Cells of the query.
-    moments : array of shape (2, n_slots, ORDER)
-        Chebyshev moments of the worse and of the better items.
-    plan : LinearPlan
-        How the loss is treated.
-    params : tuple of float
-        Parameters of the loss.
-    same_items : bool
-        Whether better and worse items are the same, with unit weights as worse ones:
-        pairs of an item with itself are then left out.
-
-    Returns
-    -------
-    value : float
-        Sum of the loss over all pairs.
-    powers : array of shape (n_slots, ORDER, 4)
-        Polynomials of slope and curvature as seen by better, then by worse items.
+    ``moments`` has shape (2, n_slots, ORDER): those of the worse, then of the better items. With
+    ``same_items`` these are the same, with unit weights as worse ones, and pairs of an item with
+    itself are left out. The fields have shape (n_slots, ORDER, 4): polynomials of slope and
+    curvature as seen by better, then by worse items.
     """
     count = len(grid.cells)
     lonely = np.empty(count, np.int64)
@@ -169,27 +151,13 @@ def solve_pairs(
 
 @merged
 def solve_fields(
-    grid: Grid, moments: FloatArray, plan: LinearPlan, params: tuple[float, ...], sign: float
+    grid: Grid, moments: FloatArray, plan: LinearPlan, params: Params, sign: float
 ) -> FloatArray:
     """Turn moments of sources into the fields that :func:`read_fields` evaluates.
 
-    Parameters
-    ----------
-    grid : Grid
-        Cells of targets and sources.
-    moments : array of shape (n_slots, ORDER)
-        Chebyshev moments of the sources.
-    plan : LinearPlan
-        How the loss is treated.
-    params : tuple of float
-        Parameters of the loss.
-    sign : float
-        1.0 for differences target minus source, -1.0 for source minus target.
-
-    Returns
-    -------
-    array of shape (n_slots, ORDER, 4)
-        Polynomials of the sums of value, first, second and squared first derivative.
+    ``sign`` is 1.0 for differences target minus source, -1.0 for source minus target. The fields
+    have shape (n_slots, ORDER, 4): polynomials of the sums of value, first, second and squared
+    first derivative.
     """
     count = len(grid.cells)
     # The mirror image turns "source minus target" into "target minus source".
@@ -212,26 +180,11 @@ def solve_fields(
 
 
 @merged
-def all_pairs(side: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
-    r"""Sum of the loss over all ordered pairs of items, with derivatives.
+def all_pairs(side: Side, plan: LinearPlan, params: Params) -> float:
+    r"""Return :math:`\sum_i v_i \sum_{j \ne i} \varphi(s_i - s_j)`; overwrite its derivatives.
 
-    .. math::
-        \sum_i v_i \sum_{j \ne i} \varphi(s_i - s_j)
-
-    Parameters
-    ----------
-    side : Side
-        Scores s, weights v; gradient and Hessian diagonal are overwritten.
-    plan : LinearPlan
-        How the loss is treated.
-    params : tuple of float
-        Parameters of the loss.
-
-    Returns
-    -------
-    float
-        The sum; NaN, with nothing written, when a score is not finite or the range of
-        the scores is beyond the plan's reach.
+    NaN, with nothing written, when a score is not finite or the range of the scores is beyond
+    the plan's reach.
     """
     if len(side.scores) == 0:
         return 0.0
@@ -246,25 +199,10 @@ def all_pairs(side: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
 
 
 @merged
-def cross_pairs(better: Side, worse: Side, plan: LinearPlan, params: tuple[float, ...]) -> float:
-    r"""Sum of the loss over all pairs of a better and a worse item, with derivatives.
+def cross_pairs(better: Side, worse: Side, plan: LinearPlan, params: Params) -> float:
+    r"""Return :math:`\sum_{i, j} a_i b_j \varphi(s_i - s_j)` over better i and worse j.
 
-    .. math::
-        \sum_{i \in A} \sum_{j \in B} a_i b_j \varphi(s_i - s_j)
-
-    Parameters
-    ----------
-    better, worse : Side
-        The sets A and B; gradient and Hessian diagonal are added to what is there.
-    plan : LinearPlan
-        How the loss is treated.
-    params : tuple of float
-        Parameters of the loss.
-
-    Returns
-    -------
-    float
-        The sum; NaN, with nothing written, where :func:`all_pairs` returns NaN.
+    Derivatives are added to what is there. NaN, with nothing written, as for :func:`all_pairs`.
     """
     if len(better.scores) == 0 or len(worse.scores) == 0:
         return 0.0
@@ -286,30 +224,14 @@ def cross_fields(
     sources: tuple[FloatArray, FloatArray],
     sign: float,
     plan: LinearPlan,
-    params: tuple[float, ...],
+    params: Params,
     out: FloatArray,
 ) -> bool:
-    """Weighted sums of the loss and its derivatives over sources, for every target.
+    """Write weighted sums of value, first, second and squared first derivative for every target.
 
-    Parameters
-    ----------
-    targets : array of shape (n,)
-        Scores.
-    sources : two arrays of shape (m,)
-        Scores and weights.
-    sign : float
-        1.0 for differences target minus source, -1.0 for source minus target.
-    plan : LinearPlan
-        How the loss is treated.
-    params : tuple of float
-        Parameters of the loss.
-    out : array of shape (n, 4)
-        Receives the sums of value, first, second and squared first derivative.
-
-    Returns
-    -------
-    bool
-        False, with nothing written, where :func:`all_pairs` returns NaN.
+    ``sources`` are scores and weights; ``sign`` is 1.0 for differences target minus source, -1.0
+    for source minus target; ``out`` has shape (n, 4). False, with nothing written, where
+    :func:`all_pairs` returns NaN.
     """
     scores, weights = sources
     if len(targets) == 0 or len(scores) == 0:
@@ -322,3 +244,71 @@ def cross_fields(
     add_moments(grid, scores, weights, moments)
     read_fields(grid, targets, solve_fields(grid, moments, plan, params, sign), out)
     return True
+
+
+def all_pairs_threaded(side: Side, plan: LinearPlan, params: Params) -> float:
+    """Do what :func:`all_pairs` does, with the items of one query shared by threads."""
+    if len(side.scores) == 0:
+        return 0.0
+    grid = build_grid(side.scores, side.scores[:0], plan)
+    if len(grid.cells) == 0:
+        return math.nan
+    runs = _item_runs(len(side.scores), len(grid.cells))
+    moments = np.zeros((len(runs), 2, len(grid.cells), ORDER))
+
+    # Sums grow in an array of their own: neighbours in memory would slow each other down.
+    def spread(number: int) -> None:
+        part, own = _part(side, runs[number]), np.zeros(moments.shape[1:])
+        add_pair_moments(grid, part.scores, part.weights, own)
+        moments[number] = own
+
+    _run_numbered(spread, len(runs))
+    value, powers = solve_pairs(grid, moments.sum(axis=0), plan, params, True)
+    _run_numbered(lambda number: read_pairs(grid, _part(side, runs[number]), powers), len(runs))
+    return float(value)
+
+
+def cross_pairs_threaded(better: Side, worse: Side, plan: LinearPlan, params: Params) -> float:
+    """Do what :func:`cross_pairs` does, with the items of one query shared by threads."""
+    if len(better.scores) == 0 or len(worse.scores) == 0:
+        return 0.0
+    grid = build_grid(better.scores, worse.scores, plan)
+    if len(grid.cells) == 0:
+        return math.nan
+    tasks = [
+        (row, side, run)
+        for row, side in enumerate((worse, better))
+        for run in _item_runs(len(side.scores), len(grid.cells))
+    ]
+    moments = np.zeros((len(tasks), 2, len(grid.cells), ORDER))
+
+    def spread(number: int) -> None:
+        row, side, run = tasks[number]
+        part, own = _part(side, run), np.zeros(moments.shape[2:])
+        add_moments(grid, part.scores, part.weights, own)
+        moments[number, row] = own
+
+    _run_numbered(spread, len(tasks))
+    value, powers = solve_pairs(grid, moments.sum(axis=0), plan, params, False)
+
+    def read(number: int) -> None:
+        row, side, run = tasks[number]
+        read_side(grid, _part(side, run), powers, 2.0 * row - 1.0)
+
+    _run_numbered(read, len(tasks))
+    return float(value)
+
+
+def _item_runs(items: int, slots: int) -> list[slice]:
+    """Cut items into runs; the moments of all runs together must not outgrow the items."""
+    chunks = min(max(items // (4 * slots), 1), _ITEM_CHUNKS)
+    ends = np.linspace(0, items, chunks + 1).astype(np.int64).tolist()
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def _run_numbered(task: Callable[[int], None], count: int) -> None:
+    threads.run_chunks(lambda number, _: task(number), np.arange(count + 1))
+
+
+def _part(side: Side, run: slice) -> Side:
+    return Side(*(array[run] for array in side))

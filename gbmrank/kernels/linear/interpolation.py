@@ -1,12 +1,10 @@
-"""Decide how the linear-time engine treats a loss.
+"""How the linear-time engine treats a loss, and the named tuples that it works on.
 
 The engine interpolates the loss and its derivatives by polynomials inside cells. Whether
 that is accurate depends on the loss alone, not on the data, so it is measured once:
 :func:`make_plan` looks for the widest cell that meets the wanted accuracy, checks it over
 all differences that matter, and finds out from where on the loss is a straight line. A
-loss with a kink or a jump in its curvature meets no accuracy and is refused.
-
-Named tuples of the linear-time engine.
+loss with a kink or a jump in its curvature meets no accuracy and is rejected.
 """
 
 import math
@@ -30,7 +28,6 @@ __all__ = [
     "Tail",
     "make_plan",
 ]
-
 
 Loss = Callable[..., tuple[float, float, float]]
 
@@ -98,11 +95,11 @@ class PlanReport(NamedTuple):
     Attributes
     ----------
     plan : LinearPlan or None
-        What compiled code needs; None when the loss is refused.
+        What compiled code needs; None when the loss is rejected.
     error : float
         Largest error that was measured, relative to the largest value in the cell.
     reason : str
-        Why the loss is refused; empty otherwise.
+        Why the loss is rejected; empty otherwise.
     """
 
     plan: LinearPlan | None
@@ -153,7 +150,7 @@ def make_plan(loss: Loss, params: tuple[float, ...] = (), accuracy: float = 1e-1
         sample = _Sampler(loss, params)
         widest = _widest_near_zero(sample, accuracy)
         if widest is None:
-            return PlanReport(None, math.inf, _refusal(loss, accuracy, 0.0))
+            return PlanReport(None, math.inf, _not_smooth(loss, accuracy, 0.0))
         return _check_everywhere(sample, widest, accuracy)
 
 
@@ -173,10 +170,10 @@ def _check_everywhere(sample: _Sampler, widest: float, accuracy: float) -> PlanR
         error, where = _worst_error(sample, width, np.arange(-checked, checked + width, width))
         if error <= accuracy:
             return _finish(sample, width, checked, accuracy, error)
-    return PlanReport(None, error, _refusal(sample.loss, accuracy, where))
+    return PlanReport(None, error, _not_smooth(sample.loss, accuracy, where))
 
 
-def _refusal(loss: Loss, accuracy: float, place: float) -> str:
+def _not_smooth(loss: Loss, accuracy: float, place: float) -> str:
     name = getattr(loss, "__name__", "this loss")
     return (
         f"{name} is not smooth enough near {place:.6g} to be interpolated to a relative "

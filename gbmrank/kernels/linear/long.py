@@ -1,19 +1,10 @@
-"""Order-preserving sums over the pairs of long queries, in linear time.
+"""Sums over the pairs of the long queries of a span, in linear time; a template.
 
-A template with the slot ``linear_pairs``, the linear-time engine, which may decline. It
-stands apart from :mod:`gbmrank.kernels.pairs.sums` so that short queries do not wait until
-that engine is compiled.
-
-Sums over the pairs of different level of long queries, in linear time.
-
-A template with the slot ``linear_cross``, the linear-time engine between one level and all
-lower ones, which may decline; apart for the reason of :mod:`gbmrank.kernels.linear.long`.
-
-Push risks of long queries, in linear time.
-
-A template with two slots: ``outer``, as in :mod:`gbmrank.kernels.pairs.sums`, and
-``linear_fields``, which sums over one side in linear time and may decline; apart for the
-reason of :mod:`gbmrank.kernels.linear.long`.
+The slots are ways into :mod:`gbmrank.kernels.linear.engine`, which may decline a query:
+``linear_pairs`` (all pairs), ``linear_cross`` (one level and all lower ones) and
+``linear_fields`` (sums over one side, for push risks, with ``outer`` as in
+:mod:`gbmrank.kernels.pairs.sums`). This file stands apart from the sums over all pairs so that
+short queries do not wait until the engine is compiled.
 """
 
 from typing import TYPE_CHECKING
@@ -27,6 +18,8 @@ from gbmrank.kernels.layout import (
     ItemQueries,
     Level,
     LevelQueries,
+    Out,
+    Params,
     PushParams,
     PushQueries,
     Span,
@@ -44,15 +37,13 @@ from gbmrank.types import BoolArray, FloatArray
 if TYPE_CHECKING:
     from gbmrank.kernels.layout import linear_cross, linear_fields, linear_pairs, outer
 
-__all__ = ["long_all", "long_levels", "long_push"]
-
 
 @entry
 def long_all(
     queries: ItemQueries,
     span: Span,
     scores: FloatArray,
-    params: tuple[float, ...],
+    params: Params,
     engines: Engines,
     served: BoolArray,
     values: FloatArray,
@@ -84,12 +75,7 @@ def long_all(
 
 @merged
 def _linear_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    plan: LinearPlan,
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: Params, plan: LinearPlan, out: Out
 ) -> float:
     """Each level against all lower ones in linear time; NaN when it declines."""
     g, h = out
@@ -111,7 +97,7 @@ def long_levels(
     queries: LevelQueries,
     span: Span,
     scores: FloatArray,
-    params: tuple[float, ...],
+    params: Params,
     engines: Engines,
     served: BoolArray,
     values: FloatArray,
@@ -145,11 +131,7 @@ def long_levels(
 
 @merged
 def _pay(
-    seen: FloatArray,
-    params: PushParams,
-    out: tuple[FloatArray, FloatArray],
-    prices: FloatArray,
-    steeps: FloatArray,
+    seen: FloatArray, params: PushParams, out: Out, prices: FloatArray, steeps: FloatArray
 ) -> float:
     """Return what all other items pay; write their derivatives, and what relevant ones owe them."""
     (g, h), n, total = out, len(seen), 0.0
@@ -167,12 +149,7 @@ def _pay(
 
 @merged
 def _linear(
-    s: FloatArray,
-    positives: int,
-    params: PushParams,
-    plan: LinearPlan,
-    out: tuple[FloatArray, FloatArray],
-    slopes: bool,
+    s: FloatArray, positives: int, params: PushParams, plan: LinearPlan, out: Out, slopes: bool
 ) -> float:
     """Return the mean price, with ``slopes`` write its derivatives; NaN when it declines."""
     g, h = out

@@ -5,9 +5,8 @@ With :math:`E_i = e^{\sigma (s_i - c)}` for a common c, the pair probability is
 keeps every E finite in float64 while the range of ``sigma * score`` stays below 700, and every
 product normal in float32 below 80; products are formed as ``(E_i r)(E_j r)``, never with
 ``r * r``. The two precisions are functions of their own, so that a kernel is compiled for the
-one it needs.
-
-Ways to sum a query that a loss does not have: they always decline.
+one it needs. The ``no_`` functions at the end fill slots of losses without such a way: they
+always decline.
 """
 
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.kernels.jit.decorators import exp, inner
-from gbmrank.kernels.layout import Level
+from gbmrank.kernels.layout import Level, Out
 from gbmrank.kernels.scores import middle_and_range
 from gbmrank.types import FloatArray
 
@@ -29,7 +28,6 @@ __all__ = [
     "single_levels",
     "single_pairs",
 ]
-
 
 _SINGLE_RANGE = 80.0
 _DOUBLE_RANGE = 700.0
@@ -101,34 +99,17 @@ def _narrow(column: FloatArray) -> npt.NDArray[np.float32]:
 
 
 @inner
-def _widen(
-    g: npt.NDArray[Any], h: npt.NDArray[Any], sigma: float, out: tuple[FloatArray, FloatArray]
-) -> None:
+def _widen(g: npt.NDArray[Any], h: npt.NDArray[Any], sigma: float, out: Out) -> None:
     for i in range(len(g)):
         out[0][i] = sigma * g[i]
         out[1][i] = sigma * sigma * h[i]
 
 
 @inner
-def dense_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    useful: int,
-    params: tuple[float],
-    out: tuple[FloatArray, FloatArray],
-) -> bool:
+def dense_pairs(s: FloatArray, v: FloatArray, useful: int, params: tuple[float], out: Out) -> bool:
     """Write the gradient and curvature of one query; False when the range is too wide.
 
-    Parameters
-    ----------
-    s, v : arrays of shape (n,)
-        Scores and utilities, useful items first.
-    useful : int
-        Number of items with a positive utility.
-    params : tuple of float
-        The factor sigma.
-    out : pair of arrays of shape (n,)
-        Gradient and curvature, overwritten.
+    The first ``useful`` items have a positive utility v; ``params`` is the factor sigma.
     """
     n = len(s)
     e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
@@ -140,13 +121,7 @@ def dense_pairs(
 
 
 @inner
-def single_pairs(
-    s: FloatArray,
-    v: FloatArray,
-    useful: int,
-    params: tuple[float],
-    out: tuple[FloatArray, FloatArray],
-) -> bool:
+def single_pairs(s: FloatArray, v: FloatArray, useful: int, params: tuple[float], out: Out) -> bool:
     """Like :func:`dense_pairs` in float32 lanes: errors below 1e-5 of the largest gradient."""
     n = len(s)
     e, g, h = np.empty(n, np.float32), np.zeros(n, np.float32), np.zeros(n, np.float32)
@@ -159,11 +134,7 @@ def single_pairs(
 
 @inner
 def dense_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float],
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: tuple[float], out: Out
 ) -> bool:
     """Like :func:`dense_pairs`, over pairs of different level weighted by the better item."""
     n = len(s)
@@ -177,11 +148,7 @@ def dense_levels(
 
 @inner
 def single_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float],
-    out: tuple[FloatArray, FloatArray],
+    s: FloatArray, w: FloatArray, level: Level, params: tuple[float], out: Out
 ) -> bool:
     """Like :func:`dense_levels` in float32 lanes."""
     n = len(s)

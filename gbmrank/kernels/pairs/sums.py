@@ -1,26 +1,18 @@
-r"""Order-preserving sums :math:`\sum_i v_i \sum_{j \ne i} \varphi(s_i - s_j)` per query.
+r"""Sums over the pairs of every query; a template.
 
-A template with three slots: ``phi(z, *params) -> (value, first, second)``, and two other
-ways to sum a query, each of which may decline: ``closed_pairs`` (a closed form) and
-``dense_pairs`` (every pair, faster than by calling ``phi``). Long queries that
-:mod:`gbmrank.kernels.linear.long` has served are passed over.
+==========================  =====================================================================
+:func:`all_gradients`       :math:`\sum_i v_i \sum_{j \ne i} \varphi(s_i - s_j)`, order-preserving
+:func:`level_gradients`     :math:`\sum_{y_i > y_j} w_i \varphi(s_i - s_j)`, different levels
+:func:`push_gradients`      :math:`\frac1N \sum_j G(\frac1P \sum_i \varphi(s_i - s_j))`, with i over
+                            the P relevant items, which come first, and j over the N others
+:func:`edge_gradients`      :math:`\sum_{i \to j} w_{ij} \varphi(s_i - s_j - h_{ij})`, graphs
+==========================  =====================================================================
 
-Sums :math:`\sum_{y_i > y_j} w_i \varphi(s_i - s_j)` over pairs of different level.
-
-A template with three slots: ``phi(z, *params) -> (value, first, second)``, and two other
-ways to sum a query, each of which may decline: ``closed_levels`` and ``dense_levels``. Long
-queries that :mod:`gbmrank.kernels.linear.long` has served are passed over.
-
-Push risks :math:`\frac1N \sum_j G(F_j)`, :math:`F_j = \frac1P \sum_i \kappa(s_i - s_j)`.
-
-A template with two slots: ``phi``, the pair penalty; and ``outer(x, *params) -> (value,
-first, second)``, the price G of a useless item's mean loss. i runs over the P relevant items
-of a query, which come first in its order, j over the N others. Long queries that
-:mod:`gbmrank.kernels.linear.long` has served are passed over.
-
-Sums :math:`\sum_{i \to j} w_{ij}\, \varphi(s_i - s_j - h_{ij})` over the edges of graphs.
-
-A template with the slot ``phi(z, *params) -> (value, first, second)``.
+``phi(z, *params) -> (value, first, second)`` is the slot that all need. ``outer``, of the same
+kind, is the price G. Two other ways to sum a query may decline it: ``closed_pairs`` and
+``closed_levels`` (a closed form), ``dense_pairs`` and ``dense_levels`` (every pair, faster than
+by calling ``phi``). Long queries that :mod:`gbmrank.kernels.linear.long` has served are passed
+over.
 """
 
 from typing import TYPE_CHECKING
@@ -35,6 +27,8 @@ from gbmrank.kernels.layout import (
     ItemQueries,
     Level,
     LevelQueries,
+    Out,
+    Params,
     PushParams,
     PushQueries,
     Span,
@@ -52,29 +46,11 @@ if TYPE_CHECKING:
         phi,
     )
 
-__all__ = [
-    "all_gradients",
-    "all_values",
-    "edge_gradients",
-    "edge_values",
-    "level_gradients",
-    "level_values",
-    "push_gradients",
-    "push_values",
-]
-
-
 _LANES = 8  # pairs are visited in whole vectors; those past the end count nothing
 
 
 @inner
-def _visit_all(
-    s: FloatArray,
-    v: FloatArray,
-    useful: int,
-    params: tuple[float, ...],
-    out: tuple[FloatArray, FloatArray],
-) -> None:
+def _visit_all(s: FloatArray, v: FloatArray, useful: int, params: Params, out: Out) -> None:
     """Write gradient and curvature of one query by visiting every pair once.
 
     Buffers have room for ``_LANES`` more items than the query.
@@ -102,7 +78,7 @@ def _visit_all(
 
 
 @inner
-def _value_of_all(s: FloatArray, v: FloatArray, useful: int, params: tuple[float, ...]) -> float:
+def _value_of_all(s: FloatArray, v: FloatArray, useful: int, params: Params) -> float:
     total = 0.0
     for i in range(useful):
         s_i, item = s[i], 0.0
@@ -120,7 +96,7 @@ def all_gradients(
     queries: ItemQueries,
     span: Span,
     scores: FloatArray,
-    params: tuple[float, ...],
+    params: Params,
     engines: Engines,
     served: BoolArray,
     last: bool,
@@ -166,7 +142,7 @@ def all_values(
     queries: ItemQueries,
     span: Span,
     scores: FloatArray,
-    params: tuple[float, ...],
+    params: Params,
     engines: Engines,
     served: BoolArray,
     out: FloatArray,
@@ -193,13 +169,7 @@ def all_values(
 
 
 @inner
-def _visit_levels(
-    s: FloatArray,
-    w: FloatArray,
-    level: Level,
-    params: tuple[float, ...],
-    out: tuple[FloatArray, FloatArray],
-) -> None:
+def _visit_levels(s: FloatArray, w: FloatArray, level: Level, params: Params, out: Out) -> None:
     """Write gradient and curvature of one query by visiting every pair once."""
     g, h = out
     g[:] = 0.0
@@ -220,9 +190,7 @@ def _visit_levels(
 
 
 @inner
-def _value_of_levels(
-    s: FloatArray, w: FloatArray, level: Level, params: tuple[float, ...]
-) -> float:
+def _value_of_levels(s: FloatArray, w: FloatArray, level: Level, params: Params) -> float:
     total = 0.0
     for i in range(len(s)):
         s_i, item = s[i], 0.0
@@ -238,13 +206,13 @@ def level_gradients(
     queries: LevelQueries,
     span: Span,
     scores: FloatArray,
-    params: tuple[float, ...],
+    params: Params,
     engines: Engines,
     served: BoolArray,
     last: bool,
     out: GradHess,
 ) -> None:
-    """Like :func:`gbmrank.kernels.pairs.sums.gradients`."""
+    """Like :func:`all_gradients`, over pairs of different level."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
@@ -279,7 +247,7 @@ def level_values(
     queries: LevelQueries,
     span: Span,
     scores: FloatArray,
-    params: tuple[float, ...],
+    params: Params,
     engines: Engines,
     served: BoolArray,
     out: FloatArray,
@@ -310,7 +278,7 @@ def level_values(
 
 @inner
 def _sums_to_relevant(
-    other: float, relevant: FloatArray, params: tuple[float, ...]
+    other: float, relevant: FloatArray, params: Params
 ) -> tuple[float, float, float]:
     """Means of the loss, slope and curvature of one useless item's pairs."""
     value, slope, bend = 0.0, 0.0, 0.0
@@ -323,9 +291,7 @@ def _sums_to_relevant(
 
 
 @inner
-def _visit_push(
-    s: FloatArray, positives: int, params: PushParams, out: tuple[FloatArray, FloatArray]
-) -> None:
+def _visit_push(s: FloatArray, positives: int, params: PushParams, out: Out) -> None:
     """Write gradient and Hessian diagonal of one query by visiting every pair twice."""
     g, h = out
     g[:] = 0.0
@@ -407,7 +373,7 @@ def push_values(
 
 @entry
 def edge_gradients(
-    graphs: EdgeQueries, span: Span, scores: FloatArray, params: tuple[float, ...], out: GradHess
+    graphs: EdgeQueries, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:
     """Write scaled gradient and curvature of every row of a span of queries."""
     g_buffer = np.empty(span.longest)
@@ -437,7 +403,7 @@ def edge_gradients(
 
 @entry
 def edge_values(
-    graphs: EdgeQueries, span: Span, scores: FloatArray, params: tuple[float, ...], out: FloatArray
+    graphs: EdgeQueries, span: Span, scores: FloatArray, params: Params, out: FloatArray
 ) -> None:
     """Write the scaled loss of every query of a span, shape (n_queries,)."""
     for q in range(span.first, span.last):

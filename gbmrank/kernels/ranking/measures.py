@@ -1,17 +1,15 @@
-r"""Positional measures: a discount of the rank times a value of the item there.
+r"""One value per query from a ranking: the mean over all orders of its blocks of ties.
 
-A block of m tied items at the ranks a+1..a+m contributes the mean of its discounts times
-the sum of its values, which is the mean over all orders of the block.
+*Positional measures* are a discount of the rank times a value of the item there. A block of m
+tied items at the ranks a+1..a+m adds the mean of its discounts times the sum of its values.
 
-Average precision, reciprocal rank and positives at the top, for binary values.
+*Average precision, reciprocal rank and positives at the top* take binary values: a block has p
+relevant items among m.
 
-Each block of ties holds p relevant items among m, at the ranks a+1..a+m.
-
-Expected reciprocal rank: a reader goes down and stops at an item with probability R.
-
-For a block of m tied items let :math:`c_k` be the mean probability of stopping within k of
-them, over all k-subsets. The block at the ranks a+1..a+m adds
-:math:`\sum_j (c_j - c_{j-1}) / (a + j)` times the probability of getting there. Two ways to it:
+*Expected reciprocal rank*: a reader goes down and stops at an item with probability R. For a
+block of m tied items let :math:`c_k` be the mean probability of stopping within k of them, over
+all k-subsets. The block at the ranks a+1..a+m adds :math:`\sum_j (c_j - c_{j-1}) / (a + j)`
+times the probability of getting there. Two ways to it:
 
 - items one by one, where the next item turns :math:`c_k` into
   :math:`[(m+1-k) c_k + k (R + (1-R) c_{k-1})] / (m+1)`. As
@@ -25,14 +23,11 @@ them, over all k-subsets. The block at the ranks a+1..a+m adds
   smooth on a logarithmic scale, so that the trapezoidal rule converges geometrically.
   Its cost does not depend on m.
 
-Label differences of pairs in the wrong order, :math:`O(n \log n)` per query.
-
-Going down the ranking, a tree over label levels holds how many items with each label were
-passed and the sum of their labels. An item adds its lead over the passed items with a
-smaller label. Asking before and after a block of ties enters the tree and taking the mean
-counts each pair inside the block by one half.
-
-Weight of the edges that a ranking contradicts, one pass over the edges.
+*Disagreement of labels* sums label differences of pairs in the wrong order in
+:math:`O(n \log n)`: going down the ranking, a tree over label levels holds how many items with
+each label were passed and the sum of their labels. An item adds its lead over the passed items
+with a smaller label. Asking before and after a block of ties enters the tree and taking the mean
+counts each pair inside the block by one half. *Disagreement of edges* is one pass over them.
 """
 
 import math
@@ -44,15 +39,12 @@ from gbmrank.kernels.layout import EdgeWeights, Items, Levels, Positions, Rankin
 from gbmrank.kernels.ranking.sorting import PART, block_end, block_sum
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "average_precision",
-    "cascade_per_query",
-    "disagreement_per_query",
-    "edge_disagreement_per_query",
-    "positional_per_query",
-    "positives_at_top",
-    "reciprocal_rank",
-]
+_LOG_NEGLIGIBLE = -41.5  # log of 1e-18
+_NEGLIGIBLE = 1e-18
+_LONG = 1_000_000  # steps of the recurrence that take as long as the integral for one R
+_MANY = 2000  # more different R than this are not looked for
+_STEP = 0.25
+_LOWEST, _HIGHEST = -46.0, 38.0  # of the logit; the rest weighs below 1e-16
 
 
 @entry
@@ -159,14 +151,6 @@ def positives_at_top(ranking: Ranking, items: Items, span: Span, out: FloatArray
                 break
             start = stop
         out[q] = items.scale[q] * total
-
-
-_LOG_NEGLIGIBLE = -41.5  # log of 1e-18
-_NEGLIGIBLE = 1e-18
-_LONG = 1_000_000  # steps of the recurrence that take as long as the integral for one R
-_MANY = 2000  # more different R than this are not looked for
-_STEP = 0.25
-_LOWEST, _HIGHEST = -46.0, 38.0  # of the logit; the rest weighs below 1e-16
 
 
 @inner

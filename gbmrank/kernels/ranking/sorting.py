@@ -1,12 +1,9 @@
-"""Stable sorting of one query by decreasing score.
+"""Scores to rankings: the whole order, the best few, and ties settled by value.
 
-Scores are spread over as many buckets as there are items by a monotone map, which leaves
-little for the insertion sort that follows; scores that crowd into few buckets are merged
-instead. Comparisons are exact, so nothing depends on the map but the time.
-
-Blocks of equal scores.
-
-Scores to rankings: the whole order, the best few, and ties settled by value.
+One query is sorted stably by decreasing score. Scores are spread over as many buckets as there
+are items by a monotone map, which leaves little for the insertion sort that follows; scores that
+crowd into few buckets are merged instead. Comparisons are exact, so nothing depends on the map
+but the time. Equal scores form a block, marked by ``tied``.
 """
 
 from typing import NamedTuple
@@ -18,22 +15,14 @@ from gbmrank.kernels.jit.decorators import entry, exact_inner, inner
 from gbmrank.kernels.layout import Ranking, Span
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "PART",
-    "Workspace",
-    "block_end",
-    "block_sum",
-    "rank_best",
-    "settle",
-    "sort_down",
-    "workspace",
-]
-
+__all__ = ["PART", "block_end", "block_sum"]
 
 _RUN = 8
 _MOVES_PER_ITEM = 6  # beyond this merging is faster than insertion
 
 Numbers = npt.NDArray[np.int32]
+PART = 1024
+"""Long sums are added up in parts of so many terms, each of which loses few digits."""
 
 
 class Workspace(NamedTuple):
@@ -151,10 +140,6 @@ def sort_down(scores: FloatArray, work: Workspace) -> None:
             work.items[i] = i
     if _insert(work.keys, work.items, 0, n, _MOVES_PER_ITEM * n + _RUN) < 0:
         _merge_sort(work, n)
-
-
-PART = 1024
-"""Long sums are added up in parts of so many terms, each of which loses few digits."""
 
 
 @inner

@@ -119,7 +119,7 @@ def _candidates(measure: AbstractMetric) -> Iterator[AbstractObjective]:
             continue  # a bound of labels is for the user to give
         try:
             yield build(OBJECTIVES, template, **params)
-        except GbmrankError:  # a loss that this template refuses, a plugin that does not load
+        except GbmrankError:  # a loss that this template rejects, a plugin that does not load
             continue
     for text in _PRESETS:
         yield build(OBJECTIVES, text)

@@ -1,8 +1,8 @@
 """Is an objective calibrated for a metric? Derived from their parts, not from their names.
 
-What would make an objective right for a positional metric: tried out, not guessed.
-
-Counterexamples for losses that sort an expected utility, without minimising anything.
+Where the answer is no, a distribution shows it: :func:`order_witness` and :func:`kink_witness`
+find one without minimising anything large, and :func:`remedy` says what would help, tried out,
+not guessed.
 """
 
 import functools
@@ -50,17 +50,94 @@ from gbmrank.theory.verdicts.verdict import (
 from gbmrank.theory.views import View, order_value, view
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "calibration",
-    "expected_utilities",
-    "kink_witness",
-    "order_witness",
-    "remedy",
-    "warn_if_not_calibrated",
-]
-
+__all__ = ["calibration", "warn_if_not_calibrated"]
 
 _OF_TARGETS = ("threshold", "max_grade")
+Utilities = Callable[[RankingData], FloatArray]
+_SUPPORT = 3
+_MARGIN = 1e-4
+_MIXTURES = 4000
+_ENOUGH = 400  # mixtures after which the first good example will do
+_C = "Calauzenes et al. 2013"
+_COUNTEREXAMPLE = "counterexample, verified numerically"
+_FAIR_TIES = ("mean", "index")
+_NATIVE = "native:"
+_warned: set[tuple[str, str]] = set()  # a grid trains one pair many times
+
+
+def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> Verdict:
+    """Say whether minimising an objective maximises a metric.
+
+    Parameters
+    ----------
+    objective : Objective, template or str
+        What is minimised; ``unknown`` is the answer for a booster's own, ``native:NAME``.
+    metric : Metric, measure or str
+        What should be best.
+    graphs : bool or None, default=None
+        Whether preferences are given as graphs instead of labels, for pairwise
+        disagreement; by default, whether the objective or the metric holds some.
+
+    Returns
+    -------
+    Verdict
+        ``calibrated``: on every distribution of labels, minimising the expected loss gives
+        a best ranking. ``conditional``: under ``condition``. ``not calibrated``: not on the
+        distribution in ``counterexample``. ``unknown``: nothing is proven either way.
+
+    Examples
+    --------
+    >>> verdict = calibration("pairwise(loss=logistic, target=ndcg@10)", "ndcg@10")
+    >>> verdict.status, str(verdict.constant)
+    ('calibrated', '2 sqrt(max U)')
+    >>> calibration("pairwise(loss=logistic, target=ndcg@10)", "err@10").status
+    'not calibrated'
+    """
+    if _is_native(objective):
+        as_metric(metric)
+        return _unknown(
+            f"{objective} is the booster's own objective: it follows the gradient of no published "
+            "loss, or samples pairs, so no theorem applies"
+        )
+    template, measure = as_objective(objective), as_metric(metric)
+    if graphs is None:
+        graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
+    return _on_graphs(template, measure) if graphs else _calibration(template, measure)
+
+
+def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) -> Verdict:
+    """Warn, once per pair, when an objective is known to be wrong for a metric.
+
+    For whoever stops training early by a metric: a loss that is not calibrated for it may
+    move away from its best value while it is still being minimised. The warning names an
+    objective that is right for the metric, where there is one.
+
+    Parameters
+    ----------
+    objective, metric : object
+        As for :func:`calibration`.
+    stacklevel : int, default=2
+        Whose line is shown, as for ``warnings.warn``.
+
+    Returns
+    -------
+    Verdict
+        What :func:`calibration` says.
+    """
+    verdict = calibration(objective, metric)
+    if verdict.status != "not calibrated":
+        return verdict
+    pair = text_of(as_objective(objective)), text_of(as_metric(metric))
+    if pair not in _warned:
+        _warned.add(pair)
+        right = _right_for(metric)
+        known = f"{right} is; " if right is not None else ""
+        message = (
+            f"{pair[0]} is not calibrated for {pair[1]}: {verdict.sentence}; {known}see "
+            f"gbmrank advise {pair[1]}"
+        )
+        warnings.warn(message, CalibrationWarning, stacklevel=stacklevel + 1)
+    return verdict
 
 
 def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
@@ -97,6 +174,77 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
     return f"{no_target}gbmrank advise {text_of(measure)} names objectives that may do"
 
 
+def order_witness(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    utilities: Utilities,
+    domain: Domain | None,
+) -> Counterexample | None:
+    """Return a distribution whose expected utilities are sorted in a suboptimal order.
+
+    Parameters
+    ----------
+    template : AbstractObjective
+        An objective that sorts the expectation of ``utilities``.
+    measure : AbstractMetric
+        The metric.
+    utilities : callable
+        ``RankingData -> u`` for every row.
+    domain : Domain or None
+        Labels that both take; None tries them from the narrowest to the widest.
+    """
+    seen = view(measure)
+    if seen is not None and domain is not None:
+        for n in (3, 4, *(k + 1 for k in _cut_offs(template, measure) if k >= 3)):
+            for labels, p in disagreement(utilities, seen.utilities, domain, n):
+                example = _judged(Distribution(labels, p), template, measure, utilities)
+                if example is not None:
+                    return example
+        return None
+    for each in reversed(DOMAINS):
+        for n in (3, 4):
+            found = _enumerated(template, measure, utilities, each, n)
+            if found is not None:
+                return found
+    return None
+
+
+def expected_utilities(distribution: Distribution, utilities: Utilities) -> FloatArray:
+    """Return the expectation of utilities, undefined ones counting zero."""
+    return distribution.probabilities @ _utility_rows(distribution.labels, utilities)
+
+
+def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample | None:
+    """Return a distribution on which a loss with a kink ties items that should not tie.
+
+    One item is useful at a time, with probabilities 1/2, 3/10 and 1/5: the minimiser of the
+    hinge is (1, 0, 0) up to a constant. It counts when the best order costs more as soon as
+    items are a thousandth apart.
+    """
+    seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
+    distribution = Distribution(np.eye(3), weights)
+    if seen is None or not pair_shape(template.loss).convex:
+        return None
+    nature = Nature(shift_invariant=True, smooth=False, whole=template.loss == Hinge())
+    try:
+        sorted_by = expected_utilities(distribution, template.target.values)
+        wanted = distribution.expected_utilities(measure)
+        pairs = np.outer(np.maximum(sorted_by, 0.0), np.ones(3)) * (1.0 - np.eye(3))
+        risk = pair_risk(template.loss.kappa, template.loss.params, pairs)
+        found = minimise(risk, 3, nature)
+        order = np.argsort(-wanted, kind="stable")
+        apart = minimise_in_tiers(risk, tuple((int(i),) for i in order), found.scores, nature, 1e-3)
+    except (ValueError, NumericError):  # labels that the target does not take, or no minimum
+        return None
+    if not found.attained or apart - found.value < 1e-5 * abs(found.value):
+        return None
+    phi = seen.discounts(3)
+    regret = order_value(wanted, phi, wanted) - order_value(wanted, phi, found.scores)
+    if regret <= _MARGIN * np.abs(wanted).max():
+        return None
+    return _example(distribution, template, measure, (found.scores, regret, order))
+
+
 def _aimed(template: Any, target: AbstractUtility) -> Any | None:
     """Return an objective with another target, in all its parts; None where it takes none.
 
@@ -125,59 +273,14 @@ def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:
     seen, preserved = view(measure), preserved_order(template)
     if seen is None or preserved is None:
         return False
-    cut_offs = [cut_off(each) for each in (measure, getattr(template, "target", None)) if each]
-    known = tuple(sorted({k for k in cut_offs if k is not None}))
-    return sorts_alike(preserved.utilities, seen.utilities, known).alike
+    cut_offs = _cut_offs(template, measure)
+    return sorts_alike(preserved.utilities, seen.utilities, cut_offs).alike
 
 
-Utilities = Callable[[RankingData], FloatArray]
-_SUPPORT = 3
-_MARGIN = 1e-4
-_MIXTURES = 4000
-_ENOUGH = 400  # mixtures after which the first good example will do
-
-
-def order_witness(
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    utilities: Utilities,
-    domain: Domain | None,
-) -> Counterexample | None:
-    """Return a distribution whose expected utilities are sorted in a suboptimal order.
-
-    Parameters
-    ----------
-    template : AbstractObjective
-        An objective that sorts the expectation of ``utilities``.
-    measure : AbstractMetric
-        The metric.
-    utilities : callable
-        ``RankingData -> u`` for every row.
-    domain : Domain or None
-        Labels that both take; None tries them from the narrowest to the widest.
-    """
-    seen = view(measure)
-    if seen is not None and domain is not None:
-        cuts = {k + 1 for k in _cuts(template, measure) if k >= 3}
-        for n in (3, 4, *sorted(cuts)):
-            for labels, p in disagreement(utilities, seen.utilities, domain, n):
-                example = _judged(Distribution(labels, p), template, measure, utilities)
-                if example is not None:
-                    return example
-        return None
-    for each in reversed(DOMAINS):
-        for n in (3, 4):
-            found = _enumerated(template, measure, utilities, each, n)
-            if found is not None:
-                return found
-    return None
-
-
-def expected_utilities(distribution: Distribution, utilities: Utilities) -> FloatArray:
-    """Return the expectation of utilities, undefined ones counting zero."""
-    m, n = distribution.labels.shape
-    data = RankingData.from_arrays(distribution.labels.ravel(), group=[n] * m)
-    return distribution.probabilities @ np.nan_to_num(utilities(data), nan=0.0).reshape(m, n)
+def _utility_rows(vectors: FloatArray, utilities: Utilities) -> FloatArray:
+    m, n = vectors.shape
+    data = RankingData.from_arrays(vectors.ravel(), group=[n] * m)
+    return np.nan_to_num(utilities(data), nan=0.0).reshape(m, n)
 
 
 def _judged(
@@ -248,12 +351,6 @@ def _mixtures(rows: np.ndarray) -> Iterator[tuple[list[int], FloatArray]]:
         yield chosen.tolist(), parts / parts.sum()
 
 
-def _utility_rows(vectors: FloatArray, utilities: Utilities) -> FloatArray:
-    m, n = vectors.shape
-    data = RankingData.from_arrays(vectors.ravel(), group=[n] * m)
-    return np.nan_to_num(utilities(data), nan=0.0).reshape(m, n)
-
-
 def _example(
     distribution: Distribution,
     template: AbstractObjective,
@@ -273,132 +370,11 @@ def _example(
     )
 
 
-def _cuts(template: AbstractObjective, measure: AbstractMetric) -> list[int]:
-    parts = getattr(template, "parts", (template,))
-    owners = [measure, *(part.target for part in parts if hasattr(part, "target"))]
-    return [k for k in (cut_off(owner) for owner in owners) if k is not None]
-
-
-def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample | None:
-    """Return a distribution on which a loss with a kink ties items that should not tie.
-
-    One item is useful at a time, with probabilities 1/2, 3/10 and 1/5: the minimiser of the
-    hinge is (1, 0, 0) up to a constant. It counts when the best order costs more as soon as
-    items are a thousandth apart.
-    """
-    seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
-    distribution = Distribution(np.eye(3), weights)
-    if seen is None or not pair_shape(template.loss).convex:
-        return None
-    nature = Nature(shift_invariant=True, smooth=False, whole=template.loss == Hinge())
-    try:
-        sorted_by = expected_utilities(distribution, template.target.values)
-        wanted = distribution.expected_utilities(measure)
-        pairs = np.outer(np.maximum(sorted_by, 0.0), np.ones(3)) * (1.0 - np.eye(3))
-        risk = pair_risk(template.loss.kappa, template.loss.params, pairs)
-        found = minimise(risk, 3, nature)
-        order = np.argsort(-wanted, kind="stable")
-        apart = minimise_in_tiers(risk, tuple((int(i),) for i in order), found.scores, nature, 1e-3)
-    except (ValueError, NumericError):  # labels that the target does not take, or no minimum
-        return None
-    if not found.attained or apart - found.value < 1e-5 * abs(found.value):
-        return None
-    phi = seen.discounts(3)
-    regret = order_value(wanted, phi, wanted) - order_value(wanted, phi, found.scores)
-    if regret <= _MARGIN * np.abs(wanted).max():
-        return None
-    return _example(distribution, template, measure, (found.scores, regret, order))
-
-
-_C = "Calauzenes et al. 2013"
-_COUNTEREXAMPLE = "counterexample, verified numerically"
-_FAIR_TIES = ("mean", "index")
-_NATIVE = "native:"
-
-
-def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> Verdict:
-    """Say whether minimising an objective maximises a metric.
-
-    Parameters
-    ----------
-    objective : Objective, template or str
-        What is minimised; ``unknown`` is the answer for a booster's own, ``native:NAME``.
-    metric : Metric, measure or str
-        What should be best.
-    graphs : bool or None, default=None
-        Whether preferences are given as graphs instead of labels, for pairwise
-        disagreement; by default, whether the objective or the metric holds some.
-
-    Returns
-    -------
-    Verdict
-        ``calibrated``: on every distribution of labels, minimising the expected loss gives
-        a best ranking. ``conditional``: under ``condition``. ``not calibrated``: not on the
-        distribution in ``counterexample``. ``unknown``: nothing is proven either way.
-
-    Examples
-    --------
-    >>> verdict = calibration("pairwise(loss=logistic, target=ndcg@10)", "ndcg@10")
-    >>> verdict.status, str(verdict.constant)
-    ('calibrated', '2 sqrt(max U)')
-    >>> calibration("pairwise(loss=logistic, target=ndcg@10)", "err@10").status
-    'not calibrated'
-    """
-    if _is_native(objective):
-        as_metric(metric)
-        return _unknown(
-            f"{objective} is the booster's own objective: it follows the gradient of no published "
-            "loss, or samples pairs, so no theorem applies"
-        )
-    template, measure = as_objective(objective), as_metric(metric)
-    if graphs is None:
-        graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
-    return _on_graphs(template, measure) if graphs else _calibration(template, measure)
-
-
 def _is_native(objective: Any) -> bool:
     """Whether a text, or what prints as one, names an objective of a booster."""
     if isinstance(objective, AbstractObjective) or hasattr(objective, "template"):
         return False
     return str(objective).strip().startswith(_NATIVE)
-
-
-def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) -> Verdict:
-    """Warn, once per pair, when an objective is known to be wrong for a metric.
-
-    For whoever stops training early by a metric: a loss that is not calibrated for it may
-    move away from its best value while it is still being minimised. The warning names an
-    objective that is right for the metric, where there is one.
-
-    Parameters
-    ----------
-    objective, metric : object
-        As for :func:`calibration`.
-    stacklevel : int, default=2
-        Whose line is shown, as for ``warnings.warn``.
-
-    Returns
-    -------
-    Verdict
-        What :func:`calibration` says.
-    """
-    verdict = calibration(objective, metric)
-    if verdict.status != "not calibrated":
-        return verdict
-    pair = text_of(as_objective(objective)), text_of(as_metric(metric))
-    if pair not in _warned:
-        _warned.add(pair)
-        right = _right_for(metric)
-        known = f"{right} is; " if right is not None else ""
-        message = (
-            f"{pair[0]} is not calibrated for {pair[1]}: {verdict.sentence}; {known}see "
-            f"gbmrank advise {pair[1]}"
-        )
-        warnings.warn(message, CalibrationWarning, stacklevel=stacklevel + 1)
-    return verdict
-
-
-_warned: set[tuple[str, str]] = set()  # a grid trains one pair many times
 
 
 def _right_for(metric: Any) -> str | None:
@@ -585,20 +561,14 @@ def _independence_helps(template: Bipartite, seen: View) -> bool:
     binary = DOMAINS[-1]
     for n in (2, 3, 4):
         vectors = label_vectors(binary, n)
-        for vector, u in _rows(seen, vectors):
+        for vector in vectors:
+            u = seen.utilities(RankingData.from_arrays(vector))
             ones, zeros = u[vector == 1], u[vector == 0]
             if np.isnan(u).any() or not len(ones) or not len(zeros):
                 continue
             if np.ptp(ones) > 1e-12 or np.ptp(zeros) > 1e-12 or ones[0] <= zeros[0]:
                 return False
     return True
-
-
-def _rows(seen: View, vectors: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    from gbmrank.data.queries import RankingData
-
-    for vector in vectors:
-        yield vector, seen.utilities(RankingData.from_arrays(vector))
 
 
 def _constant_discounts(seen: View, measure: AbstractMetric) -> bool:

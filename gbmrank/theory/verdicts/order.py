@@ -14,12 +14,10 @@ the rules below, where the papers have none:
 * *sums*: swaps and ties argue for sums of such losses too. With bounded curvature the gain
   at a tie is bounded below wherever the other scores are, so no limit is needed.
 
-Do two utilities always ask for the same order? And if not, a distribution that shows it.
-
-Utilities are compared as functions, on many label vectors of several lengths: u and u'
-sort every expectation alike when ``u'(y) = a u(y) + b(y)`` with a > 0 that depends on the
-number of items at most. A label vector on which one of them is undefined carries no
-information and counts as zeros.
+Two utilities ask for the same order when they sort every expectation alike: they are compared as
+functions, on many label vectors of several lengths, and u and u' do when ``u'(y) = a u(y) + b(y)``
+with a > 0 that depends on the number of items at most. A label vector on which one of them is
+undefined carries no information and counts as zeros.
 """
 
 import itertools
@@ -64,10 +62,59 @@ __all__ = [
     "utility_bound",
 ]
 
-
 Utilities = Callable[[RankingData], FloatArray]
 _TOLERANCE = 1e-9
 _SHORT = (2, 3, 4, 5)
+_THEOREM = "Calauzenes et al. 2013, Thm 3.2"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Preserved:
+    """The order an objective preserves.
+
+    Parameters
+    ----------
+    utilities : callable
+        ``RankingData -> u``: minimisers are sorted like its expectation.
+    constant : Constant or None
+        Of the regret bound.
+    reference : str
+        Where it is proven.
+    bounded_curvature : bool
+        Whether the second derivatives along a swap are bounded.
+    """
+
+    utilities: Utilities
+    constant: Constant | None
+    reference: str
+    bounded_curvature: bool = False
+
+
+def preserved_order(objective: AbstractObjective) -> Preserved | None:
+    """Return what an objective is order-preserving for, or None when nothing is proven."""
+    if isinstance(objective, Pointwise):
+        return _pointwise(objective)
+    if isinstance(objective, Pairwise):
+        return _pairwise(objective)
+    if isinstance(objective, Bregman):
+        return _bregman(objective)
+    if isinstance(objective, Linear):
+        return _linear(objective)
+    return _mix(objective) if isinstance(objective, Mix) else None
+
+
+def utility_bound(objective: AbstractObjective, n: int) -> float | None:
+    """Return the bound of an objective's utilities in queries of n items, if it is known."""
+    eta = getattr(objective, "eta", None)
+    if eta is not None:
+        return float(eta)
+    target = getattr(objective, "target", None)
+    if target is None:
+        return None
+    options = (getattr(objective, "max_grade", None), getattr(objective, "threshold", None))
+    bounds = with_options(target, *options).upper_bounds(np.array([n]))
+    return None if bounds is None else float(bounds[0])
 
 
 @final
@@ -124,12 +171,12 @@ def sorts_alike(first: Utilities, second: Utilities, cut_offs: tuple[int, ...] =
     domain = next((each for each in DOMAINS if _both_take(first, second, each)), None)
     if domain is None:
         return Alike(False, None, False, None)
-    same = {n: _proportional(first, second, domain, n) for n in lengths}
+    same = {n: ratio(first, second, domain, n) is not None for n in lengths}
     if all(same.values()):
         return Alike(True, domain, True, None)
     binary = DOMAINS[-1]
     on_binary = domain is not binary and all(
-        _proportional(first, second, binary, n) for n in lengths
+        ratio(first, second, binary, n) is not None for n in lengths
     )
     failing = min(n for n in lengths if not same[n])
     below = [n for n in lengths if n < failing]
@@ -185,6 +232,18 @@ def label_vectors(domain: Domain, n: int, count: int = 80) -> FloatArray:
     return np.unique(np.concatenate([vectors, steps, steps[:, ::-1]]), axis=0)
 
 
+def ratio(first: Utilities, second: Utilities, domain: Domain, n: int) -> float | None:
+    """Return a > 0 with ``second = a first + b(y)`` for queries of n items; None without one."""
+    vectors = label_vectors(domain, n)
+    u, v = _table(first, vectors), _table(second, vectors)
+    size_u, size_v = float(np.sqrt(np.sum(u * u))), float(np.sqrt(np.sum(v * v)))
+    if size_u <= _TOLERANCE or size_v <= _TOLERANCE:
+        return 1.0 if size_u <= _TOLERANCE and size_v <= _TOLERANCE else None
+    u, v = u / size_u, v / size_v
+    alike = np.sum(u * v) > 0.5 and np.abs(u - v).max() <= _TOLERANCE * np.abs(u).max()
+    return size_v / size_u if alike else None
+
+
 def _lengths(cut_offs: tuple[int, ...]) -> tuple[int, ...]:
     around = {n for k in cut_offs for n in (k, k + 1, k + 2) if n >= 2}
     return tuple(sorted({*_SHORT, 8, *around}))
@@ -207,74 +266,6 @@ def _table(utilities: Utilities, vectors: FloatArray) -> FloatArray:
     values = utilities(RankingData(vectors.ravel().copy(), groups)).reshape(count, n)
     values = np.where(np.isnan(values).any(axis=1, keepdims=True), 0.0, values)
     return values - values.mean(axis=1, keepdims=True)
-
-
-def _proportional(first: Utilities, second: Utilities, domain: Domain, n: int) -> bool:
-    return ratio(first, second, domain, n) is not None
-
-
-def ratio(first: Utilities, second: Utilities, domain: Domain, n: int) -> float | None:
-    """Return a > 0 with ``second = a first + b(y)`` for queries of n items; None without one."""
-    vectors = label_vectors(domain, n)
-    u, v = _table(first, vectors), _table(second, vectors)
-    size_u, size_v = float(np.sqrt(np.sum(u * u))), float(np.sqrt(np.sum(v * v)))
-    if size_u <= _TOLERANCE or size_v <= _TOLERANCE:
-        return 1.0 if size_u <= _TOLERANCE and size_v <= _TOLERANCE else None
-    u, v = u / size_u, v / size_v
-    alike = np.sum(u * v) > 0.5 and np.abs(u - v).max() <= _TOLERANCE * np.abs(u).max()
-    return size_v / size_u if alike else None
-
-
-_THEOREM = "Calauzenes et al. 2013, Thm 3.2"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Preserved:
-    """The order an objective preserves.
-
-    Parameters
-    ----------
-    utilities : callable
-        ``RankingData -> u``: minimisers are sorted like its expectation.
-    constant : Constant or None
-        Of the regret bound.
-    reference : str
-        Where it is proven.
-    bounded_curvature : bool
-        Whether the second derivatives along a swap are bounded.
-    """
-
-    utilities: Utilities
-    constant: Constant | None
-    reference: str
-    bounded_curvature: bool = False
-
-
-def preserved_order(objective: AbstractObjective) -> Preserved | None:
-    """Return what an objective is order-preserving for, or None when nothing is proven."""
-    if isinstance(objective, Pointwise):
-        return _pointwise(objective)
-    if isinstance(objective, Pairwise):
-        return _pairwise(objective)
-    if isinstance(objective, Bregman):
-        return _bregman(objective)
-    if isinstance(objective, Linear):
-        return _linear(objective)
-    return _mix(objective) if isinstance(objective, Mix) else None
-
-
-def utility_bound(objective: AbstractObjective, n: int) -> float | None:
-    """Return the bound of an objective's utilities in queries of n items, if it is known."""
-    eta = getattr(objective, "eta", None)
-    if eta is not None:
-        return float(eta)
-    target = getattr(objective, "target", None)
-    if target is None:
-        return None
-    options = (getattr(objective, "max_grade", None), getattr(objective, "threshold", None))
-    bounds = with_options(target, *options).upper_bounds(np.array([n]))
-    return None if bounds is None else float(bounds[0])
 
 
 def _pointwise(objective: Pointwise) -> Preserved | None:
@@ -376,7 +367,7 @@ def _shares_of(values: Utilities) -> Utilities:
 
 
 def _not_negative(values: Utilities) -> Utilities:
-    """Refuse labels that the objective would refuse, so that they are not compared on."""
+    """Reject labels that the objective would reject, so that they are not compared on."""
 
     def checked(data: RankingData) -> FloatArray:
         utilities = values(data)
