@@ -210,7 +210,8 @@ class Objective(AbstractValue[AbstractObjective]):
         if columns.owner is b:
             booster.check_training(b)
         held = getattr(self._part, "preferences", None) is not None
-        columns = unlabelled(columns, preds, held)
+        if held or not len(columns.labels):
+            columns = unlabelled(columns, preds, held)
         if not len(columns.labels):
             return np.empty(0, np.float32), np.empty(0, np.float32)
         return round_gradients(self, columns, preds)

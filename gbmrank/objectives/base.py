@@ -105,8 +105,9 @@ class AbstractObjective(ABC):
 class AbstractBound(ABC):
     """An objective bound to the labels of one data set; scores come and go.
 
-    The scores given to ``fill`` and ``losses`` of every subclass are checked before they arrive:
-    kernels write by row number, and would go beyond the end of arrays of another length.
+    Kernels write by row number, and would go beyond the end of arrays of another length. So
+    :meth:`gradients` checks the scores before ``fill`` sees them, and ``losses`` of every subclass
+    gets checked ones.
     """
 
     __slots__ = ("groups",)
@@ -116,9 +117,8 @@ class AbstractBound(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name, checked in (("fill", _checked_fill), ("losses", _checked_losses)):
-            if name in cls.__dict__:
-                setattr(cls, name, checked(cls.__dict__[name]))
+        if "losses" in cls.__dict__:
+            cls.losses = _checked_losses(cls.losses)  # type: ignore[method-assign]
 
     @abstractmethod
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
@@ -127,9 +127,9 @@ class AbstractBound(ABC):
         Parameters
         ----------
         scores : array of shape (n_rows,)
-            Finite.
+            float64, checked by :meth:`gradients`.
         out : GradHess
-            Written in full; float32 or float64.
+            Written in full; float32 or float64, one entry per row.
         single : bool
             Whether inner loops may use float32 where that is known to be safe.
         """
@@ -168,20 +168,6 @@ class AbstractBound(ABC):
             if not single:
                 _check_finite(out, scores, self.groups)
         return out.grad, out.hess
-
-
-def _checked_fill(fill: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(fill)
-    def checked(self: AbstractBound, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        rows = self.groups.n_rows
-        if out.grad.shape != (rows,) or out.hess.shape != (rows,):
-            raise DataError(
-                f"gradient and Hessian need one entry for each of {rows} rows, got arrays of shape "
-                f"{out.grad.shape} and {out.hess.shape}"
-            )
-        fill(self, _read_scores(scores, self.groups), out, single=single)
-
-    return checked
 
 
 def _checked_losses(losses: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
@@ -427,9 +413,10 @@ def _read_scores(scores: FloatArray, groups: Groups) -> FloatArray:
     ready = type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1
     if not (ready and scores.flags.c_contiguous and scores.flags.writeable):
         scores = as_floats(scores, "scores", exact=True)
-    if len(scores) != groups.n_rows:
+    n_rows = int(groups.offsets[-1])
+    if len(scores) != n_rows:
         raise DataError(
-            f"scores has {len(scores)} entries, and the objective is bound to {groups.n_rows} "
+            f"scores has {len(scores)} entries, and the objective is bound to {n_rows} "
             "rows: give one score per row, in the order of its queries"
         )
     return scores

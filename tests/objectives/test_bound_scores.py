@@ -9,7 +9,6 @@ import pytest
 
 import gbmrank
 from gbmrank import DataError, NumericError, RankingData
-from gbmrank.kernels.layout import GradHess
 from tests.objectives.cases import PRESETS, TEMPLATES
 
 TEXTS = [
@@ -34,7 +33,6 @@ def test_scores_of_a_bound_objective_need_one_entry_per_row(text: str, scores: A
         bound.losses,
         bound.gradients,
         lambda given: bound.gradients(given, np.float32, single=True),
-        lambda given: bound.fill(given, GradHess(np.empty(4), np.empty(4)), single=False),
     ):
         with pytest.raises(DataError, match=r"scores (has|must be)"):
             call(scores)
@@ -60,12 +58,6 @@ def test_scores_of_a_bound_objective_are_read_as_columns(text: str) -> None:
     for given in columns:
         np.testing.assert_array_equal(bound.losses(given), bound.losses(plain))
         np.testing.assert_array_equal(bound.gradients(given), bound.gradients(plain))
-
-
-def test_what_is_filled_needs_one_entry_per_row() -> None:
-    bound = gbmrank.objective("pairwise").bind(DATA)
-    with pytest.raises(DataError, match=r"4 rows, got arrays of shape \(1,\) and \(4,\)"):
-        bound.fill(np.zeros(4), GradHess(np.empty(1), np.empty(4)), single=False)
 
 
 def test_a_bound_objective_does_not_end_the_process() -> None:
