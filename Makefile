@@ -50,7 +50,7 @@ test nightly fuzz mutation coverage test-oldest test-newest: export OMP_WAIT_POL
 # Everything CI runs.
 test: check $(VENV)/.plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
-	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --confcutdir=plugins plugins
+	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --confcutdir=plugins plugins
 
 # The rest of the product of templates and losses.
 nightly: $(VENV)/.dev

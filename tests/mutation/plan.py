@@ -15,14 +15,14 @@ _FAR = "tests/objectives/test_invariants.py::test_scores_far_from_zero_keep_thei
 _ONE_BY_ONE = (
     _FAR,
     _EDGES_OF_OBJECTIVES,
-    "tests/objectives/test_refusals.py",
+    "tests/objectives/test_rejections.py",
     "tests/objectives/test_printed_numbers.py",
     "tests/objectives/test_engines.py::test_accuracy_is_reported_where_the_engine_serves",
     "tests/objectives/test_graph_sums.py::test_the_minimiser_comes_in_the_order_of_the_rows",
     "tests/test_preferences.py::test_a_minimiser_beyond_float64_is_an_error",
     "tests/test_preferences.py::test_the_first_minimiser_beyond_float64_is_named",
 )
-_QUICK = "test_edges or test_refusals or test_printed_numbers or accuracy or minimiser"
+_QUICK = "test_edges or test_rejections or test_printed_numbers or accuracy or minimiser"
 _ENGINES = "tests/objectives/test_engines.py::"
 _SHORT = (1, 2, 3, 40)
 _LONG = "tests/objectives/test_long_queries.py"

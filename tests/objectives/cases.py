@@ -124,7 +124,7 @@ def compositions() -> tuple[str, ...]:
             try:
                 texts[str(gbmrank.objective(template, **options(template, **parts)))] = None
             except ParameterError:
-                continue  # what is refused is the matter of test_refusals.py
+                continue  # what is rejected is the matter of test_rejections.py
     for text in (*MORE, *PRESETS):
         texts[str(gbmrank.objective(text))] = None
     return tuple(texts)
