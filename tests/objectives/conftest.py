@@ -1,13 +1,13 @@
 """Which compositions run at every change, and on which worker.
 
-Tests of one composition stay on one worker, so that its kernels compile once.
+Tests of compositions with the same kernels stay on one worker, so that these compile once.
 """
 
 from typing import Any
 
 import pytest
 
-from tests.objectives.cases import is_nightly
+from tests.objectives.cases import is_nightly, kernel_of
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -19,7 +19,6 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
         parameters = {} if callspec is None else callspec.params
         parts = [str(parameters[key]) for key in ("text", "spec", "loss") if key in parameters]
         if parts:
-            name = parts[0].partition(", target")[0].partition(", hessian")[0]
-            item.add_marker(pytest.mark.xdist_group(name=name))
+            item.add_marker(pytest.mark.xdist_group(name=kernel_of(parts[0])))
             if is_nightly(parts[0]):
                 item.add_marker(pytest.mark.nightly)
