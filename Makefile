@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest clean
+.PHONY: demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -30,10 +30,17 @@ $(VENV)/.plugins: $(VENV)/.dev $(wildcard plugins/*/pyproject.toml)
 
 # Format, lint, types, layers, generated pages, the documentation (build/docs/index.html).
 check: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target types lint docs
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/.dev
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/sphinx-build -q -W -b html docs build/docs
 
@@ -43,7 +50,7 @@ test nightly fuzz mutation coverage test-oldest test-newest: export OMP_WAIT_POL
 # Everything CI runs.
 test: check $(VENV)/.plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
-	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --confcutdir=plugins plugins
+	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --confcutdir=plugins plugins
 
 # The rest of the product of templates and losses.
 nightly: $(VENV)/.dev

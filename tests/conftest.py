@@ -22,13 +22,25 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gbmrank"))
 
 # Jobs in the background ignore SIGINT, and so would the processes that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# Kernels compiled by tests stay out of the user's cache, and are kept between runs.
 # Installed plugins have tests of their own.
 os.environ.setdefault("GBMRANK_PLUGINS", "0")
 # Two test workers with two booster threads each would spend their time waiting.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Kernels compiled by tests stay out of the user's cache, and are kept between runs.
 os.environ.setdefault("GBMRANK_CACHE_DIR", f"{tempfile.gettempdir()}/gbmrank-tests-{os.getuid()}")
+
+
+# Nearly all of their work is in processes that they start, so they can fill any gap.
+SPREAD = ("tests/test_examples.py", "tests/cli/test_streams.py", "tests/experiments/test_pool.py")
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Keep a file on one worker: two would compile the same kernels and fill the same fixtures."""
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(name=file))
 
 
 @pytest.fixture(autouse=True)

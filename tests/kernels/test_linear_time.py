@@ -144,13 +144,24 @@ def engine():
     return load
 
 
+def losses(*every_time: str) -> Any:
+    """Losses as the parameter; each compiles for ten seconds, so the others run at night."""
+    return pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=() if name in every_time else pytest.mark.nightly)
+            for name in LOSSES
+        ],
+    )
+
+
 def new_side(s, v, dtype=np.float64):
     return Side(s, v, np.zeros(len(s), dtype), np.zeros(len(s), dtype))
 
 
 @pytest.mark.parametrize("sparse_weights", [False, True])
 @pytest.mark.parametrize("vector", VECTORS)
-@pytest.mark.parametrize("name", LOSSES)
+@losses("logistic", "logistic_sharp", "logistic_flat", "asym_b", "brier")
 def test_all_pairs_match_the_double_loop(engine, name, vector, sparse_weights):
     kernels, plan, params = engine(name)
     s = VECTORS[vector]
@@ -170,7 +181,7 @@ def test_all_pairs_match_the_double_loop(engine, name, vector, sparse_weights):
     assert_close(value, expected["value"], floor * len(s))
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@losses("logistic", "logistic_sharp")
 def test_float32_results_are_the_rounded_float64_ones(engine, name):
     kernels, plan, params = engine(name)
     s, v = VECTORS["normal"], np.linspace(0.0, 1.0, 90)
@@ -182,7 +193,7 @@ def test_float32_results_are_the_rounded_float64_ones(engine, name):
 
 
 @pytest.mark.parametrize("vector", ["normal", "two_clusters", "ties", "heavy_tails", "enormous"])
-@pytest.mark.parametrize("name", LOSSES)
+@losses("logistic", "logistic_sharp", "logistic_flat", "asym_a")
 def test_cross_pairs_match_the_double_loop_and_add(engine, name, vector):
     kernels, plan, params = engine(name)
     s = VECTORS[vector]
@@ -215,7 +226,7 @@ def test_cross_pairs_match_the_double_loop_and_add(engine, name, vector):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("vector", ["normal", "two_clusters", "ties", "mostly_empty"])
-@pytest.mark.parametrize("name", LOSSES)
+@losses("logistic", "logistic_sharp", "logistic_flat", "canonical_boosting")
 def test_cross_fields_match_the_double_loop(engine, name, vector, sign):
     kernels, plan, params = engine(name)
     s = VECTORS[vector]
@@ -272,7 +283,7 @@ def exactly_summed(loss, params, s, v, i):
     )
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@losses("logistic", "logistic_sharp", "logistic_flat", "asym_b", "brier")
 def test_sampled_items_of_a_long_query(engine, name):
     kernels, plan, params = engine(name)
     rng = np.random.default_rng(11)

@@ -24,7 +24,7 @@ _PAIRS = (_EDGES, _WEIGHTS, *_VALUES)
 _OBJECTIVES = (
     _FAR,
     _EDGES,
-    "tests/objectives/test_refusals.py",
+    "tests/objectives/test_rejections.py",
     "tests/objectives/test_printed_numbers.py",
     f"{_ENGINES}test_accuracy_is_reported_where_the_engine_serves",
     f"{_GRAPHS}test_the_minimiser_comes_in_the_order_of_the_rows",
@@ -41,7 +41,7 @@ def _engine(name: str, losses: tuple[str, ...]) -> tuple[str, ...]:
     return (*pairs, *(f"{_ENGINES}test_levels[{name}-{loss}-2]" for loss in losses))
 
 
-_QUICK = "test_edges or test_refusals or test_printed_numbers or accuracy or minimiser"
+_QUICK = "test_edges or test_rejections or test_printed_numbers or accuracy or minimiser"
 _SMALL = "not integral and not million"
 _FEW_ITEMS = "not long and not threads and not threaded and not kinks and not flat"
 # Tests of a module, and pytest's -k: plain Python is slow, so only those it can change.

@@ -57,7 +57,25 @@ ENGINES = [
     ("auto", "logistic"),
     ("auto", "squared_hinge"),
 ]
+
+
+def engines(*nightly: str) -> Any:
+    """Every engine and loss; kernels in linear time compile for ten seconds per loss."""
+    return pytest.mark.parametrize(
+        ("engine", "loss"),
+        [
+            pytest.param(
+                engine,
+                loss,
+                marks=pytest.mark.nightly if engine == "linear" and loss in nightly else (),
+            )
+            for engine, loss in ENGINES
+        ],
+    )
+
+
 STEEP = ("exponential", "p_classification", "asymmetric_b")
+LONGEST = 420  # engine=auto sorts from 350 items, and interpolates from 400
 # Rounding of a difference of scores is part of every engine: it grows with their size.
 EXACT, LINEAR = 1e-10, 1e-8
 
@@ -83,8 +101,8 @@ def check(spec: str, labels: Any, scores: Any, tolerance: float) -> None:
     assert abs(made.loss(labels, scores) - value) <= tolerance * value + reach.sum() + 1e-290
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 40, 420])
-@pytest.mark.parametrize(("engine", "loss"), ENGINES)
+@pytest.mark.parametrize("n", [1, 2, 3, 40, LONGEST])
+@engines("canonical_boosting", "exponential")
 def test_all_pairs(engine, loss, n, rng):
     for scores in score_vectors(n, rng).values():
         if loss in STEEP and np.ptp(scores) > 300:
@@ -96,9 +114,9 @@ def test_all_pairs(engine, loss, n, rng):
 
 
 @pytest.mark.parametrize("levels", [2, 5, 10**6])
-@pytest.mark.parametrize(("engine", "loss"), ENGINES)
+@engines("brier_sigmoid", "exponential")
 def test_levels(engine, loss, levels, rng):
-    for n in (2, 3, 60, 420):
+    for n in (2, 3, 60, LONGEST if engine == "auto" else 260):
         if levels == 5 and n < 60:
             continue
         for scores in score_vectors(n, rng).values():
@@ -120,18 +138,24 @@ def test_levels(engine, loss, levels, rng):
                 )
 
 
-@pytest.mark.parametrize(("loss", "p"), [("logistic", 4), ("exponential", 4)])
-def test_engines_of_a_push_agree(loss, p, rng):
-    for n in (2, 3, 50, 420):
+@pytest.mark.parametrize(
+    ("loss", "engines"),
+    [
+        ("logistic", ("auto", "linear")),
+        ("exponential", ("closed",)),
+        pytest.param("exponential", ("auto", "linear"), marks=pytest.mark.nightly),
+    ],
+)
+def test_engines_of_a_push_agree(loss, engines, rng):
+    for n in (2, 3, 50, LONGEST):
         for name, scores in score_vectors(n, rng).items():
             if loss in STEEP and np.ptp(scores) > 150:
                 continue
             labels = labels_of(n, 2, rng)
-            exact = gbmrank.objective(f"push(loss={loss}, p={p}, engine=pairs)")
+            exact = gbmrank.objective(f"push(loss={loss}, p=4, engine=pairs)")
             expected, value = exact.gradients(labels, scores), exact.loss(labels, scores)
-            engines = ["auto", "linear", *(["closed"] if loss == "exponential" else [])]
             for engine in engines:
-                made = gbmrank.objective(f"push(loss={loss}, p={p}, engine={engine})")
+                made = gbmrank.objective(f"push(loss={loss}, p=4, engine={engine})")
                 found = made.gradients(labels, scores)
                 # Each sum is accurate relative to the largest it stands beside.
                 for part, whole in zip(found, expected, strict=True):
@@ -252,7 +276,13 @@ def test_long_and_short_queries_side_by_side(long_query):
 
 
 @pytest.mark.parametrize(
-    "spec", ["pairwise", "comparison", "push", "pairwise(loss=canonical_boosting)"]
+    "spec",
+    [
+        "pairwise",
+        "comparison",
+        "push",
+        pytest.param("pairwise(loss=canonical_boosting)", marks=pytest.mark.nightly),
+    ],
 )
 def test_queries_of_all_lengths_side_by_side(spec, rng):
     """Long ones, long ones whose scores lie too far apart, one class only, and short ones."""

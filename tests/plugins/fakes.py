@@ -1,7 +1,7 @@
 """Distributions on the path without an installer: a module and a folder of metadata."""
 
+import hashlib
 import importlib
-import itertools
 import sys
 import textwrap
 
@@ -10,7 +10,6 @@ import pytest
 from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES
 
 REGISTRIES = (LOSSES, METRICS, OBJECTIVES, UTILITIES)
-_numbers = itertools.count()
 
 
 def forget_plugins():
@@ -25,8 +24,12 @@ class Shelf:
         self.folder, self.modules = folder, []
 
     def add(self, distribution, source, **groups):
-        """Write a distribution; ``losses={"name": "attribute"}`` are its entry points."""
-        module = f"fake_plugin_{next(_numbers)}"
+        """Write a distribution; ``losses={"name": "attribute"}`` are its entry points.
+
+        Its module is named by its text, so that kernels are compiled once for all tests.
+        """
+        digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+        module = f"fake_{distribution.replace('-', '_')}_{digest}"
         self.modules.append(module)
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source))
         info = self.folder / f"{distribution.replace('-', '_')}-1.5.dist-info"

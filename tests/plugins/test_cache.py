@@ -17,7 +17,8 @@ sys.path.insert(0, {folder!r})
 import gbmrank, {module}
 gbmrank.register_loss({module}.mild)
 begin = time.perf_counter()
-grad, hess = gbmrank.objective("comparison", loss="mild").gradients([2, 0, 1], [0.0, 1.0, 0.5])
+made = gbmrank.objective("pointwise", loss="mild", target="dcg")
+grad, hess = made.gradients([2, 0, 1], [0.0, 1.0, 0.5])
 taken = time.perf_counter() - begin
 folder = pathlib.Path(os.environ["GBMRANK_CACHE_DIR"])
 found = [path for path in folder.rglob("*") if path.is_file()]

@@ -65,7 +65,7 @@ def test_comparisons_on_graphs(objective):
     ],
 )
 def test_nothing_is_found_where_a_theorem_forbids_it(objective, metric):
-    assert theory.falsify(objective, metric, budget=120, seed=9) is None
+    assert theory.falsify(objective, metric, budget=60, seed=9) is None
 
 
 def test_the_search_alone_finds_one_too():
@@ -93,7 +93,7 @@ def test_grades_that_both_take():
         theory.falsify("pointwise(loss=logistic, target=identity, eta=0.1)", "auc")
 
 
-@pytest.mark.parametrize("metric", ["err", "map"])
+@pytest.mark.parametrize("metric", ["err", pytest.param("map", marks=pytest.mark.nightly)])
 def test_a_loss_that_is_not_convex_is_falsified_too(metric):
     found = theory.search("pointwise(loss=brier_sigmoid, target=dcg)", metric)
     assert found.example is not None
@@ -109,10 +109,10 @@ def _wrong_slope(z):
 @pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 def test_distributions_that_could_not_be_minimised_are_counted():
     objective = gbmrank.objective("comparison", loss=loss_class(_wrong_slope)())
-    found = theory.search(objective, "dcg", budget=5)
+    found = theory.search(objective, "dcg", budget=2)
     assert found.example is None
-    assert found.failed == found.tried == 5
-    assert str(found) == "none found in 5 distributions; 5 could not be minimised"
+    assert found.failed == found.tried == 2
+    assert str(found) == "none found in 2 distributions; 2 could not be minimised"
 
 
 def test_distributions_without_a_minimum_are_counted():

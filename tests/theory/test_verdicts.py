@@ -401,11 +401,11 @@ STATUSES = ("calibrated", "conditional", "not calibrated", "unknown")
     "objective",
     [
         "map_diagonal(threshold=1)",
-        "pointwise(loss=squared, target=map, threshold=2)",
+        pytest.param("pointwise(loss=squared, target=map, threshold=2)", marks=pytest.mark.nightly),
         "pairwise(target=map, threshold=1)",
         "bregman(loss=squared, target=precision, threshold=1)",
         "asymmetric_a(threshold=2)",
-        "p_classification(threshold=2)",
+        pytest.param("p_classification(threshold=2)", marks=pytest.mark.nightly),
         "pnorm_push(threshold=1)",
         "bipartite(threshold=1)",
         "mix(map_diagonal, ranknet)",

@@ -1,4 +1,4 @@
-"""What is refused, and that the message says what to do."""
+"""What is rejected, and that the message says what to do."""
 
 import numpy as np
 import pytest

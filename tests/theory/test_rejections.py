@@ -1,4 +1,4 @@
-"""What is no matrix, no list of scores and no number is refused with what is allowed."""
+"""What is no matrix, no list of scores and no number is rejected, with what is allowed."""
 
 import contextlib
 from typing import Any
