@@ -102,8 +102,8 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
                 "1.0": _NO_PAIRS
             },
         },
-        "_BoundClosed.__init__": {
-            "self.chunks = threads.cut_into_chunks(groups.sizes + 100.0)": {"200.0": _COST},
+        "Push.bind": {
+            "data.groups.sizes + 100.0,": {"200.0": _COST},
         },
     },
     "gbmrank/objectives/value_linear.py": {
@@ -115,10 +115,10 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         },
     },
     "gbmrank/objectives/listmle.py": {
-        "_BoundListMLE.__init__": {
-            "self.chunks = threads.cut_into_chunks(60.0 * data.groups.sizes + 20.0)": {
-                "60.0 / data.groups.sizes": _COST,
-                "60.0 * data.groups.sizes - 20.0": _COST,
+        "ListMLE.bind": {
+            "60.0 * sizes + 20.0,": {
+                "60.0 / sizes": _COST,
+                "60.0 * sizes - 20.0": _COST,
                 "120.0": _COST,
             },
         },
@@ -137,8 +137,8 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             },
             "utilities = np.nan_to_num(utilities, nan=0.0) / shares": {"1.0": _NO_FACTOR},
         },
-        "_BoundSoftmax.__init__": {
-            "self.chunks = threads.cut_into_chunks(20.0 * data.groups.sizes + 20.0)": {
+        "Bregman._bind_softmax": {
+            "20.0 * data.groups.sizes + 20.0,": {
                 "20.0 / data.groups.sizes": _COST,
                 "40.0": _COST,
             },
