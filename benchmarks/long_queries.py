@@ -99,14 +99,14 @@ def _print_rounds(lengths: list[int], settings: Settings) -> None:
         sample = one_query(n)
         labels = (sample.labels > 0).astype(np.float32)
         makers = _round_makers(sample.features, labels, sample.scores, settings.threads)
-        variants, refused = {}, {}
+        variants, rejected = {}, {}
         for name, make in makers.items():
             try:
                 variants[name] = make()
             except lgb.basic.LightGBMError:
-                refused[name] = "refuses"
+                rejected[name] = "rejects"
         times = interleave(variants, settings.repeats(5 if n > 100_000 else 15))
-        results[n] = {name: times.get(name) or refused[name] for name in makers}
+        results[n] = {name: times.get(name) or rejected[name] for name in makers}
     print_table(
         ["ms per stump round", *(f"{n:,} rows" for n in results)],
         [[name, *(row[name] for row in results.values())] for name in results[lengths[0]]],

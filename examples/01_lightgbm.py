@@ -1,4 +1,4 @@
-"""First steps in LightGBM: an objective for NDCG@10, watched by NDCG@10, MAP and ERR.
+"""First steps in LightGBM: an objective for NDCG@10, evaluated by NDCG@10, MAP and ERR.
 
 Run it with ``python examples/01_lightgbm.py``.
 """

@@ -1,7 +1,7 @@
 """AUC as one ranking of a whole data set: a query of a million rows, every pair counted.
 
 Ads and fraud teams rank all rows at once. A pair loss over n rows has n^2 terms, so boosters
-sample or refuse; gbmrank sums them in linear time.
+sample or reject; gbmrank sums them in linear time.
 
 Run it with ``python examples/05_huge_query.py``.
 """

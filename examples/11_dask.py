@@ -34,7 +34,7 @@ def main() -> None:
         try:
             gbmrank.dask.train(client, x, y, qid=qid, objective="pairwise", metric="ndcg@10")
         except gbmrank.GroupError as error:
-            print(f"refused: {error}\n")
+            print(f"rejected: {error}\n")
         x, y, qid = gbmrank.dask.repartition_by_query(x, y, qid=qid)
         for backend in BACKENDS:
             spread = gbmrank.DaskGBMRanker("pairwise", backend=backend, client=client, **options)

@@ -163,7 +163,7 @@ def test_output_that_is_there(out, capsys):
 
 
 @pytest.mark.fault(
-    "an output file of `gbmrank evaluate` that exists", promise="refused without `--force`"
+    "an output file of `gbmrank evaluate` that exists", promise="rejected without `--force`"
 )
 def test_a_file_that_is_there(tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("label,qid,score\n1,1,0.3\n0,1,0.2\n")
@@ -179,7 +179,7 @@ def test_a_file_that_is_there(tmp_path, capsys):
 
 @pytest.mark.fault(
     "a query in two of the given splits",
-    promise="`LeakageWarning`; the command refuses without `--allow-overlap`",
+    promise="`LeakageWarning`; the command rejects without `--allow-overlap`",
 )
 def test_a_query_in_two_splits(tmp_path, capsys):
     rows = (DATA.X, DATA.labels, DATA.qid)

@@ -49,7 +49,7 @@ def test_labels_that_are_not_finite(backend, bad):
 
 @pytest.mark.fault(
     "a NaN label in the booster's own data set",
-    promise="XGBoost refuses it; LightGBM has turned it into 0 before gbmrank is called: check "
+    promise="XGBoost rejects it; LightGBM has turned it into 0 before gbmrank is called: check "
     "labels, or use `GBMRanker`",
 )
 def test_labels_that_boosters_change():

@@ -33,7 +33,7 @@ def out(tmp_path):
 
 @pytest.mark.fault(
     "a setting that makes no sense, with `force`",
-    promise="refused before the comparison that is there is touched",
+    promise="rejected before the comparison that is there is touched",
 )
 def test_a_mistake_with_force_costs_nothing(out):
     compare(out=out).to_json(out / "results.json")

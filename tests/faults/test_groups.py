@@ -77,7 +77,7 @@ def test_rows_in_any_order(backend):
 
 @pytest.mark.fault(
     "unsorted query ids in the booster's own data set",
-    promise="XGBoost refuses them; LightGBM takes sizes and knows no ids",
+    promise="XGBoost rejects them; LightGBM takes sizes and knows no ids",
 )
 def test_unsorted_ids_at_the_doors():
     with pytest.raises(xgb.core.XGBoostError, match="sorted in non-decreasing order"):

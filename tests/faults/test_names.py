@@ -78,7 +78,7 @@ def test_markup_in_names(tmp_path):
 
 
 @pytest.mark.fault(
-    "markup or a formula in a name that is registered", promise="refused: names are words"
+    "markup or a formula in a name that is registered", promise="rejected: names are words"
 )
 @pytest.mark.parametrize("name", ["<script>", "$x$", "a b", "../x", "=1+1", "a\x1b[31m"])
 def test_names_that_are_registered(name):
@@ -113,7 +113,7 @@ def test_formulas_in_cells(tmp_path):
 
 
 @pytest.mark.fault(
-    'feature names that a booster changes or refuses (blanks, `,:[]{}"<`)',
+    'feature names that a booster changes or rejects (blanks, `,:[]{}"<`)',
     promise="given to it in another spelling, all different; the names as given are kept",
 )
 @pytest.mark.parametrize("backend", BACKENDS)

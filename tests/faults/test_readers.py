@@ -198,7 +198,7 @@ def test_sizes_beside_ids(tmp_path, name, capsys):
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs names of pipes")
 @pytest.mark.fault(
     "a pipe as the file of labels",
-    promise="read whole where `--format` says what it is, else `ConfigError`; Parquet is refused",
+    promise="read whole where `--format` says what it is, else `ConfigError`; Parquet is rejected",
 )
 def test_labels_from_a_pipe(capsys, tmp_path):
     topics = range(3000)  # more than a first look takes out of a pipe

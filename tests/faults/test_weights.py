@@ -67,7 +67,7 @@ def test_weights_that_vanish(backend):
 
 @pytest.mark.fault(
     "a weight that is NaN for a whole query of a `lightgbm.Dataset`, of which LightGBM makes 0",
-    promise="a warning that some weights are 0; `GBMRanker` refuses NaN, and takes 0",
+    promise="a warning that some weights are 0; `GBMRanker` rejects NaN, and takes 0",
 )
 def test_nan_as_the_weight_of_a_query():
     weight = np.ones(QUERIES)
@@ -85,7 +85,7 @@ def test_nan_as_the_weight_of_a_query():
 
 @pytest.mark.fault(
     "a negative weight in the booster's own data set",
-    promise="`WeightError` in the first round, unless the booster refuses it first",
+    promise="`WeightError` in the first round, unless the booster rejects it first",
 )
 @BOTH
 def test_bad_weights_at_the_doors(backend):
