@@ -13,6 +13,8 @@ from gbmrank.registry.composition import build
 from gbmrank.registry.spec import parse, parse_list
 
 __all__ = [
+    "DELIMITER_HELP",
+    "character",
     "check_no_loss",
     "check_not_native",
     "check_one_metric",
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
+DELIMITER_HELP = "between the cells of a CSV file"
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 
 
@@ -51,6 +54,13 @@ def number(text: str) -> float:
     if value is None or not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"a number is needed, such as 0.5; got {text!r}")
     return value
+
+
+def character(text: str) -> str:
+    """Read one character."""
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"one character is needed, got {text!r}")
+    return text
 
 
 def read_value(text: str) -> bool | int | float | str:
