@@ -7,17 +7,15 @@ import re
 
 from gbmrank.boosters.plan import PREFIX
 from gbmrank.data.readers.text import to_number
-from gbmrank.errors import GbmrankError, ParameterError, SpecError, UnknownNameError
+from gbmrank.errors import GbmrankError, UnknownNameError
 from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
 from gbmrank.registry.composition import build
-from gbmrank.registry.spec import parse, parse_list
 
 __all__ = [
     "DELIMITER_HELP",
     "character",
     "check_no_loss",
     "check_not_native",
-    "check_one_metric",
     "number",
     "objective_with",
     "read_value",
@@ -113,16 +111,3 @@ def objective_with(loss: str) -> str | None:
             build(OBJECTIVES, text)
             return text
     return None
-
-
-def check_one_metric(text: str) -> None:
-    """Reject several metrics where one is needed."""
-    with contextlib.suppress(SpecError):
-        parse(text)
-        return
-    for listed in (text, ", ".join(text.split())):
-        with contextlib.suppress(SpecError):
-            names = [str(one) for one in parse_list(listed)]
-            raise ParameterError(
-                f"one metric at a time, got {text!r}; ask for each alone: {' and '.join(names)}"
-            )
