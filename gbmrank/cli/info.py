@@ -231,7 +231,7 @@ def _draw(curves: Sequence[Curve]) -> str:
     Examples
     --------
     >>> print(_draw([("value", _MARGINS)]).splitlines()[0].strip())
-    2.88 |                                                          ***
+    2.88 |                                                         ****
     """
     everything = np.concatenate([values for _, values in curves])
     low, high = np.percentile(everything, [2, 98])
