@@ -12,8 +12,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import NoReturn, final
 
 from gbmrank.cli.screen import clean, system_message
@@ -21,18 +20,16 @@ from gbmrank.errors import GbmrankError
 
 __all__ = ["COMMANDS", "main"]
 
-COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "advise": ("gbmrank.cli.advise", "say which objectives are right for a metric, and why"),
-        "check": ("gbmrank.cli.check", "search for a distribution on which a loss misleads"),
-        "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
-        "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
-        "info": ("gbmrank.cli.info", "show all about an objective, a loss or a metric"),
-        "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
-        "plugin": ("gbmrank.cli.plugin", "write a new plugin: gbmrank plugin new NAME"),
-        "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
-    }
-)
+COMMANDS = {
+    "advise": ("gbmrank.cli.advise", "say which objectives are right for a metric, and why"),
+    "check": ("gbmrank.cli.check", "search for a distribution on which a loss misleads"),
+    "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
+    "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
+    "info": ("gbmrank.cli.info", "show all about an objective, a loss or a metric"),
+    "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
+    "plugin": ("gbmrank.cli.plugin", "write a new plugin: gbmrank plugin new NAME"),
+    "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
+}
 """Module and purpose of each command; a new one is one line here."""
 
 _DONE, _OURS, _INPUT, _INTERRUPTED = 0, 1, 2, 130
@@ -132,15 +129,10 @@ class _Parser(argparse.ArgumentParser):
 
 def _overview() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: gbmrank COMMAND ...",
-            "",
-            "Objectives and metrics for boosted rankers, with the theory attached.",
-            "",
-            *lines,
-            "",
-            "gbmrank COMMAND --help says more; gbmrank --version tells which one this is.",
-        ]
+    lines = [f"  {name:<{width}}  {about}\n" for name, (_, about) in COMMANDS.items()]
+    return (
+        "usage: gbmrank COMMAND ...\n\n"
+        "Objectives and metrics for boosted rankers, with the theory attached.\n\n"
+        f"{''.join(lines)}\n"
+        "gbmrank COMMAND --help says more; gbmrank --version tells which one this is."
     )

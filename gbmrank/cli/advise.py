@@ -25,11 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print objectives, the best first."""
-    from gbmrank.cli.arguments import check_one_metric
     from gbmrank.registry.composition import as_metric, text_of
     from gbmrank.theory.verdicts.advice import advise
 
-    check_one_metric(given.metric)
     measure = as_metric(given.metric)
     rows = advise(measure)
     name = text_of(measure)

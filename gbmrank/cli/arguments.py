@@ -7,15 +7,15 @@ import re
 
 from gbmrank.boosters.plan import PREFIX
 from gbmrank.data.readers.text import to_number
-from gbmrank.errors import GbmrankError, ParameterError, SpecError, UnknownNameError
+from gbmrank.errors import GbmrankError, UnknownNameError
 from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
 from gbmrank.registry.composition import build
-from gbmrank.registry.spec import parse, parse_list
 
 __all__ = [
+    "DELIMITER_HELP",
+    "character",
     "check_no_loss",
     "check_not_native",
-    "check_one_metric",
     "number",
     "objective_with",
     "read_value",
@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
+DELIMITER_HELP = "between the cells of a CSV file"
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 
 
@@ -51,6 +52,13 @@ def number(text: str) -> float:
     if value is None or not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"a number is needed, such as 0.5; got {text!r}")
     return value
+
+
+def character(text: str) -> str:
+    """Read one character."""
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"one character is needed, got {text!r}")
+    return text
 
 
 def read_value(text: str) -> bool | int | float | str:
@@ -103,16 +111,3 @@ def objective_with(loss: str) -> str | None:
             build(OBJECTIVES, text)
             return text
     return None
-
-
-def check_one_metric(text: str) -> None:
-    """Reject several metrics where one is needed."""
-    with contextlib.suppress(SpecError):
-        parse(text)
-        return
-    for listed in (text, ", ".join(text.split())):
-        with contextlib.suppress(SpecError):
-            names = [str(one) for one in parse_list(listed)]
-            raise ParameterError(
-                f"one metric at a time, got {text!r}; ask for each alone: {' and '.join(names)}"
-            )

@@ -3,9 +3,9 @@
 import argparse
 import json
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from gbmrank.cli.arguments import number, whole
+from gbmrank.cli.arguments import check_no_loss, check_not_native, number, whole
 from gbmrank.cli.screen import bold, clean
 from gbmrank.errors import ParameterError
 
@@ -46,10 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the verdict and what the search found, for each metric."""
-    _check_name(given.name, given.kit)
+    check_not_native(given.name)
     if given.kit:
         return _run_kit(given)
-    _check_search(given)
+    check_no_loss(given.name)
+    if given.budget < 1 or given.seed < 0:
+        raise ParameterError(
+            f"--budget is 1 or more and --seed 0 or more, got {given.budget} and {given.seed}"
+        )
+    given.items, given.grades = _items(given.items), _grades(given.grades)
     usual = _ON_GRAPHS if given.graphs else _METRICS
     rows = [_checked(given, metric) for metric in given.metric or usual]
     if given.json:
@@ -57,14 +62,6 @@ def run(given: argparse.Namespace) -> int:
         return 0
     print("\n\n".join(_section(row) for row in rows))
     return 0
-
-
-def _check_name(name: str, kit: bool) -> None:
-    from gbmrank.cli import arguments
-
-    arguments.check_not_native(name)
-    if not kit:
-        arguments.check_no_loss(name)
 
 
 def _run_kit(given: argparse.Namespace) -> int:
@@ -84,7 +81,7 @@ def _run_kit(given: argparse.Namespace) -> int:
     return 2 if report.failed else 0
 
 
-def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
+def _checked(given: argparse.Namespace, metric: str) -> dict[str, Any]:
     from gbmrank.registry.composition import as_metric, as_objective, text_of
     from gbmrank.theory.falsifier import search, search_on_graphs
     from gbmrank.theory.verdicts.calibration import calibration
@@ -94,9 +91,13 @@ def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
     if given.graphs:
         result = search_on_graphs(objective, measure, budget=given.budget, seed=given.seed)
     else:
-        items, grades = _items(given.items), _grades(given.grades)
         result = search(
-            objective, measure, items=items, grades=grades, budget=given.budget, seed=given.seed
+            objective,
+            measure,
+            items=given.items,
+            grades=given.grades,
+            budget=given.budget,
+            seed=given.seed,
         )
     return {
         "objective": text_of(objective),
@@ -108,18 +109,6 @@ def _checked(given: argparse.Namespace, metric: str) -> dict[str, object]:
         "unattained": result.unattained,
         "text": str(result),
     }
-
-
-def _check_search(given: argparse.Namespace) -> None:
-    """Reject a search that would find nothing whatever there is."""
-    if given.kind is not None:
-        raise ParameterError("--kind has no meaning without --kit; leave it out")
-    if given.budget < 1 or given.seed < 0:
-        raise ParameterError(
-            f"--budget is 1 or more and --seed 0 or more, got {given.budget} and {given.seed}"
-        )
-    _items(given.items)
-    _grades(given.grades)
 
 
 def _items(text: str | None) -> tuple[int, ...] | None:
@@ -149,9 +138,8 @@ def _listed(option: str, text: str, read: Callable[[str], T]) -> tuple[T, ...]:
         raise ParameterError(f"{option} takes numbers with commas, got {text!r}") from error
 
 
-def _section(row: dict[str, object]) -> str:
+def _section(row: dict[str, Any]) -> str:
     verdict = row["verdict"]
-    assert isinstance(verdict, dict)  # noqa: S101  (made above)
     return "\n".join(
         [
             bold(clean(f"{row['objective']} FOR {row['metric']}")),

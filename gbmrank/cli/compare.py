@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gbmrank.boosters.doors import BACKENDS
-from gbmrank.cli.arguments import number, read_value, whole
+from gbmrank.cli.arguments import DELIMITER_HELP, character, number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
 from gbmrank.data.readers import Header, Limits
 from gbmrank.errors import ConfigError, GbmrankWarning
@@ -41,21 +41,16 @@ __all__ = ["add_arguments", "run"]
 _SCHEMA = "gbmrank.compare/1"
 _FILES = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
 _SOME_FAILED, _MACHINE, _INTERRUPTED = 3, 4, 130
-_PARAM = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
-_PARAM_FOR = re.compile(r"(?P<who>.+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
+_NAME_VALUE = r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)"
+_PARAMS = {
+    "--param": ("NAME=VALUE, learning_rate", re.compile(f"(?P<who>){_NAME_VALUE}", re.DOTALL)),
+    "--param-for": (
+        "WHO:NAME=VALUE, ranknet:learning_rate",
+        re.compile(f"(?P<who>.+):{_NAME_VALUE}", re.DOTALL),
+    ),
+}
 _DEFAULTS = Settings()
 _SHOWN = "(default: %(default)s)"
-_METRICS_HELP = (
-    f'such as "ndcg@10, map"; the first one decides (default: "{DEFAULT_METRICS}"; on '
-    f'demonstration data "{DEMO_METRICS}")'
-)
-_BASELINE_HELP = (
-    'an objective, or a system: "lightgbm ranknet" (default: the first native objective, else '
-    "the first)"
-)
-_FEATURE_HELP = (
-    "a feature, by its index in LETOR files; may be repeated (default: all that are left over)"
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,15 +70,13 @@ def run(given: argparse.Namespace) -> int:
     """Read, train, judge, write, print."""
     if given.resume and given.force:
         raise ConfigError("--resume continues and --force begins anew; give one of them")
-    _check_used(given)
     out = Path(given.out)
     check_folder(out, resume=given.resume, force=given.force)
     settings = _settings(given)
     data = _data(given)
     if data is None:
         settings = demonstration(settings)
-    source = read_source(data, _reading(given))
-    _check_overlap(source, given.allow_overlap)
+    source = _source(given, data)
     try:
         # What boosters and plugins print is not part of the answer.
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
@@ -129,35 +122,34 @@ def _add_data(group: Any) -> None:
 
 
 def _add_columns(group: Any) -> None:
+    feature = "by its index in LETOR files; may be repeated (default: all that are left over)"
     group.add_argument("--label-column", metavar="NAME", help="column of the label")
     group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
-    group.add_argument("--feature", action="append", metavar="NAME", help=_FEATURE_HELP)
-    group.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV file")
+    group.add_argument("--feature", action="append", metavar="NAME", help=feature)
+    group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
 
 
 def _add_systems(group: Any) -> None:
-    group.add_argument(
-        "--objectives",
-        action="append",
-        metavar="LIST",
-        help='such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated '
+    objectives = (
+        'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated '
         "(default: pairwise, pointwise and bregman with the target of the first metric, ranknet, "
-        "native ones)",
+        "native ones)"
     )
-    group.add_argument("--metrics", metavar="LIST", help=_METRICS_HELP)
-    group.add_argument(
-        "--backends",
-        metavar="LIST",
-        help=f"{', '.join(BACKENDS)} (default: all that are installed)",
+    metrics = (
+        f'such as "ndcg@10, map"; the first one decides (default: "{DEFAULT_METRICS}"; on '
+        f'demonstration data "{DEMO_METRICS}")'
     )
-    group.add_argument("--baseline", metavar="NAME", help=_BASELINE_HELP)
-    group.add_argument(
-        "--margin",
-        type=number,
-        default=0.0,
-        metavar="D",
-        help="smallest difference that matters (0)",
+    backends = f"{', '.join(BACKENDS)} (default: all that are installed)"
+    baseline = (
+        'an objective, or a system: "lightgbm ranknet" (default: the first native objective, else '
+        "the first)"
     )
+    margin = "smallest difference that matters (0)"
+    group.add_argument("--objectives", action="append", metavar="LIST", help=objectives)
+    group.add_argument("--metrics", metavar="LIST", help=metrics)
+    group.add_argument("--backends", metavar="LIST", help=backends)
+    group.add_argument("--baseline", metavar="NAME", help=baseline)
+    group.add_argument("--margin", type=number, default=0.0, metavar="D", help=margin)
 
 
 def _add_training(group: Any) -> None:
@@ -166,7 +158,7 @@ def _add_training(group: Any) -> None:
         group.add_argument(option, type=read, default=default, metavar=metavar, help=shown)
 
     d, rate = _DEFAULTS, f"learning_rate={LEARNING_RATE:g}"
-    add("--folds", whole, "N", f"folds of queries (default: {d.folds})")
+    add("--folds", whole, "N", "folds of queries", d.folds)
     add("--seeds", str, "N", "how many, or a list such as 0,1,2", "1")
     add("--rounds", whole, "N", "most trees", d.rounds)
     patience = "rounds without improvement before a run stops; 0 for never"
@@ -179,7 +171,7 @@ def _add_training(group: Any) -> None:
     one_of_them = 'of a backend, an objective or a system: "ranknet:learning_rate=0.05"; repeatable'
     group.add_argument("--param-for", metavar="WHO:NAME=VALUE", help=one_of_them, **repeated)
     add("--tune", whole, "N", "settings tried for each run", 0)
-    group.add_argument("--tuner", choices=TUNERS, help="(default: random)")
+    group.add_argument("--tuner", choices=TUNERS, default=d.tuner, help=_SHOWN)
     add("--jobs", whole, "N", "runs at the same time (as many as threads)")
     add("--threads", whole, "N", "of all runs together (the machine's)")
     group.add_argument(
@@ -188,13 +180,14 @@ def _add_training(group: Any) -> None:
 
 
 def _add_output(group: Any) -> None:
-    group.add_argument(
-        "--out", default="gbmrank-compare", metavar="FOLDER", help="(default: %(default)s)"
-    )
-    group.add_argument("--resume", action="store_true", help="continue what is in the folder")
-    group.add_argument("--force", action="store_true", help="overwrite what is in the folder")
-    group.add_argument("--quiet", action="store_true", help="show no progress")
-    group.add_argument("--json", action="store_true", help="print JSON")
+    group.add_argument("--out", default="gbmrank-compare", metavar="FOLDER", help=_SHOWN)
+    for option, about in (
+        ("--resume", "continue what is in the folder"),
+        ("--force", "overwrite what is in the folder"),
+        ("--quiet", "show no progress"),
+        ("--json", "print JSON"),
+    ):
+        group.add_argument(option, action="store_true", help=about)
 
 
 def _settings(given: argparse.Namespace) -> Settings:
@@ -203,15 +196,15 @@ def _settings(given: argparse.Namespace) -> Settings:
         objectives=None if given.objectives is None else ", ".join(given.objectives),
         metrics=given.metrics,
         backends=backends,
-        folds=_DEFAULTS.folds if given.folds is None else given.folds,
+        folds=given.folds,
         seeds=_seeds(given.seeds),
         rounds=given.rounds,
         early_stopping=given.early_stopping or None,
         valid_share=given.valid_share,
-        params=_params(given.param) or None,
-        params_for=_params_for(given.param_for) or None,
+        params=_params("--param", given.param).get(""),
+        params_for=_params("--param-for", given.param_for) or None,
         tune=given.tune,
-        tuner=given.tuner or _DEFAULTS.tuner,
+        tuner=given.tuner,
         baseline=given.baseline,
         margin=given.margin,
         out=given.out,
@@ -225,20 +218,6 @@ def _settings(given: argparse.Namespace) -> Settings:
     )
 
 
-def _check_used(given: argparse.Namespace) -> None:
-    """Reject options that would do nothing."""
-    idle = {
-        "--folds has no meaning with given splits (--train, --test)": given.folds is not None
-        and given.train,
-        "--tuner has no meaning without --tune N": given.tuner is not None and not given.tune,
-        "--jobs has no meaning with --in-process, which runs one after the other": given.in_process
-        and given.jobs is not None,
-    }
-    for message, wrong in idle.items():
-        if wrong:
-            raise ConfigError(f"{message}; leave one of them out")
-
-
 def _data(given: argparse.Namespace) -> Any:
     parts = {name: getattr(given, name) for name in ("train", "valid", "test")}
     parts = {name: files for name, files in parts.items() if files}
@@ -249,11 +228,9 @@ def _data(given: argparse.Namespace) -> Any:
     return parts or given.data or None
 
 
-def _reading(given: argparse.Namespace) -> Reading:
-    if given.delimiter is not None and len(given.delimiter) != 1:
-        raise ConfigError(f"--delimiter is one character, got {given.delimiter!r}")
+def _source(given: argparse.Namespace, data: Any) -> Source:
     limits = Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes)
-    return Reading(
+    reading = Reading(
         form=given.format,
         columns=Header(label=given.label_column, qid=given.qid_column),
         features=given.feature,
@@ -261,15 +238,14 @@ def _reading(given: argparse.Namespace) -> Reading:
         zero_based=given.zero_based,
         limits=limits,
     )
-
-
-def _check_overlap(source: Source, allowed: bool) -> None:
+    source = read_source(data, reading)
     leakage = source.leakage()
-    if leakage is not None and not allowed:
+    if leakage is not None and not given.allow_overlap:
         raise ConfigError(
             f"{leakage}; remove them, or say --allow-overlap if they are other queries with the "
             "same ids"
         )
+    return source
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -282,30 +258,19 @@ def _seeds(text: str) -> tuple[int, ...]:
     return numbers if "," in text else plain_seeds(numbers[0])
 
 
-def _params(texts: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for text in texts:
-        _put(found, _PARAM.fullmatch(text), f"--param {text}", "NAME=VALUE, learning_rate=0.05")
-    return found
-
-
-def _params_for(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _params(option: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return parameters by whom they are for, which is nobody in ``--param``."""
+    form, pattern = _PARAMS[option]
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
-        match = _PARAM_FOR.fullmatch(text)
-        who = "" if match is None else " ".join(match["who"].split())
-        form = "WHO:NAME=VALUE, ranknet:learning_rate=0.05"
-        _put(found.setdefault(who, {}), match, f"--param-for {text}", form)
+        match = pattern.fullmatch(text)
+        if match is None or not match["value"].strip():
+            raise ConfigError(f"{option} {text}: the form is {form}=0.05 for example")
+        own = found.setdefault(" ".join(match["who"].split()), {})
+        if match["name"] in own:
+            raise ConfigError(f"{option} {text}: {match['name']} is given twice; leave one out")
+        own[match["name"]] = read_value(match["value"])
     return found
-
-
-def _put(found: dict[str, Any], match: re.Match[str] | None, option: str, form: str) -> None:
-    """Add a parameter that is not there yet."""
-    if match is None or not match["value"].strip():
-        raise ConfigError(f"{option}: the form is {form} for example")
-    if match["name"] in found:
-        raise ConfigError(f"{option}: {match['name']} is given twice; leave one out")
-    found[match["name"]] = read_value(match["value"])
 
 
 def _write(found: Comparison, out: Path) -> None:

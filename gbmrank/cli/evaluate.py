@@ -9,15 +9,15 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList, metric, metrics_callback
-from gbmrank.cli.arguments import number, whole
+from gbmrank.cli.arguments import DELIMITER_HELP, character, number, whole
 from gbmrank.cli.screen import bold, clean, table
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.readers import (
@@ -46,9 +46,7 @@ _FORMATS = {"letor": "LETOR", "csv": "CSV", "parquet": "Parquet", "trec": "TREC 
 _TABLES = ("csv", "parquet")
 _LETOR_LINE = re.compile(r"\S+(\s+qid:\S+)?(\s+\d+:\S+)*\s*(#.*)?")
 _DEFAULTS = Limits()
-_DEFAULT_METRICS = "ndcg@1,5,10"
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
-_SCHEMA = "gbmrank.evaluate/1"
 _SUFFIXES = (".csv", ".tsv", ".json")
 
 
@@ -58,31 +56,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     measures = parser.add_argument_group("measures")
     measures.add_argument(
         "--metrics",
-        default=_DEFAULT_METRICS,
+        default="ndcg@1,5,10",
         metavar="LIST",
         help='for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)',
     )
     measures.add_argument("--like", choices=tuple(TOOLS), help="give the numbers this tool gives")
     measures.add_argument("--gain", metavar="GAIN", help="exp2, linear, or a table such as 0,1,3,7")
-    measures.add_argument(
-        "--threshold", type=number, metavar="Y", help="labels from here on are relevant"
-    )
-    measures.add_argument(
-        "--max-grade", type=number, metavar="Y", help="largest grade of the scale (ERR)"
-    )
-    measures.add_argument("--ties", metavar="RULE", help="mean (default), worst, best, index")
-    measures.add_argument(
-        "--empty", metavar="RULE", help="undefined queries: skip (default), zero, one"
-    )
+    for option, about in (
+        ("--threshold", "labels from here on are relevant"),
+        ("--max-grade", "largest grade of the scale (ERR)"),
+    ):
+        measures.add_argument(option, type=number, metavar="Y", help=about)
+    for option, about in (
+        ("--ties", "mean (default), worst, best, index"),
+        ("--empty", "undefined queries: skip (default), zero, one"),
+    ):
+        measures.add_argument(option, metavar="RULE", help=about)
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "--per-query", action="store_true", help="print the value of every query too"
-    )
     output.add_argument(
         "--output", metavar="FILE", help="write the values of queries to .csv, .tsv or .json"
     )
-    output.add_argument("--force", action="store_true", help="overwrite the output file")
-    output.add_argument("--json", action="store_true", help="print JSON")
+    for option, about in (
+        ("--per-query", "print the value of every query too"),
+        ("--force", "overwrite the output file"),
+        ("--json", "print JSON"),
+    ):
+        output.add_argument(option, action="store_true", help=about)
+
+
+def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    files = parser.add_argument_group(
+        "files",
+        "LETOR or svmlight text with a file of scores (one number per line), a CSV or Parquet "
+        "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine.",
+    )
+    files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
+    for option, about in (
+        ("--scores", "scores or run; not needed for a table that has them"),
+        ("--group", "rows per query, one number per line, instead of qid"),
+    ):
+        files.add_argument(option, metavar="FILE", help=about)
+    files.add_argument(
+        "--format", choices=tuple(_FORMATS), help="of the labels; guessed if left out"
+    )
+    for option, about in (
+        ("--complete", "TREC: count judged topics that the run lacks"),
+        ("--zero-based", "LETOR: feature indices count from 0"),
+    ):
+        files.add_argument(option, action="store_true", help=about)
+    columns = parser.add_argument_group("columns of a table")
+    for name in ("label", "score", "qid"):
+        columns.add_argument(f"--{name}-column", metavar="NAME", help=f"column of the {name}")
+    columns.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
+    limits = parser.add_argument_group("limits")
+    for option, default, about in (
+        ("--max-bytes", _DEFAULTS.max_bytes, "largest text, unpacked"),
+        ("--max-line", _DEFAULTS.max_line, "longest line"),
+    ):
+        limits.add_argument(option, type=whole, metavar="N", default=default, help=about)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -93,7 +124,7 @@ def run(given: argparse.Namespace) -> int:
     source = _read_input(given)
     result = _evaluate(source, metrics.metrics)
     if given.output is not None:
-        _save(given.output, result)
+        _save(Path(given.output), result)
     if given.json:
         print(json.dumps(_as_json(given, source, result), indent=2, allow_nan=False))
     else:
@@ -110,30 +141,40 @@ class _Input(NamedTuple):
     form: str
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Measured:
-    """One metric: its values (NaN where undefined), their mean, and the undefined queries."""
+class _Measured(NamedTuple):
+    """One metric: its short name, its values (NaN where undefined), and why some are undefined."""
 
+    name: str
     metric: Metric
     values: FloatArray
-    mean: float
-    undefined: int
     reason: str
+
+    @property
+    def mean(self) -> float:
+        """Mean over the queries."""
+        return mean_over_queries(self.values, None, self.metric.measure.empty)
+
+    @property
+    def undefined(self) -> int:
+        """Number of undefined queries."""
+        return int(np.isnan(self.values).sum())
+
+    @property
+    def counted(self) -> int:
+        """Number of queries in the mean."""
+        skipped = self.undefined if self.metric.measure.empty == "skip" else 0
+        return len(self.values) - skipped
 
     @property
     def conventions(self) -> dict[str, Any]:
         """Options of the metric that change its value, except the cut-off."""
         measure = self.metric.measure
-        names = [field.name for field in fields(measure) if field.name != "k"]
         shared = ("ties", "empty", "dtype")
-        ordered = [*(name for name in names if name not in shared), *shared]
-        return {name: getattr(measure, name) for name in ordered}
+        own = (one.name for one in fields(measure) if one.name not in ("k", *shared))
+        return {name: getattr(measure, name) for name in (*own, *shared)}
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Evaluation:
+class _Evaluation(NamedTuple):
     """Everything that is printed; ``rows`` counts the ranked rows of each query."""
 
     groups: Groups
@@ -141,8 +182,8 @@ class _Evaluation:
     labels: FloatArray
     tied_rows: int
     tied_queries: int
-    measured: tuple[_Measured, ...]
-    notes: tuple[str, ...]
+    measured: list[_Measured]
+    notes: list[str]
 
     @property
     def qid(self) -> list[str]:
@@ -150,57 +191,13 @@ class _Evaluation:
         ids = self.groups.ids
         return [str(one) for one in (range(self.groups.n_queries) if ids is None else ids)]
 
-    @property
-    def names(self) -> list[str]:
-        """One short name per metric."""
-        return _short_names([one.metric for one in self.measured])
-
-
-def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that say what to read."""
-    files = parser.add_argument_group(
-        "files",
-        "LETOR or svmlight text with a file of scores (one number per line), a CSV or Parquet "
-        "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine.",
-    )
-    files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
-    files.add_argument(
-        "--scores", metavar="FILE", help="scores or run; not needed for a table that has them"
-    )
-    files.add_argument(
-        "--group", metavar="FILE", help="rows per query, one number per line, instead of qid"
-    )
-    files.add_argument(
-        "--format", choices=tuple(_FORMATS), help="of the labels; guessed if left out"
-    )
-    files.add_argument(
-        "--complete", action="store_true", help="TREC: count judged topics that the run lacks"
-    )
-    files.add_argument(
-        "--zero-based", action="store_true", help="LETOR: feature indices count from 0"
-    )
-    columns = parser.add_argument_group("columns of a table")
-    for name in ("label", "score", "qid"):
-        columns.add_argument(f"--{name}-column", metavar="NAME", help=f"column of the {name}")
-    columns.add_argument("--delimiter", metavar="CHAR", help="between the cells of a CSV file")
-    limits = parser.add_argument_group("limits")
-    limits.add_argument(
-        "--max-bytes",
-        type=whole,
-        metavar="N",
-        default=_DEFAULTS.max_bytes,
-        help="largest text, unpacked",
-    )
-    limits.add_argument(
-        "--max-line", type=whole, metavar="N", default=_DEFAULTS.max_line, help="longest line"
-    )
-
 
 def _read_input(given: argparse.Namespace) -> _Input:
     """Read what the command line names."""
     limits = replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
     form = given.format or _guess(given.labels, limits)
-    _check_options(given, form)
+    if given.scores is None and form not in _TABLES:
+        raise ConfigError(f"--scores FILE is needed with {_FORMATS[form]} ({given.labels})")
     if form == "trec":
         file = read_trec(given.labels, given.scores, complete=given.complete, limits=limits)
     elif form == "letor":
@@ -218,14 +215,20 @@ def _read_input(given: argparse.Namespace) -> _Input:
             score=given.score_column if given.scores is None else None,
         )
         file = _read_table(given.labels, form, columns, given, limits)
-    sizes = None if given.group is None else read_column(given.group, limits)
+    has_sizes = given.group is not None and form != "trec"
+    sizes = read_column(given.group, limits) if has_sizes else None
     if sizes is None and file.qid is None:
         raise DataError(
             f"{quoted(given.labels)} has no column of query ids under a usual name (qid, query_id, "
             "topic); name one with --qid-column, or give the rows per query with --group FILE"
         )
     if sizes is not None and file.qid is not None:
-        _check_sizes(sizes, file.qid, given)
+        ends = np.append(np.flatnonzero(file.qid[1:] != file.qid[:-1]) + 1, file.n_rows)
+        if sizes.sum() == file.n_rows and not np.array_equal(np.cumsum(sizes), ends):
+            raise DataError(
+                f"--group {given.group} has {len(sizes):,} queries with other rows than the query "
+                f"ids of {quoted(given.labels)}; leave out the option or the ids"
+            )
     return _Input(file, _scores(file, given, limits), sizes, form)
 
 
@@ -242,6 +245,8 @@ def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> Flo
     if given.scores is not None and file.unranked is None:
         source = given.scores
         form = table_format(source)
+        if form is None and given.score_column is not None:
+            raise ConfigError(f"--score-column has no meaning for {source}: it is no table")
         if form is None:
             scores = read_column(source, limits)
         else:
@@ -290,41 +295,6 @@ def _alike(one: str, other: str) -> bool:
     return number is not None and number == to_number(other)
 
 
-def _check_sizes(sizes: FloatArray, qid: npt.NDArray[np.str_], given: argparse.Namespace) -> None:
-    """Reject sizes of queries that contradict the ids of the rows."""
-    ends = np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, len(qid))
-    if sizes.sum() == len(qid) and not np.array_equal(np.cumsum(sizes), ends):
-        raise DataError(
-            f"--group {given.group} has {len(sizes):,} queries with other rows than the query ids "
-            f"of {quoted(given.labels)}, which change {len(ends) - 1:,} times; leave out the "
-            "option or the ids"
-        )
-
-
-def _check_options(given: argparse.Namespace, form: str) -> None:
-    """Reject options that would silently do nothing."""
-    is_table = form in _TABLES
-    scores = form if given.scores is None or form == "trec" else table_format(given.scores)
-    misplaced = {
-        "--complete": given.complete and form != "trec",
-        "--zero-based": given.zero_based and form != "letor",
-        "--group": given.group is not None and form == "trec",
-        "--label-column": given.label_column is not None and not is_table,
-        "--qid-column": given.qid_column is not None and not is_table,
-        "--delimiter": given.delimiter is not None and "csv" not in (form, scores),
-    }
-    for option, wrong in misplaced.items():
-        if wrong:
-            raise ConfigError(f"{option} has no meaning for {_FORMATS[form]} ({given.labels})")
-    if given.score_column is not None and scores not in _TABLES:
-        source = given.scores or given.labels
-        raise ConfigError(f"--score-column has no meaning for {source}, which is no CSV or Parquet")
-    if given.delimiter is not None and len(given.delimiter) != 1:
-        raise ConfigError(f"--delimiter is one character, got {given.delimiter!r}")
-    if given.scores is None and not is_table:
-        raise ConfigError(f"--scores FILE is needed with {_FORMATS[form]} ({given.labels})")
-
-
 def _guess(path: str, limits: Limits) -> str:
     """Tell the format from the file's name, else from its first line."""
     known = table_format(path)
@@ -366,7 +336,11 @@ def _metrics(given: argparse.Namespace) -> MetricList:
     known = [{field.name for field in fields(one.measure)} for one in plain]
     for key in options:
         if not any(key in names for names in known):
-            raise MetricError(_no_option(key, str(plain)))
+            able = sorted(one.name for one in BUILTIN_METRICS if key in one.__dataclass_fields__)
+            raise MetricError(
+                f"--{key.replace('_', '-')} is an option of none of {plain}; it goes with "
+                f"{', '.join(able)}"
+            )
     made = [
         metric(
             spec,
@@ -376,14 +350,6 @@ def _metrics(given: argparse.Namespace) -> MetricList:
         for spec, names in zip(parse_list(given.metrics), known, strict=True)
     ]
     return MetricList(made)
-
-
-def _no_option(key: str, given: str) -> str:
-    """Say that none of the metrics has an option, and which ones have it."""
-    able = sorted(cls.name for cls in BUILTIN_METRICS if key in {one.name for one in fields(cls)})
-    return (
-        f"--{key.replace('_', '-')} is an option of none of {given}; it goes with {', '.join(able)}"
-    )
 
 
 def _gain(text: str) -> str | tuple[float, ...]:
@@ -405,36 +371,24 @@ def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
     """
     columns = {"qid": given.file.qid} if given.sizes is None else {"group": given.sizes}
     data = RankingData.from_arrays(given.file.labels, **columns)
-    scores = data.read_scores(given.scores)
+    scores, groups = data.read_scores(given.scores), data.groups
     unranked = given.file.unranked
-    hidden = np.zeros(len(scores), bool) if unranked is None else data.groups.arrange(unranked)
+    hidden = np.zeros(len(scores), bool) if unranked is None else groups.arrange(unranked)
     bound = [bind_metric(item.measure, data) for item in metrics]
-    starts = data.groups.offsets[:-1]
-    ranked_rows = data.groups.sizes - np.add.reduceat(hidden.astype(np.int64), starts)
+    rows = groups.sizes - np.add.reduceat(hidden.astype(np.int64), groups.offsets[:-1])
     if hidden.any():
         for item, one in zip(metrics, bound, strict=True):
-            withhold(item.measure, one, hidden, ranked_rows)
-    ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
+            withhold(item.measure, one, hidden, rows)
+    ranked = Ranked(scores, groups).prepare(*(one.depth for one in bound))
+    measured = []
+    for name, item, one in zip(_short_names(metrics), metrics, bound, strict=True):
+        values = one.per_query(ranked)
+        measured.append(_Measured(name, item, values, _reason(item, np.isnan(values), data)))
     notes = list(given.file.notes)
-    if data.groups.row_order is not None:
+    if groups.row_order is not None:
         notes.append("rows of a query are not all adjacent; they were put together by their id")
-    return _Evaluation(
-        data.groups,
-        ranked_rows,
-        data.labels,
-        *_ties(scores, hidden, data.groups),
-        tuple(
-            _measure(item, one.per_query(ranked), data)
-            for item, one in zip(metrics, bound, strict=True)
-        ),
-        tuple(notes),
-    )
-
-
-def _measure(item: Metric, values: FloatArray, data: RankingData) -> _Measured:
-    undefined = np.isnan(values)
-    mean = mean_over_queries(values, None, item.measure.empty)
-    return _Measured(item, values, mean, int(undefined.sum()), _reason(item, undefined, data))
+    ties = _ties(scores, hidden, groups)
+    return _Evaluation(groups, rows, data.labels, *ties, measured, notes)
 
 
 def _reason(item: Metric, undefined: npt.NDArray[np.bool_], data: RankingData) -> str:
@@ -468,21 +422,21 @@ def _ties(scores: FloatArray, hidden: npt.NDArray[np.bool_], groups: Groups) -> 
 
 
 def _as_text(given: argparse.Namespace, source: _Input, result: _Evaluation) -> str:
-    names = result.names
-    rows = [
-        (name, _shown(one.mean), result.groups.n_queries - _left_out(one), _undefined(one))
-        for name, one in zip(names, result.measured, strict=True)
-    ]
-    head = ["metric", "mean", "queries", "undefined"]
+    rows = []
+    for one in result.measured:
+        rule = _EMPTY[one.metric.measure.empty]
+        undefined = f"{one.undefined:,} {rule}: {one.reason}" if one.undefined else ""
+        rows.append((one.name, _shown(one.mean), one.counted, undefined))
     parts = [
         _about(given, source, result),
-        table(head, rows, "<>>"),
-        _conventions(given.like, names, result.measured),
+        table(["metric", "mean", "queries", "undefined"], rows, "<>>"),
+        _conventions(given.like, result.measured),
     ]
     if given.per_query:
-        columns = [[_shown(value) for value in one.values] for one in result.measured]
-        lines = list(zip(result.qid, map(str, result.rows), *columns, strict=True))
-        parts.append(table(["query", "rows", *names], lines, "<>" + ">" * len(names)))
+        columns = [map(_shown, one.values) for one in result.measured]
+        lines = list(zip(result.qid, result.rows, *columns, strict=True))
+        head = ["query", "rows", *(one.name for one in result.measured)]
+        parts.append(table(head, lines, "<".ljust(len(head), ">")))
     return "\n\n".join(parts)
 
 
@@ -507,23 +461,13 @@ def _about(given: argparse.Namespace, source: _Input, result: _Evaluation) -> st
     return "\n".join(f"{bold(f'{what:<6}')}  {clean(text)}" for what, text in lines)
 
 
-def _left_out(one: _Measured) -> int:
-    return one.undefined if one.metric.measure.empty == "skip" else 0
-
-
-def _undefined(one: _Measured) -> str:
-    if not one.undefined:
-        return ""
-    return f"{one.undefined:,} {_EMPTY[one.metric.measure.empty]}: {one.reason}"
-
-
-def _conventions(like: str | None, names: Sequence[str], measured: Sequence[_Measured]) -> str:
+def _conventions(like: str | None, measured: Sequence[_Measured]) -> str:
     """Return one line per set of conventions, with the metrics that share it."""
     sharing: dict[str, list[str]] = {}
-    for name, one in zip(names, measured, strict=True):
+    for one in measured:
         options = {k: v for k, v in one.conventions.items() if v is not None and v != "float64"}
         text = "  ".join(f"{key}={_option(value)}" for key, value in options.items())
-        sharing.setdefault(text, []).append(name)
+        sharing.setdefault(text, []).append(one.name)
     title = "conventions" if like is None else f"conventions, as in {like} where not stated"
     width = max(len(", ".join(group)) for group in sharing.values())
     lines = [f"{', '.join(group):<{width}}  {text}" for text, group in sharing.items()]
@@ -531,22 +475,18 @@ def _conventions(like: str | None, names: Sequence[str], measured: Sequence[_Mea
 
 
 def _option(value: Any) -> str:
-    if isinstance(value, float):
-        short = round(value, 6)
-        return (
-            f"above {short:g}"
-            if short < value == math.nextafter(short, math.inf)
-            else f"{value:.15g}"
-        )
-    return format_value(value if isinstance(value, bool | int | str | tuple) else str(value))
+    if not isinstance(value, float):
+        return format_value(value if isinstance(value, bool | int | str | tuple) else str(value))
+    short = round(value, 6)
+    above = short < value == math.nextafter(short, math.inf)
+    return f"above {short:g}" if above else f"{value:.15g}"
 
 
 def _as_json(given: argparse.Namespace, source: _Input, result: _Evaluation) -> dict[str, Any]:
     from gbmrank import __version__
 
-    names = result.names
     out: dict[str, Any] = {
-        "schema": _SCHEMA,
+        "schema": "gbmrank.evaluate/1",
         "gbmrank": __version__,
         "labels": given.labels,
         "scores": given.scores or given.labels,
@@ -557,19 +497,19 @@ def _as_json(given: argparse.Namespace, source: _Input, result: _Evaluation) -> 
         "queries": result.groups.n_queries,
         "ties": {"rows": result.tied_rows, "queries": result.tied_queries},
         "notes": list(result.notes),
-        "metrics": [_metric_json(*pair) for pair in zip(names, result.measured, strict=True)],
+        "metrics": [_metric_json(one) for one in result.measured],
     }
     if given.per_query:
         out["per_query"] = _queries_json(result)
     return out
 
 
-def _metric_json(name: str, one: _Measured) -> dict[str, Any]:
+def _metric_json(one: _Measured) -> dict[str, Any]:
     return {
-        "name": name,
+        "name": one.name,
         "metric": str(one.metric),
         "mean": _json_number(one.mean),
-        "queries": len(one.values) - _left_out(one),
+        "queries": one.counted,
         "undefined": one.undefined,
         "reason": one.reason or None,
         "higher_is_better": one.metric.higher_is_better,
@@ -603,28 +543,22 @@ def _short_names(metrics: Sequence[Metric]) -> list[str]:
 
 
 def _shown(value: float) -> str:
-    """Return a value with four decimals, or a dash where it is undefined."""
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
 def _json_number(value: float) -> float | None:
-    """Return a value as JSON has it."""
     return None if math.isnan(value) else float(value)
 
 
 def _queries_json(result: _Evaluation) -> list[dict[str, Any]]:
     """Return one object per query; an undefined value is null."""
-    names = result.names
     return [
         {
             "qid": qid,
-            "rows": int(result.rows[i]),
-            "values": {
-                name: _json_number(one.values[i])
-                for name, one in zip(names, result.measured, strict=True)
-            },
+            "rows": int(rows),
+            "values": {one.name: _json_number(one.values[i]) for one in result.measured},
         }
-        for i, qid in enumerate(result.qid)
+        for i, (qid, rows) in enumerate(zip(result.qid, result.rows, strict=True))
     ]
 
 
@@ -643,25 +577,15 @@ def _check_output(path: str, force: bool) -> None:
         )
 
 
-def _save(path: str, result: _Evaluation) -> None:
+def _save(path: Path, result: _Evaluation) -> None:
     """Write the table of queries; the file is there whole or not at all."""
-    suffix = Path(path).suffix.lower()
-    if suffix == ".json":
-        rows = {"schema": "gbmrank.per_query/1", "per_query": _queries_json(result)}
-        text = json.dumps(rows, indent=1)
-    else:
-        text = _as_csv(result, "," if suffix == ".csv" else "\t")
-    write_whole(Path(path).absolute(), text.encode("utf-8"))
-
-
-def _as_csv(result: _Evaluation, delimiter: str) -> str:
+    suffix, queries = path.suffix.lower(), _queries_json(result)
     text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(["qid", "rows", *result.names])
-    for i, qid in enumerate(result.qid):
-        values = [
-            "" if math.isnan(one.values[i]) else repr(float(one.values[i]))
-            for one in result.measured
-        ]
-        writer.writerow([spreadsheet_cell(qid), int(result.rows[i]), *values])
-    return text.getvalue()
+    if suffix == ".json":
+        json.dump({"schema": "gbmrank.per_query/1", "per_query": queries}, text, indent=1)
+    else:
+        writer = csv.writer(text, delimiter="," if suffix == ".csv" else "\t")
+        writer.writerow(["qid", "rows", *(one.name for one in result.measured)])
+        for one in queries:
+            writer.writerow([spreadsheet_cell(one["qid"]), one["rows"], *one["values"].values()])
+    write_whole(path.absolute(), text.getvalue().encode("utf-8"))

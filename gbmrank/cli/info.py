@@ -3,9 +3,8 @@
 import argparse
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,17 +33,16 @@ __all__ = ["add_arguments", "run"]
 Curve = tuple[str, FloatArray]
 _MARKS = "*'."
 _COLUMNS, _ROWS = 61, 15
-_NAMES = ("value", "slope", "curvature")
 _METRICS = (
     *("dcg@10", "ndcg@10", "precision@10", "recall@10", "wta", "auc", "spearman", "eru"),
     *("err@10", "map", "mrr", "ptop", "pairwise_disagreement"),
 )
-_KINDS: Mapping[str, Registry[Any]] = MappingProxyType(
-    {"objective": OBJECTIVES, "loss": LOSSES, "metric": METRICS}
-)
-_PARTS: Mapping[str, Registry[Any]] = MappingProxyType(
-    {"outer": OUTERS, "regulariser": REGULARISERS, "generator": GENERATORS}
-)
+_KINDS: dict[str, Registry[Any]] = {"objective": OBJECTIVES, "loss": LOSSES, "metric": METRICS}
+_PARTS: dict[str, Registry[Any]] = {
+    "outer": OUTERS,
+    "regulariser": REGULARISERS,
+    "generator": GENERATORS,
+}
 _MARGINS = np.linspace(-3.0, 3.0, 121)
 _TRAITS = (
     *("convex", "differentiable", "smooth", "shift_invariant", "hessian_trait", "gradient"),
@@ -70,7 +68,7 @@ def run(given: argparse.Namespace) -> int:
     if given.plot:
         if not panels:
             raise ParameterError(f"{given.name} has no loss of a margin or a score to plot")
-        _save(given.plot, given.name, _MARGINS, panels)
+        _save(given.plot, given.name, panels)
     facts = _facts(kind, part)
     facts["verdicts"] = _verdicts(part) if isinstance(part, AbstractObjective) else None
     if given.json:
@@ -78,7 +76,7 @@ def run(given: argparse.Namespace) -> int:
         return 0
     print(_page(facts))
     for name, curves in panels:
-        print(f"\n{bold(name)}\n{_draw(_MARGINS, curves)}")
+        print(f"\n{bold(name)}\n{_draw(curves)}")
     if isinstance(part, AbstractMetric):
         print(f"\ngbmrank advise {clean(given.name)} says which objectives go with it.")
     return 0
@@ -178,16 +176,16 @@ def _verdicts(part: AbstractObjective) -> list[dict[str, Any]]:
     return rows
 
 
-def _panels(loss: AbstractLoss) -> list[tuple[str, list[tuple[str, Any]]]]:
+def _panels(loss: AbstractLoss) -> list[tuple[str, list[Curve]]]:
     if loss.pair_form == "difference":
         return []
     panels = []
     if loss.pair_form == "margin":
-        panels.append(("loss of a pair, by margin", _sampled(loss.kappa, loss.params, _MARGINS)))
-    first, second = loss.partials
-    ones, zeros = (_sampled(each, loss.params, _MARGINS) for each in (first, second))
-    if loss.kappa is not first or not panels:
-        partials = [("useful item", ones[0][1]), ("useless item", zeros[0][1])]
+        curves = zip(("value", "slope", "curvature"), _sampled(loss, loss.kappa), strict=True)
+        panels.append(("loss of a pair, by margin", list(curves)))
+    if loss.kappa is not loss.partials[0] or not panels:
+        useful, useless = (_sampled(loss, each)[0] for each in loss.partials)
+        partials = [("useful item", useful), ("useless item", useless)]
         panels.append(("losses of single items, by score", partials))
     return panels
 
@@ -222,28 +220,24 @@ def _why(row: dict[str, Any]) -> str:
     return f"if {condition}" if condition else str(row.get("reference", row["sentence"]))
 
 
-def _sampled(
-    function: ScalarFunction, params: tuple[float, ...], points: FloatArray
-) -> list[Curve]:
-    """Return value, slope and curvature at these margins."""
-    rows = np.array([function(float(z), *params) for z in points])
-    return [(name, rows[:, i]) for i, name in enumerate(_NAMES)]
+def _sampled(loss: AbstractLoss, function: ScalarFunction) -> FloatArray:
+    """Return value, slope and curvature at the margins, one row each."""
+    return np.array([function(float(z), *loss.params) for z in _MARGINS]).T
 
 
-def _draw(points: FloatArray, curves: Sequence[Curve]) -> str:
+def _draw(curves: Sequence[Curve]) -> str:
     """Return a plot made of characters; the scale ends at the 2nd and 98th percentile.
 
     Examples
     --------
-    >>> x = np.linspace(-1, 1, 61)
-    >>> print(_draw(x, [("value", x)]).splitlines()[0].strip())
-    0.96 |                                                         ****
+    >>> print(_draw([("value", _MARGINS)]).splitlines()[0].strip())
+    2.88 |                                                         ****
     """
     everything = np.concatenate([values for _, values in curves])
     low, high = np.percentile(everything, [2, 98])
     low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
     canvas = [[" "] * _COLUMNS for _ in range(_ROWS)]
-    columns = np.round(np.linspace(0, _COLUMNS - 1, len(points))).astype(int)
+    columns = np.round(np.linspace(0, _COLUMNS - 1, len(_MARGINS))).astype(int)
     for mark, (_, values) in reversed(list(zip(_MARKS, curves, strict=False))):
         heights = (np.clip(values, low, high) - low) / (high - low) * (_ROWS - 1)
         for column, height in zip(columns, np.round(heights).astype(int), strict=True):
@@ -253,16 +247,14 @@ def _draw(points: FloatArray, curves: Sequence[Curve]) -> str:
     lines = [
         f"{side:>{width}} |{''.join(row)}".rstrip() for side, row in zip(sides, canvas, strict=True)
     ]
-    left, right = f"{points[0]:g}", f"{points[-1]:g}"
+    left, right = f"{_MARGINS[0]:g}", f"{_MARGINS[-1]:g}"
     axis = f"{'':>{width}} +{'-' * _COLUMNS}"
     scale = f"{'':>{width}}  {left}{right:>{_COLUMNS - len(left)}}"
     legend = "  ".join(f"{m} {name}" for m, (name, _) in zip(_MARKS, curves, strict=False))
     return "\n".join([*lines, axis, scale, f"{'':>{width}}  {legend}"])
 
 
-def _save(
-    path: str, title: str, points: FloatArray, panels: Sequence[tuple[str, list[Curve]]]
-) -> None:
+def _save(path: str, title: str, panels: Sequence[tuple[str, list[Curve]]]) -> None:
     """Write a picture; its ending (.png, .svg, .pdf) decides the format."""
     if not path.lower().endswith((".png", ".svg", ".pdf")):
         raise ParameterError(f"--plot takes a file that ends in .png, .svg or .pdf, got {path!r}")
@@ -279,7 +271,7 @@ def _save(
     for index, (name, curves) in enumerate(panels):
         axes = figure.add_subplot(1, len(panels), index + 1)
         for label, values in curves:
-            axes.plot(points, values, label=label)
+            axes.plot(_MARGINS, values, label=label)
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("score or margin")
         axes.legend(fontsize=8)

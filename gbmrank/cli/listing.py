@@ -3,10 +3,9 @@
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from types import MappingProxyType
 from typing import Any
 
-from gbmrank.cli.screen import bold, clean, line_width, table
+from gbmrank.cli.screen import bold, fitted, line_width
 from gbmrank.errors import PluginError
 from gbmrank.registry import catalogue
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry
@@ -15,16 +14,12 @@ __all__ = ["add_arguments", "run"]
 
 Row = dict[str, str | None]
 
-_KINDS: MappingProxyType[str, tuple[Registry[Any], Callable[[], list[Entry[Any]]]]] = (
-    MappingProxyType(
-        {
-            "objectives": (OBJECTIVES, catalogue.list_objectives),
-            "metrics": (METRICS, catalogue.list_metrics),
-            "losses": (LOSSES, catalogue.list_losses),
-            "utilities": (UTILITIES, catalogue.list_utilities),
-        }
-    )
-)
+_KINDS: dict[str, tuple[Registry[Any], Callable[[], list[Entry[Any]]]]] = {
+    "objectives": (OBJECTIVES, catalogue.list_objectives),
+    "metrics": (METRICS, catalogue.list_metrics),
+    "losses": (LOSSES, catalogue.list_losses),
+    "utilities": (UTILITIES, catalogue.list_utilities),
+}
 _COLUMNS = ("name", "formula", "cost", "reference", "status", "from")
 
 
@@ -93,16 +88,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _layout(rows: Sequence[Sequence[str]], second: str) -> str:
-    """Return a table, or two lines per entry where the terminal is too narrow for it."""
     head = [_COLUMNS[0], second, *_COLUMNS[2:]]
     used = [i for i in range(len(head)) if any(row[i] for row in rows)]
-    whole = table([head[i] for i in used], [[row[i] for i in used] for row in rows])
-    width = line_width()
-    if width is None or max(map(len, whole.split("\n")[1:])) <= width:
-        return whole
-    longest = max(len(row[0]) for row in rows)
-    return "\n".join(
-        f"{clean(row[0]):<{longest}}  {clean(row[1])}\n{'':<{longest}}  "
-        + clean("; ".join(cell for cell in row[2:] if cell))
-        for row in rows
-    )
+    cells = [[row[i] for i in used] for row in rows]
+    return fitted([head[i] for i in used], cells, width=line_width())

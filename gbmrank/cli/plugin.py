@@ -4,10 +4,7 @@ import argparse
 import json
 import keyword
 import re
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from gbmrank.boosters.doors import BACKENDS
@@ -16,7 +13,7 @@ from gbmrank.errors import ParameterError
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
 from gbmrank.registry.entry_points import project
 
-__all__ = ["KINDS", "add_arguments", "files_of", "run"]
+__all__ = ["add_arguments", "run"]
 
 _LOSS = '''"""A loss for gbmrank: one function of the margin by which the better item leads."""
 
@@ -177,18 +174,14 @@ jobs:
 """
 
 
-KINDS = MappingProxyType(
-    {
-        "loss": (_LOSS, "{name}", 'gbmrank.objective("comparison", loss="{name}")'),
-        "objective": (_OBJECTIVE, "Objective", 'gbmrank.objective("{name}")'),
-        "metric": (_METRIC, "Metric", 'gbmrank.metric("{name}@10")'),
-    }
-)
+KINDS = {
+    "loss": (_LOSS, "{name}", 'gbmrank.objective("comparison", loss="{name}")'),
+    "objective": (_OBJECTIVE, "Objective", 'gbmrank.objective("{name}")'),
+    "metric": (_METRIC, "Metric", 'gbmrank.metric("{name}@10")'),
+}
 """Per kind: the module, what its entry point names, and how it is used."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_REGISTRIES: Mapping[str, Registry[Any]] = MappingProxyType(
-    {each.kind: each for each in (LOSSES, OBJECTIVES, METRICS)}
-)
+_REGISTRIES: dict[str, Registry[Any]] = {each.kind: each for each in (LOSSES, OBJECTIVES, METRICS)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -204,35 +197,35 @@ def run(given: argparse.Namespace) -> int:
     """Write the files and say what to do next."""
     from gbmrank import __version__
 
-    _check_name(given.name)
-    _check_free(given.name, given.kind)
+    own = given.name.replace("-", "_").removeprefix("gbmrank_")
+    _check_name(given.name, own)
+    _check_free(given.name, own, given.kind)
     target = Path(given.folder) / given.name
     if target.exists():
         raise ParameterError(f"{target} is there already; choose another name or --folder")
-    written = _write(target, files_of(given.name, given.kind, __version__))
+    written = []
+    for path, text in files_of(given.name, given.kind, __version__).items():
+        file = target / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        written.append(str(file))
     if given.json:
         print(json.dumps({"schema": "gbmrank.plugin/1", "files": written}, indent=2))
         return 0
     module = given.name.replace("-", "_")
-    print(clean(f"wrote {len(written)} files to {target}"))
-    print("next:")
-    print(clean(f"  pip install -e '{target}[test]'"))
-    print(clean(f"  pytest {target}"))
-    print(clean(f"  then put your {given.kind} into {target / module}.py"))
+    lines = [
+        f"wrote {len(written)} files to {target}",
+        "next:",
+        f"  pip install -e '{target}[test]'",
+        f"  pytest {target}",
+        f"  then put your {given.kind} into {target / module}.py",
+    ]
+    print(clean("\n".join(lines)))
     return 0
 
 
 def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
-    """Return the files of a plugin by path.
-
-    Parameters
-    ----------
-    distribution : str
-        Name of the distribution, such as ``"gbmrank-tempered"``.
-    kind : {"loss", "objective", "metric"}
-        What it adds.
-    version : str
-        The gbmrank it needs.
+    """Return the files of a plugin by path; ``version`` is the gbmrank it needs.
 
     Examples
     --------
@@ -262,23 +255,7 @@ def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
     }
 
 
-def _write(target: Path, files: Mapping[str, str]) -> list[str]:
-    """Write all files or none; return where they are."""
-    file = target
-    try:
-        for path, text in files.items():
-            file = target / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        shutil.rmtree(target, ignore_errors=True)
-        error.filename = error.filename or str(file)
-        raise
-    return [str(target / path) for path in files]
-
-
-def _check_name(name: str) -> None:
-    own = _registered_name(name)
+def _check_name(name: str, own: str) -> None:
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"a plugin is named in lower-case letters, digits and '-', such as gbmrank-tempered; "
@@ -286,27 +263,19 @@ def _check_name(name: str) -> None:
         )
     if keyword.iskeyword(own) or not own[:1].isalpha():
         what = "is a word of Python" if keyword.iskeyword(own) else "does not begin with a letter"
-        raise ParameterError(
-            f"{name!r} registers {own!r}, which {what}, so no function can be called that; "
-            "choose another name, such as gbmrank-tempered"
-        )
+        raise ParameterError(f"{name!r} registers {own!r}, which {what}; choose another name")
 
 
-def _check_free(name: str, kind: str) -> None:
+def _check_free(name: str, own: str, kind: str) -> None:
     """Reject a name that gbmrank or another distribution has: neither is ever overridden."""
-    own, registry = _registered_name(name), _REGISTRIES[kind]
+    registry = _REGISTRIES[kind]
     if own not in registry:
         return
     owners = [entry.origin for entry in registry.entries.get(own, ())]
     others = [one for one in owners if project(one.distribution) != project(name)]
     if owners and not others:
         return  # the same plugin, written anew
-    owner = others[0] if others else "gbmrank"
     raise ParameterError(
-        f"the {kind} {own!r} exists already, in {owner}, and a plugin never takes its place; "
-        f"choose another name, such as gbmrank-my-{own.replace('_', '-')}"
+        f"the {kind} {own!r} exists already, in {others[0] if others else 'gbmrank'}; choose "
+        f"another name, such as gbmrank-my-{own.replace('_', '-')}"
     )
-
-
-def _registered_name(name: str) -> str:
-    return name.replace("-", "_").removeprefix("gbmrank_")

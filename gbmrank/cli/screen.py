@@ -37,16 +37,9 @@ def clean(text: object) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "") -> str:
-    """Return an aligned table with a line under its head.
+    """Return an aligned table with a line under its head, cells cleaned and on one line.
 
-    Parameters
-    ----------
-    head : sequence of str
-        Titles of the columns.
-    rows : sequence of sequences
-        Cells, shown cleaned and on one line.
-    right : str, default=""
-        One character per column: ``">"`` for columns aligned on the right.
+    ``right`` has one character per column: ``">"`` for columns aligned on the right.
 
     Examples
     --------
@@ -88,20 +81,11 @@ def _columns(text: str) -> int:
 
 
 def fitted(
-    head: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    right: str = "",
-    *,
-    width: int | None,
+    head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "", *, width: int | None
 ) -> str:
     """Return a table, or a paragraph for each row where the terminal is too narrow for it.
 
-    Parameters
-    ----------
-    head, rows, right
-        As for :func:`table`.
-    width : int or None
-        Of the terminal; None for as wide as need be.
+    ``width`` is that of the terminal, or None for as wide as need be.
 
     Examples
     --------

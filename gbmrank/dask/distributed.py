@@ -137,13 +137,7 @@ def train(
 
 @final
 class DaskEngine:
-    """Trains where the rows lie: on the workers of a cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the cluster.
-    """
+    """Trains where the rows lie: on the workers of a cluster."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

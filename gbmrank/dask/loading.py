@@ -28,19 +28,7 @@ from gbmrank.data.schema import (
 from gbmrank.data.tables import categorical_columns, is_sparse, read_table, take_rows
 from gbmrank.errors import DataError, GbmrankError, LimitError
 
-__all__ = [
-    "Limit",
-    "Loaded",
-    "Prepared",
-    "Summary",
-    "column_of",
-    "conform",
-    "load",
-    "moves",
-    "prepare",
-    "smallest_memory",
-    "summary_of",
-]
+__all__ = ["Loaded", "Prepared", "load"]
 
 
 class Limit(NamedTuple):
@@ -64,26 +52,10 @@ class Limit(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """One partition in query order.
+    """One partition in query order; labels and weights are float32, as both boosters keep them.
 
-    Parameters
-    ----------
-    features : table
-        With column names that both boosters take, rows in query order.
-    labels : array of shape (n_rows,)
-        float32, as both boosters keep them.
-    sizes : array of shape (n_queries,)
-        Rows per query.
-    weight : array of shape (n_rows,) or None
-        float32, as both boosters keep them.
-    ids : array of shape (n_queries,)
-        The user's query ids.
-    outline : table
-        The columns as the user has them, without rows.
-    largest_weight : float, default=inf
-        Before they became float32.
-    merged : tuple or None, default=None
-        Labels that float32 makes equal.
+    ``outline`` has the columns as the user has them, without rows; ``largest_weight`` is that
+    before weights became float32, and ``merged`` are labels that float32 makes equal.
     """
 
     features: Any
@@ -116,20 +88,11 @@ class Summary(NamedTuple):
 def prepare(
     part: tuple[Any, Any, Any, Any], number: int, name: str, limit: Limit | None
 ) -> Prepared:
-    """Check a partition and put its rows into query order; runs on a worker.
-
-    Parameters
-    ----------
-    part : tuple
-        Features, labels, query ids and weights (or None); a text names a column.
-    number : int
-        Of the partition, for messages.
-    name : str
-        Of the data set, for messages.
-    limit : Limit or None
-        Memory that a partition may take.
-    """
-    features, labels, qid, weight = _looked_up(part)
+    """Check a partition and put its rows into query order; runs on a worker."""
+    features, *columns = part  # a text names a column
+    labels, qid, weight = (features[c] if isinstance(c, str) else c for c in columns)
+    names = [c for c in columns if isinstance(c, str)]
+    features = features.drop(columns=names) if names else features
     n_rows, where = features.shape[0], f"{name}, partition {number}"
     lengths = [len(c) for c in (labels, qid, weight) if c is not None]
     if any(n != n_rows for n in lengths):
@@ -138,7 +101,8 @@ def prepare(
             "all columns need the same rows in the same partitions"
         )
     if not n_rows:
-        return _empty(features)
+        nothing = np.empty(0, np.float32)
+        return Prepared(features, nothing, np.empty(0, np.int64), None, np.empty(0), None)
     table = read_table(features, where)
     if limit is not None:
         limit.check(_size_of(table), where)
@@ -149,8 +113,9 @@ def prepare(
         raise type(error)(f"{where}: {error}") from error
     single = None if data.weight is None else data.weight.astype(np.float32)
     ids = groups.ids if groups.ids is not None else np.empty(0)
+    order, named = groups.row_order, renamed(table)
     return Prepared(
-        _arranged(renamed(table), groups),
+        named if order is None else take_rows(named, order),
         data.labels.astype(np.float32),
         groups.sizes,
         single,
@@ -188,22 +153,6 @@ def column_of(part: Prepared, name: str, first_code: int = 0) -> Any:
     return getattr(part, name)
 
 
-def _looked_up(part: tuple[Any, ...]) -> tuple[Any, ...]:
-    features, *columns = part
-    names = [column for column in columns if isinstance(column, str)]
-    found = [features[c] if isinstance(c, str) else c for c in columns]
-    return (features.drop(columns=names) if names else features), *found
-
-
-def _empty(features: Any) -> Prepared:
-    nothing = np.empty(0, np.float32)
-    return Prepared(features, nothing, np.empty(0, np.int64), None, np.empty(0), None)
-
-
-def _arranged(features: Any, groups: Groups) -> Any:
-    return features if groups.row_order is None else take_rows(features, groups.row_order)
-
-
 def _size_of(features: Any) -> int:
     if hasattr(features, "memory_usage"):
         return int(features.memory_usage(index=False).sum())
@@ -217,18 +166,8 @@ def _size_of(features: Any) -> int:
 class Loaded:
     """A table in the memory of the workers; partitions without rows are left out.
 
-    Parameters
-    ----------
-    table : Table
-        As the user gave it.
-    parts : list of Future
-        Of :class:`~gbmrank.dask.loading.Prepared`.
-    summaries : list of Summary
-        One per part.
-    numbers : list of int
-        Of the partitions, one per part.
-    outline : table
-        The columns of all parts as the user has them, without rows.
+    ``parts`` are futures of :class:`Prepared`, ``numbers`` those of their partitions, and
+    ``outline`` has the columns of all parts as the user has them, without rows.
     """
 
     table: Table
@@ -268,30 +207,11 @@ def load(
 ) -> Loaded:
     """Compute a table on the workers and check it.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the cluster.
-    table : Table
-        What the user gave.
-    booster : Booster
-        Which will read it.
-    factor : float, default=1
-        How many times the rows the booster needs in memory.
-    known : table, optional
-        Outline of the training, whose categories these rows are given.
-
-    Raises
-    ------
-    DataError
-        When there are no rows, labels, ids or weights cannot be used, features are not what the
-        booster reads, or partitions differ in their columns.
-    GroupError
-        When a query lies in more than one partition.
-    LimitError
-        When a partition, or the share of a worker, does not fit into its memory.
+    The booster needs ``factor`` times the rows in memory; ``known`` is the outline of the
+    training, whose categories these rows are given.
     """
-    limit = smallest_memory(client, factor)
+    sizes = [n for n in client.run(_memory_limit).values() if n]
+    limit = Limit(float(min(sizes)), factor) if sizes else None
     if limit is not None:
         _check_known_sizes(table, limit)
     task = dask.delayed(prepare, pure=False)
@@ -315,24 +235,10 @@ def load(
     return Loaded(table, _spread(client, parts, kept, limit), kept, filled, outline)
 
 
-def smallest_memory(client: Any, factor: float) -> Limit | None:
-    """Return the memory of the smallest worker, or None where none has a limit."""
-    given = client.run(_memory_limit).values()
-    sizes = [n for n in given if n]
-    return Limit(float(min(sizes)), factor) if sizes else None
-
-
 def moves(holders: Sequence[str], rows: Sequence[int], workers: Sequence[str]) -> dict[int, str]:
     """Return which parts to move where, so that the largest share of a worker gets smaller.
 
-    Parameters
-    ----------
-    holders : sequence of str
-        Worker of each part.
-    rows : sequence of int
-        Rows of each part.
-    workers : sequence of str
-        All workers.
+    ``holders`` are the workers that have the parts now.
 
     Examples
     --------
@@ -381,7 +287,7 @@ def _spread(
 
 
 def _check_known_sizes(table: Table, limit: Limit) -> None:
-    """Refuse a block that is too large before anything is computed."""
+    """Reject a block that is too large before anything is computed."""
     rows = row_chunks(table.features)
     if rows is None or not isinstance(table.features._meta, np.ndarray):
         return
@@ -403,22 +309,7 @@ def _nothing(part: Prepared) -> None:
 
 
 def _known_by(known: Any, outline: Any, name: str, booster: Booster) -> Any:
-    """Return the outline of other rows with the categories of the training.
-
-    Parameters
-    ----------
-    known, outline : table
-        Outlines of the training and of the other rows.
-    name : str
-        Of the other rows, for messages.
-    booster : Booster
-        Which may reject categories that the training did not have.
-
-    Raises
-    ------
-    DataError
-        Unless the columns are those of the training.
-    """
+    """Return the outline of other rows, whose columns are checked, with the known categories."""
     columns = Schema.of(known)
     columns.check_count(outline, name, "the model")
     columns.check(outline, name)

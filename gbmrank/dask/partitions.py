@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import getitem
 from typing import Any, final
 
 import dask
@@ -34,18 +35,7 @@ __all__ = [
 class Table:
     """Features, labels, query ids and weights of one data set, as the user gave them.
 
-    A text names a column of the features.
-
-    Parameters
-    ----------
-    features : dask array or dask data frame
-        One row per item.
-    labels, qid : dask array, dask series or str
-        One entry per row.
-    weight : dask array, dask series, str or None
-        One entry per row.
-    name : str
-        For messages.
+    All are dask collections, one entry per row; a text names a column of the features.
     """
 
     features: Any
@@ -57,7 +47,12 @@ class Table:
     @classmethod
     def read(cls, features: Any, labels: Any, qid: Any, weight: Any, name: str) -> "Table":
         """Take columns by name out of a frame, and bring all to the same partitions."""
-        _check_collection(features, name)
+        if not isinstance(features, da.Array | dd.DataFrame):
+            raise ConfigError(
+                f"{name}: features are a dask.array or a dask.dataframe, got {_kind(features)}; "
+                "use dask.array.from_array or dask.dataframe.from_pandas, or train on one machine "
+                "with gbmrank.GBMRanker"
+            )
         if qid is None:
             raise GroupError(
                 f"{name}: say which query each row belongs to: qid= (one id per row, or the name "
@@ -77,14 +72,16 @@ class Table:
         return int(self.features.npartitions)
 
     def parts(self) -> list[tuple[Any, Any, Any, Any]]:
-        """Return features, labels, ids and weights of each partition, delayed."""
-        columns = (self.features, self.labels, self.qid, self.weight)
-        return list(zip(*(self._blocks(column) for column in columns), strict=True))
+        """Return features, labels, ids and weights of each partition, delayed.
 
-    def _blocks(self, column: Any) -> list[Any]:
-        """Return the partitions; a name goes along, and is looked up where the rows are."""
-        given = column is None or isinstance(column, str)
-        return [column] * self.n_partitions if given else blocks(column)
+        A name goes along, and is looked up where the rows are.
+        """
+        columns = (self.features, self.labels, self.qid, self.weight)
+        made = [
+            [one] * self.n_partitions if one is None or isinstance(one, str) else blocks(one)
+            for one in columns
+        ]
+        return list(zip(*made, strict=True))
 
 
 def is_frame(collection: object) -> bool:
@@ -126,33 +123,20 @@ def features_of(like: Any, parts: Sequence[Any], rows: Sequence[int]) -> Any:
     return da.concatenate(made)
 
 
-def _check_collection(features: Any, name: str) -> None:
-    if not isinstance(features, da.Array | dd.DataFrame):
-        raise ConfigError(
-            f"{name}: features are a dask.array or a dask.dataframe, got "
-            f"{type(features).__module__}.{type(features).__name__}; use dask.array.from_array or "
-            "dask.dataframe.from_pandas, or train on one machine with gbmrank.GBMRanker"
-        )
-    if len(features.shape) != 2 or features.shape[1] == 0:
-        raise DataError(f"{name}: features need rows and columns, got shape {features.shape}")
-
-
-def _check_name(features: Any, value: str, key: str) -> None:
-    if not is_frame(features) or value not in features.columns:
-        known = ", ".join(map(str, features.columns)) if is_frame(features) else "an array"
-        raise DataError(f"{key}={value!r} names a column, but the features have: {known}")
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}"
 
 
 def _aligned(column: Any, features: Any, key: str, name: str) -> Any:
     """Give a column the partitions of the features, where this can be done without a shuffle."""
-    if isinstance(column, str):
-        _check_name(features, column, key)
+    if isinstance(column, str) and (not is_frame(features) or column not in features.columns):
+        known = ", ".join(map(str, features.columns)) if is_frame(features) else "an array"
+        raise DataError(f"{key}={column!r} names a column, but the features have: {known}")
     if column is None or isinstance(column, str):
         return column
     if not (isinstance(column, da.Array) or is_frame(column)):
         raise ConfigError(
-            f"{name}: {key} is a dask array or series like the features, got "
-            f"{type(column).__module__}.{type(column).__name__}"
+            f"{name}: {key} is a dask array or series like the features, got {_kind(column)}"
         )
     if isinstance(column, da.Array) and column.ndim > 1:
         column = column.reshape(-1)
@@ -176,19 +160,7 @@ _MOST_PIECES = 200_000  # tasks a scheduler still handles
 
 
 def check_whole(ids: Sequence[npt.NDArray[Any]], name: str) -> None:
-    """Raise GroupError when a query id occurs in more than one partition.
-
-    Parameters
-    ----------
-    ids : sequence of array
-        Distinct query ids of each partition.
-    name : str
-        Of the data set, for the message.
-
-    Examples
-    --------
-    >>> check_whole([np.array([1, 2]), np.array([3])], "train")
-    """
+    """Raise GroupError when a query id occurs in more than one partition."""
     known, part, query = _numbered(ids)
     times = np.bincount(query, minlength=len(known))
     split = np.flatnonzero(times > 1)
@@ -234,31 +206,23 @@ def repartition_by_query(*columns: Any, qid: Any) -> Any:
     ((2, 4),)
     """
     if isinstance(qid, str):
-        if len(columns) != 1 or not is_frame(columns[0]):
-            raise DataError(
-                f"qid={qid!r} names a column: give one frame, got {len(columns)} columns"
-            )
-        return columns[0].shuffle(on=qid)
+        (frame,) = columns
+        return frame.shuffle(on=qid)
     every = (*columns, qid)
-    counts, kinds = {c.npartitions for c in every}, {is_frame(c) for c in every}
-    if len(counts) > 1 or len(kinds) > 1:
+    counts = {one.npartitions for one in every}
+    if len(counts) > 1:
         raise DataError(
-            f"columns with {sorted(counts)} partitions"
-            f"{', arrays and frames mixed' if len(kinds) > 1 else ''}; all need the same rows in "
-            "the same partitions, all as arrays or all from one frame"
+            f"columns with {sorted(counts)} partitions; all need the same rows in the same ones"
         )
     if is_frame(qid):
         return _shuffled(every)
-    found = dask.compute(*[dask.delayed(_ids_of)(block) for block in blocks(qid)])
-    plan = _Plan(found)
+    plan = _Plan(dask.compute(*[dask.delayed(_ids_of)(block) for block in blocks(qid)]))
     return tuple(plan.apply(column) for column in every)
 
 
 def _shuffled(columns: tuple[Any, ...]) -> tuple[Any, ...]:
     """Shuffle a frame and series by the last one, joined for the journey."""
     tables = [c for c in columns if c.ndim == 2]
-    if len(tables) > 1:
-        raise DataError(f"give one frame and series, got {len(tables)} frames")
     names = [f"__gbmrank_{number}" for number in range(len(columns))]
     named = {name: c for name, c in zip(names, columns, strict=True) if c.ndim == 1}
     whole = (tables[0] if tables else columns[0].to_frame(names[0])).assign(**named)
@@ -292,9 +256,10 @@ class _Plan:
 
     def apply(self, column: Any) -> Any:
         """Return a column with its rows moved."""
-        pick, join = dask.delayed(_pick, pure=False), dask.delayed(_join, pure=False)
+        pick, join = dask.delayed(getitem, pure=False), dask.delayed(_join, pure=False)
         arriving: list[list[Any]] = [[] for _ in self.rows]
-        old = blocks(column.rechunk({1: -1}) if _is_matrix(column) else column)
+        is_matrix = column.ndim == 2
+        old = blocks(column.rechunk({1: -1}) if is_matrix else column)
         for block, target, pieces in zip(old, self.targets, self.pieces, strict=True):
             for number in pieces:
                 whole = len(pieces) == 1
@@ -302,13 +267,9 @@ class _Plan:
         filled = [i for i, pieces in enumerate(arriving) if pieces]
         made = [arriving[i][0] if len(arriving[i]) == 1 else join(arriving[i]) for i in filled]
         rows = [self.rows[i] for i in filled]
-        if _is_matrix(column):
+        if is_matrix:
             return features_of(column, made, rows)
         return array_of(made, rows, column.dtype)
-
-
-def _is_matrix(column: Any) -> bool:
-    return bool(column.ndim == 2)
 
 
 def _numbered(
@@ -336,10 +297,6 @@ def _ids_of(column: Any) -> tuple[npt.NDArray[Any], IntArray]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     number = groups.restore(groups.spread(np.arange(groups.n_queries)))
     return groups.ids, number
-
-
-def _pick(block: Any, chosen: npt.NDArray[np.bool_]) -> Any:
-    return block[chosen]
 
 
 def _join(pieces: list[Any]) -> Any:

@@ -43,13 +43,7 @@ def totals(bound: Sequence[AbstractBoundMetric], ranked: Ranked) -> npt.NDArray[
 
 
 def means(metrics: Sequence[Metric], summed: npt.NDArray[np.float64]) -> list[float]:
-    """Divide sums by weights.
-
-    Raises
-    ------
-    DataError
-        When no query on any worker has a value.
-    """
+    """Divide sums by weights; raise DataError when no query on any worker has a value."""
     for item, (_, weight) in zip(metrics, summed, strict=True):
         if not weight > 0.0:
             raise DataError(
@@ -81,28 +75,16 @@ class DaskTrained:
     best_round: int
     columns: Schema
 
-    def check(self, table: Any, what: str) -> None:
-        """Raise DataError unless a table has the columns of the training."""
-        self.columns.check_count(table, what, "the model")
-        self.columns.check(table, what)
-
     def scores(self, features: Any, what: str = "X") -> FloatArray:
-        """Return one raw score per row of a table in memory, of the trees up to the best round.
-
-        Parameters
-        ----------
-        features : table of shape (n_rows, n_features)
-            With the columns of the training.
-        what : str, default="X"
-            Its name, for messages.
-        """
+        """Return one raw score per row of a table in memory, of the trees up to the best round."""
         return self.columns.scores(self.fitted, features, what, "the model")
 
 
 def evaluate(client: Any, model: DaskTrained, table: Table, metrics: MetricList) -> list[float]:
     """Return the value of each metric: sums and counts of all workers, divided once."""
     loaded = load(client, table, booster_named(model.fitted.backend))
-    model.check(loaded.outline, table.name)
+    model.columns.check_count(loaded.outline, table.name, "the model")
+    model.columns.check(loaded.outline, table.name)
     parcel = Parcel.pack({"metrics": metrics, "fitted": model.fitted})
     shared = client.scatter(parcel, broadcast=True)
     parts = client.gather(client.map(_part_totals, loaded.parts, parcel=shared, pure=False))
@@ -140,7 +122,10 @@ def predict(trained: DaskTrained, features: Any) -> Any:
     """
     if not isinstance(features, da.Array) and not is_frame(features):
         return trained.scores(features)
-    _check_collection(trained, features)
+    if len(features.shape) != 2:
+        raise DataError(f"X must be a table of rows and columns, got shape {features.shape}")
+    trained.columns.check_count(features, "X", "the model")
+    trained.columns.check(features._meta, "X")
     model = dask.delayed(trained, traverse=False)
     if isinstance(features, da.Array):
         features = features.rechunk({1: -1})
@@ -151,13 +136,6 @@ def predict(trained: DaskTrained, features: Any) -> Any:
     scored = [dask.delayed(_scores)(model, part, i) for i, part in enumerate(parts)]
     made = [da.from_delayed(s, (n,), np.float64) for s, n in zip(scored, rows, strict=True)]
     return da.concatenate(made, allow_unknown_chunksizes=True)
-
-
-def _check_collection(trained: DaskTrained, features: Any) -> None:
-    if len(features.shape) != 2:
-        raise DataError(f"X must be a table of rows and columns, got shape {features.shape}")
-    trained.columns.check_count(features, "X", "the model")
-    trained.columns.check(features._meta, "X")
 
 
 def _scores(trained: DaskTrained, features: Any, number: int) -> FloatArray:

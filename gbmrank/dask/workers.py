@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar, final
 
 import cloudpickle
+from distributed import Future as DaskFuture
 from distributed import get_worker
 
 from gbmrank.errors import GbmrankError, WorkerLostError
@@ -16,13 +18,9 @@ __all__ = ["Parcel", "limit_threads", "while_workers_live"]
 
 
 @final
+@dataclass(frozen=True, slots=True)
 class Parcel:
     """A value that is pickled when it is packed, and never again.
-
-    Parameters
-    ----------
-    content : bytes
-        The pickle; made by :meth:`pack`.
 
     Examples
     --------
@@ -30,10 +28,7 @@ class Parcel:
     [1, 2]
     """
 
-    __slots__ = ("content",)
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
+    content: bytes
 
     @classmethod
     def pack(cls, value: Any) -> "Parcel":
@@ -43,9 +38,6 @@ class Parcel:
     def open(self) -> Any:
         """Return the value; the same object every time within a process."""
         return _opened(self.content)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Parcel, (self.content,)
 
 
 @lru_cache(maxsize=32)
@@ -70,24 +62,14 @@ T = TypeVar("T")
 _LOOK = 0.25  # seconds between looks at the cluster
 _GRACE = 10.0  # seconds a training may take to end when nobody works for it any more
 _SETTLE = 1.0  # seconds until the scheduler knows that a worker has gone
-_TASKS = ("_train_part-",)  # LightGBM's own name; those of XGBoost end by themselves
+_TASKS = "_train_part-"  # LightGBM's own name; those of XGBoost end by themselves
 
 
 def while_workers_live(client: Any, call: Callable[[], T]) -> T:
     """Return what a training returns, unless a worker is lost meanwhile.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the cluster.
-    call : callable
-        The training; it runs in a thread of its own.
-
-    Raises
-    ------
-    WorkerLostError
-        When a worker that was there at the beginning is gone. The others may wait for it
-        forever inside the booster, so they are restarted; then they are free again.
+    When a worker that was there at the beginning is gone, the others may wait for it forever
+    inside the booster, so they are restarted; then they are free again.
     """
     before, known = _workers(client), set(client.futures)
 
@@ -108,7 +90,12 @@ def while_workers_live(client: Any, call: Callable[[], T]) -> T:
         if not lost:
             return training.result()
         _clean_up(client, training, before, known)
-        raise _lost(lost) from _cause(training)
+        cause = training.exception() if training.done() else None
+        raise WorkerLostError(
+            f"lost {len(lost)} of the workers during training: {', '.join(lost)}; there is no "
+            "model. Look at the log of the worker, use smaller partitions or more workers, and "
+            "train again. The other workers were restarted"
+        ) from cause
     finally:
         pool.shutdown(wait=False)
 
@@ -136,30 +123,17 @@ def _clean_up(
         client.restart_workers(left, raise_for_error=False)
     _pause(training, _GRACE)
     if not training.done():  # LightGBM's tasks wait for an address that is no more
-        mine = [f for key, f in _new_futures(client, known) if _is_training(key)]
+        new = [key for key in list(client.futures) if key not in known]
+        names = {key: str(key[0] if isinstance(key, tuple) else key) for key in new}
+        mine = [DaskFuture(key, client) for key in new if names[key].startswith(_TASKS)]
         client.cancel([future for future in mine if not future.done()])
         _pause(training, _GRACE)
-
-
-def _new_futures(client: Any, known: set[Any]) -> list[tuple[Any, Any]]:
-    from distributed import Future as DaskFuture
-
-    return [(key, DaskFuture(key, client)) for key in list(client.futures) if key not in known]
-
-
-def _is_training(key: Any) -> bool:
-    name = key[0] if isinstance(key, tuple) else key
-    return str(name).startswith(_TASKS)
 
 
 def _pause(training: "Future[Any]", seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not training.done() and time.monotonic() < deadline:
         time.sleep(0.02)
-
-
-def _cause(training: "Future[Any]") -> BaseException | None:
-    return training.exception() if training.done() else None
 
 
 def _gone(client: Any, before: dict[str, str]) -> list[str]:
@@ -175,12 +149,3 @@ def _workers(client: Any) -> dict[str, str]:
 
 def _identities(dask_scheduler: Any) -> dict[str, str]:
     return {address: str(ws.server_id) for address, ws in dask_scheduler.workers.items()}
-
-
-def _lost(workers: list[str]) -> WorkerLostError:
-    return WorkerLostError(
-        f"lost {len(workers)} of the workers during training: {', '.join(workers)}; there is no "
-        "model. Common causes are too little memory and machines that were taken away: look at "
-        "the log of the worker, use smaller partitions or more workers, and train again. The other "
-        "workers were restarted, since they wait for the lost one; what they held is computed anew"
-    )

@@ -8,7 +8,7 @@ small: parameters by name, tags, and which metadata each method wants.
 import importlib
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -29,12 +29,14 @@ from gbmrank.errors import (
     ParameterError,
 )
 from gbmrank.registry.guards import bind_metric
+from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
     "AbstractEstimator",
     "check_count",
     "check_labels",
     "named_sets",
+    "ranks_within",
     "read_part",
     "read_queries",
     "read_valid",
@@ -170,54 +172,39 @@ class AbstractEstimator:
 
 
 TRAINING = "the training set"
-_WANTED = {
-    "eval_qid": "one array of ids",
-    "eval_sample_weight": "one array of weights, or None,",
-    "eval_names": "one name",
-}
 
 
 def read_queries(qid: Any, n_rows: int, what: str = "X") -> Groups:
-    """Read one query id per row; without them there is no way to know what is ranked together.
-
-    Parameters
-    ----------
-    qid : array-like of shape (n_rows,)
-        In any order.
-    n_rows : int
-        Rows of the table.
-    what : str, default="X"
-        Name of the table, for messages.
-    """
-    if qid is None and what not in ("X", TRAINING):
-        raise GroupError(
-            f"say which query each row of {what} belongs to: eval_qid= (a list with one array of "
-            "ids per evaluation set)"
-        )
+    """Read one query id per row; without them there is no way to know what is ranked together."""
+    own = what in ("X", TRAINING)
     if qid is None:
-        raise GroupError(
-            f"say which query each row of {what} belongs to: qid= (one id per row); inside "
-            "scikit-learn's cross-validation, sklearn.set_config(enable_metadata_routing=True) "
-            "hands it on"
+        how = (
+            "qid= (one id per row); inside scikit-learn's cross-validation, "
+            "sklearn.set_config(enable_metadata_routing=True) hands it on"
+            if own
+            else "eval_qid= (a list with one array of ids per evaluation set)"
         )
+        raise GroupError(f"say which query each row of {what} belongs to: {how}")
     try:
         return Groups.from_qid(qid, n_rows)
     except GroupError as error:
-        if what in ("X", TRAINING):
+        if own:
             raise
         raise GroupError(f"eval_qid of {what}: {error}") from error
 
 
-def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
-    """Raise for arguments that no method has; those of other rankers are explained.
+def ranks_within(keys: FloatArray, groups: Groups) -> IntArray:
+    """Return the rank of each row within its query, 1 for the smallest key, in the user's order."""
+    query = groups.spread(np.arange(groups.n_queries))
+    ranks = np.empty(groups.n_rows, np.int64)
+    ranks[np.lexsort((keys, query))] = np.arange(1, groups.n_rows + 1) - groups.spread(
+        groups.offsets[:-1]
+    )
+    return np.asarray(groups.restore(ranks), np.int64)
 
-    Raises
-    ------
-    GroupError
-        For sizes of queries, with the ids to give in their place.
-    TypeError
-        For anything else, as Python does.
-    """
+
+def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
+    """Raise for arguments that no method has; sizes of queries are told the ids to give instead."""
     for name in unknown:
         if name in ("group", "eval_group"):
             ids = name.replace("group", "qid")
@@ -230,13 +217,7 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
 
 
 def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:
-    """Raise, before training, for labels that a metric is not defined for.
-
-    Raises
-    ------
-    DataError
-        With the metric and the set.
-    """
+    """Raise DataError, before training, for labels that a metric is not defined for."""
     for metric in metrics:
         if any_preferences([metric]):
             continue  # it does not read labels
@@ -257,15 +238,7 @@ def check_count(labels: Any, n_rows: int) -> None:
 
 
 def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) -> None:
-    """Warn about a metric that decides about a model and cannot, or is not what is learned.
-
-    Warns
-    -----
-    CalibrationWarning
-        When the loss is known to be wrong for the metric.
-    GbmrankWarning
-        When no query of the last set has two different labels: the first round would be kept.
-    """
+    """Warn where a metric decides about a model and cannot, or is not what is learned."""
     if isinstance(target, Objective):
         theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
         theory.warn_if_not_calibrated(target, metric, stacklevel=3)
@@ -284,21 +257,7 @@ def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) 
 
 
 def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINING) -> Part:
-    """Read rows and put them into query order.
-
-    Parameters
-    ----------
-    table : table
-        As :func:`gbmrank.data.tables.read_table` returns it.
-    labels : array-like of shape (n_rows,)
-        Larger is better.
-    qid : array-like of shape (n_rows,)
-        One query id per row.
-    weight : array-like or None
-        One per row or one per query, queries in order of their first row.
-    what : str, default="the training set"
-        Its name, for messages.
-    """
+    """Read rows and put them into query order; ``what`` is their name in messages."""
     if labels is None:
         raise DataError(f"{what} requires y to be passed, but the target y is None: give labels")
     groups = read_queries(qid, table.shape[0], what)
@@ -332,48 +291,27 @@ def named_sets(
 ) -> dict[str, tuple[Any, Any, Any]]:
     """Return evaluation sets by name; one set may be given without a list around it."""
     if sets is None:
-        _check_no_extras(qids, weights, names)
         return {}
     if isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple):
         sets, qids = [sets], [qids]
         weights = None if weights is None else [weights]
-    if not isinstance(sets, list | tuple) or not all(map(_is_pair, sets)):
+    if not isinstance(sets, list | tuple) or not all(
+        isinstance(one, tuple | list) and len(one) == 2 for one in sets
+    ):
         raise DataError("eval_set must be (X, y) or a list of (X, y)")
     count = len(sets)
-    qids, weights = _listed("eval_qid", qids, count), _listed("eval_sample_weight", weights, count)
-    names = [f"valid_{number}" for number in range(count)] if names is None else _texts(names)
-    for what, entries in zip(_WANTED, (qids, weights, names), strict=True):
+    given: dict[str, list[Any]] = {
+        "eval_qid": [None] * count if qids is None else list(qids),
+        "eval_sample_weight": [None] * count if weights is None else list(weights),
+        "eval_names": [f"valid_{i}" for i in range(count)] if names is None else list(names),
+    }
+    for what, entries in given.items():
         if len(entries) != count:
             raise DataError(
                 f"{what} has {len(entries)} entries for {count} evaluation sets; give a list with "
-                f"{_WANTED[what]} per set"
+                "one entry per set"
             )
-    if len(set(names)) != count:
-        raise DataError(f"evaluation sets need different names, got {', '.join(names)}")
-    return dict(zip(names, zip(sets, qids, weights, strict=True), strict=True))
-
-
-def _check_no_extras(*given: Any) -> None:
-    for what, one in zip(_WANTED, given, strict=True):
-        if one is not None:
-            raise DataError(f"{what} is given without an evaluation set; give eval_set= too")
-
-
-def _listed(what: str, given: Any, count: int) -> list[Any]:
-    if given is None:
-        return [None] * count
-    try:
-        return list(given)
-    except TypeError as error:
-        raise DataError(f"{what} must list {_WANTED[what]} per set; got {given!r}") from error
-
-
-def _texts(names: Any) -> list[str]:
-    listed = [*names] if isinstance(names, Iterable) and not isinstance(names, str) else [names]
-    if isinstance(names, str) or not all(isinstance(name, str) for name in listed):
-        raise DataError(f"eval_names must be a list of texts, one per set; got {names!r}")
-    return listed
-
-
-def _is_pair(given: Any) -> bool:
-    return isinstance(given, tuple | list) and len(given) == 2
+    qids, weights, called = given.values()
+    if len(set(called)) != count:
+        raise DataError(f"evaluation sets need different names, got {', '.join(called)}")
+    return dict(zip(called, zip(sets, qids, weights, strict=True), strict=True))

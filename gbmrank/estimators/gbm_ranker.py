@@ -8,8 +8,6 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, final
 
-import numpy as np
-
 from gbmrank.api import Objective, objective
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective, training_plan
@@ -24,6 +22,7 @@ from gbmrank.estimators.base import (
     check_count,
     check_labels,
     named_sets,
+    ranks_within,
     read_part,
     read_queries,
     read_valid,
@@ -35,7 +34,7 @@ from gbmrank.registry.composition import spec_of
 from gbmrank.registry.spec import Spec
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["GBMRanker", "load", "parameters_of", "with_parameter"]
+__all__ = ["GBMRanker", "load"]
 
 
 def parameters_of(target: Objective) -> dict[str, Any]:
@@ -265,28 +264,16 @@ class GBMRanker(AbstractEstimator):
         try:
             trained = train(self._plan(columns), data, valid)
         except NumericError as error:
-            error.model = self._so_far(error.model, columns)
+            model: Any = error.model
+            if model is not None:  # of the rounds before
+                so_far = Trained(model, {}, model.n_rounds - 1)
+                error.model = copy.copy(self)._keep(so_far, columns)
             raise
         return self._keep(trained, columns)
 
     @classmethod
-    def from_trained(
-        cls,
-        trained: Trained,
-        columns: Schema,
-        **params: Any,
-    ) -> "GBMRanker":
-        """Make a ranker of a model that was trained elsewhere in gbmrank.
-
-        Parameters
-        ----------
-        trained : Trained
-            The model.
-        columns : Schema
-            What is known about those of its features.
-        **params : object
-            Parameters of the ranker, with which the model was trained.
-        """
+    def from_trained(cls, trained: Trained, columns: Schema, **params: Any) -> "GBMRanker":
+        """Make a ranker of a model that was trained elsewhere in gbmrank with these parameters."""
         return cls(**{**params, "backend": trained.fitted.backend})._keep(trained, columns)
 
     def predict(self, X: Any) -> FloatArray:  # noqa: N803
@@ -314,11 +301,7 @@ class GBMRanker(AbstractEstimator):
         """
         scores = self.predict(X)
         groups = read_queries(qid, len(scores))
-        query = groups.spread(np.arange(groups.n_queries))
-        order = np.lexsort((-groups.arrange(scores), query))
-        ranks = np.empty(len(scores), np.int64)
-        ranks[order] = np.arange(1, len(scores) + 1) - groups.spread(groups.offsets[:-1])
-        return np.asarray(groups.restore(ranks), np.int64)
+        return ranks_within(-groups.arrange(scores), groups)
 
     def score(
         self,
@@ -390,11 +373,6 @@ class GBMRanker(AbstractEstimator):
             keep_best=self.early_stopping_rounds is not None,
             names=_CALLED,
         )
-
-    def _so_far(self, model: Any, columns: Schema) -> "GBMRanker | None":
-        if model is None:
-            return None
-        return copy.copy(self)._keep(Trained(model, {}, model.n_rounds - 1), columns)
 
     def _keep(self: Self, trained: Trained, columns: Schema) -> Self:
         fitted: Fitted = trained.fitted

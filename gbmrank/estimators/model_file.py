@@ -27,24 +27,9 @@ _SCHEMA = 1
 class Identity:
     """Everything but the trees that makes an estimator, as plain data.
 
-    Parameters
-    ----------
-    backend, objective, metric : str
-        What was trained; canonical texts.
-    best_iteration : int
-        Number of the best round, from 0.
-    n_features : int
-        Columns of the features.
-    feature_names : list of str or None
-        As the user gave them.
-    params : dict
-        Other parameters of the estimator.
-    categorical : list of int or None
-        Numbers of the columns that hold categories; None where nobody knows.
-    zeros : {"numbers", "missing", "both"} or None
-        What zeros of the features were to XGBoost; None where nobody knows.
-    preferences : bool, default=False
-        Whether objective or metric held preferences, which texts do not say.
+    ``categorical`` are the numbers of the columns that hold categories, and ``zeros`` what zeros
+    of the features were to XGBoost ("numbers", "missing", "both"); None where nobody knows.
+    ``preferences``: whether objective or metric held some, which their texts do not say.
     """
 
     backend: str
@@ -95,22 +80,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
-    """Write a model beside its place and move it there, so that no half of one is ever seen.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        The model.
-    path : str or path
-        Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
-
-    Raises
-    ------
-    ConfigError
-        For another ending.
-    FileNotFoundError
-        When the folder does not exist.
-    """
+    """Write a model beside its place and move it there, so that no half of one is ever seen."""
     target, allowed = Path(path), booster_named(fitted.backend).suffixes
     if target.suffix not in allowed:
         raise ConfigError(
@@ -127,13 +97,7 @@ def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
 
 
 def holds_preferences(objective: Any, metric: Any) -> bool:
-    """Whether an objective or one of the metrics holds preferences: no file says which.
-
-    Examples
-    --------
-    >>> holds_preferences("ranknet", "ndcg@10")
-    False
-    """
+    """Whether an objective or one of the metrics holds preferences: no file says which."""
     target = ranking_objective(objective)
     if not isinstance(target, Native) and held_preferences(target.template):
         return True

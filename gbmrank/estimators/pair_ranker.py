@@ -16,23 +16,12 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Schema
 from gbmrank.data.tables import column_names, read_matrix
 from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
-from gbmrank.estimators.base import AbstractEstimator, read_queries, reject_unknown
+from gbmrank.estimators.base import AbstractEstimator, ranks_within, read_queries, reject_unknown
 from gbmrank.kernels.decode.orders import check_decoder, query_matrices, tied_places
 from gbmrank.losses.utilities import binarise, query_sums
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
-__all__ = [
-    "PairFeatures",
-    "PairRanker",
-    "Pairs",
-    "check_features",
-    "disagreement_rows",
-    "ordered_pairs",
-    "pair_features",
-    "precision_rows",
-    "sample_pairs",
-    "with_itself",
-]
+__all__ = ["PairRanker"]
 
 
 Matrix: TypeAlias = npt.NDArray[Any]
@@ -100,20 +89,6 @@ def ordered_pairs(groups: Groups, most: int) -> Iterator[tuple[int, int, IntArra
         first = last
 
 
-def check_features(features: PairFeatures, surrogate: str) -> None:
-    """Raise ParameterError unless pair features are known and fit the surrogate."""
-    if not callable(features) and features not in _FEATURES:
-        raise ParameterError(
-            f"features must be one of {', '.join(_FEATURES)} or a function of two arrays; "
-            f"got {features!r}"
-        )
-    if features == "difference" and surrogate == "map":
-        raise ParameterError(
-            "surrogate=map needs to know both items, and their difference does not tell: use "
-            "features=concatenation"
-        )
-
-
 def pair_features(
     x: Matrix, first: IntArray, second: IntArray, features: PairFeatures
 ) -> npt.NDArray[np.float32]:
@@ -124,32 +99,18 @@ def pair_features(
     """
     left, right = x[first], x[second]
     if callable(features):
-        return _checked(features(left, right), len(first))
+        made = np.asarray(features(left, right), np.float32)
+        if made.ndim != 2 or len(made) != len(first):
+            raise DataError(
+                f"the features of {len(first)} pairs must have as many rows; got an array of shape "
+                f"{made.shape}"
+            )
+        return made
     if features == "difference":
         return (left - right).astype(np.float32)
     return np.concatenate(
         [left, right, left - right], axis=1, dtype=np.float32, casting="same_kind"
     )
-
-
-def _checked(given: Any, n_pairs: int) -> npt.NDArray[np.float32]:
-    """Return what a function gave for pairs, one row each, of numbers and NaN."""
-    try:
-        with np.errstate(over="ignore"):
-            made = np.asarray(given, np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the pair features must be numbers: {error}") from error
-    if made.ndim != 2 or len(made) != n_pairs or not made.shape[1]:
-        raise DataError(
-            f"the pair features of {n_pairs} pairs must have as many rows, of one number or more; "
-            f"got an array of shape {made.shape}"
-        )
-    if np.isinf(made).any():
-        raise DataError(
-            "the pair features are infinite, or beyond the largest float32: clip them, or make "
-            "them NaN, a missing value"
-        )
-    return made
 
 
 def disagreement_rows(
@@ -194,19 +155,12 @@ Self = TypeVar("Self", bound="PairRanker")
 
 MOST_ITEMS = 4000  # 16 million pair values
 _PAIRS_AT_ONCE = 250_000
-_NOT_EVALUATED = "nothing is evaluated while values of pairs are learned; leave it out"
+_EVALUATION = "metric eval_at eval_metric early_stopping_round early_stopping_rounds maximize"
 _HINTS = {
     "objective": "pair values are conditional means, which only squared error estimates",
     **dict.fromkeys(
-        (
-            "metric",
-            "eval_at",
-            "eval_metric",
-            "early_stopping_round",
-            "early_stopping_rounds",
-            "maximize",
-        ),
-        _NOT_EVALUATED,
+        _EVALUATION.split(),
+        "nothing is evaluated while values of pairs are learned; leave it out",
     ),
 }
 
@@ -341,8 +295,7 @@ class PairRanker(AbstractEstimator):
             )
         data = RankingData.from_arrays(rows.targets, group=[len(rows.targets)], weight=rows.weight)
         self._width = rows.features.shape[1]
-        trained = train(self._plan(self._width), Part(rows.features, data))
-        self.model_ = trained.fitted
+        self.model_ = train(self._plan(self._width), Part(rows.features, data)).fitted
         self.n_features_in_ = x.shape[1]
         self._keep_names(column_names(X))
         self._learned = (self.surrogate, self.features)
@@ -376,11 +329,7 @@ class PairRanker(AbstractEstimator):
             One query id per row, in any order.
         """
         x, groups = self._read_new(X, qid)
-        query = groups.spread(np.arange(groups.n_queries))
-        order = np.lexsort((self._places(x, groups), query))
-        ranks = np.empty(groups.n_rows, np.int64)
-        ranks[order] = np.arange(1, groups.n_rows + 1) - groups.spread(groups.offsets[:-1])
-        return np.asarray(groups.restore(ranks), np.int64)
+        return ranks_within(self._places(x, groups), groups)
 
     def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> FloatArray:  # noqa: N803
         """Return a score per row: the number of rows of its query that are ranked below it.
@@ -452,15 +401,21 @@ class PairRanker(AbstractEstimator):
     def _check_parameters(self) -> None:
         check_seed(self.seed, least=0)  # pairs are drawn with it too
         check_decoder(self.surrogate, self.decoder)
-        check_features(self.features, self.surrogate)
-        for name in ("pair_budget", "n_estimators"):
-            value = getattr(self, name)
-            if not (is_whole(value) and value >= 1) and not (
-                name == "pair_budget" and value is None
-            ):
-                raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if not isinstance(self.threshold, int | float | np.number | None):
-            raise ParameterError(f"threshold must be a number or None, got {self.threshold!r}")
+        if not callable(self.features) and self.features not in _FEATURES:
+            raise ParameterError(
+                f"features must be one of {', '.join(_FEATURES)} or a function of two arrays; "
+                f"got {self.features!r}"
+            )
+        if self.features == "difference" and self.surrogate == "map":
+            raise ParameterError(
+                "surrogate=map needs to know both items, and their difference does not tell: use "
+                "features=concatenation"
+            )
+        budget = self.pair_budget
+        if budget is not None and not (is_whole(budget) and budget >= 1):
+            raise ParameterError(
+                f"pair_budget must be a whole number of at least 1 or None, got {budget!r}"
+            )
 
     def _relevant(self, y: Any, preferences: PreferenceGraphs | None, groups: Groups) -> FloatArray:
         if preferences is not None or isinstance(y, PreferenceGraphs):
@@ -500,33 +455,19 @@ class PairRanker(AbstractEstimator):
     def _blocks(self, x: Any, groups: Groups) -> Any:
         """Yield runs of queries with their pair values, (anti)symmetric, one after the other."""
         for first, last, left, right in ordered_pairs(groups, _PAIRS_AT_ONCE):
-            made = np.concatenate(
-                [
-                    self._predict_pairs(
-                        x, left[at : at + _PAIRS_AT_ONCE], right[at : at + _PAIRS_AT_ONCE]
-                    )
-                    for at in range(0, len(left), _PAIRS_AT_ONCE)
-                ]
-            )
+            runs = [slice(at, at + _PAIRS_AT_ONCE) for at in range(0, len(left), _PAIRS_AT_ONCE)]
+            made = np.concatenate([self._predict_pairs(x, left[run], right[run]) for run in runs])
             sign = 1.0 if self.surrogate == "map" else -1.0
-            yield first, last, _with_mirror(made, groups.sizes[first:last], sign)
+            matrices = query_matrices(made, groups.sizes[first:last])
+            yield first, last, np.concatenate([0.5 * (u + sign * u.T).ravel() for u in matrices])
 
     def _predict_pairs(self, x: Any, left: IntArray, right: IntArray) -> FloatArray:
         made = pair_features(x, left, right, self.features)
         if self.surrogate == "map":
             made = with_itself(made, left, right)
-        if made.shape[1] != self._width:
-            raise DataError(
-                f"features gives {made.shape[1]} columns for {len(left)} pairs, and gave "
-                f"{self._width} in the training"
-            )
+        if made.shape[1] != self._width:  # XGBoost would take fewer
+            raise DataError(f"features gave {self._width} columns in training, {made.shape[1]} now")
         return self.model_.scores(made)
-
-
-def _with_mirror(values: FloatArray, sizes: IntArray, sign: float) -> FloatArray:
-    """Return the mean of every matrix and its (negative) transpose."""
-    mirrored = [(0.5 * (u + sign * u.T)).reshape(-1) for u in query_matrices(values, sizes)]
-    return np.concatenate(mirrored)
 
 
 def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], Groups]:  # noqa: N803
@@ -557,10 +498,5 @@ def _read_preferences(
     _check_one(y, preferences)
     if preferences is None:
         return PreferenceGraphs(groups, None, _read_labels(y, groups))
-    if not isinstance(preferences, PreferenceGraphs):
-        raise ParameterError(
-            "preferences is a gbmrank.PreferenceGraphs, such as PreferenceGraphs.from_edges makes; "
-            f"got {type(preferences).__name__}"
-        )
     preferences.check_rows(groups)
     return preferences

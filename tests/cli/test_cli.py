@@ -211,15 +211,13 @@ def test_a_terminal_gets_bold_heads_unless_told_not_to(monkeypatch):
     assert screen.bold("x") == "x"
 
 
-def test_a_narrow_terminal_gets_two_lines_per_entry(capsys, monkeypatch):
+def test_a_narrow_terminal_gets_a_paragraph_per_entry(capsys, monkeypatch):
     monkeypatch.setattr(listing, "line_width", lambda: 80)
     assert main(["list", "objectives"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    at = next(i for i, line in enumerate(lines) if line.startswith("pairwise "))
-    name, formula = lines[at].split(maxsplit=1)
-    assert (name, formula) == ("pairwise", "sum_i u_i sum_j phi(s_i - s_j)")
-    indent = " " * lines[at].index(formula)  # as wide as the longest registered name
-    assert lines[at + 1].startswith(f"{indent}O(n^2), O(n) for long queries; Calauzenes")
+    assert max(map(len, lines)) <= 80
+    at = lines.index("pairwise")
+    assert lines[at + 1].startswith("  formula sum_i u_i sum_j phi(s_i - s_j); cost O(n^2), O(n)")
 
 
 def test_advice_fits_a_narrow_terminal(capsys, monkeypatch):
@@ -243,8 +241,6 @@ def test_texts_for_the_terminal_have_no_markup(capsys, name):
         (["check", "softmax_ce"], "try bregman(loss=softmax_ce)"),
         (["check", "native:lambdarank"], "no verdict"),
         (["info", "native:lambdarank"], "gbmrank compare --objectives, GBMRanker(objective="),
-        (["advise", "ndcg@10, map"], "one metric at a time"),
-        (["advise", "ndcg@10 map"], "ask for each alone: ndcg@10 and map"),
     ],
 )
 def test_names_in_the_wrong_place_are_explained(capsys, arguments, words):

@@ -393,12 +393,7 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--empty", "two"], "empty must be one of skip, zero, one"),
         (["--like", "solr"], "invalid choice: 'solr'"),
         (["--threshold", "x"], "a number is needed, such as 0.5; got 'x'"),
-        (["--complete"], "--complete has no meaning for LETOR"),
-        (["--qid-column", "q"], "--qid-column has no meaning for LETOR"),
-        (
-            ["--score-column", "s"],
-            "--score-column has no meaning for .*scores.txt, which is no CSV",
-        ),
+        (["--score-column", "s"], "--score-column has no meaning for .*scores.txt"),
         (["--output", "nowhere/x.csv"], "--output nowhere/x.csv: there is no folder .*make it"),
         (["--output", "x.xlsx"], "a name that ends in .csv, .tsv, .json"),
         (["--max-line", "3"], "rows.txt:1: a line is longer than 3 bytes"),

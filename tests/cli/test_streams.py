@@ -91,11 +91,3 @@ def test_a_disk_that_is_too_small_for_the_rows(tmp_path):
     assert f"{out}/work: the rows cannot be written, is the disk full?" in told
     assert "0 of 2 runs are done and kept" in told
     assert sorted(path.name for path in out.iterdir()) == ["plan.json", "runs"]
-
-
-def test_half_a_plugin_is_not_left_behind(tmp_path):
-    done = on_a_small_disk(300, "plugin", "new", "gbmrank-tiny", "--folder", str(tmp_path))
-    assert done.returncode == 2
-    assert "gbmrank-tiny/" in done.stderr
-    assert "File too large" in done.stderr
-    assert list(tmp_path.iterdir()) == []

@@ -166,7 +166,7 @@ def test_bad_columns_name_the_partition(client):
 def test_queries_in_training_and_evaluation_are_pointed_out(client):
     x, y, qid = arrays(TASK, WHOLE)
     again = arrays(TASK, [0, 40])
-    with pytest.warns(LeakageWarning, match="40 queries are in the training rows and in valid_0"):
+    with pytest.warns(LeakageWarning, match="40 queries .* in valid_0"):
         train(client, x, y, qid=qid, eval_set=[again[:2]], eval_qid=[again[2]], **FEW)
 
 
