@@ -61,33 +61,15 @@ _SHOWN_NAMES = 8
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How files and frames are read.
+    """How files and frames are read."""
 
-    Parameters
-    ----------
-    form : {"letor", "csv", "parquet"}, optional
-        Format; guessed from a file's name by default, LETOR where it says nothing.
-    columns : Header, optional
-        Names of the label and query columns of a table.
-    features : sequence of str, optional
-        Features to keep, by column or by LETOR index; all that are left over by default.
-    delimiter : str, optional
-        Between the cells of a CSV file.
-    zero_based : bool, default=False
-        Whether the first LETOR feature has index 0.
-    limits : Limits
-        Sizes above which a file is rejected.
-    names : mapping of str to str
-        What a file is called in titles, and in ids of queries that have none of their own.
-    """
-
-    form: str | None = None
+    form: str | None = None  # guessed from a file's name, LETOR where that says nothing
     columns: Header = field(default_factory=Header)
-    features: Sequence[str] | None = None
+    features: Sequence[str] | None = None  # by column or by LETOR index
     delimiter: str | None = None
-    zero_based: bool = False
+    zero_based: bool = False  # the first LETOR feature has index 0
     limits: Limits = field(default_factory=Limits)
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)  # of files, in titles and ids
 
     def __post_init__(self) -> None:
         columns = replace(self.columns, features=self.features)
@@ -119,35 +101,15 @@ class Split(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Source:
-    """Rows to compare on, in query order.
-
-    Parameters
-    ----------
-    title : str
-        Name of the data.
-    X : array of shape (n_rows, n_features)
-        Features; NaN is a missing value.
-    data : RankingData
-        Labels and queries.
-    feature_names : tuple of str
-        One per column.
-    by_index : bool
-        Whether these are indices of LETOR.
-    parts : array of shape (n_queries,) or None
-        Number in ``PARTS`` of each query; None where folds are to be cut.
-    gain : array of shape (n_rows,) or None
-        Expected gain of each row, where the truth is known.
-    notes : tuple of str
-        What a person should know about the data.
-    """
+    """Rows to compare on, in query order."""
 
     title: str
     X: npt.NDArray[Any]
     data: RankingData
     feature_names: tuple[str, ...] = ()
-    by_index: bool = False
-    parts: IntArray | None = None
-    gain: FloatArray | None = None
+    by_index: bool = False  # the names are indices of LETOR
+    parts: IntArray | None = None  # number in PARTS of each query; None: folds are to be cut
+    gain: FloatArray | None = None  # expected, of each row, where the truth is known
     notes: tuple[str, ...] = ()
 
     @property
@@ -187,16 +149,7 @@ class Source:
 
 
 def read_source(data: Any, reading: Reading | None = None) -> Source:
-    """Read data in any of the forms that a comparison takes.
-
-    Parameters
-    ----------
-    data : None, path, list of paths, (X, y, qid), frame, DemoData, RankingFile or mapping
-        None is the demonstration data. A mapping has the keys ``train`` and ``test``, and
-        ``valid`` if there is one, each with any of the other forms.
-    reading : Reading, optional
-        How files and frames are read: format and columns.
-    """
+    """Read data in any of the forms that a comparison takes."""
     reading = reading or Reading()
     if data is None:
         data = demo_data()
@@ -240,20 +193,7 @@ def cut(
 
     A fold is judged; a share of the other queries, drawn anew for every seed, validates for
     early stopping. Given parts stay as they are; without a given ``valid`` a share of
-    ``train`` validates. All systems get the same queries.
-
-    Parameters
-    ----------
-    n_queries : int
-        Number of queries.
-    parts : array of shape (n_queries,) or None
-        Given parts, as numbers in ``PARTS``.
-    folds : int
-        Number of folds, without given parts.
-    share : float
-        Of the queries that are not judged, how many validate.
-    at : tuple of int
-        Seed and number of the fold.
+    ``train`` validates. All systems get the same queries. ``at`` is the seed and the fold.
 
     Examples
     --------
@@ -502,13 +442,7 @@ class Features(NamedTuple):
 
 
 def _stacked(tables: Sequence[Features]) -> Features:
-    """Put features below each other; LETOR files, and they alone, may leave out the last ones.
-
-    Raises
-    ------
-    DataError
-        For columns of other names, in another order, or of another number.
-    """
+    """Put features below each other; LETOR files, and they alone, may leave out the last ones."""
     by_index = all(table.by_index for table in tables)
     model = max(tables, key=lambda table: len(table.names) if by_index else bool(table.names))
     for table in tables:

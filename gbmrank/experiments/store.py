@@ -60,13 +60,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 @final
 class Store:
-    """Runs of one comparison in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where; see :meth:`begin`.
-    """
+    """Runs of one comparison in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,19 +75,7 @@ class Store:
     def begin(
         cls, folder: Path, plan: Mapping[str, Any], *, resume: bool = False, force: bool = False
     ) -> "Store":
-        """Open a folder for a comparison.
-
-        Parameters
-        ----------
-        folder : Path
-            Made if it is not there.
-        plan : mapping
-            Plain data that all runs follow from.
-        resume : bool, default=False
-            Continue the comparison in the folder, which must have the same plan.
-        force : bool, default=False
-            Remove the comparison that is in the folder.
-        """
+        """Open a folder for a comparison."""
         store = cls(folder)
         text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
         there = check_folder(folder, resume=resume, force=force)
@@ -145,13 +127,7 @@ class Store:
         write_whole(name.with_suffix(".json"), with_checksum(text.encode()))
 
     def load(self, task: Task) -> Run | None:
-        """Return a run, or None when it is not there as a whole.
-
-        Raises
-        ------
-        DataError
-            For a run that another version of gbmrank has written.
-        """
+        """Return a run, or None when it is not there as a whole."""
         path = self.runs / f"{_name(task)}.json"
         try:
             packed, data = path.with_suffix(".npz").read_bytes(), path.read_bytes()
@@ -184,20 +160,7 @@ class Store:
 
 @contextlib.contextmanager
 def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
-    """Hold a folder while this lasts; it is made if it is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the comparison.
-    note : callable
-        Gets a message about a process that ended before its comparison was done.
-
-    Raises
-    ------
-    ConfigError
-        When another process holds it, with its number and machine.
-    """
+    """Hold a folder while this lasts; it is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
     with path.open("ab+", buffering=0) as file:
@@ -307,13 +270,7 @@ def save_json(document: Mapping[str, Any], path: str | Path) -> None:
 
 
 def load_results(path: str | Path) -> Results:
-    """Read results that a comparison wrote.
-
-    Raises
-    ------
-    DataError
-        For a file that is no such document, that was changed, or of another version.
-    """
+    """Read results that a comparison wrote."""
     data = Path(path).read_bytes()
     if not is_unchanged(data):
         raise DataError(
@@ -341,13 +298,6 @@ def write_per_query_csv(results: Results, path: str | Path) -> None:
 
     An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
     an apostrophe in front, and control characters are spelt out; numbers stay as they are.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    path : path
-        Where to write; a file that is there is replaced.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")  # as RFC 4180 has it; quotes both

@@ -53,19 +53,7 @@ _compiled: set[tuple[str, ...]] = set()
 def run_task(
     source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None = None
 ) -> Run:
-    """Train and judge; whatever goes wrong becomes the run's error.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    design : Design
-        The settings.
-    task : Task
-        Which run.
-    on_round : callable, optional
-        Called after every round with the number of rounds done.
-    """
+    """Train and judge; whatever goes wrong becomes the run's error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -160,19 +148,6 @@ def candidates(
 
     The first is empty: the parameters as they were asked for. Every objective gets the same
     number, and with ``random`` the same draws.
-
-    Parameters
-    ----------
-    backend : str
-        The booster.
-    asked : mapping
-        Parameters that are not to be changed.
-    budget : int
-        How many settings.
-    tuner : {"random", "optuna"}
-        How they are drawn.
-    stream : tuple of int
-        Seed and fold: where the random numbers come from.
     """
     tuning = booster_named(backend).tuning
     space = {
@@ -182,16 +157,7 @@ def candidates(
 
 
 def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, T]]) -> T:
-    """Try settings one after the other and return the result with the largest value.
-
-    Parameters
-    ----------
-    tried : generator
-        As :func:`candidates` gives it.
-    attempt : callable
-        Returns the value of settings, larger is better, and the result to keep. The first of
-        equal ones is kept.
-    """
+    """Try settings one after the other and return the result with the largest value."""
     best_value, best = attempt(next(tried))
     value = best_value
     while True:

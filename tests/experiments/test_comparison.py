@@ -211,7 +211,6 @@ def test_constant_scores_are_warned_about():
         ({"objectives": ["ranknet", "ranknet"]}, ConfigError, "asked for twice"),
         ({"seeds": 0}, ConfigError, "from 1 to 1000, got 0"),
         ({"seeds": 20240101}, ConfigError, "to 1000, got 20240101; a list"),
-        ({"margin": 10**400}, ParameterError, "margin must be .*got 100"),
         ({"seeds": []}, ParameterError, "seeds is empty"),
     ],
 )

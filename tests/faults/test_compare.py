@@ -23,6 +23,7 @@ from gbmrank.errors import (
 )
 from gbmrank.experiments.comparison import compare_source
 from gbmrank.experiments.preparation import Settings
+from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.sources import Reading, read_source
 from gbmrank.experiments.statistics import analyse
 from gbmrank.experiments.store import load_results, write_whole
@@ -87,13 +88,8 @@ def test_a_killed_comparison(out):
     np.testing.assert_array_equal(resumed.results.values("ndcg@3"), whole.results.values("ndcg@3"))
 
 
-class Interrupted:
+class Interrupted(Progress):
     """Ctrl-C when the first run is done."""
-
-    def begin(self, *told):
-        pass
-
-    started = rounds = note = end = begin
 
     def finished(self, task, run):
         raise KeyboardInterrupt

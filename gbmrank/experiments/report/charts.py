@@ -50,19 +50,7 @@ class Bar(NamedTuple):
 
 
 def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margin: float) -> Html:
-    """Return dots with intervals below each other, each under its name.
-
-    Parameters
-    ----------
-    name : str
-        Unique in the page.
-    bars : sequence of Bar
-        From top to bottom.
-    words : tuple of str
-        Title, text alternative, name of the axis.
-    margin : float
-        Half the width of a shaded band around zero; zero for none.
-    """
+    """Return dots with intervals below each other, each under its name."""
     bottom = _STEP * len(bars) + 4.0
     known = [x for bar in bars for x in (bar.middle, *bar.ends) if math.isfinite(x)]
     frame = Frame.around([0.0, margin, -margin, *known], [0.0, 1.0], left=2.0)

@@ -20,15 +20,6 @@ def write_report(results: Results, analysis: Analysis, path: str | Path) -> None
     """Write one HTML file that needs nothing else: no network, no script, no font.
 
     Files of the comparison that lie beside it (``per_query.csv``, ``results.json``) are linked.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    analysis : Analysis
-        Its statistics.
-    path : path
-        Where to write; a file that is there is replaced.
     """
     where = Path(path).absolute()
     write_whole(where, render(results, analysis, where).encode("utf-8"))

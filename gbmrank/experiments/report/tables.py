@@ -68,21 +68,11 @@ _BESIDE = {
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """Results and analysis, with what several sections derive from them.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    analysis : Analysis
-        Its statistics.
-    data : Paired
-        Values of the target measure per query.
-    """
+    """Results and analysis, with what several sections derive from them."""
 
     results: Results
     analysis: Analysis
-    data: Paired
+    data: Paired  # of the target measure
 
     @classmethod
     def of(cls, results: Results, analysis: Analysis) -> "View":
