@@ -141,8 +141,9 @@ def plain_seeds(given: Any) -> tuple[int, ...]:
         ) from None
     if not seeds or max(seeds) > _LARGEST_SEED:
         raise ParameterError(f"seeds is empty or has one above {_LARGEST_SEED}: {given!r}")
-    if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"a seed is asked for twice: {given!r}")
+    twice = next((seed for at, seed in enumerate(seeds) if seed in seeds[:at]), None)
+    if twice is not None:
+        raise ConfigError(f"the seed {twice} is asked for twice")
     return seeds
 
 
