@@ -16,7 +16,7 @@ from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.experiments.design import Design, Options, Task
 from gbmrank.experiments.progress import Progress
-from gbmrank.experiments.provenance import label_ends, needs_this_process
+from gbmrank.experiments.provenance import needs_this_process
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import Source, check_split, judged
 from gbmrank.experiments.store import PLAN
@@ -127,7 +127,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
 
 def _check_learnable(source: Source) -> None:
     """Raise DataError when no query to learn from has two different labels."""
-    smallest, largest = label_ends(source)
+    smallest, largest = source.label_ends()
     learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
     if not (smallest < largest)[learned].any():
         raise DataError(

@@ -123,6 +123,11 @@ class Source:
         ids = self.data.groups.ids
         return id_texts(np.arange(self.n_queries) if ids is None else ids)
 
+    def label_ends(self) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest label of each query."""
+        starts, labels = self.data.groups.offsets[:-1], self.data.labels
+        return np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+
     def leakage(self) -> str | None:
         """Say that queries are in more than one given part, if there are any."""
         if self.parts is None:

@@ -40,7 +40,6 @@ __all__ = [
     "locked",
     "results_to_json",
     "save_json",
-    "slug",
     "spreadsheet_cell",
     "write_per_query_csv",
     "write_whole",
@@ -95,7 +94,7 @@ class Store:
         """Return the plan of the comparison in the folder."""
         path = self.folder / PLAN
         try:
-            return _from_json(path.read_bytes(), path, _PLAN_SCHEMA)
+            return _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"{path} is damaged ({error}); begin anew with --force") from error
 
@@ -131,10 +130,13 @@ class Store:
         path = self.runs / f"{_name(task)}.json"
         try:
             packed, data = path.with_suffix(".npz").read_bytes(), path.read_bytes()
-            about = _from_json(data, path, _RUN_SCHEMA) if is_unchanged(data) else None
+            about = json.loads(data) if is_unchanged(data) else None
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
             return None
-        if about is None or hashlib.sha256(packed).hexdigest() != about["arrays"]:
+        if about is None:
+            return None
+        _check_schema(about, path, _RUN_SCHEMA)
+        if hashlib.sha256(packed).hexdigest() != about["arrays"]:
             return None
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             values = {name: arrays[f"{_VALUE}{at}"] for at, name in enumerate(about["measures"])}
@@ -278,12 +280,10 @@ def load_results(path: str | Path) -> Results:
             "the comparison again, with --resume to keep its runs"
         )
     try:
-        read = json.loads(data.decode())
+        read = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON document: {error}") from error
-    found = read.get("schema") if isinstance(read, dict) else None
-    if found != _SCHEMA:
-        raise DataError(f"{path} has the schema {found!r}; this gbmrank reads {_SCHEMA!r}")
+    _check_schema(read, path, _SCHEMA)
     try:
         return _document_from_json(read)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -337,7 +337,7 @@ def _differences(old: Any, new: Any, name: str = "") -> list[str]:
             for key in keys
         ]
         return [line for lines in inner for line in lines]
-    return [] if old == new else [f"{name} was {_short(old)} and is {_short(new)}"]
+    return [] if old == new else [f"{name} was {old!r:.160} and is {new!r:.160}"]
 
 
 def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
@@ -351,17 +351,11 @@ def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) ->
         )
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 160 else f"{text[:120]}..."
-
-
 def _name(task: Task) -> str:
     return f"{slug(str(task.system))}-seed{task.seed}-fold{task.fold}"
 
 
-def _from_json(data: bytes, path: Path, schema: str) -> dict[str, Any]:
-    read = json.loads(data.decode())
+def _check_schema(read: Any, path: str | Path, schema: str) -> dict[str, Any]:
     found = read.get("schema") if isinstance(read, dict) else None
     if found != schema:
         raise DataError(
