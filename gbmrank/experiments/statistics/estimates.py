@@ -7,7 +7,6 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import ParameterError
 from gbmrank.experiments.results import Measure, Results, System
 from gbmrank.experiments.statistics.analysis import (
     Analysis,
@@ -75,10 +74,6 @@ def analyse(
     against the baseline come from paired randomisation tests with Holm's correction within a
     measure, and those of all pairs from randomised Tukey HSD.
     """
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level must lie between 0 and 1, as in 0.95; got {level!r}")
-    if not 0.0 <= margin < np.inf:
-        raise ParameterError(f"margin must be zero or a positive number; got {margin!r}")
     cells = len(results.systems) * len(results.queries) * len(results.measures)
     tukey = int(np.clip(_DEALT / max(cells, 1), _FEWEST, _RESAMPLES))
     setting = _Setting(results.baseline, margin, level, seed, tukey)
@@ -218,6 +213,8 @@ def _comparisons(
     for column, i in enumerate(others):
         ahead = sign * differences[:, column]
         ends = _interval(draws[:, i] - draws[:, base], setting.level)
+        spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
+        decided: Outcome = "better" if ahead.mean() > 0.0 else "worse"
         found.append(
             Comparison(
                 data.systems[i],
@@ -225,26 +222,15 @@ def _comparisons(
                 ends,
                 float(p_values[column]),
                 float(corrected[column]),
-                _effect(ahead),
+                float(ahead.mean() / spread) if spread > _TIED else float("nan"),
                 int((ahead > _TIED).sum()),
                 int((np.abs(ahead) <= _TIED).sum()),
                 int((ahead < -_TIED).sum()),
-                _outcome(float(ahead.mean()), float(corrected[column]), 1.0 - setting.level),
+                decided if corrected[column] <= 1.0 - setting.level else "undecided",
                 ends.inside(setting.margin),
             )
         )
     return tuple(found)
-
-
-def _effect(ahead: FloatArray) -> float:
-    spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
-    return float(ahead.mean() / spread) if spread > _TIED else float("nan")
-
-
-def _outcome(ahead: float, p: float, alpha: float) -> Outcome:
-    if p > alpha:
-        return "undecided"
-    return "better" if ahead > 0.0 else "worse"
 
 
 def _pairs(data: Paired, resamples: int, rng: np.random.Generator) -> tuple[Pair, ...]:
