@@ -31,7 +31,7 @@ from gbmrank.experiments.preparation import (
     Settings,
     demonstration,
 )
-from gbmrank.experiments.progress import Quiet, progress_on
+from gbmrank.experiments.progress import Progress, progress_on
 from gbmrank.experiments.sources import FORMATS, Reading, Source, read_source
 from gbmrank.experiments.store import check_folder
 from gbmrank.experiments.systems import split_list
@@ -213,7 +213,7 @@ def _settings(given: argparse.Namespace) -> Settings:
         jobs=given.jobs,
         threads=given.threads,
         isolate=not given.in_process,
-        progress=Quiet() if given.quiet else progress_on(),
+        progress=Progress() if given.quiet else progress_on(),
         command=shlex.join(["gbmrank", *sys.argv[1:]]),
     )
 
@@ -255,7 +255,7 @@ def _seeds(text: str) -> tuple[int, ...]:
         raise ConfigError(
             f"--seeds is a number of seeds or a list such as 0,1,2; got {text!r}"
         ) from None
-    return numbers if "," in text else plain_seeds(numbers[0])
+    return plain_seeds(numbers if "," in text else numbers[0])
 
 
 def _params(option: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, final
 
@@ -15,7 +15,7 @@ from gbmrank.experiments import provenance, summary
 from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
-from gbmrank.experiments.progress import Progress, Quiet, printable, progress_on
+from gbmrank.experiments.progress import Progress, printable, progress_on
 from gbmrank.experiments.results import Measure, Results, Run, System
 from gbmrank.experiments.sources import Reading, Source, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
@@ -185,30 +185,11 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     >>> len(found.results.runs), found.results.measures[-1]
     (4, Measure(name='regret@10', higher_is_better=False))
     """
+    given = dict(locals())
+    given |= {"seeds": plain_seeds(seeds), "progress": progress_on() if progress else None}
+    names = [one.name for one in fields(Settings) if one.name in given]
+    settings = Settings(**{name: given[name] for name in names})
     reading = Reading(columns=Header(label=label, qid=qid), features=features)
-    settings = Settings(
-        objectives=objectives,
-        metrics=metrics,
-        backends=backends,
-        folds=folds,
-        seeds=plain_seeds(seeds),
-        rounds=rounds,
-        early_stopping=early_stopping,
-        valid_share=valid_share,
-        params=params,
-        params_for=params_for,
-        tune=tune,
-        tuner=tuner,
-        baseline=baseline,
-        margin=margin,
-        out=out,
-        resume=resume,
-        force=force,
-        jobs=jobs,
-        threads=threads,
-        isolate=isolate,
-        progress=progress_on() if progress else None,
-    )
     if data is None:
         settings = demonstration(settings)
     source = read_source(data, reading)
@@ -221,20 +202,10 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 def compare_source(
     source: Source, settings: Settings, finish: Callable[[Comparison], None] | None = None
 ) -> Comparison:
-    """Compare on rows that were read; see :func:`compare`.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    settings : Settings
-        The options.
-    finish : callable, optional
-        Gets the comparison while its folder is still held, to write into it.
-    """
+    """Compare on rows that were read; ``finish`` may write into the folder while it is held."""
     prepared = prepare(source, settings)
     with _opened(prepared, settings) as store:
-        _run_all(prepared, store, settings.progress or Quiet())
+        _run_all(prepared, store, settings.progress or Progress())
         tasks = prepared.design.tasks
         lost = DataError("the run could not be kept; is the disk full?")
         runs = tuple(store.load(task) or failed_run(prepared.design, task, lost) for task in tasks)
@@ -264,7 +235,7 @@ def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
     if settings.out is not None:
         folder, how = Path(settings.out), {"resume": settings.resume, "force": settings.force}
         check_folder(folder, **how)
-        with locked(folder, (settings.progress or Quiet()).note):
+        with locked(folder, (settings.progress or Progress()).note):
             yield Store.begin(folder, plan, **how)
         return
     if settings.resume:

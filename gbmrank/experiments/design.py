@@ -1,11 +1,9 @@
 """What a comparison does, as plain data: every run follows from it and from the rows."""
 
-import math
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, final
-
-import numpy as np
 
 from gbmrank.boosters.doors import booster_named
 from gbmrank.data.columns import read_number, read_whole
@@ -13,7 +11,7 @@ from gbmrank.errors import ConfigError, ParameterError, UnknownNameError
 from gbmrank.experiments.results import System
 from gbmrank.types import is_whole
 
-__all__ = ["LEARNING_RATE", "TUNERS", "Design", "Task", "plain_seeds"]
+__all__ = ["LEARNING_RATE", "TUNERS", "Design", "Options", "Task", "plain_seeds"]
 
 LEARNING_RATE = 0.1
 """Of every booster, unless a parameter says otherwise."""
@@ -34,54 +32,30 @@ class Task(NamedTuple):
         return f"{self.system}, fold {self.fold + 1}, seed {self.seed}"
 
 
-@final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
-    """Settings of a comparison, checked; numbers of numpy become those of Python.
+class Options:
+    """How runs are split and trained; :func:`gbmrank.compare` describes every option."""
 
-    Parameters
-    ----------
-    systems : tuple of System
-        What is trained.
-    metrics : tuple of str
-        What is measured; the first decides about stopping and tuning.
-    regret_k : int or None
-        Cut-off of the exact regret, where the truth is known.
-    folds : int
-        Number of folds; 1 for given splits.
-    seeds : tuple of int
-        Repetitions.
-    rounds : int
-        Most trees per run.
-    early_stopping : int or None
-        Patience, in rounds.
-    valid_share : float
-        Share of the queries that are not judged which validates.
-    params : mapping
-        Of every booster.
-    params_for : mapping of str to mapping
-        Of a backend, an objective, or a system (``lightgbm ranknet``); later ones win.
-    tune : int
-        Settings tried per run; 0 tunes nothing.
-    tuner : {"random", "optuna"}
-        How they are drawn.
-    threads : int
-        Of each run.
-    """
-
-    systems: tuple[System, ...]
-    metrics: tuple[str, ...]
-    regret_k: int | None = None
-    folds: int = 5
+    folds: int = 5  # 1 for given splits
     seeds: tuple[int, ...] = (0,)
     rounds: int = 300
     early_stopping: int | None = 30
     valid_share: float = 0.2
-    params: Mapping[str, Any] = field(default_factory=dict)
-    params_for: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    params: Mapping[str, Any] | None = None
+    params_for: Mapping[str, Mapping[str, Any]] | None = None
     tune: int = 0
     tuner: str = "random"
-    threads: int = 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design(Options):
+    """What is trained and how, checked; numbers of numpy become those of Python."""
+
+    systems: tuple[System, ...]
+    metrics: tuple[str, ...]  # the first decides about stopping and tuning
+    regret_k: int | None = None  # cut-off of the exact regret, where the truth is known
+    threads: int = 1  # of each run
 
     def __post_init__(self) -> None:
         for name, least in (("folds", 1), ("rounds", 1), ("tune", 0), ("threads", 1)):
@@ -94,14 +68,10 @@ class Design:
         object.__setattr__(self, "valid_share", share)
         if self.tuner not in TUNERS:
             raise ParameterError(f"tuner must be one of {', '.join(TUNERS)}; got {self.tuner!r}")
-        _check_seeds(self.seeds)
-        object.__setattr__(self, "params", _plain_params(self.params, "params"))
-        known = dict.fromkeys(
-            [system.backend for system in self.systems]
-            + [system.objective for system in self.systems]
-            + [str(system) for system in self.systems]
-        )
-        given = {who: _plain_params(what, who) for who, what in self.params_for.items()}
+        object.__setattr__(self, "params", _plain_params(self.params or {}, "params"))
+        names = [(one.backend, one.objective, str(one)) for one in self.systems]
+        known = dict.fromkeys(name for column in zip(*names, strict=True) for name in column)
+        given = {who: _plain_params(what, who) for who, what in (self.params_for or {}).items()}
         for who in given:
             if who not in known:
                 listed = ", ".join(map(repr, known))
@@ -120,9 +90,9 @@ class Design:
 
     def fixed_params(self, system: System) -> dict[str, Any]:
         """Return the parameters that were asked for, for one system."""
-        asked = dict(self.params)
+        asked = dict(self.params or {})
         for who in (system.backend, system.objective, str(system)):
-            asked |= self.params_for.get(who, {})
+            asked |= (self.params_for or {}).get(who, {})
         return asked
 
     def params_of(self, system: System) -> dict[str, Any]:
@@ -153,7 +123,7 @@ def plain_seeds(given: Any) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> plain_seeds(3), plain_seeds(np.array([4, 7]))
+    >>> plain_seeds(3), plain_seeds([4, 7])
     ((0, 1, 2), (4, 7))
     """
     if is_whole(given):
@@ -164,43 +134,27 @@ def plain_seeds(given: Any) -> tuple[int, ...]:
             )
         return tuple(range(int(given)))
     try:
-        return tuple(int(one) if is_whole(one) else one for one in given)
+        seeds = tuple(read_whole(one, "a seed", 0) for one in given)
     except TypeError:
         raise ParameterError(
             f"seeds must be how many, or a list of whole numbers such as [0, 1]; got {given!r}"
         ) from None
-
-
-def _check_seeds(seeds: tuple[int, ...]) -> None:
-    if not seeds:
-        raise ParameterError("seeds is empty; give at least one, such as 0")
-    for at, seed in enumerate(seeds):
-        if not is_whole(seed) or not 0 <= seed <= _LARGEST_SEED:
-            raise ParameterError(f"seeds are whole numbers from 0 to {_LARGEST_SEED}, got {seed!r}")
-        if seed in seeds[:at]:
-            raise ConfigError(f"the seed {seed} is asked for twice")
+    if not seeds or max(seeds) > _LARGEST_SEED:
+        raise ParameterError(f"seeds is empty or has one above {_LARGEST_SEED}: {given!r}")
+    twice = next((seed for at, seed in enumerate(seeds) if seed in seeds[:at]), None)
+    if twice is not None:
+        raise ConfigError(f"the seed {twice} is asked for twice")
+    return seeds
 
 
 def _plain_params(params: Mapping[str, Any], whose: str) -> dict[str, Any]:
-    """Return parameters that can be written as JSON: runs in other processes read them."""
-    made = {name: _plain_value(value) for name, value in params.items()}
-    for name, value in made.items():
-        values = value if isinstance(value, list) else [value]
-        if not all(_is_plain(one) for one in values):
-            raise ParameterError(
-                f"{whose}: {name} must be text, a finite number, a truth value or a list of these; "
-                f"got {value!r}"
-            )
-    return made
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return [_plain_value(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(map(_is_plain, value))
-    return math.isfinite(value) if isinstance(value, float) else isinstance(value, str | int)
+    """Return parameters as JSON gives them back: runs in other processes read them so."""
+    try:
+        plain: dict[str, Any] = json.loads(
+            json.dumps(dict(params), allow_nan=False, default=lambda value: value.tolist())
+        )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ParameterError(
+            f"{whose} must be text, finite numbers, truth values or lists of these: {error}"
+        ) from error
+    return plain

@@ -22,20 +22,21 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias, final
+from typing import IO, Any, TypeAlias, final
 
 import numpy as np
 
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import GbmrankError
 from gbmrank.experiments.design import Design, Task
-from gbmrank.experiments.results import Run, System
+from gbmrank.experiments.progress import Progress
+from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.store import Store
 from gbmrank.experiments.trial import failed_run, run_task
 from gbmrank.kernels.jit.threads import set_num_threads
 
-__all__ = ["Listener", "run_here", "run_in_processes"]
+__all__ = ["run_here", "run_in_processes"]
 
 Events: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 _MODULE = "gbmrank.experiments.pool"
@@ -45,35 +46,19 @@ _PATIENCE = 10.0  # seconds for a worker to end
 _EVERY = 0.2  # seconds between two reports of rounds
 
 
-class Listener(Protocol):
-    """Is called with what happens, from one thread."""
-
-    def started(self, task: Task) -> None:
-        """Take note that a run begins."""
-        ...
-
-    def rounds(self, task: Task, done: int) -> None:
-        """Take note of how many rounds of a run are done."""
-        ...
-
-    def finished(self, task: Task, run: Run) -> None:
-        """Take note that a run has ended, well or not."""
-        ...
-
-
 class WorkerDied(GbmrankError):
     """A worker process ended in the middle of a run."""
 
 
 def run_here(
-    source: Source, design: Design, tasks: Sequence[Task], store: Store, listener: Listener
+    source: Source, design: Design, tasks: Sequence[Task], store: Store, progress: Progress
 ) -> None:
     """Run tasks in this process, one after the other."""
     for task in tasks:
-        listener.started(task)
-        run = run_task(source, design, task, partial(listener.rounds, task))
+        progress.started(task)
+        run = run_task(source, design, task, partial(progress.rounds, task))
         store.save(run)
-        listener.finished(task, run)
+        progress.finished(task, run)
 
 
 def run_in_processes(
@@ -81,7 +66,7 @@ def run_in_processes(
     design: Design,
     tasks: Sequence[Task],
     store: Store,
-    listener: Listener,
+    progress: Progress,
     jobs: int,
 ) -> None:
     """Run tasks in ``jobs`` worker processes; whatever ends this ends them."""
@@ -92,7 +77,7 @@ def run_in_processes(
     with store.working() as folder:
         _write_input(source, design, folder)
         lanes = [
-            _Lane(store, design, listener, waiting, events) for _ in range(min(jobs, len(tasks)))
+            _Lane(store, design, progress, waiting, events) for _ in range(min(jobs, len(tasks)))
         ]
         try:
             for lane in lanes:
@@ -117,11 +102,11 @@ class _Lane:
         self,
         store: Store,
         design: Design,
-        listener: Listener,
+        progress: Progress,
         waiting: "queue.SimpleQueue[Task]",
         events: Events,
     ) -> None:
-        self._store, self._design, self._listener = store, design, listener
+        self._store, self._design, self._progress = store, design, progress
         self._waiting, self._events = waiting, events
         self._worker: subprocess.Popen[str] | None = None
         self._ended = False
@@ -148,7 +133,7 @@ class _Lane:
             self._events.put(None)
 
     def _run(self, task: Task) -> None:
-        self._events.put(partial(self._listener.started, task))
+        self._events.put(partial(self._progress.started, task))
         try:
             run = self._store.load(task) if self._finishes(task) else None
             if run is None:
@@ -159,7 +144,7 @@ class _Lane:
             run = failed_run(self._design, task, error)
             with contextlib.suppress(OSError):  # a full disk: the run counts, though unwritten
                 self._store.save(run)
-        self._events.put(partial(self._listener.finished, task, run))
+        self._events.put(partial(self._progress.finished, task, run))
 
     def _finishes(self, task: Task) -> bool:
         """Give a worker a task and wait; return whether it says that the task is done."""
@@ -173,7 +158,7 @@ class _Lane:
                 message = json.loads(line)
                 if message.get("done"):
                     return True
-                self._events.put(partial(self._listener.rounds, task, message["rounds"]))
+                self._events.put(partial(self._progress.rounds, task, message["rounds"]))
         return False
 
     def _living_worker(self) -> "subprocess.Popen[str]":

@@ -1,8 +1,8 @@
 """From what was asked for to what will be run: mistakes are found before the first training."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -14,9 +14,9 @@ from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import check_plan
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, DataError, GbmrankError
-from gbmrank.experiments.design import Design, Task
+from gbmrank.experiments.design import Design, Options, Task
 from gbmrank.experiments.progress import Progress
-from gbmrank.experiments.provenance import label_ends, needs_this_process
+from gbmrank.experiments.provenance import needs_this_process
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import Source, check_split, judged
 from gbmrank.experiments.store import PLAN
@@ -43,21 +43,12 @@ _REGRET_K = 10
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Options):
     """What is asked for; :func:`gbmrank.compare` describes every option."""
 
     objectives: Any = None
     metrics: Any = None
     backends: Sequence[str] | None = None
-    folds: int = 5
-    seeds: tuple[int, ...] = (0,)
-    rounds: int = 300
-    early_stopping: int | None = 30
-    valid_share: float = 0.2
-    params: Mapping[str, Any] | None = None
-    params_for: Mapping[str, Mapping[str, Any]] | None = None
-    tune: int = 0
-    tuner: str = "random"
     baseline: str | None = None
     margin: float = 0.0
     out: str | Path | None = None
@@ -73,33 +64,15 @@ class Settings:
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prepared:
-    """A comparison that can begin.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    design : Design
-        Every run follows from it.
-    chosen : Chosen
-        Systems and objectives.
-    metrics : MetricList
-        The target first.
-    baseline : System
-        What differences are taken to.
-    margin : float
-        Differences below it do not matter.
-    jobs : int
-        Processes; 0 runs everything in this one.
-    """
+    """A comparison that can begin."""
 
     source: Source
     design: Design
     chosen: Chosen
-    metrics: MetricList
+    metrics: MetricList  # the target first
     baseline: System
     margin: float
-    jobs: int
+    jobs: int  # processes; 0 runs everything in this one
 
 
 def demonstration(settings: Settings) -> Settings:
@@ -128,22 +101,15 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         check_tuner(settings.tuner)
     parts = (*chosen.objectives.values(), metrics)
     here = not settings.isolate or any(map(needs_this_process, parts))
-    jobs, threads = _shares(source, settings, len(chosen.systems), here)
+    options = {one.name: getattr(settings, one.name) for one in fields(Options)}
     design = Design(
+        **{**options, "folds": settings.folds if source.parts is None else 1},
         systems=chosen.systems,
         metrics=tuple(str(one) for one in metrics),
         regret_k=None if source.gain is None else metrics[0].spec.k or _REGRET_K,
-        folds=settings.folds if source.parts is None else 1,
-        seeds=settings.seeds,
-        rounds=settings.rounds,
-        early_stopping=settings.early_stopping,
-        valid_share=settings.valid_share,
-        params=settings.params or {},
-        params_for=settings.params_for or {},
-        tune=settings.tune,
-        tuner=settings.tuner,
-        threads=threads,
     )
+    jobs, threads = _shares(settings, len(design.tasks), here)
+    design = replace(design, threads=threads)
     check_split(source, design.folds)
     _check_learnable(source)
     _check_metrics(source, design, metrics)
@@ -161,7 +127,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
 
 def _check_learnable(source: Source) -> None:
     """Raise DataError when no query to learn from has two different labels."""
-    smallest, largest = label_ends(source)
+    smallest, largest = source.label_ends()
     learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
     if not (smallest < largest)[learned].any():
         raise DataError(
@@ -202,13 +168,11 @@ def _check_plans(design: Design) -> None:
             ) from error
 
 
-def _shares(source: Source, settings: Settings, systems: int, here: bool) -> tuple[int, int]:
+def _shares(settings: Settings, tasks: int, here: bool) -> tuple[int, int]:
     """Return the number of processes and the threads of each, within one budget."""
     for name in ("jobs", "threads"):
         if (value := getattr(settings, name)) is not None:
             read_whole(value, name, 1)
-    folds = read_whole(settings.folds, "folds", 1) if source.parts is None else 1
-    tasks = max(systems * folds * len(settings.seeds), 1)
     budget = int(settings.threads or get_num_threads())
     jobs = 1 if here else min(int(settings.jobs or budget), tasks)
     threads = max(budget // jobs, 1)

@@ -3,15 +3,14 @@
 import os
 import sys
 import time
-from typing import IO, Any, Protocol, final
+from typing import IO, Any, final
 
 import numpy as np
 
 from gbmrank.experiments.design import Task
-from gbmrank.experiments.pool import Listener
 from gbmrank.experiments.results import Run
 
-__all__ = ["Progress", "Quiet", "printable", "progress_on"]
+__all__ = ["Progress", "printable", "progress_on"]
 
 
 def printable(text: object) -> str:
@@ -28,46 +27,30 @@ def printable(text: object) -> str:
     )
 
 
-class Progress(Listener, Protocol):
-    """Is called with what happens to runs, from the first to the last."""
+class Progress:
+    """Is called with what happens to runs, from one thread; shows nothing itself."""
 
     def begin(self, total: int, done: int) -> None:
         """Take note of how many runs there are, and how many were done before."""
-        ...
+
+    def started(self, task: Task) -> None:
+        """Take note that a run begins."""
+
+    def rounds(self, task: Task, done: int) -> None:
+        """Take note of how many rounds of a run are done."""
+
+    def finished(self, task: Task, run: Run) -> None:
+        """Take note that a run has ended, well or not."""
 
     def note(self, text: str) -> None:
         """Show a message at once."""
-        ...
 
     def end(self) -> None:
         """Take note that it is over, whatever happened."""
-        ...
-
-
-class Quiet:
-    """Shows nothing; a display adds what it shows."""
-
-    def begin(self, total: int, done: int) -> None:
-        """Show nothing."""
-
-    def started(self, task: Task) -> None:
-        """Show nothing."""
-
-    def rounds(self, task: Task, done: int) -> None:
-        """Show nothing."""
-
-    def finished(self, task: Task, run: Run) -> None:
-        """Show nothing."""
-
-    def note(self, text: str) -> None:
-        """Show nothing."""
-
-    def end(self) -> None:
-        """Show nothing."""
 
 
 @final
-class Lines(Quiet):
+class Lines(Progress):
     """One line per finished run."""
 
     def __init__(self, out: IO[str]) -> None:
@@ -99,7 +82,7 @@ class Lines(Quiet):
 
 
 @final
-class Bars:
+class Bars(Progress):
     """A bar for all runs and one for each that is going on; needs rich."""
 
     def __init__(self, out: IO[str]) -> None:

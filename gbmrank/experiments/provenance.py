@@ -39,12 +39,10 @@ from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.types import FloatArray
 
 __all__ = [
-    "code_of",
     "conventions",
     "data_facts",
     "environment",
     "fingerprints",
-    "label_ends",
     "needs_this_process",
     "queries_of",
     "verdicts",
@@ -64,7 +62,7 @@ _MADE_BY_PYTHON = frozenset(
 def data_facts(source: Source, notes: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return facts about the data, for the report."""
     labels, groups = source.data.labels, source.data.groups
-    smallest, largest = label_ends(source)
+    smallest, largest = source.label_ends()
     return {
         "rows": groups.n_rows,
         "queries": groups.n_queries,
@@ -85,12 +83,6 @@ def queries_of(source: Source) -> Queries:
     groups = source.data.groups
     relevant = np.add.reduceat((source.data.labels > 0).astype(np.int64), groups.offsets[:-1])
     return Queries(ids=source.ids[chosen], sizes=groups.sizes[chosen], relevant=relevant[chosen])
-
-
-def label_ends(source: Source) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and the largest label of each query."""
-    starts, labels = source.data.groups.offsets[:-1], source.data.labels
-    return np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
 
 
 def verdicts(

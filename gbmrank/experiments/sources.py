@@ -25,7 +25,7 @@ from gbmrank.data.readers import (
 )
 from gbmrank.data.readers.frames import is_frame, read_frame
 from gbmrank.data.readers.text import PathLike, quoted
-from gbmrank.data.tables import column_names, reject_sparse, unmasked
+from gbmrank.data.tables import column_names, read_table, reject_sparse
 from gbmrank.errors import ConfigError, DataError, ParameterError
 from gbmrank.types import FloatArray, IntArray
 
@@ -61,33 +61,15 @@ _SHOWN_NAMES = 8
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How files and frames are read.
+    """How files and frames are read."""
 
-    Parameters
-    ----------
-    form : {"letor", "csv", "parquet"}, optional
-        Format; guessed from a file's name by default, LETOR where it says nothing.
-    columns : Header, optional
-        Names of the label and query columns of a table.
-    features : sequence of str, optional
-        Features to keep, by column or by LETOR index; all that are left over by default.
-    delimiter : str, optional
-        Between the cells of a CSV file.
-    zero_based : bool, default=False
-        Whether the first LETOR feature has index 0.
-    limits : Limits
-        Sizes above which a file is rejected.
-    names : mapping of str to str
-        What a file is called in titles, and in ids of queries that have none of their own.
-    """
-
-    form: str | None = None
+    form: str | None = None  # guessed from a file's name, LETOR where that says nothing
     columns: Header = field(default_factory=Header)
-    features: Sequence[str] | None = None
+    features: Sequence[str] | None = None  # by column or by LETOR index
     delimiter: str | None = None
-    zero_based: bool = False
+    zero_based: bool = False  # the first LETOR feature has index 0
     limits: Limits = field(default_factory=Limits)
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)  # of files, in titles and ids
 
     def __post_init__(self) -> None:
         columns = replace(self.columns, features=self.features)
@@ -119,35 +101,15 @@ class Split(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Source:
-    """Rows to compare on, in query order.
-
-    Parameters
-    ----------
-    title : str
-        Name of the data.
-    X : array of shape (n_rows, n_features)
-        Features; NaN is a missing value.
-    data : RankingData
-        Labels and queries.
-    feature_names : tuple of str
-        One per column.
-    by_index : bool
-        Whether these are indices of LETOR.
-    parts : array of shape (n_queries,) or None
-        Number in ``PARTS`` of each query; None where folds are to be cut.
-    gain : array of shape (n_rows,) or None
-        Expected gain of each row, where the truth is known.
-    notes : tuple of str
-        What a person should know about the data.
-    """
+    """Rows to compare on, in query order."""
 
     title: str
     X: npt.NDArray[Any]
     data: RankingData
     feature_names: tuple[str, ...] = ()
-    by_index: bool = False
-    parts: IntArray | None = None
-    gain: FloatArray | None = None
+    by_index: bool = False  # the names are indices of LETOR
+    parts: IntArray | None = None  # number in PARTS of each query; None: folds are to be cut
+    gain: FloatArray | None = None  # expected, of each row, where the truth is known
     notes: tuple[str, ...] = ()
 
     @property
@@ -161,12 +123,16 @@ class Source:
         ids = self.data.groups.ids
         return id_texts(np.arange(self.n_queries) if ids is None else ids)
 
+    def label_ends(self) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest and the largest label of each query."""
+        starts, labels = self.data.groups.offsets[:-1], self.data.labels
+        return np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+
     def leakage(self) -> str | None:
         """Say that queries are in more than one given part, if there are any."""
         if self.parts is None:
             return None
-        known, count = np.unique(self.ids, return_counts=True)
-        shared = known[count > 1].tolist()
+        shared = _repeated(self.ids)
         if not shared:
             return None
         return (
@@ -187,16 +153,7 @@ class Source:
 
 
 def read_source(data: Any, reading: Reading | None = None) -> Source:
-    """Read data in any of the forms that a comparison takes.
-
-    Parameters
-    ----------
-    data : None, path, list of paths, (X, y, qid), frame, DemoData, RankingFile or mapping
-        None is the demonstration data. A mapping has the keys ``train`` and ``test``, and
-        ``valid`` if there is one, each with any of the other forms.
-    reading : Reading, optional
-        How files and frames are read: format and columns.
-    """
+    """Read data in any of the forms that a comparison takes."""
     reading = reading or Reading()
     if data is None:
         data = demo_data()
@@ -240,20 +197,7 @@ def cut(
 
     A fold is judged; a share of the other queries, drawn anew for every seed, validates for
     early stopping. Given parts stay as they are; without a given ``valid`` a share of
-    ``train`` validates. All systems get the same queries.
-
-    Parameters
-    ----------
-    n_queries : int
-        Number of queries.
-    parts : array of shape (n_queries,) or None
-        Given parts, as numbers in ``PARTS``.
-    folds : int
-        Number of folds, without given parts.
-    share : float
-        Of the queries that are not judged, how many validate.
-    at : tuple of int
-        Seed and number of the fold.
+    ``train`` validates. All systems get the same queries. ``at`` is the seed and the fold.
 
     Examples
     --------
@@ -317,12 +261,17 @@ def _paths(data: Any) -> list[PathLike]:
 def _one(data: Any, reading: Reading) -> Source:
     if isinstance(data, DemoData):
         reading.check_options("the demonstration data")
-        return _demonstration(data)
+        return Source(
+            title="demonstration data",
+            X=data.X,
+            data=RankingData.from_arrays(data.labels, qid=data.qid),
+            feature_names=FEATURES,
+            gain=data.expected_gain,
+        )
     if isinstance(data, str | os.PathLike):
         data = [data]
     if isinstance(data, list) and data and all(isinstance(p, str | os.PathLike) for p in data):
-        title = ", ".join(reading.names[os.fspath(path)] for path in data)
-        return _from_file(_read_files(data, reading), title)
+        return _read_files(data, reading)
     if isinstance(data, RankingFile):
         reading.check_options("a file that is read already")
         return _from_file(data, "a file")
@@ -336,16 +285,6 @@ def _one(data: Any, reading: Reading) -> Source:
         "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
         "lazy one needs its collect() or compute()), a mapping with train and test, or None for "
         f"the demonstration; got {type(data).__name__}"
-    )
-
-
-def _demonstration(data: DemoData) -> Source:
-    return Source(
-        title="demonstration data",
-        X=data.X,
-        data=RankingData.from_arrays(data.labels, qid=data.qid),
-        feature_names=FEATURES,
-        gain=data.expected_gain,
     )
 
 
@@ -374,23 +313,16 @@ def _from_file(file: RankingFile, title: str) -> Source:
 def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
     features, labels, qid = data
     reject_sparse(features, "X")
-    names = tuple(column_names(features) or ())
-    try:
-        table = unmasked(features)
-        if table.dtype.kind in "cmM":
-            raise TypeError(f"they hold {table.dtype}")
-        if table.dtype not in (np.float32, np.float64):  # others, and those of another byte order
-            table = table.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"features must be a table of numbers: {error}; encode text and categories first"
-        ) from error
-    if table.ndim != 2:
-        raise DataError(f"features must be rows by columns, got an array of shape {table.shape}")
+    names = column_names(features)
+    table = read_table(features if names is None else np.asarray(features))
+    if table.dtype not in (np.float32, np.float64):
+        table = table.astype(np.float64)
     rows = RankingData.from_arrays(labels, qid=qid)
     if len(table) != rows.groups.n_rows:
         raise DataError(f"there are {len(table)} rows of features and {rows.groups.n_rows} labels")
-    return Source(title="arrays", X=rows.groups.arrange(table), data=rows, feature_names=names)
+    return Source(
+        title="arrays", X=rows.groups.arrange(table), data=rows, feature_names=tuple(names or ())
+    )
 
 
 def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
@@ -402,52 +334,49 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
             f"{', '.join(map(repr, data)) or 'none'}"
         )
     parts = {name: _one(data[name], reading) for name in PARTS if data.get(name) is not None}
-    stacked = _stacked(
-        [Features(name, p.X, p.feature_names, p.by_index) for name, p in parts.items()]
-    )
     numbers = [np.full(part.n_queries, PARTS.index(name)) for name, part in parts.items()]
     sizes = np.concatenate([part.data.groups.sizes for part in parts.values()])
-    joined = RankingData.from_arrays(
-        np.concatenate([part.data.labels for part in parts.values()]), group=sizes
-    )
+    labels = np.concatenate([part.data.labels for part in parts.values()])
+    joined = RankingData.from_arrays(labels, group=sizes)
     ids = np.concatenate([part.ids for part in parts.values()])
-    return Source(
+    return replace(
+        _stacked([replace(part, title=name) for name, part in parts.items()]),
         title=", ".join(dict.fromkeys(part.title for part in parts.values())),
-        X=stacked.X,
         data=replace(joined, groups=replace(joined.groups, ids=ids)),
-        feature_names=stacked.names,
-        by_index=stacked.by_index,
         parts=np.concatenate(numbers).astype(np.int64),
-        notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
+        gain=None,
     )
 
 
-def _read_files(paths: Sequence[PathLike], reading: Reading) -> RankingFile:
+def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
     """Read files and put their rows below each other; equal query ids are one query."""
-    files = [_read(path, reading) for path in paths]
+    names = [reading.names[os.fspath(path)] for path in paths]
+    files = [
+        _from_file(_read(path, reading), name) for path, name in zip(paths, names, strict=True)
+    ]
     if len(files) == 1:
         return files[0]
-    notes = [note for file in files for note in file.notes]
-    seen: set[str] = set()
-    shared: set[str] = set()
-    for file in files:
-        own = set(_ids(file).tolist())
-        shared |= own & seen
-        seen |= own
-    if shared:
-        notes.append(
-            f"{len(shared)} query ids, such as {quoted(min(shared))}, are in several files; rows "
-            "with the same id were taken for one query"
-        )
-    stacked = _stacked([_features(file, path) for file, path in zip(files, paths, strict=True)])
-    return RankingFile(
-        labels=np.concatenate([file.labels for file in files]),
-        qid=np.concatenate([_ids(file) for file in files]),
-        X=stacked.X,
-        feature_names=stacked.names,
-        by_index=stacked.by_index,
-        notes=tuple(dict.fromkeys(notes)),
+    stacked = _stacked(files)
+    labels = np.concatenate([file.data.labels for file in files])
+    ids = [file.data.groups.spread(file.ids) for file in files]
+    rows = RankingData.from_arrays(labels, qid=np.concatenate(ids))
+    shared = _repeated(np.concatenate([file.ids for file in files]))
+    note = (
+        f"{len(shared)} query ids, such as {quoted(min(shared, default=''))}, are in several "
+        "files; rows with the same id were taken for one query"
     )
+    return replace(
+        stacked,
+        title=", ".join(names),
+        X=rows.groups.arrange(stacked.X),
+        data=rows,
+        notes=(*stacked.notes, *([note] if shared else [])),
+    )
+
+
+def _repeated(ids: npt.NDArray[np.str_]) -> list[str]:
+    known, count = np.unique(ids, return_counts=True)
+    return [str(one) for one in known[count > 1]]
 
 
 def _read(path: PathLike, reading: Reading) -> RankingFile:
@@ -492,41 +421,27 @@ def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> Rankin
     )
 
 
-class Features(NamedTuple):
-    """Columns of one file or part; arrays have no names."""
-
-    title: str
-    X: npt.NDArray[Any]
-    names: tuple[str, ...]
-    by_index: bool
-
-
-def _stacked(tables: Sequence[Features]) -> Features:
-    """Put features below each other; LETOR files, and they alone, may leave out the last ones.
-
-    Raises
-    ------
-    DataError
-        For columns of other names, in another order, or of another number.
-    """
+def _stacked(tables: Sequence[Source]) -> Source:
+    """Put features below each other; LETOR files, and they alone, may leave out the last ones."""
     by_index = all(table.by_index for table in tables)
-    model = max(tables, key=lambda table: len(table.names) if by_index else bool(table.names))
+    model = max(
+        tables, key=lambda one: len(one.feature_names) if by_index else bool(one.feature_names)
+    )
     for table in tables:
-        known = model.names[: len(table.names)] if by_index else model.names
-        if table.names and table.names != known:
+        own = table.feature_names
+        if own and own != (model.feature_names[: len(own)] if by_index else model.feature_names):
             raise DataError(_difference(model, table))
     widths = [table.X.shape[1] for table in tables]
     if len(set(widths)) > 1 and not by_index:
         listed = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
         raise DataError(f"the parts have different numbers of features: {', '.join(listed)}")
-    width = max(widths)
-    blocks = [np.pad(table.X, ((0, 0), (0, width - table.X.shape[1]))) for table in tables]
-    title = ", ".join(table.title for table in tables)
-    return Features(title, np.concatenate(blocks), model.names, by_index)
+    blocks = [np.pad(table.X, ((0, 0), (0, max(widths) - table.X.shape[1]))) for table in tables]
+    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    return replace(model, X=np.concatenate(blocks), by_index=by_index, notes=tuple(notes))
 
 
-def _difference(one: Features, other: Features) -> str:
-    differ = sorted(set(one.names) ^ set(other.names))
+def _difference(one: Source, other: Source) -> str:
+    differ = sorted(set(one.feature_names) ^ set(other.feature_names))
     pair = f"{one.title} and {other.title} have"
     if not differ:
         return (
@@ -536,33 +451,17 @@ def _difference(one: Features, other: Features) -> str:
     return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
 
 
-def _features(file: RankingFile, path: PathLike) -> Features:
-    if file.X is None:
-        raise DataError(f"{quoted(path)} has no features")
-    return Features(quoted(path), file.X, file.feature_names, file.by_index)
-
-
-def _ids(file: RankingFile) -> npt.NDArray[np.str_]:
-    return np.zeros(0, np.str_) if file.qid is None else file.qid
-
-
 def _distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
-    """Return for each path its name, with as many folders as tell it from the other files.
-
-    Two paths of one file, links for example, have one name, that of the first.
+    """Return for each path its name, with the folders below a common one where names repeat.
 
     Examples
     --------
-    >>> list(_distinct_names(["/a/x.txt", "/b/x.txt", "/b/y.txt"]).values())
-    ['a/x.txt', 'b/x.txt', 'y.txt']
+    >>> list(_distinct_names(["/a/x.txt", "/b/x.txt"]).values())
+    ['a/x.txt', 'b/x.txt']
     """
-    targets = {os.fspath(path): Path(path).resolve() for path in paths}
-    given = {targets[path]: Path(os.path.abspath(path)).parts for path in reversed(targets)}
-    whole = {path: given[target] for path, target in targets.items()}
+    whole = {os.fspath(path): Path(os.path.abspath(path)) for path in paths}
     files = set(whole.values())
-
-    def shortest(own: tuple[str, ...]) -> tuple[str, ...]:
-        tails = (own[-n:] for n in range(1, len(own) + 1))
-        return next(t for t in tails if sum(file[-len(t) :] == t for file in files) == 1)
-
-    return {path: "/".join(shortest(parts)) for path, parts in whole.items()}
+    if len({file.name for file in files}) == len(files):
+        return {path: file.name for path, file in whole.items()}
+    common = os.path.commonpath(files)
+    return {path: file.relative_to(common).as_posix() for path, file in whole.items()}

@@ -40,7 +40,6 @@ __all__ = [
     "locked",
     "results_to_json",
     "save_json",
-    "slug",
     "spreadsheet_cell",
     "write_per_query_csv",
     "write_whole",
@@ -60,13 +59,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 @final
 class Store:
-    """Runs of one comparison in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where; see :meth:`begin`.
-    """
+    """Runs of one comparison in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,19 +74,7 @@ class Store:
     def begin(
         cls, folder: Path, plan: Mapping[str, Any], *, resume: bool = False, force: bool = False
     ) -> "Store":
-        """Open a folder for a comparison.
-
-        Parameters
-        ----------
-        folder : Path
-            Made if it is not there.
-        plan : mapping
-            Plain data that all runs follow from.
-        resume : bool, default=False
-            Continue the comparison in the folder, which must have the same plan.
-        force : bool, default=False
-            Remove the comparison that is in the folder.
-        """
+        """Open a folder for a comparison."""
         store = cls(folder)
         text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
         there = check_folder(folder, resume=resume, force=force)
@@ -113,7 +94,7 @@ class Store:
         """Return the plan of the comparison in the folder."""
         path = self.folder / PLAN
         try:
-            return _from_json(path.read_bytes(), path, _PLAN_SCHEMA)
+            return _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"{path} is damaged ({error}); begin anew with --force") from error
 
@@ -145,20 +126,17 @@ class Store:
         write_whole(name.with_suffix(".json"), with_checksum(text.encode()))
 
     def load(self, task: Task) -> Run | None:
-        """Return a run, or None when it is not there as a whole.
-
-        Raises
-        ------
-        DataError
-            For a run that another version of gbmrank has written.
-        """
+        """Return a run, or None when it is not there as a whole."""
         path = self.runs / f"{_name(task)}.json"
         try:
             packed, data = path.with_suffix(".npz").read_bytes(), path.read_bytes()
-            about = _from_json(data, path, _RUN_SCHEMA) if is_unchanged(data) else None
+            about = json.loads(data) if is_unchanged(data) else None
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
             return None
-        if about is None or hashlib.sha256(packed).hexdigest() != about["arrays"]:
+        if about is None:
+            return None
+        _check_schema(about, path, _RUN_SCHEMA)
+        if hashlib.sha256(packed).hexdigest() != about["arrays"]:
             return None
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             values = {name: arrays[f"{_VALUE}{at}"] for at, name in enumerate(about["measures"])}
@@ -184,20 +162,7 @@ class Store:
 
 @contextlib.contextmanager
 def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
-    """Hold a folder while this lasts; it is made if it is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the comparison.
-    note : callable
-        Gets a message about a process that ended before its comparison was done.
-
-    Raises
-    ------
-    ConfigError
-        When another process holds it, with its number and machine.
-    """
+    """Hold a folder while this lasts; it is made if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
     with path.open("ab+", buffering=0) as file:
@@ -307,13 +272,7 @@ def save_json(document: Mapping[str, Any], path: str | Path) -> None:
 
 
 def load_results(path: str | Path) -> Results:
-    """Read results that a comparison wrote.
-
-    Raises
-    ------
-    DataError
-        For a file that is no such document, that was changed, or of another version.
-    """
+    """Read results that a comparison wrote."""
     data = Path(path).read_bytes()
     if not is_unchanged(data):
         raise DataError(
@@ -321,12 +280,10 @@ def load_results(path: str | Path) -> Results:
             "the comparison again, with --resume to keep its runs"
         )
     try:
-        read = json.loads(data.decode())
+        read = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON document: {error}") from error
-    found = read.get("schema") if isinstance(read, dict) else None
-    if found != _SCHEMA:
-        raise DataError(f"{path} has the schema {found!r}; this gbmrank reads {_SCHEMA!r}")
+    _check_schema(read, path, _SCHEMA)
     try:
         return _document_from_json(read)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -341,13 +298,6 @@ def write_per_query_csv(results: Results, path: str | Path) -> None:
 
     An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
     an apostrophe in front, and control characters are spelt out; numbers stay as they are.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    path : path
-        Where to write; a file that is there is replaced.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")  # as RFC 4180 has it; quotes both
@@ -387,7 +337,7 @@ def _differences(old: Any, new: Any, name: str = "") -> list[str]:
             for key in keys
         ]
         return [line for lines in inner for line in lines]
-    return [] if old == new else [f"{name} was {_short(old)} and is {_short(new)}"]
+    return [] if old == new else [f"{name} was {old!r:.160} and is {new!r:.160}"]
 
 
 def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
@@ -401,17 +351,11 @@ def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) ->
         )
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 160 else f"{text[:120]}..."
-
-
 def _name(task: Task) -> str:
     return f"{slug(str(task.system))}-seed{task.seed}-fold{task.fold}"
 
 
-def _from_json(data: bytes, path: Path, schema: str) -> dict[str, Any]:
-    read = json.loads(data.decode())
+def _check_schema(read: Any, path: str | Path, schema: str) -> dict[str, Any]:
     found = read.get("schema") if isinstance(read, dict) else None
     if found != schema:
         raise DataError(

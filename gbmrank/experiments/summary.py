@@ -12,7 +12,6 @@ from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.statistics import Analysis, Interval, MeasureAnalysis, Summary
 
 __all__ = [
-    "Table",
     "as_text",
     "failure_sentence",
     "is_constant",

@@ -35,17 +35,7 @@ class Chosen(NamedTuple):
 
 
 def choose_systems(objectives: Iterable[Any], backends: Sequence[str] | None) -> Chosen:
-    """Pair objectives with boosters; a native objective goes to the booster that has it.
-
-    Raises
-    ------
-    ConfigError
-        For an objective or a booster that is asked for twice, or nothing that can run.
-    UnknownNameError
-        For a booster or a native objective that does not exist.
-    MissingBackendError
-        For a booster that is not installed.
-    """
+    """Pair objectives with boosters; a native objective goes to the booster that has it."""
     chosen = _check_backends(backends)
     named = _named(objectives)
     systems, notes = [], []

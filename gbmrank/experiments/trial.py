@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from gbmrank.api import Metric, MetricList, metrics_callback
+from gbmrank.api import MetricList, metrics_callback
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Range
 from gbmrank.boosters.doors import booster_named
@@ -30,8 +30,6 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
-    "best_of",
-    "candidates",
     "check_tuner",
     "failed_run",
     "part_of",
@@ -53,19 +51,7 @@ _compiled: set[tuple[str, ...]] = set()
 def run_task(
     source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None = None
 ) -> Run:
-    """Train and judge; whatever goes wrong becomes the run's error.
-
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    design : Design
-        The settings.
-    task : Task
-        Which run.
-    on_round : callable, optional
-        Called after every round with the number of rounds done.
-    """
+    """Train and judge; whatever goes wrong becomes the run's error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -160,19 +146,6 @@ def candidates(
 
     The first is empty: the parameters as they were asked for. Every objective gets the same
     number, and with ``random`` the same draws.
-
-    Parameters
-    ----------
-    backend : str
-        The booster.
-    asked : mapping
-        Parameters that are not to be changed.
-    budget : int
-        How many settings.
-    tuner : {"random", "optuna"}
-        How they are drawn.
-    stream : tuple of int
-        Seed and fold: where the random numbers come from.
     """
     tuning = booster_named(backend).tuning
     space = {
@@ -182,16 +155,7 @@ def candidates(
 
 
 def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, T]]) -> T:
-    """Try settings one after the other and return the result with the largest value.
-
-    Parameters
-    ----------
-    tried : generator
-        As :func:`candidates` gives it.
-    attempt : callable
-        Returns the value of settings, larger is better, and the result to keep. The first of
-        equal ones is kept.
-    """
+    """Try settings one after the other and return the result with the largest value."""
     best_value, best = attempt(next(tried))
     value = best_value
     while True:
@@ -206,15 +170,19 @@ def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, 
 
 def check_tuner(tuner: str) -> None:
     """Raise when a tuner's package is not installed."""
-    if tuner == "optuna":
-        _import_optuna()
+    try:
+        if tuner == "optuna":
+            importlib.import_module("optuna")
+    except ImportError as error:
+        raise MissingPackageError(
+            "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
+        ) from error
 
 
 def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
     split = split_of(source, design, task)
-    metrics = metrics_callback(list(design.metrics))
     learned, valid = part_of(source, split.train), part_of(source, split.valid)
-    _warm_up(design, task, learned)
+    _warm_up(source, design, task, split.train)
     started = time.perf_counter()
     trained, params = _trained(design, task, (learned, valid), on_round)
     seconds = time.perf_counter() - started
@@ -233,7 +201,7 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
         seed=task.seed,
         fold=task.fold,
         queries=np.searchsorted(judged(source.n_queries, source.parts), split.test),
-        values=_values(source, design, split.test, (metrics, scores)),
+        values=_values(source, design, split.test, test.data, scores),
         tied=tied,
         history=_history(design, trained),
         best_round=trained.best_round,
@@ -272,14 +240,17 @@ def _trained(
     return best_of(tried, attempt)
 
 
-def _warm_up(design: Design, task: Task, part: Part) -> None:
-    """Train one round on two queries; once in a process for each system and its metrics."""
+def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> None:
+    """Train one round on two long queries; once in a process for each system and metrics."""
     key = (*task.system, *design.metrics)
     if key in _compiled:
         return
     _compiled.add(key)
     plan = replace(plan_of(design, task), rounds=1, early_stopping=None)
-    few = _two_queries(part)
+    smallest, largest = source.label_ends()
+    equal = (smallest == largest)[queries]
+    longest_first = np.lexsort((-source.data.groups.sizes[queries], equal))
+    few = part_of(source, queries[longest_first[:2]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with contextlib.suppress(Exception):  # the run itself tells what is wrong
@@ -287,17 +258,6 @@ def _warm_up(design: Design, task: Task, part: Part) -> None:
     for one in caught:
         if one.category is GbmrankWarning:  # said once in a process: about slow plugins
             warnings.warn(str(one.message), GbmrankWarning, stacklevel=2)
-
-
-def _two_queries(part: Part) -> Part:
-    """Return the two longest queries of a part, those with different labels first."""
-    groups, labels = part.data.groups, part.data.labels
-    first = groups.offsets[:-1]
-    differ = np.maximum.reduceat(labels, first) > np.minimum.reduceat(labels, first)
-    chosen = np.lexsort((-groups.sizes, ~differ))[:2]
-    rows = np.concatenate([np.arange(*groups.offsets[one : one + 2]) for one in chosen])
-    data = RankingData.from_arrays(labels[rows], group=groups.sizes[chosen])
-    return Part(np.ascontiguousarray(part.features[rows]), data)
 
 
 def _defined(design: Design, data: RankingData) -> MetricList:
@@ -318,30 +278,24 @@ def _history(design: Design, trained: Trained) -> dict[str, list[float]]:
 
 
 def _values(
-    source: Source, design: Design, queries: IntArray, judged_by: tuple[MetricList, FloatArray]
+    source: Source, design: Design, queries: IntArray, data: RankingData, scores: FloatArray
 ) -> dict[str, FloatArray]:
     """Return one value per measure and query."""
-    metrics, scores = judged_by
-    rows, sizes = _rows(source.data.groups, queries)
-    data = RankingData.from_arrays(source.data.labels[rows], group=sizes)
+    metrics = metrics_callback(list(design.metrics))
     bound = [bind_metric(one.measure, data) for one in metrics]
     ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
-    values = {
-        str(one): _filled(one, state.per_query(ranked))
-        for one, state in zip(metrics, bound, strict=True)
-    }
+    values = {}
+    for one, state in zip(metrics, bound, strict=True):
+        found = state.per_query(ranked)
+        fill = {"zero": 0.0, "one": 1.0}.get(one.measure.empty, math.nan)
+        values[str(one)] = np.where(np.isnan(found), fill, found)
     if design.regret_k is not None and source.gain is not None:
         # The expected DCG of a ranking is its DCG with expected gains for labels.
         exact = metrics_callback(f"ndcg(gain=linear)@{design.regret_k}")[0]
+        rows, sizes = _rows(source.data.groups, queries)
         reached = exact.per_query(source.gain[rows], scores, group=sizes)
         values[regret_name(design.regret_k)] = np.maximum(1.0 - reached, 0.0)
     return values
-
-
-def _filled(one: Metric, values: FloatArray) -> FloatArray:
-    """Put in what the metric's ``empty`` option says of undefined queries."""
-    fill = {"zero": 0.0, "one": 1.0}.get(one.measure.empty)
-    return values if fill is None else np.where(np.isnan(values), fill, values)
 
 
 def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
@@ -372,7 +326,7 @@ def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) ->
 
 
 def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
-    optuna = _import_optuna()
+    optuna = importlib.import_module("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     seed = int(np.random.default_rng([*stream, 2]).integers(2**31))
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(budget // 3, 1))
@@ -380,21 +334,11 @@ def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) ->
     yield {}
     for _ in range(budget - 1 if space else 0):
         trial = study.ask()
-        tried = {name: _suggest(trial, name, bounds) for name, bounds in space.items()}
+        tried = {
+            name: (trial.suggest_int if bounds.whole else trial.suggest_float)(
+                name, bounds.low, bounds.high, log=True
+            )
+            for name, bounds in space.items()
+        }
         value = yield tried
         study.tell(trial, value)
-
-
-def _suggest(trial: Any, name: str, bounds: Range) -> float:
-    if bounds.whole:
-        return int(trial.suggest_int(name, int(bounds.low), int(bounds.high), log=True))
-    return float(trial.suggest_float(name, bounds.low, bounds.high, log=True))
-
-
-def _import_optuna() -> Any:
-    try:
-        return importlib.import_module("optuna")
-    except ImportError as error:
-        raise MissingPackageError(
-            "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
-        ) from error

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gbmrank.errors import ConfigError, GbmrankError, ParameterError, UnknownNameError
-from gbmrank.experiments.design import Design
+from gbmrank.experiments.design import Design, plain_seeds
 from gbmrank.experiments.results import System
 
 LGB, XGB = System("lightgbm", "ranknet"), System("xgboost", "ranknet")
@@ -57,11 +57,8 @@ def test_plain_data_leads_back():
         ({"early_stopping": 0}, ParameterError, "early_stopping.*got 0"),
         ({"tune": -1}, ParameterError, "tune.*got -1"),
         ({"tuner": "grid"}, ParameterError, "random, optuna; got 'grid'"),
-        ({"seeds": ()}, ParameterError, "seeds is empty"),
-        ({"seeds": (1, 1)}, ConfigError, "seed 1 is asked for twice"),
-        ({"seeds": (-1,)}, ParameterError, "from 0"),
-        ({"params": {"a": float("nan")}}, ParameterError, "finite number"),
-        ({"params": {"a": object()}}, ParameterError, "got <object"),
+        ({"params": {"a": float("nan")}}, ParameterError, "finite numbers"),
+        ({"params": {"a": object()}}, ParameterError, "params must be .*'object'"),
         ({"params_for": {"ranknett": {}}}, UnknownNameError, "'ranknett', but there is 'lightgbm'"),
     ],
 )
@@ -69,3 +66,17 @@ def test_what_makes_no_sense_is_refused(settings, kind, words):
     with pytest.raises(kind, match=words) as caught:
         design(**settings)
     assert isinstance(caught.value, GbmrankError)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "kind", "words"),
+    [
+        ((), ParameterError, "seeds is empty"),
+        ((1, 1), ConfigError, "twice"),
+        ((-1,), ParameterError, "from 0"),
+        ((2**31,), ParameterError, "2147483648"),
+    ],
+)
+def test_seeds_that_make_no_sense_are_refused(seeds, kind, words):
+    with pytest.raises(kind, match=words):
+        plain_seeds(seeds)

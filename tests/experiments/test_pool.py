@@ -12,7 +12,7 @@ import pytest
 from gbmrank.demo_data import demo_data
 from gbmrank.experiments.design import Design
 from gbmrank.experiments.pool import run_here, run_in_processes
-from gbmrank.experiments.progress import Quiet
+from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import read_source
 from gbmrank.experiments.store import Store
@@ -59,14 +59,14 @@ def same(one, other):
 def test_processes_give_what_this_process_gives(tmp_path):
     plan = design()
     here, there = begin(tmp_path / "here", plan), begin(tmp_path / "there", plan)
-    run_here(SOURCE, plan, plan.tasks, here, Quiet())
-    run_in_processes(SOURCE, plan, plan.tasks, there, Quiet(), 2)
+    run_here(SOURCE, plan, plan.tasks, here, Progress())
+    run_in_processes(SOURCE, plan, plan.tasks, there, Progress(), 2)
     for task in plan.tasks:
         same(here.load(task), there.load(task))
     assert not there.work.exists()
 
 
-class Killer:
+class Killer(Progress):
     """Kills the worker as soon as it says that the chosen run has begun to learn."""
 
     def __init__(self, number):

@@ -22,7 +22,7 @@ def compare(data=DATA, **options):
         ({"params_for": {"lightgbm": {"boosting": "rf"}}}, "lightgbm ranknet: boosting='rf'"),
         ({"params_for": {"lightgbm": {"boosting": "dart"}}}, "early stopping does not go with"),
         ({"params_for": {"lightgbm": {"label_gain": [0, 1]}}}, "own objectives and does nothing"),
-        ({"params_for": {"lightgbm": {"eval_at": 3}}}, "what is watched is given as metric"),
+        ({"params_for": {"lightgbm": {"eval_at": 3}}}, "eval_at=3 cannot be a parameter"),
     ],
 )
 def test_parameters_that_no_run_could_use(options, words):

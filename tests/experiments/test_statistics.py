@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gbmrank.errors import ParameterError
 from gbmrank.experiments.results import Measure
 from gbmrank.experiments.statistics import analyse, paired, slices
 from gbmrank.experiments.statistics.resampling import (
@@ -287,16 +286,6 @@ class TestAnalysis:
         text = json.dumps(document, allow_nan=False)
         assert json.loads(text) == document
         assert document["measures"][0]["measure"] == {"name": "ndcg@10", "higher_is_better": True}
-
-    @pytest.mark.parametrize("level", [0.0, 1.0, 95, float("nan")])
-    def test_a_level_that_is_none_is_refused(self, level):
-        with pytest.raises(ParameterError, match=r"between 0 and 1, as in 0\.95"):
-            analyse(make_results(n_queries=10), level=level)
-
-    @pytest.mark.parametrize("margin", [-0.1, float("inf"), float("nan")])
-    def test_a_margin_that_is_none_is_refused(self, margin):
-        with pytest.raises(ParameterError, match="zero or a positive number"):
-            analyse(make_results(n_queries=10), margin=margin)
 
 
 class TestEdges:

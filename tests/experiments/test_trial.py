@@ -1,6 +1,7 @@
 """One run: what is measured is what the library measures."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -122,9 +123,14 @@ def test_parameters_that_a_booster_does_not_know_are_heard_of():
     assert any("num_leafs" in text for text in run.warnings) or "num_leafs" in str(run.error)
 
 
-def test_warnings_are_one_line_without_time_and_place():
-    system = System("xgboost", "pairwise")
-    plan = design(system, params={"top_k": 3})  # of linear models
+def test_warnings_are_one_line_without_time_and_place(monkeypatch):
+    def warned(*given):
+        place = "[12:34:56] WARNING: /src/learner.cc:790: \n"
+        warnings.warn(f'{place}Parameters: {{ "top_k" }}\nare not used.', UserWarning, stacklevel=1)
+        return train(*given)
+
+    monkeypatch.setattr(trial, "train", warned)
+    plan = design(System("xgboost", "pairwise"))
     run = run_task(SOURCE, plan, plan.tasks[0])
     (text,) = [text for text in run.warnings if "top_k" in text]
     assert text == 'UserWarning: Parameters: { "top_k" } are not used.'

@@ -1,7 +1,7 @@
 """The pictures of a report."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,16 +22,7 @@ from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "Bar",
-    "curves",
-    "differences",
-    "has_curve",
-    "intervals",
-    "scatter",
-    "sliced",
-    "sorted_differences",
-]
+__all__ = ["curves", "differences", "has_curve", "scatter", "sliced", "sorted_differences"]
 
 _WIDTH = 460.0
 _STEP = 42.0
@@ -50,19 +41,7 @@ class Bar(NamedTuple):
 
 
 def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margin: float) -> Html:
-    """Return dots with intervals below each other, each under its name.
-
-    Parameters
-    ----------
-    name : str
-        Unique in the page.
-    bars : sequence of Bar
-        From top to bottom.
-    words : tuple of str
-        Title, text alternative, name of the axis.
-    margin : float
-        Half the width of a shaded band around zero; zero for none.
-    """
+    """Return dots with intervals below each other, each under its name."""
     bottom = _STEP * len(bars) + 4.0
     known = [x for bar in bars for x in (bar.middle, *bar.ends) if math.isfinite(x)]
     frame = Frame.around([0.0, margin, -margin, *known], [0.0, 1.0], left=2.0)
@@ -81,11 +60,7 @@ def differences(view: View, measured: MeasureAnalysis, name: str) -> Html:
         for each in found
         if each is not None
     ]
-    text = "; ".join(
-        f"{each.system} {signed(each.difference)} ({each.outcome})"
-        for each in found
-        if each is not None
-    )
+    text = "; ".join(f"{bar.name} {bar.note} ({bar.class_})" for bar in bars)
     title = f"Difference to the baseline, {measured.measure.name}"
     return intervals(name, bars, (title, text, _direction(measured.measure)), view.analysis.margin)
 
@@ -99,7 +74,7 @@ def sliced(view: View, parts: Sequence[Slice], name: str, what: str) -> Html:
             f"{part.n_queries} queries",
             part.difference,
             part.interval,
-            _side(sign, part.interval),
+            _outcome(sign * part.interval.low, sign * part.interval.high),
         )
         for part in parts
     ]
@@ -139,7 +114,13 @@ def scatter(view: View, challenger: Comparison) -> Html:
     keep = np.unique(np.linspace(0, len(xs) - 1, min(_DOTS, len(xs))).astype(np.int64))
     sign = 1.0 if view.target.measure.higher_is_better else -1.0
     dots = [
-        el("circle", cx=frame.x(xs[i]), cy=frame.y(ys[i]), r=2.2, class_=f"dot {_won(ahead)}")
+        el(
+            "circle",
+            cx=frame.x(xs[i]),
+            cy=frame.y(ys[i]),
+            r=2.2,
+            class_=f"dot {_outcome(ahead, ahead)}",
+        )
         for i, ahead in ((i, sign * (ys[i] - xs[i])) for i in keep)
     ]
     ends = (frame.x.low, frame.x.high)
@@ -173,16 +154,11 @@ def _direction(measure: Measure) -> str:
     return f"difference in {measure.name} ({arrow})"
 
 
-def _side(sign: float, ends: Interval) -> str:
-    if sign * ends.low > 0.0 and sign * ends.high > 0.0:
+def _outcome(low: float, high: float) -> str:
+    """Return what an interval of what one is ahead by says."""
+    if min(low, high) > 1e-12:
         return "better"
-    return "worse" if sign * ends.low < 0.0 and sign * ends.high < 0.0 else "undecided"
-
-
-def _won(ahead: float) -> str:
-    if abs(ahead) <= 1e-12:
-        return "undecided"
-    return "better" if ahead > 0.0 else "worse"
+    return "worse" if max(low, high) < -1e-12 else "undecided"
 
 
 def _box(lane: Frame, left: float, right: float, class_: str) -> Html:
@@ -259,14 +235,7 @@ def _drawn(
 
 def _area(frame: Frame, share: FloatArray, values: FloatArray, class_: str) -> Html:
     keep = np.unique(np.linspace(0, len(values) - 1, min(400, len(values))).astype(np.int64))
-    points = list(_corners(frame, share[keep], values[keep]))
+    xs = [0.0, 0.0, *share[keep], 1.0, 1.0]
+    ys = [0.0, values[0], *values[keep], values[-1], 0.0]
+    points = [f"{frame.x(x):g},{frame.y(y):g}" for x, y in zip(xs, ys, strict=True)]
     return el("polygon", points=" ".join(points), class_=f"area {class_}")
-
-
-def _corners(frame: Frame, share: FloatArray, values: FloatArray) -> Iterator[str]:
-    yield f"{frame.x(0.0):g},{frame.y(0.0):g}"
-    yield f"{frame.x(0.0):g},{frame.y(values[0]):g}"
-    for x, y in zip(share, values, strict=True):
-        yield f"{frame.x(x):g},{frame.y(y):g}"
-    yield f"{frame.x(1.0):g},{frame.y(values[-1]):g}"
-    yield f"{frame.x(1.0):g},{frame.y(0.0):g}"

@@ -171,13 +171,6 @@ def number(value: float) -> str:
 class Scale:
     """A line from numbers to places.
 
-    Parameters
-    ----------
-    low, high : float
-        Numbers at the two ends.
-    start, stop : float
-        Their places.
-
     Examples
     --------
     >>> Scale(0.0, 2.0, 100.0, 200.0)(0.5)
@@ -198,13 +191,7 @@ class Scale:
 @final
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The area of a plot with its two scales.
-
-    Parameters
-    ----------
-    x, y : Scale
-        From numbers to places; places of y count from the top.
-    """
+    """The area of a plot with its two scales."""
 
     x: Scale
     y: Scale
@@ -268,19 +255,7 @@ class Frame:
 def figure(
     name: str, title: str, text: str, body: Iterable[Child], size: tuple[float, float] = (460, 280)
 ) -> Html:
-    """Return a whole picture with its alternative in words.
-
-    Parameters
-    ----------
-    name : str
-        Unique in the page: it ties the words to the picture.
-    title, text : str
-        What it is, and what can be seen.
-    body : iterable of Html
-        Its parts.
-    size : tuple of float
-        Width and height.
-    """
+    """Return a whole picture with its alternative in words."""
     return el(
         "svg",
         el("title", title, id=f"{name}-title"),

@@ -1,6 +1,6 @@
 """The report: sections put together into one file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files as package_files
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from gbmrank.experiments.results import Results
 from gbmrank.experiments.statistics import Analysis, Comparison, slices
 from gbmrank.experiments.store import write_whole
 
-__all__ = ["render", "write_report"]
+__all__ = ["write_report"]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -20,15 +20,6 @@ def write_report(results: Results, analysis: Analysis, path: str | Path) -> None
     """Write one HTML file that needs nothing else: no network, no script, no font.
 
     Files of the comparison that lie beside it (``per_query.csv``, ``results.json``) are linked.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    analysis : Analysis
-        Its statistics.
-    path : path
-        Where to write; a file that is there is replaced.
     """
     where = Path(path).absolute()
     write_whole(where, render(results, analysis, where).encode("utf-8"))
@@ -140,16 +131,11 @@ def _results(view: View) -> Iterator[Child]:
 
 
 def _differences(view: View) -> Iterator[Child]:
-    plots = [
-        el(
-            "figure",
-            charts.differences(view, each, f"differences-{at}"),
-            el("figcaption", each.measure.name),
-        )
+    yield _grid(
+        (charts.differences(view, each, f"differences-{at}"), each.measure.name)
         for at, each in enumerate(view.analysis.measures)
         if each.comparisons
-    ]
-    yield el("div", plots, class_="grid")
+    )
     yield _key()
     margin = view.analysis.margin
     if margin > 0.0:
@@ -158,15 +144,12 @@ def _differences(view: View) -> Iterator[Child]:
 
 def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
     yield el("p", "The best system that is not the baseline: ", system_name(challenger.system), ".")
-    yield el(
-        "div",
-        el("figure", charts.scatter(view, challenger), el("figcaption", "One dot per query")),
-        el(
-            "figure",
-            charts.sorted_differences(view, challenger),
-            el("figcaption", "Differences of all queries, largest first"),
-        ),
-        class_="grid",
+    ordered = charts.sorted_differences(view, challenger)
+    yield _grid(
+        [
+            (charts.scatter(view, challenger), "One dot per query"),
+            (ordered, "Differences of all queries, largest first"),
+        ]
     )
 
 
@@ -180,8 +163,8 @@ def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
     ):
         parts = slices(gaps, sizes[view.data.queries], level=level, seed=view.analysis.seed)
         plot = charts.sliced(view, parts, f"slices-{name}", what)
-        plots.append(el("figure", plot, el("figcaption", f"By number of {what}")))
-    yield el("div", plots, class_="grid")
+        plots.append((plot, f"By number of {what}"))
+    yield _grid(plots)
     yield _note(
         [
             system_name(challenger.system),
@@ -193,21 +176,21 @@ def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
 
 def _curves(view: View) -> Iterator[Child]:
     backends = dict.fromkeys(each.backend for each in view.results.systems)
-    plots = [
-        (backend, charts.curves(view, backend, f"curves-{at}"))
-        for at, backend in enumerate(backends)
-    ]
-    found = [
-        el("figure", plot, el("figcaption", backend)) for backend, plot in plots if plot is not None
-    ]
-    if found:
-        yield el("div", found, class_="grid")
+    plots = [(charts.curves(view, name, f"curves-{at}"), name) for at, name in enumerate(backends)]
+    drawn = [(plot, name) for plot, name in plots if plot is not None]
+    if drawn:
+        yield _grid(drawn)
         yield _legend(view)
         yield _note(
             "Median over folds and seeds while at least half of the runs go on, stopped ones with "
-            "their last value; the dot is the "
-            "median of the rounds that were kept. The first rounds are cut off."
+            "their last value; the dot is the median of the rounds that were kept. The first "
+            "rounds are cut off."
         )
+
+
+def _grid(plots: Iterable[tuple[Html, str]]) -> Html:
+    figures = [el("figure", plot, el("figcaption", caption)) for plot, caption in plots]
+    return el("div", figures, class_="grid")
 
 
 def _theory(view: View) -> Iterator[Child]:
@@ -230,22 +213,14 @@ def _legend(view: View) -> Html:
 
 
 def _key() -> Html:
-    words = (("better", "better"), ("worse", "worse"), ("undecided", "undecided"))
-    items = [
-        el(
-            "li",
-            el(
-                "svg",
-                el("circle", cx=5, cy=5, r=4.5),
-                viewBox="0 0 10 10",
-                class_=f"swatch bar {class_}",
-                aria_hidden="true",
-            ),
-            word,
+    circle = el("circle", cx=5, cy=5, r=4.5)
+    swatches = {
+        word: el(
+            "svg", circle, viewBox="0 0 10 10", class_=f"swatch bar {word}", aria_hidden="true"
         )
-        for class_, word in words
-    ]
-    return el("ul", items, class_="legend")
+        for word in ("better", "worse", "undecided")
+    }
+    return el("ul", [el("li", swatch, word) for word, swatch in swatches.items()], class_="legend")
 
 
 def _note(text: Child) -> Html:

@@ -1,6 +1,7 @@
 """The tables of a report, and the view of the results that all its parts share."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,21 +69,11 @@ _BESIDE = {
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """Results and analysis, with what several sections derive from them.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    analysis : Analysis
-        Its statistics.
-    data : Paired
-        Values of the target measure per query.
-    """
+    """Results and analysis, with what several sections derive from them."""
 
     results: Results
     analysis: Analysis
-    data: Paired
+    data: Paired  # of the target measure
 
     @classmethod
     def of(cls, results: Results, analysis: Analysis) -> "View":
@@ -207,10 +198,7 @@ def tie_table(view: View) -> Html:
 
 def warnings_list(view: View) -> Html | None:
     """Return what was warned about, with the number of runs."""
-    found: dict[tuple[System, str], int] = {}
-    for run in view.results.runs:
-        for message in run.warnings:
-            found[run.system, message] = found.get((run.system, message), 0) + 1
+    found = Counter((run.system, text) for run in view.results.runs for text in run.warnings)
     if not found:
         return None
     items = [
@@ -266,7 +254,10 @@ def origins(view: View) -> Iterator[Html]:
     yield el("h3", "Where it ran")
     known = {key: value for key, value in made.items() if key != "command"}
     seeds = {} if "seeds" in results.settings else {"seeds": list(results.seeds)}
-    yield _fact_table({**known, **seeds, **_resampling(view)})
+    used = view.analysis
+    draws = f"{number(used.resamples)} draws, {number(used.tukey_resamples)} for all pairs"
+    resampling = f"{draws}, seed {used.seed}, level {used.level:g}"
+    yield _fact_table({**known, **seeds, "resampling": resampling})
     params = {run.system: _plain(run.params) for run in results.runs if run.error is None}
     if params:
         yield details(
@@ -323,15 +314,8 @@ def _compared(compared: Comparison | None, is_baseline: bool) -> list[Child]:
     if compared is None:
         chip = el("span", "baseline", class_="chip") if is_baseline else "\u2013"
         return ["\u2013", chip, "\u2013", "\u2013", "\u2013"]
-    chips: list[Child] = [
-        el(
-            "span",
-            _MARKS[compared.outcome],
-            " ",
-            compared.outcome,
-            class_=f"chip {compared.outcome}",
-        )
-    ]
+    outcome = compared.outcome
+    chips: list[Child] = [el("span", _MARKS[outcome], " ", outcome, class_=f"chip {outcome}")]
     if compared.equivalent:
         chips += [" ", el("span", "\u2248 within margin", class_="chip same")]
     return [
@@ -377,9 +361,8 @@ def _pair_cell(view: View, p: float | None) -> Child:
 
 
 def _named(view: View, system: System) -> Html:
-    return el(
-        "span", el("span", view.rank(system), class_="rank"), system_name(system), class_="named"
-    )
+    rank = el("span", view.rank(system), class_="rank")
+    return el("span", rank, system_name(system), class_="named")
 
 
 def _ends(ends: Interval, sign: bool = False) -> Html | None:
@@ -446,14 +429,5 @@ def _verdict(view: View, objective: str, measure: str) -> Child:
 
 
 def _fact_table(values: Mapping[str, Any]) -> Html:
-    return table(
-        ["", ""],
-        [(str(key).replace("_", " "), _plain(value)) for key, value in values.items()],
-        class_="facts",
-    )
-
-
-def _resampling(view: View) -> dict[str, Any]:
-    made = view.analysis
-    draws = f"{number(made.resamples)} draws, {number(made.tukey_resamples)} for all pairs"
-    return {"resampling": f"{draws}, seed {made.seed}, level {made.level:g}"}
+    rows = [(str(key).replace("_", " "), _plain(value)) for key, value in values.items()]
+    return table(["", ""], rows, class_="facts")

@@ -7,7 +7,6 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import ParameterError
 from gbmrank.experiments.results import Measure, Results, System
 from gbmrank.experiments.statistics.analysis import (
     Analysis,
@@ -41,33 +40,15 @@ _FEWEST = 1_000
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Paired:
-    """Values of one measure that can be compared query by query.
+    """Values of one measure that can be compared query by query."""
 
-    Parameters
-    ----------
-    systems : tuple of System
-        Those with values.
-    excluded : tuple of System
-        Those without: every run failed, or the measure is undefined everywhere.
-    table : array of shape (n_systems, n_queries)
-        Mean over seeds, without NaN.
-    queries : array of shape (n_queries,)
-        Numbers of the queries, in ``Results.queries``.
-    left_out : int
-        Queries that only some of the systems have a value for.
-    undefined : int
-        Queries that no system has a value for.
-    by_seed : array of shape (n_systems, n_seeds)
-        Mean over the same queries of each seed alone; NaN where a seed lacks one of them.
-    """
-
-    systems: tuple[System, ...]
-    excluded: tuple[System, ...]
-    table: FloatArray
-    queries: IntArray
-    left_out: int
-    undefined: int
-    by_seed: FloatArray
+    systems: tuple[System, ...]  # those with values
+    excluded: tuple[System, ...]  # every run failed, or the measure is undefined everywhere
+    table: FloatArray  # (n_systems, n_queries): mean over seeds, without NaN
+    queries: IntArray  # their numbers, in Results.queries
+    left_out: int  # queries that only some of the systems have a value for
+    undefined: int  # queries that no system has a value for
+    by_seed: FloatArray  # (n_systems, n_seeds): over the same queries; NaN where one is missing
 
     def row(self, system: System) -> FloatArray:
         """Return the values of one system, per query."""
@@ -92,31 +73,7 @@ def analyse(
     every system has are compared. Intervals are paired percentile bootstrap intervals, p values
     against the baseline come from paired randomisation tests with Holm's correction within a
     measure, and those of all pairs from randomised Tukey HSD.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    margin : float, default=0.0
-        Differences within ``±margin`` do not matter in practice; zero asks for no such verdict.
-    level : float, default=0.95
-        Of the intervals; a test decides at ``1 - level``.
-    seed : int, default=0
-        Of the resampling; the same seed gives the same analysis.
-
-    Returns
-    -------
-    Analysis
-
-    Raises
-    ------
-    ParameterError
-        A margin below zero, or a level that is not between 0 and 1.
     """
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level must lie between 0 and 1, as in 0.95; got {level!r}")
-    if not 0.0 <= margin < np.inf:
-        raise ParameterError(f"margin must be zero or a positive number; got {margin!r}")
     cells = len(results.systems) * len(results.queries) * len(results.measures)
     tukey = int(np.clip(_DEALT / max(cells, 1), _FEWEST, _RESAMPLES))
     setting = _Setting(results.baseline, margin, level, seed, tukey)
@@ -142,17 +99,6 @@ def paired(results: Results, measure: str) -> Paired:
 
     A system without any value is excluded; it would empty the table. Values that are not
     finite count as undefined.
-
-    Parameters
-    ----------
-    results : Results
-        What was measured.
-    measure : str
-        Name of a measure.
-
-    Returns
-    -------
-    Paired
     """
     values = results.values(measure)
     finite = np.isfinite(values)
@@ -182,17 +128,6 @@ def slices(
     """Cut queries into at most four parts of similar count, and average differences in each.
 
     Intervals are not corrected for the number of parts: they are for looking, not for deciding.
-
-    Parameters
-    ----------
-    differences : array of shape (n_queries,)
-        One system minus another, per query.
-    sizes : array of shape (n_queries,)
-        Whole numbers to cut by.
-    level : float, default=0.95
-        Of the intervals.
-    seed : int, default=0
-        Of the resampling.
 
     Examples
     --------
@@ -278,6 +213,8 @@ def _comparisons(
     for column, i in enumerate(others):
         ahead = sign * differences[:, column]
         ends = _interval(draws[:, i] - draws[:, base], setting.level)
+        spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
+        decided: Outcome = "better" if ahead.mean() > 0.0 else "worse"
         found.append(
             Comparison(
                 data.systems[i],
@@ -285,26 +222,15 @@ def _comparisons(
                 ends,
                 float(p_values[column]),
                 float(corrected[column]),
-                _effect(ahead),
+                float(ahead.mean() / spread) if spread > _TIED else float("nan"),
                 int((ahead > _TIED).sum()),
                 int((np.abs(ahead) <= _TIED).sum()),
                 int((ahead < -_TIED).sum()),
-                _outcome(float(ahead.mean()), float(corrected[column]), 1.0 - setting.level),
+                decided if corrected[column] <= 1.0 - setting.level else "undecided",
                 ends.inside(setting.margin),
             )
         )
     return tuple(found)
-
-
-def _effect(ahead: FloatArray) -> float:
-    spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
-    return float(ahead.mean() / spread) if spread > _TIED else float("nan")
-
-
-def _outcome(ahead: float, p: float, alpha: float) -> Outcome:
-    if p > alpha:
-        return "undecided"
-    return "better" if ahead > 0.0 else "worse"
 
 
 def _pairs(data: Paired, resamples: int, rng: np.random.Generator) -> tuple[Pair, ...]:

@@ -29,19 +29,6 @@ def flip_p_values(differences: FloatArray, resamples: int, rng: np.random.Genera
     Where there are no more than ``resamples`` sign patterns, all of them are visited and p is
     exact: their share with :math:`|T_b| \ge |T|`. Differences that are all zero give 1.
 
-    Parameters
-    ----------
-    differences : array of shape (n_queries, n_comparisons)
-        One system minus another, per query.
-    resamples : int
-        Patterns to draw, B.
-    rng : numpy.random.Generator
-        Where they are drawn from.
-
-    Returns
-    -------
-    array of shape (n_comparisons,)
-
     References
     ----------
     Smucker, Allan and Carterette, "A comparison of statistical significance tests for
@@ -78,20 +65,6 @@ def range_p_values(table: FloatArray, resamples: int, rng: np.random.Generator) 
 
     so that the chance of any false rejection among all pairs is at most the level.
 
-    Parameters
-    ----------
-    table : array of shape (n_systems, n_queries)
-        Values without NaN.
-    resamples : int
-        Deals to draw, B.
-    rng : numpy.random.Generator
-        Where they are drawn from.
-
-    Returns
-    -------
-    array of shape (n_systems, n_systems)
-        Symmetric, with ones on the diagonal.
-
     References
     ----------
     Carterette, "Multiple testing in statistical analysis of systems-based information retrieval
@@ -109,21 +82,7 @@ def range_p_values(table: FloatArray, resamples: int, rng: np.random.Generator) 
 
 
 def bootstrap_means(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return means over queries drawn with replacement, the same draw for every system.
-
-    Parameters
-    ----------
-    table : array of shape (n_systems, n_queries)
-        Values without NaN.
-    resamples : int
-        How many draws.
-    rng : numpy.random.Generator
-        Where they are drawn from.
-
-    Returns
-    -------
-    array of shape (resamples, n_systems)
-    """
+    """Return means over queries drawn with replacement, the same draw for every system."""
     n_queries = table.shape[1]
     rows = table.T
     means = np.empty((resamples, len(table)))
