@@ -17,7 +17,7 @@ from gbmrank.experiments.report.markup import (
     rounded,
     signed,
 )
-from gbmrank.experiments.report.tables import View
+from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice
 from gbmrank.types import FloatArray

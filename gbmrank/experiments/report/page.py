@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from gbmrank.experiments.report import charts, tables
+from gbmrank.experiments.report import charts, sections
 from gbmrank.experiments.report.markup import Child, Html, details, el, number
-from gbmrank.experiments.report.tables import View, system_name
+from gbmrank.experiments.report.sections import View, system_name
 from gbmrank.experiments.results import Results
 from gbmrank.experiments.statistics import Analysis, Comparison, slices
 from gbmrank.experiments.store import write_whole
@@ -91,21 +91,21 @@ def _sections(view: View, path: Path) -> Iterator[tuple[str, str, Child]]:
     curves = list(_curves(view))
     if curves:
         yield "curves", "Learning curves", curves
-    yield "ties", "Ties and warnings", [tables.tie_table(view), tables.warnings_list(view)]
+    yield "ties", "Ties and warnings", [sections.tie_table(view), sections.warnings_list(view)]
     yield "calibration", "Is the objective right for the measure?", list(_theory(view))
-    yield "data", "Data", tables.data_table(view)
-    failed = tables.failures(view)
+    yield "data", "Data", sections.data_table(view)
+    failed = sections.failures(view)
     if failed is not None:
         yield "failed", "Failed runs", failed
-    yield "origin", "How it was made", list(tables.origins(view))
-    beside = tables.files(path)
+    yield "origin", "How it was made", list(sections.origins(view))
+    beside = sections.files(path)
     if beside is not None:
         yield "files", "Files beside this page", beside
 
 
 def _results(view: View) -> Iterator[Child]:
     target, level = view.target, 100 * view.analysis.level
-    yield tables.measure_table(view, target)
+    yield sections.measure_table(view, target)
     yield _note(
         f"Small numbers are {level:g}% intervals, each for itself. p is corrected for the number "
         "of systems (Holm, paired randomisation test), so an interval can leave out zero where "
@@ -114,10 +114,10 @@ def _results(view: View) -> Iterator[Child]:
         "the mean over seeds, which the intervals leave out. Rounds and seconds are medians of "
         "the runs."
     )
-    yield tables.all_pairs(view, target)
+    yield sections.all_pairs(view, target)
     if len(view.analysis.measures) > 1:
         yield el("h3", "All measures")
-        yield tables.overview(view)
+        yield sections.overview(view)
         yield _note(
             "The difference to the baseline is below the mean; \u25b2 better and \u25bc worse "
             "are decided by the corrected test, the best mean is bold."
@@ -125,8 +125,8 @@ def _results(view: View) -> Iterator[Child]:
     for each in view.analysis.measures[1:]:
         yield details(
             f"Everything about {each.measure.name}",
-            tables.measure_table(view, each),
-            tables.all_pairs(view, each),
+            sections.measure_table(view, each),
+            sections.all_pairs(view, each),
         )
 
 
@@ -198,7 +198,7 @@ def _theory(view: View) -> Iterator[Child]:
         "Whether minimising the objective maximises the measure in the limit of much data: a "
         "statement about the loss, not about these runs. Click a verdict for its reason."
     )
-    yield tables.calibration(view)
+    yield sections.calibration(view)
 
 
 def _legend(view: View) -> Html:
