@@ -25,7 +25,7 @@ __all__ = [
     "bound_to",
     "in_training",
     "keep_ids",
-    "queries_in_training",
+    "latest_training",
     "read_scores",
     "round_gradients",
     "training_gradients",
@@ -201,11 +201,11 @@ def _ids_of(owner: object) -> npt.NDArray[Any] | None:
     return None if slot is None or slot.reference() is not owner else slot.ids
 
 
-def queries_in_training() -> int:
-    """Return how many queries the data set has that an objective was called with last, if alive."""
+def latest_training() -> tuple[Any, int]:
+    """Return the data set that an objective was called with last, if alive, and its queries."""
     owner = None if _training is None else _training()
     slot = None if owner is None else _slots.get(id(owner))
-    return 0 if slot is None else slot.queries
+    return owner, 0 if slot is None else slot.queries
 
 
 def bound_to(

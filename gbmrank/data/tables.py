@@ -212,6 +212,8 @@ def with_names(table: Any, names: Sequence[str]) -> Any:
     frame = _frame(table)
     if frame is None:
         return table
+    if frame.implementation.is_pandas():  # a MultiIndex has no names to replace one by one
+        return table.set_axis(list(names), axis=1)
     return frame.rename(dict(zip(frame.columns, names, strict=True))).to_native()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.state import BoosterColumns, queries_in_training
+from gbmrank.boosters.state import BoosterColumns, latest_training
 from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
@@ -40,8 +40,15 @@ def read_columns(data: Any) -> BoosterColumns:
         sizes,
         weight if len(weight) else None,
         data,
-        queries_in_training=None if sizes is not None else queries_in_training,
+        queries_in_training=None if sizes is not None else lambda: _queries_in_training(data),
     )
+
+
+def _queries_in_training(data: Any) -> int:
+    """Return how many queries the training set beside a DMatrix has: one of the same width."""
+    training, queries = latest_training()
+    beside = is_dataset(training) and training.num_col() == data.num_col()
+    return queries if beside else 0
 
 
 def group_sizes(data: Any) -> Any:
