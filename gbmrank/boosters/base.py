@@ -29,28 +29,20 @@ __all__ = [
     "import_booster",
 ]
 
-_OLDEST = {"lightgbm": (4, 6), "xgboost": (3, 1)}  # as in pyproject.toml
 
-
-def import_booster(backend: str) -> Any:
-    """Import a booster, or say what to install.
-
-    Raises
-    ------
-    MissingBackendError
-        When it is not installed, or older than gbmrank can use.
-    """
+def import_booster(name: str, oldest: tuple[int, int]) -> Any:
+    """Import a booster, or raise MissingBackendError with what to install."""
     try:
-        module = importlib.import_module(backend)
+        module = importlib.import_module(name)
     except ImportError as error:
         raise MissingBackendError(
-            f"backend={backend} needs {backend}: pip install 'gbmrank[{backend}]'"
+            f"backend={name} needs {name}: pip install 'gbmrank[{name}]'"
         ) from error
-    if is_before(module.__version__, _OLDEST[backend]):
-        oldest = ".".join(map(str, _OLDEST[backend]))
+    if is_before(module.__version__, oldest):
+        least = ".".join(map(str, oldest))
         raise MissingBackendError(
-            f"backend={backend} needs {backend} {oldest} or later, and {module.__version__} is "
-            f"installed: pip install '{backend}>={oldest}'"
+            f"backend={name} needs {name} {least} or later, and {module.__version__} is "
+            f"installed: pip install '{name}>={least}'"
         )
     return module
 

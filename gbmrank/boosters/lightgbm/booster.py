@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from gbmrank.boosters.base import Booster, Range, Rows, Tuning, import_booster
+from gbmrank.boosters.base import Booster, Range, Rows, Tuning
 from gbmrank.boosters.lightgbm.dataset import (
     READS,
     check_bagging,
     group_sizes,
+    import_lightgbm,
     is_dataset,
     read_columns,
 )
@@ -34,7 +35,7 @@ _SMALL = {
 def _try_objective(
     objective: Any, params: Mapping[str, Any], rows: Rows, rounds: int
 ) -> FloatArray:
-    lgb = import_booster("lightgbm")
+    lgb = import_lightgbm()
     data = lgb.Dataset(rows.features, rows.labels, group=rows.sizes, free_raw_data=False)
     booster = lgb.train({"objective": objective, **_SMALL, **params}, data, rounds)
     scores: FloatArray = booster.predict(rows.features, raw_score=True)
@@ -42,7 +43,7 @@ def _try_objective(
 
 
 def _try_metric(metric: Any, rows: Rows) -> tuple[FloatArray, float]:
-    lgb = import_booster("lightgbm")
+    lgb = import_lightgbm()
     data = lgb.Dataset(rows.features, rows.labels, group=rows.sizes, free_raw_data=False)
     shown: dict[str, Any] = {}
     booster = lgb.train(

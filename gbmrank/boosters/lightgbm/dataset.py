@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gbmrank.boosters.base import import_booster
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.settings import is_on
 from gbmrank.boosters.state import BoosterColumns
@@ -14,7 +15,7 @@ from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
-__all__ = ["READS", "check_bagging", "group_sizes", "is_dataset", "read_columns"]
+__all__ = ["READS", "check_bagging", "group_sizes", "import_lightgbm", "is_dataset", "read_columns"]
 
 READS = Reads(
     name="LightGBM",
@@ -33,6 +34,11 @@ READS = Reads(
     rejected_types=("Float16", "halffloat", "[pyarrow]"),
     polars_since=(4, 7),
 )
+
+
+def import_lightgbm() -> Any:
+    """Import LightGBM, or raise MissingBackendError; as in pyproject.toml."""
+    return import_booster("lightgbm", (4, 6))
 
 
 def is_dataset(data: object) -> bool:

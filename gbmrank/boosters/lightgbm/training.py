@@ -8,8 +8,8 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from gbmrank.boosters.base import Job, Part, Trained, import_booster
-from gbmrank.boosters.lightgbm.dataset import READS
+from gbmrank.boosters.base import Job, Part, Trained
+from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm
 from gbmrank.boosters.state import keep_ids
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
@@ -70,7 +70,7 @@ class LightGBMFitted:
 
     def stamp(self, identity: str) -> None:
         """Keep a text in the model, which is cut after its best round."""
-        lgb = import_booster("lightgbm")
+        lgb = import_lightgbm()
         text = self.booster.model_to_string(num_iteration=self._n_rounds)
         line = f"[data: {_MARK}{quote(identity, safe=_PLAIN)}]"
         self.booster = lgb.Booster(model_str=_SLOT.sub(lambda _: line, text, count=1))
@@ -88,7 +88,7 @@ class LightGBMFitted:
 
 def load_model(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
     """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
-    lgb = import_booster("lightgbm")
+    lgb = import_lightgbm()
     try:
         text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
         _check_whole(text)
@@ -114,7 +114,7 @@ def _check_whole(text: str) -> None:
 
 def train(job: Job) -> Trained:
     """Train; on a gradient that is not finite the error carries the model so far."""
-    lgb = import_booster("lightgbm")
+    lgb = import_lightgbm()
     # With its filter LightGBM fails on few rows, where a constant model can say why it is one.
     quiet = {"verbosity": -1, "feature_pre_filter": False}
     params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}

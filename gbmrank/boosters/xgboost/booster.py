@@ -5,9 +5,15 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Booster, Range, Rows, Tuning, import_booster
+from gbmrank.boosters.base import Booster, Range, Rows, Tuning
 from gbmrank.boosters.settings import Setting
-from gbmrank.boosters.xgboost.dataset import READS, group_sizes, is_dataset, read_columns
+from gbmrank.boosters.xgboost.dataset import (
+    READS,
+    group_sizes,
+    import_xgboost,
+    is_dataset,
+    read_columns,
+)
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.xgboost.training import load_model, train, unseen_message
 from gbmrank.data.queries import RankingData
@@ -23,14 +29,14 @@ _SMALL = {"max_depth": 3, "eta": 0.2, "verbosity": 0, "nthread": 1, "seed": 0}
 def _try_objective(
     objective: Any, params: Mapping[str, Any], rows: Rows, rounds: int
 ) -> FloatArray:
-    xgb = import_booster("xgboost")
+    xgb = import_xgboost()
     data = _matrix(xgb, rows)
     booster = xgb.train({**_SMALL, **params}, data, rounds, obj=objective)
     return _scores(booster, data)
 
 
 def _try_metric(metric: Any, rows: Rows) -> tuple[FloatArray, float]:
-    xgb = import_booster("xgboost")
+    xgb = import_xgboost()
     data = _matrix(xgb, rows)
     shown: dict[str, Any] = {}
     booster = xgb.train(

@@ -15,7 +15,7 @@ from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
-__all__ = ["READS", "data_iterator", "group_sizes", "is_dataset", "read_columns"]
+__all__ = ["READS", "data_iterator", "group_sizes", "import_xgboost", "is_dataset", "read_columns"]
 
 READS = Reads(
     name="XGBoost",
@@ -24,6 +24,11 @@ READS = Reads(
     category_kinds=("string", "bytes", "integer"),
     zeros_by_form=True,
 )
+
+
+def import_xgboost() -> Any:
+    """Import XGBoost, or raise MissingBackendError; as in pyproject.toml."""
+    return import_booster("xgboost", (3, 1))
 
 
 def is_dataset(data: object) -> bool:
@@ -86,7 +91,7 @@ def data_iterator(
         When a batch has no rows, or lacks what another one has: XGBoost would go on with the
         weights of the batch before.
     """
-    xgb = import_booster("xgboost")
+    xgb = import_xgboost()
     if isinstance(batches, Mapping):
         raise ConfigError("batches is one batch; give a list of them: [batch]")
     if isinstance(batches, Iterator):

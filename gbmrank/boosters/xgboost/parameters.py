@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.boosters.base import import_booster
 from gbmrank.boosters.settings import BAGGING, METRIC_HINT, Parameters, Setting, number_of
+from gbmrank.boosters.xgboost.dataset import import_xgboost
 from gbmrank.errors import ConfigError, DataError, MissingBackendError
 
 __all__ = ["PARAMETERS", "needed_settings"]
@@ -88,7 +88,7 @@ def _unknown(params: Mapping[str, Any]) -> tuple[str | None, set[str]]:
     drawn = BAGGING if BAGGING[0] in params else ()
     asked = {key: value for key, value in params.items() if key not in _PASSED and key not in drawn}
     try:
-        xgb = import_booster("xgboost")
+        xgb = import_xgboost()
     except MissingBackendError:
         return None, set()  # raised where it is needed
     with warnings.catch_warnings(record=True) as said:

@@ -9,9 +9,9 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Job, Part, Trained, import_booster
+from gbmrank.boosters.base import Job, Part, Trained
 from gbmrank.boosters.state import keep_ids
-from gbmrank.boosters.xgboost.dataset import READS
+from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import column_names, first_infinite
@@ -60,7 +60,7 @@ class XGBoostFitted:
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
-        xgb = import_booster("xgboost")
+        xgb = import_xgboost()
         with _explaining(xgb, features, "X"):
             rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
             raw = self.booster.predict(rows, output_margin=True, validate_features=False)
@@ -92,7 +92,7 @@ class XGBoostFitted:
 
 def load_model(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
     """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
-    xgb = import_booster("xgboost")
+    xgb = import_xgboost()
     try:
         if not data.rstrip().endswith(b"}"):  # XGBoost would read beyond the end
             raise ValueError("its end is missing")
@@ -107,7 +107,7 @@ def load_model(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
 
 def train(job: Job) -> Trained:
     """Train; on a gradient that is not finite the error carries the model so far."""
-    xgb = import_booster("xgboost")
+    xgb = import_xgboost()
     native = isinstance(job.objective, str)
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
     if native:
