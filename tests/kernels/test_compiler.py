@@ -62,7 +62,7 @@ def parts_with(**changes):
 
 def test_the_same_source_gives_the_same_file_in_every_process():
     code = LOSS.format(**PARTS) + (
-        "import hashlib; from gbmrank.kernels import compiler; "
+        "import hashlib; from gbmrank.kernels.jit import compiler; "
         "print(hashlib.sha256(b''.join(compiler._code_parts(phi, set()))).hexdigest())"
     )
     here = hashlib.sha256(parts_with()).hexdigest()
