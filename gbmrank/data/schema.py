@@ -88,17 +88,7 @@ class Schema:
     def scores(
         self, fitted: Any, table: Any, what: str = "X", who: str = "GBMRanker"
     ) -> FloatArray:
-        """Return one raw score per row of a table with these columns.
-
-        Parameters
-        ----------
-        fitted : Fitted
-            A model of these columns.
-        table : table of shape (n_rows, n_features)
-            Features.
-        what, who : str
-            The table and the model, for messages.
-        """
+        """Return one raw score per row of a table with these columns."""
         read = read_table(table, what, fitted.reads)
         self.check_count(read, what, who)
         self.check(read, what)
@@ -115,27 +105,7 @@ class Schema:
             )
 
     def check(self, table: Any, what: str, where: str = _TRAINING) -> None:
-        """Raise unless a table has these columns: their names, in this order, and their kinds.
-
-        Parameters
-        ----------
-        table : table
-            As :func:`gbmrank.data.tables.read_table` returns it; it may have no rows.
-        what : str
-            Its name, for messages.
-        where : str, default="the training"
-            Whose columns these are, for messages.
-
-        Raises
-        ------
-        DataError
-            Boosters would take the numbers of a column for the codes of its categories.
-
-        Warns
-        -----
-        GbmrankWarning
-            As :func:`check_names` does.
-        """
+        """Raise unless a table has these columns: their names, in this order, and their kinds."""
         own = column_names(table)
         _reject_other_names(what, own, self.names, where)
         if self.categorical is not None:
@@ -178,17 +148,8 @@ def check_names(
 
     LightGBM goes by position alone, and so does a table without names, here or in the training,
     or one with numbers from 0 that pandas or polars made up. Where the training had these numbers
-    in another order, they are names like any others: columns were picked or sorted.
-
-    Raises
-    ------
-    DataError
-        For other names, or another order.
-
-    Warns
-    -----
-    GbmrankWarning
-        When one of the two has names and the other has none, so that nothing can be compared.
+    in another order, they are names like any others: columns were picked or sorted. Where one of
+    the two has names and the other has none, a warning says that nothing is compared.
     """
     _reject_other_names(what, own, known, where)
     named = _has_names(own)
@@ -259,25 +220,10 @@ def blank_columns(features: Any) -> frozenset[int]:
 
 
 def agreed(outlines: Mapping[int, Any], name: str, reads: Reads) -> Any:
-    """Return the one outline that all partitions of a table are given.
+    """Return the one outline that all partitions of a table are given; DataError where they differ.
 
     Categories are those of all partitions, in the order of their first one. Numbers of different
     types become float64.
-
-    Parameters
-    ----------
-    outlines : mapping of int to table
-        By number of the partition.
-    name : str
-        Of the data set, for messages.
-    reads : Reads
-        What the booster reads.
-
-    Raises
-    ------
-    DataError
-        Where partitions differ in the number, the names or the kinds of their columns, and for
-        columns that the booster does not read.
     """
     first, outline = next(iter(outlines.items()))
     schema = Schema.of(outline)

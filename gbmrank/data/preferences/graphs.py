@@ -53,13 +53,7 @@ def _level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> F
 
 
 def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> Edges:
-    """Return an edge for every pair of different level, of weight 1 or of their difference.
-
-    Raises
-    ------
-    LimitError
-        When there are more pairs than a stated cap.
-    """
+    """Return an edge for every pair of different level, of weight 1 or of their difference."""
     pairs = float((groups.sizes * (groups.sizes - 1.0) / 2.0).sum())
     if pairs > _MOST_EDGES:
         raise LimitError(
@@ -75,6 +69,13 @@ def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) ->
         losers.append(worse + begin)
     winner, loser = np.concatenate(winners), np.concatenate(losers)
     weight = levels[winner] - levels[loser] if by_difference else np.ones(len(winner))
+    return merged(winner, loser, weight, groups)
+
+
+def _added(parts: list[Edges], groups: Groups) -> Edges:
+    winner, loser, weight = (
+        np.concatenate(columns) for columns in list(zip(*parts, strict=True))[1:]
+    )
     return merged(winner, loser, weight, groups)
 
 
@@ -307,12 +308,9 @@ class PreferenceGraphs:
         columns = [_ranked_levels(np.array(groups.arrange(c)), groups, last) for c in table.T]
         if len(columns) == 1 and not np.isnan(columns[0]).any():
             return cls(groups, None, columns[0], by_difference)
-        parts = [_pairs_of_levels(column, groups, by_difference) for column in columns]
-        winner, loser, weight = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("winner", "loser", "weight")
+        return cls(
+            groups, _added([_pairs_of_levels(c, groups, by_difference) for c in columns], groups)
         )
-        return cls(groups, merged(winner, loser, weight, groups))
 
     @classmethod
     def from_duels(
@@ -347,11 +345,7 @@ class PreferenceGraphs:
         lost = 1.0 - won if losses is None else as_floats(losses, "losses")
         there = read_edges(first, second, won, groups)
         back = read_edges(second, first, lost, groups)
-        winner, loser = (
-            np.concatenate([getattr(there, name), getattr(back, name)])
-            for name in ("winner", "loser")
-        )
-        return cls(groups, merged(winner, loser, np.append(there.weight, back.weight), groups))
+        return cls(groups, _added([there, back], groups))
 
     @classmethod
     def from_frame(
@@ -379,7 +373,9 @@ class PreferenceGraphs:
         acyclic : bool, default=False
             Reject a query whose preferences go round in a circle.
         """
-        return cls._of_table(frame, items, _read_groups(group, qid), acyclic)
+        groups = _read_groups(group, qid)
+        graphs = cls(groups, edges_of_table(frame, items, groups))
+        return graphs.check_acyclic() if acyclic else graphs
 
     @classmethod
     def from_file(
@@ -402,12 +398,7 @@ class PreferenceGraphs:
             As in :meth:`from_frame`.
         """
         table, written = read_file(path, items is not None)
-        return cls._of_table(table, items, _read_groups(group, qid), acyclic, written)
-
-    @classmethod
-    def _of_table(
-        cls, table: Any, items: Any, groups: Groups, acyclic: bool, written: bool = False
-    ) -> "PreferenceGraphs":
+        groups = _read_groups(group, qid)
         graphs = cls(groups, edges_of_table(table, items, groups, written))
         return graphs.check_acyclic() if acyclic else graphs
 
@@ -543,20 +534,10 @@ def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def preferences_for(own: PreferenceGraphs | None, data: RankingData) -> PreferenceGraphs | None:
-    """Return the preferences between the rows of a data set, or None when there are only labels.
+    """Return the preferences of an objective or metric, else of the data, for the rows of the data.
 
-    Parameters
-    ----------
-    own : PreferenceGraphs or None
-        Those that an objective or a metric was made with; else the data's own count. Where the
-        data is a part of the data set they were made for, they are cut to its rows.
-    data : RankingData
-        The data set.
-
-    Raises
-    ------
-    DataError
-        When they are for another number of rows or queries; it tells both.
+    Where the data is a part of the data set they were made for, they are truncated to its rows;
+    those of other rows are a DataError.
     """
     graphs = data.preferences if own is None else own
     if graphs is None:

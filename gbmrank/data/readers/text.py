@@ -72,13 +72,6 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
 
     A byte order mark is dropped, line ends become ``\n``, and the last line ends with one
     whether the file does or not. Compressed files are known by their first two bytes.
-
-    Raises
-    ------
-    LimitError
-        When the text or one of its lines is longer than the limits allow.
-    ParseError
-        When a compressed file is damaged or cut off.
     """
     number, total, rest = 1, 0, b""
     with _opened(path) as file:
@@ -104,12 +97,12 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
         yield number, rest.removesuffix(b"\r") + b"\n"
 
 
-def read_lines(path: PathLike, limits: Limits) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is not blank, without its end."""
+def read_lines(path: PathLike, limits: Limits, *, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, without its end; blank ones if asked for."""
     for first, block in read_blocks(path, limits):
         for number, line in enumerate(block.split(b"\n")[:-1], first):
             check_line(line, number, path, limits)
-            if line.strip():
+            if blank or line.strip():
                 yield number, decode(line, path, number)
 
 
