@@ -47,7 +47,6 @@ __all__ = [
 _TRAINING = "the training"
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or rejects
-_SHOWN = 5  # names in a warning
 _NOW_CATEGORIES = (
     "holds categories, and in {where} it held numbers: give the numbers, or train on categories"
 )
@@ -60,24 +59,12 @@ _NOW_NUMBERS = (
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """What is known about the columns of a training.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    names : list of str or None, default=None
-        As the user gave them; None where they had none.
-    categorical : list of int or None, default=None
-        Numbers of those that hold categories; None where nobody knows.
-    zeros : {"numbers", "missing", "both"} or None, default=None
-        What zeros are to the booster; None where nobody knows, or forms make no difference.
-    """
+    """What is known about the columns of a training."""
 
     count: int
-    names: list[str] | None = None
-    categorical: list[int] | None = None
-    zeros: str | None = None
+    names: list[str] | None = None  # as the user gave them
+    categorical: list[int] | None = None  # numbers of columns; None where nobody knows
+    zeros: str | None = None  # as gbmrank.data.tables.zeros_of tells
 
     @classmethod
     def of(cls, table: Any, reads: Reads | None = None) -> "Schema":
@@ -154,8 +141,15 @@ def check_names(
     _reject_other_names(what, own, known, where)
     named = _has_names(own)
     if own != known and (named or _has_names(known)):
+        names = (own if named else known) or []
+        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        told = (
+            f"are called {some}, and those of the training had no names"
+            if named
+            else f"have no names, and those of the training are called {some}"
+        )
         warnings.warn(
-            _by_position(what, own if named else None, known or []),
+            f"the columns of {what} {told}: they are taken by position; give both names, or none",
             GbmrankWarning,
             stacklevel=_level_outside(),
         )
@@ -180,24 +174,6 @@ def _has_names(names: list[str] | None) -> bool:
         names == [f"{made_up}{number}" for number in range(len(names))]
         for made_up in ("", "column_")
     )
-
-
-def _by_position(what: str, own: list[str] | None, known: list[str]) -> str:
-    if own is not None:
-        return (
-            f"the columns of {what} are called {_some(own)}, and those of the training had no "
-            "names: they are taken by position; train on a table with names, which are compared "
-            f"from then on, or give {what} as an array in the order of the training"
-        )
-    return (
-        f"the columns of {what} have no names, and those of the training are called "
-        f"{_some(known)}: they are taken by position; give a table with these names, or train on "
-        "an array"
-    )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
 def _level_outside() -> int:

@@ -51,34 +51,17 @@ _LONG = ("float96", "float128")  # of numpy
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """What a booster reads of a table.
-
-    Parameters
-    ----------
-    name : str
-        The booster, for messages.
-    package : str
-        Its distribution.
-    category_frames : tuple of str
-        Data frames whose categories it reads: ``pandas``, ``polars``, ``pyarrow``.
-    category_kinds : tuple of str
-        Values that categories of pandas may have, in the words of ``Index.inferred_type``, and
-        ``nullable integer``; ``empty`` stands for no category at all.
-    rejected_types : tuple of str, default=()
-        How types of numbers end that it does not read, as the data frame writes them.
-    polars_since : tuple of int or None, default=None
-        First version that reads polars; None where all of them do.
-    zeros_by_form : bool, default=False
-        Whether zeros that a sparse matrix does not store are missing values to it.
-    """
+    """What a booster reads of a table."""
 
     name: str
-    package: str
-    category_frames: tuple[str, ...]
+    package: str  # its distribution
+    category_frames: tuple[str, ...]  # data frames whose categories it reads
+    # What categories of pandas may hold, in the words of Index.inferred_type, "nullable integer",
+    # and "empty" for no category at all.
     category_kinds: tuple[str, ...]
-    rejected_types: tuple[str, ...] = ()
-    polars_since: tuple[int, int] | None = None
-    zeros_by_form: bool = False
+    rejected_types: tuple[str, ...] = ()  # how types of numbers end that it does not read
+    polars_since: tuple[int, int] | None = None  # first version; None where all of them do
+    zeros_by_form: bool = False  # whether zeros that a sparse matrix does not store are missing
 
     def check_polars(self, what: str) -> None:
         """Raise DataError where the installed version does not read polars."""
