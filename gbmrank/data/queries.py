@@ -346,14 +346,12 @@ class RankingData:
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError with the count, first row and query when a value is not finite."""
-    finite = np.isfinite(values)
-    if finite.all():
-        return
-    bad = np.flatnonzero(~finite)
-    raise DataError(
-        f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
-        f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
-    )
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
+            f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
+        )
 
 
 def _check_size(values: FloatArray, what: str, groups: Groups) -> None:

@@ -1,6 +1,5 @@
 """What all readers share: text in blocks of whole lines within limits, and what is returned."""
 
-import contextlib
 import gzip
 import os
 import re
@@ -74,7 +73,8 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
     whether the file does or not. Compressed files are known by their first two bytes.
     """
     number, total, rest = 1, 0, b""
-    with _opened(path) as file:
+    with Path(path).open("rb") as raw:
+        file = cast(IO[bytes], gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw)
         while True:
             piece = _read(file, limits.block, path, number)
             if total == 0 and piece.startswith(_BOM):
@@ -170,16 +170,6 @@ def quoted(text: object) -> str:
     """Return text that is safe to print, shortened."""
     shown = str(text)
     return repr(shown if len(shown) <= 120 else f"{shown[:60]}...{shown[-40:]}")
-
-
-@contextlib.contextmanager
-def _opened(path: PathLike) -> Iterator[IO[bytes]]:
-    with Path(path).open("rb") as file:
-        if file.peek(2)[:2] == _GZIP:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(IO[bytes], unpacked)
-        else:
-            yield file
 
 
 def _read(file: IO[bytes], size: int, path: PathLike, number: int) -> bytes:
