@@ -35,13 +35,6 @@ def test_large_numbers_stay_apart(ids):
     assert [int(one) for one in read] == [int(one) for one in np.ravel(np.array(ids, object))]
 
 
-def test_fractions_are_taken_where_nothing_is_lost():
-    assert read_ids([0.5, 2, 2**53]).tolist() == [0.5, 2.0, 2.0**53]
-    words = f"whole numbers and fractions, and {2**53 + 1} has too many digits"
-    with pytest.raises(GroupError, match=words):
-        read_ids([0.5, 2**53, 2**53 + 1])
-
-
 def test_lists_are_read_as_columns_of_objects_are():
     with pytest.raises(GroupError, match=r"qid mixes types \(int, str\)"):
         read_ids([1, "1", 2])

@@ -39,17 +39,7 @@ _EXACT = 2**53  # float64 has all whole numbers up to here
 
 
 def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArray:
-    """Return a column as a new or existing one-dimensional float64 array.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        numpy, list, or a series of a data frame.
-    what : str
-        Name of the column, for messages.
-    exact : bool, default=False
-        Reject whole numbers that float64 does not have.
-    """
+    """Return one column as float64; ``exact`` rejects whole numbers that float64 does not have."""
     try:
         array = one_column(values)
         if array.dtype.kind in "cmM":
@@ -70,27 +60,7 @@ def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArra
 
 
 def computed_column(values: Any, count: int, what: str) -> FloatArray:
-    """Read a column that others may have computed; kernels would read beyond a shorter one.
-
-    Parameters
-    ----------
-    values : array-like of shape (count,)
-        What was returned.
-    count : int
-        How many numbers it should hold.
-    what : str
-        Who returned it, for the message.
-
-    Raises
-    ------
-    PluginContractError
-        When it is anything but that many real numbers.
-
-    Examples
-    --------
-    >>> computed_column([1, 2], 2, "values")
-    array([1., 2.])
-    """
+    """Read a column that others may have computed; kernels would read beyond a shorter one."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
@@ -102,12 +72,7 @@ def computed_column(values: Any, count: int, what: str) -> FloatArray:
 
 
 def check_digits(array: npt.NDArray[Any], what: str) -> None:
-    """Raise DataError with the count and the first row for whole numbers float64 does not have.
-
-    Examples
-    --------
-    >>> check_digits(np.array([2**53, 2**53 + 2, 2**60]), "labels")
-    """
+    """Raise DataError with the count and the first row for whole numbers float64 does not have."""
     if array.dtype.kind not in "iuO":
         return
     large = np.flatnonzero(np.abs(array.astype(np.float64)) >= _EXACT).tolist()
@@ -123,21 +88,8 @@ def check_digits(array: npt.NDArray[Any], what: str) -> None:
 def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     """Return query ids as an array in which different ids stay different.
 
-    Parameters
-    ----------
-    qid : array-like of shape (n_rows,)
-        Numbers, texts, dates or other objects that can be hashed. Equal ids of one type are one
-        id, however they are written.
-
-    Raises
-    ------
-    GroupError
-        For missing ids, and for those that cannot be kept apart as texts.
-
-    Examples
-    --------
-    >>> read_ids([7, 2**63 + 1, 2**63 + 2]).tolist()
-    [7, 9223372036854775809, 9223372036854775810]
+    Equal ids of one type are one id, however they are written. Missing ids are a GroupError, and
+    so are mixtures of types that cannot be kept apart as texts.
     """
     try:
         ids = one_column(qid)
@@ -146,7 +98,10 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     if ids.ndim != 1:
         raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
     if isinstance(qid, Sequence) and ids.dtype.kind in "fUS":
-        ids = _as_listed(qid, ids)
+        listed = one_column(np.array(qid, dtype=object))
+        kinds = {type(one) for one in listed}
+        if len(kinds) > 1 or kinds == {int}:  # numpy makes floats or texts of them
+            ids = listed
     if ids.dtype.kind == "T":  # numpy's texts of any length, which may be missing
         ids = ids.astype(object)
     missing = np.flatnonzero(find_missing(ids))
@@ -159,13 +114,7 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
 
 
 def find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Say which entries are None, NaN, NaT or another missing value.
-
-    Examples
-    --------
-    >>> find_missing(np.array(["a", None, float("nan")], dtype=object)).tolist()
-    [False, True, True]
-    """
+    """Say which entries are None, NaN, NaT or another missing value."""
     if values.dtype.kind == "O":
         return np.array([_is_missing(value) for value in values], dtype=bool)
     there = np.zeros(len(values), dtype=bool)
@@ -173,55 +122,19 @@ def find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def id_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
-    """Return the text of each id; whole numbers have the same one in columns of any type.
-
-    Examples
-    --------
-    >>> id_texts(np.array([7.0, 0.5])).tolist()
-    ['7', '0.5']
-    """
+    """Return the text of each id; whole numbers have the same one in columns of any type."""
     if ids.dtype.kind != "f":
         return np.array([_text(one) for one in ids])
     return np.array([str(int(one)) if one.is_integer() else str(one) for one in ids])
 
 
 def shared_ids(own: npt.NDArray[Any], others: npt.NDArray[Any]) -> list[Any]:
-    """Return the ids that two sets share, whatever their types.
-
-    Ids of different types are compared as texts, where 0, 0.0, ``"0"`` and ``"0.0"`` are one id.
-
-    Parameters
-    ----------
-    own, others : array
-        As :func:`read_ids` returns them.
-
-    Examples
-    --------
-    >>> shared_ids(np.array([0.0, 1.5]), np.array(["0", "2"]))
-    [0.0]
-    """
+    """Return the ids that two sets share; 0, 0.0, ``"0"`` and ``"0.0"`` are one across types."""
     if own.dtype.kind == others.dtype.kind:
         return [one.item() for one in np.intersect1d(own, others)]
     mine, theirs = ([re.sub(r"\.0$", "", text) for text in id_texts(ids)] for ids in (own, others))
     known, found = set(theirs), dict(zip(mine, own, strict=True))
     return [one.item() for text, one in found.items() if text in known]
-
-
-def _as_listed(qid: Sequence[Any], read: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Undo what numpy makes of a list: floats of large whole numbers, texts of a mixture."""
-    listed = one_column(np.array(qid, dtype=object))
-    ids = [one.item() if isinstance(one, np.generic) else one for one in listed]
-    if read.dtype.kind == "f" and all(isinstance(one, int) for one in ids):
-        return np.array(ids, dtype=np.uint64 if ids and min(ids) >= 0 else object)
-    if read.dtype.kind != "f":
-        return read if len({type(one) for one in ids}) == 1 else listed
-    rounded = [one for one in ids if isinstance(one, int) and one != float(one)]
-    if rounded and not np.isnan(read).any():
-        raise GroupError(
-            f"qid mixes whole numbers and fractions, and {rounded[0]} has too many digits for a "
-            "fraction; make the column all whole numbers or all text"
-        )
-    return read
 
 
 def _as_texts(ids: list[Any]) -> npt.NDArray[np.str_]:
@@ -273,26 +186,7 @@ def _describe(values: object) -> str:
 
 
 def read_table(values: ArrayLike, what: str) -> FloatArray:
-    """Return a new float64 array of the same shape.
-
-    Parameters
-    ----------
-    values : array-like
-        Rows of one length, with finite numbers up to 1e150; masked entries are missing ones.
-    what : str
-        What they are, for messages.
-
-    Raises
-    ------
-    DataError
-        For rows of different lengths, text, complex, masked, infinite or huge entries.
-
-    Examples
-    --------
-    >>> read_table([[1, 2], [3, 4]], "labels")
-    array([[1., 2.],
-           [3., 4.]])
-    """
+    """Return finite numbers up to 1e150 as a new float64 array of the same shape."""
     rows = values if isinstance(values, list | tuple) else (values,)
     if any(np.ma.is_masked(row) for row in rows):
         raise DataError(f"{what} have masked entries, which are missing values; fill or drop them")
@@ -317,14 +211,7 @@ def read_table(values: ArrayLike, what: str) -> FloatArray:
 
 
 def read_square(values: ArrayLike, what: str, *, symmetric: bool = False) -> FloatArray:
-    """Return a new square matrix, symmetric to nine digits where that is asked for.
-
-    Examples
-    --------
-    >>> read_square([[0, 1], [2, 0]], "weights")
-    array([[0., 1.],
-           [2., 0.]])
-    """
+    """Return a new square matrix, symmetric to nine digits where that is asked for."""
     matrix = read_table(values, what)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"{what} form a square matrix, got an array of shape {matrix.shape}")
@@ -358,13 +245,7 @@ def check_graphs(weights: FloatArray) -> FloatArray:
 
 
 def read_wholes(values: ArrayLike, what: str, least: int) -> IntArray:
-    """Return a column of whole numbers.
-
-    Examples
-    --------
-    >>> read_wholes([3.0, 4.0], "sizes", 1)
-    array([3, 4])
-    """
+    """Return a column of whole numbers."""
     column = as_floats(values, what)
     wrong = np.flatnonzero(~((column == np.floor(column)) & (column >= least) & (column < 2**53)))
     if len(wrong):
@@ -374,13 +255,7 @@ def read_wholes(values: ArrayLike, what: str, least: int) -> IntArray:
 
 
 def read_whole(value: Any, what: str, least: int) -> int:
-    """Return a whole number; a truth value is none.
-
-    Examples
-    --------
-    >>> read_whole(np.int64(3), "items", 2)
-    3
-    """
+    """Return a whole number; a truth value is none."""
     if not is_whole(value) or value < least:
         raise ParameterError(f"{what} must be a whole number from {least}, got {value!r}")
     return int(value)
@@ -389,13 +264,7 @@ def read_whole(value: Any, what: str, least: int) -> int:
 def read_number(
     value: Any, what: str, low: float = -sys.float_info.max, high: float = sys.float_info.max
 ) -> float:
-    """Return a number between two others, finite unless they are not.
-
-    Examples
-    --------
-    >>> read_number(1, "rate", 0)
-    1.0
-    """
+    """Return a number between two others, finite unless they are not."""
     real = isinstance(value, Real | np.number) and not isinstance(value, bool | np.complexfloating)
     number = float(value) if real else np.nan
     if not low <= number <= high:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST", "Groups", "RankingData", "Subset", "as_floats", "check_finite"]
 
-_SMALLEST = 1e-150  # of the largest weight: products with it keep their digits
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,19 +133,7 @@ class Groups:
         return np.diff(self.offsets)
 
     def take(self, rows: ArrayLike) -> tuple[IntArray, "Groups"]:
-        """Return some rows, checked, and the queries of these alone.
-
-        Parameters
-        ----------
-        rows : array-like of int
-            In increasing order, as in a LightGBM subset.
-
-        Raises
-        ------
-        GroupError
-            Where the rows of a query are not together.
-        DataError
-            For rows that are not there or not in increasing order.
+        """Return some rows, in increasing order, and the queries of these alone.
 
         Examples
         --------
@@ -252,7 +238,7 @@ class RankingData:
         qid : array-like of shape (n_rows,), optional
             One id per row, in any order. With neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
-            Non-negative, at most 1e150, and not all zero or below 1e-150.
+            Non-negative, at most 1e150, and not all zero.
         preferences : PreferenceGraphs, optional
             Of the same rows; then ``labels`` may be None, and its queries are those of the
             data when neither ``group`` nor ``qid`` is given.
@@ -360,14 +346,12 @@ class RankingData:
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError with the count, first row and query when a value is not finite."""
-    finite = np.isfinite(values)
-    if finite.all():
-        return
-    bad = np.flatnonzero(~finite)
-    raise DataError(
-        f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
-        f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
-    )
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
+            f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
+        )
 
 
 def _check_size(values: FloatArray, what: str, groups: Groups) -> None:
@@ -405,13 +389,7 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
             f"weights are finite and not negative, got {values[bad[0]]} at index {bad[0]}; they "
             f"are at most {LARGEST:g}, beyond which sums overflow: divide them all by one number"
         )
-    largest = float(values.max(initial=0.0))
-    if len(values) and largest < _SMALLEST:
-        raise WeightError(
-            "all weights are zero, so there is nothing to learn or to average"
-            if largest == 0.0
-            else f"the largest weight is {largest:g}, and below {_SMALLEST:g} products with "
-            "weights lose their digits: multiply them all by one number"
-        )
+    if len(values) and not values.any():
+        raise WeightError("all weights are zero, so there is nothing to learn or to average")
     per_row = len(values) == groups.n_rows
     return np.array(groups.arrange(values) if per_row else groups.spread(values))

@@ -47,7 +47,6 @@ __all__ = [
 _TRAINING = "the training"
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or rejects
-_SHOWN = 5  # names in a warning
 _NOW_CATEGORIES = (
     "holds categories, and in {where} it held numbers: give the numbers, or train on categories"
 )
@@ -60,24 +59,12 @@ _NOW_NUMBERS = (
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """What is known about the columns of a training.
-
-    Parameters
-    ----------
-    count : int
-        How many.
-    names : list of str or None, default=None
-        As the user gave them; None where they had none.
-    categorical : list of int or None, default=None
-        Numbers of those that hold categories; None where nobody knows.
-    zeros : {"numbers", "missing", "both"} or None, default=None
-        What zeros are to the booster; None where nobody knows, or forms make no difference.
-    """
+    """What is known about the columns of a training."""
 
     count: int
-    names: list[str] | None = None
-    categorical: list[int] | None = None
-    zeros: str | None = None
+    names: list[str] | None = None  # as the user gave them
+    categorical: list[int] | None = None  # numbers of columns; None where nobody knows
+    zeros: str | None = None  # as gbmrank.data.tables.zeros_of tells
 
     @classmethod
     def of(cls, table: Any, reads: Reads | None = None) -> "Schema":
@@ -88,17 +75,7 @@ class Schema:
     def scores(
         self, fitted: Any, table: Any, what: str = "X", who: str = "GBMRanker"
     ) -> FloatArray:
-        """Return one raw score per row of a table with these columns.
-
-        Parameters
-        ----------
-        fitted : Fitted
-            A model of these columns.
-        table : table of shape (n_rows, n_features)
-            Features.
-        what, who : str
-            The table and the model, for messages.
-        """
+        """Return one raw score per row of a table with these columns."""
         read = read_table(table, what, fitted.reads)
         self.check_count(read, what, who)
         self.check(read, what)
@@ -115,27 +92,7 @@ class Schema:
             )
 
     def check(self, table: Any, what: str, where: str = _TRAINING) -> None:
-        """Raise unless a table has these columns: their names, in this order, and their kinds.
-
-        Parameters
-        ----------
-        table : table
-            As :func:`gbmrank.data.tables.read_table` returns it; it may have no rows.
-        what : str
-            Its name, for messages.
-        where : str, default="the training"
-            Whose columns these are, for messages.
-
-        Raises
-        ------
-        DataError
-            Boosters would take the numbers of a column for the codes of its categories.
-
-        Warns
-        -----
-        GbmrankWarning
-            As :func:`check_names` does.
-        """
+        """Raise unless a table has these columns: their names, in this order, and their kinds."""
         own = column_names(table)
         _reject_other_names(what, own, self.names, where)
         if self.categorical is not None:
@@ -178,23 +135,21 @@ def check_names(
 
     LightGBM goes by position alone, and so does a table without names, here or in the training,
     or one with numbers from 0 that pandas or polars made up. Where the training had these numbers
-    in another order, they are names like any others: columns were picked or sorted.
-
-    Raises
-    ------
-    DataError
-        For other names, or another order.
-
-    Warns
-    -----
-    GbmrankWarning
-        When one of the two has names and the other has none, so that nothing can be compared.
+    in another order, they are names like any others: columns were picked or sorted. Where one of
+    the two has names and the other has none, a warning says that nothing is compared.
     """
     _reject_other_names(what, own, known, where)
     named = _has_names(own)
     if own != known and (named or _has_names(known)):
+        names = (own if named else known) or []
+        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        told = (
+            f"are called {some}, and those of the training had no names"
+            if named
+            else f"have no names, and those of the training are called {some}"
+        )
         warnings.warn(
-            _by_position(what, own if named else None, known or []),
+            f"the columns of {what} {told}: they are taken by position; give both names, or none",
             GbmrankWarning,
             stacklevel=_level_outside(),
         )
@@ -221,24 +176,6 @@ def _has_names(names: list[str] | None) -> bool:
     )
 
 
-def _by_position(what: str, own: list[str] | None, known: list[str]) -> str:
-    if own is not None:
-        return (
-            f"the columns of {what} are called {_some(own)}, and those of the training had no "
-            "names: they are taken by position; train on a table with names, which are compared "
-            f"from then on, or give {what} as an array in the order of the training"
-        )
-    return (
-        f"the columns of {what} have no names, and those of the training are called "
-        f"{_some(known)}: they are taken by position; give a table with these names, or train on "
-        "an array"
-    )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-
-
 def _level_outside() -> int:
     """Return how far up the stack whoever called gbmrank is, for a warning of the caller."""
     frame, level = sys._getframe(1), 1
@@ -259,25 +196,10 @@ def blank_columns(features: Any) -> frozenset[int]:
 
 
 def agreed(outlines: Mapping[int, Any], name: str, reads: Reads) -> Any:
-    """Return the one outline that all partitions of a table are given.
+    """Return the one outline that all partitions of a table are given; DataError where they differ.
 
     Categories are those of all partitions, in the order of their first one. Numbers of different
     types become float64.
-
-    Parameters
-    ----------
-    outlines : mapping of int to table
-        By number of the partition.
-    name : str
-        Of the data set, for messages.
-    reads : Reads
-        What the booster reads.
-
-    Raises
-    ------
-    DataError
-        Where partitions differ in the number, the names or the kinds of their columns, and for
-        columns that the booster does not read.
     """
     first, outline = next(iter(outlines.items()))
     schema = Schema.of(outline)

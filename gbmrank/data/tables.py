@@ -51,34 +51,17 @@ _LONG = ("float96", "float128")  # of numpy
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """What a booster reads of a table.
-
-    Parameters
-    ----------
-    name : str
-        The booster, for messages.
-    package : str
-        Its distribution.
-    category_frames : tuple of str
-        Data frames whose categories it reads: ``pandas``, ``polars``, ``pyarrow``.
-    category_kinds : tuple of str
-        Values that categories of pandas may have, in the words of ``Index.inferred_type``, and
-        ``nullable integer``; ``empty`` stands for no category at all.
-    rejected_types : tuple of str, default=()
-        How types of numbers end that it does not read, as the data frame writes them.
-    polars_since : tuple of int or None, default=None
-        First version that reads polars; None where all of them do.
-    zeros_by_form : bool, default=False
-        Whether zeros that a sparse matrix does not store are missing values to it.
-    """
+    """What a booster reads of a table."""
 
     name: str
-    package: str
-    category_frames: tuple[str, ...]
+    package: str  # its distribution
+    category_frames: tuple[str, ...]  # data frames whose categories it reads
+    # What categories of pandas may hold, in the words of Index.inferred_type, "nullable integer",
+    # and "empty" for no category at all.
     category_kinds: tuple[str, ...]
-    rejected_types: tuple[str, ...] = ()
-    polars_since: tuple[int, int] | None = None
-    zeros_by_form: bool = False
+    rejected_types: tuple[str, ...] = ()  # how types of numbers end that it does not read
+    polars_since: tuple[int, int] | None = None  # first version; None where all of them do
+    zeros_by_form: bool = False  # whether zeros that a sparse matrix does not store are missing
 
     def check_polars(self, what: str) -> None:
         """Raise DataError where the installed version does not read polars."""
@@ -97,20 +80,6 @@ def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
 
     Masked entries of an array are missing values (NaN), and numbers get the byte order of this
     machine, the only one XGBoost reads. Rows of a sparse matrix have each column once, in order.
-
-    Parameters
-    ----------
-    table : array-like, sparse matrix or data frame
-        One row per item.
-    what : str, default="X"
-        Its name, for messages.
-    reads : Reads, optional
-        What the booster it is for reads.
-
-    Raises
-    ------
-    DataError
-        Unless it has rows and columns, of numbers (or categories, in a data frame).
     """
     if type(table).__name__ == "RecordBatch":  # of pyarrow; XGBoost reads tables alone
         table = sys.modules["pyarrow"].Table.from_batches([table])
@@ -132,15 +101,7 @@ def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
 
 
 def read_matrix(table: Any, what: str = "X") -> FloatArray:
-    """Return a table as an array of finite numbers and NaN, for features that are computed with.
-
-    Differences of its rows are finite as float32, too.
-
-    Raises
-    ------
-    DataError
-        For a sparse matrix, and for columns of anything else, by name.
-    """
+    """Return a dense table as numbers to compute with: NaN, or finite in differences as float32."""
     reject_sparse(table, what)
     frame = _frame(table)
     if frame is None:
@@ -148,7 +109,9 @@ def read_matrix(table: Any, what: str = "X") -> FloatArray:
     else:
         _check_shape(table, what)
         named = zip(column_names(table) or [], frame.iter_columns(), strict=True)
-        made = np.column_stack([_floats(each, f"{name!r} of {what}") for name, each in named])
+        made = np.column_stack(
+            [_floats(each, f"the column {name!r} of {what}") for name, each in named]
+        )
     bad = np.argwhere((np.abs(made) > _LARGEST).T)
     if len(bad):
         number, row = bad[0].tolist()
@@ -225,11 +188,7 @@ def categorical_columns(table: Any) -> list[int]:
 
 
 def first_infinite(table: Any) -> tuple[int, Any] | None:
-    """Return row and column of the first entry that is infinite as float32, or None.
-
-    Columns are told by name where they have one, and the first column that holds such an entry
-    is the one told.
-    """
+    """Return row and column of the first entry that is infinite as float32, or None."""
     for number, values in enumerate(_columns(table)):
         with np.errstate(over="ignore"):
             bad = np.flatnonzero(np.isinf(values.astype(np.float32)))
@@ -239,10 +198,7 @@ def first_infinite(table: Any) -> tuple[int, Any] | None:
 
 
 def check_columns(table: Any, what: str, reads: Reads | None) -> None:
-    """Raise DataError for a column of a data frame that the booster does not read.
-
-    LightGBM would end the process.
-    """
+    """Raise DataError for a column that the booster does not read; LightGBM ends the process."""
     frame = _frame(table)
     if frame is None:
         return
@@ -256,20 +212,7 @@ def check_columns(table: Any, what: str, reads: Reads | None) -> None:
 
 
 def zeros_of(table: Any, reads: Reads | None) -> str | None:
-    """Return what the zeros of a training set are to the booster.
-
-    Parameters
-    ----------
-    table : table
-        As :func:`read_table` returns it.
-    reads : Reads or None
-        What the booster reads, if one is to read it.
-
-    Returns
-    -------
-    {"numbers", "missing", "both"} or None
-        None where the form of a table makes no difference.
-    """
+    """Return what zeros are to the booster: numbers, missing, both, or None if forms agree."""
     if reads is None or not reads.zeros_by_form:
         return None
     if not is_sparse(table):
@@ -282,22 +225,7 @@ def zeros_of(table: Any, reads: Reads | None) -> str | None:
 
 
 def with_zeros(table: Any, zeros: str | None, what: str) -> Any:
-    """Return a table in the form in which its zeros are what those of the training were.
-
-    Parameters
-    ----------
-    table : table
-        As :func:`read_table` returns it.
-    zeros : {"numbers", "missing", "both"} or None
-        What zeros of the training were; None leaves the table as it is.
-    what : str
-        Its name, for messages.
-
-    Raises
-    ------
-    DataError
-        For a dense table with zeros, where those of the training were both.
-    """
+    """Return a table in the form in which its zeros are what those of the training were."""
     if zeros is None or is_sparse(table) == (zeros != "numbers"):
         return table
     if zeros == "numbers":
@@ -315,10 +243,7 @@ def with_zeros(table: Any, zeros: str | None, what: str) -> Any:
 
 
 def parts_to_score(table: Any, zeros: str | None, what: str) -> Iterator[Any]:
-    """Yield the rows of a table with zeros as in the training, few at once where they fill up.
-
-    Parameters are those of :func:`with_zeros`.
-    """
+    """Yield rows :func:`with_zeros` as in the training, few at once where they fill up."""
     if not is_sparse(table):
         yield with_zeros(table, zeros, what)
         return
@@ -333,13 +258,7 @@ def parts_to_score(table: Any, zeros: str | None, what: str) -> Iterator[Any]:
 
 
 def is_before(version: str, least: tuple[int, int]) -> bool:
-    """Whether a version is older than a release; one that cannot be read is not.
-
-    Examples
-    --------
-    >>> is_before("4.6.0", (4, 7)), is_before("4.10rc1", (4, 7)), is_before("unknown", (4, 7))
-    (True, False, False)
-    """
+    """Whether a version is older than a release; one that cannot be read is not."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return found is not None and tuple(map(int, found.groups())) < least
 
@@ -486,9 +405,9 @@ def _columns(table: Any) -> Iterator[npt.NDArray[Any]]:
 
 def _floats(column: Any, what: str) -> FloatArray:
     if _is_category(column):
-        raise DataError(f"the column {what} holds categories: encode it as numbers")
+        raise DataError(f"{what} holds categories: encode it as numbers")
     try:
-        return as_floats(column.to_native(), f"the column {what}")
+        return as_floats(column.to_native(), what)
     except DataError as error:
         raise DataError(f"{error}; encode it as numbers") from error
 

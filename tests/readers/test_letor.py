@@ -4,6 +4,7 @@ import gzip
 import math
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -262,7 +263,7 @@ def test_the_fast_way_accepts_and_gives_what_the_careful_one_does(
     for fast in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not fast:
-                patch.setattr(letor, "_read_plain", lambda *_: None)
+                patch.setattr(letor, "_read_plain", Mock(side_effect=ValueError))
             outcomes.append(outcome(path, need_qid=need_qid, features=features))
     assert outcomes[0] == outcomes[1]
 

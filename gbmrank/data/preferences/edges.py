@@ -42,14 +42,7 @@ class Edges(NamedTuple):
 def read_edges(
     winner: ArrayLike, loser: ArrayLike, weight: ArrayLike | None, groups: Groups
 ) -> Edges:
-    """Check edges between rows of the caller and put them into query order.
-
-    Raises
-    ------
-    DataError
-        For a row that does not exist, an edge from a row to itself, an edge between two
-        queries, or a weight that is not finite or negative; it names the edge.
-    """
+    """Check edges between rows of the caller and put them into query order."""
     ends = _as_rows(winner, "winner", groups), _as_rows(loser, "loser", groups)
     if len(ends[0]) != len(ends[1]):
         raise DataError(
@@ -63,7 +56,10 @@ def read_edges(
             f"{_edge(edge, ends)} goes from a row to itself ({len(itself)} such edges); no item is "
             "preferred to itself: drop them"
         )
-    arranged = _positions(ends[0], groups), _positions(ends[1], groups)
+    arranged = ends
+    if groups.row_order is not None:
+        place = np.argsort(groups.row_order)
+        arranged = place[ends[0]], place[ends[1]]
     _check_queries(ends, arranged, groups)
     return merged(*arranged, weights, groups)
 
@@ -171,15 +167,6 @@ def _edge(number: int, ends: tuple[IntArray, IntArray]) -> str:
     return f"edge {number} (row {ends[0][number]} over row {ends[1][number]})"
 
 
-def _positions(rows: IntArray, groups: Groups) -> IntArray:
-    """Turn rows of the caller into rows in query order."""
-    if groups.row_order is None:
-        return rows
-    place = np.empty(groups.n_rows, np.int64)
-    place[groups.row_order] = np.arange(groups.n_rows)
-    return place[rows]
-
-
 def read_file(path: str | Path, has_items: bool) -> tuple[Any, bool]:
     """Read a CSV or Parquet file of edges; say whether its ids are but texts.
 
@@ -209,19 +196,7 @@ def read_file(path: str | Path, has_items: bool) -> tuple[Any, bool]:
 def edges_of_table(
     table: Any, items: ArrayLike | None, groups: Groups, written: bool = False
 ) -> Edges:
-    """Return the edges of a table.
-
-    Parameters
-    ----------
-    table : data frame or dict of columns
-        With columns ``winner`` and ``loser``, and perhaps ``weight`` and ``qid``.
-    items : array-like of shape (n_rows,) or None
-        What ``winner`` and ``loser`` call the rows; ``None`` when they are row numbers.
-    groups : Groups
-        Query boundaries of the rows, with ids when the table has a column ``qid``.
-    written : bool, default=False
-        Whether ids in the table are as written in a file, and compared as texts.
-    """
+    """Return the edges of a table; ids ``written`` in a file are compared as texts."""
     columns = _columns(table)
     winner, loser, weight = columns["winner"], columns["loser"], columns.get("weight")
     queries = read_ids(columns["qid"]) if "qid" in columns else None

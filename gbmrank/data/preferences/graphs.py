@@ -1,13 +1,12 @@
 """One preference graph per query: edges that are listed, or levels that stand for all pairs."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from gbmrank.data.columns import check_digits, id_texts, read_ids, shared_ids
+from gbmrank.data.columns import id_texts, read_ids, shared_ids
 from gbmrank.data.preferences.edges import (
     Edges,
     edge_degrees,
@@ -19,18 +18,11 @@ from gbmrank.data.preferences.edges import (
 )
 from gbmrank.data.queries import Groups, RankingData, as_floats
 from gbmrank.errors import DataError, GroupError, LimitError, ParameterError, WeightError
-from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
+from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 __all__ = ["PreferenceGraphs", "preferences_for"]
 
 _MOST_EDGES = 200_000_000  # 4.8 GB
-
-
-def _count_pairs(levels: FloatArray, groups: Groups) -> int:
-    """Return the number of pairs of different level."""
-    _, _, first, last = _blocks(levels, groups)
-    sizes, same = groups.sizes.astype(np.float64), (last - first).astype(np.float64)
-    return int((sizes * sizes).sum() - (same * same).sum()) // 2
 
 
 def _level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> FloatArray:
@@ -53,13 +45,7 @@ def _level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> F
 
 
 def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> Edges:
-    """Return an edge for every pair of different level, of weight 1 or of their difference.
-
-    Raises
-    ------
-    LimitError
-        When there are more pairs than a stated cap.
-    """
+    """Return an edge for every pair of different level, of weight 1 or of their difference."""
     pairs = float((groups.sizes * (groups.sizes - 1.0) / 2.0).sum())
     if pairs > _MOST_EDGES:
         raise LimitError(
@@ -78,24 +64,23 @@ def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) ->
     return merged(winner, loser, weight, groups)
 
 
+def _added(parts: list[Edges], groups: Groups) -> Edges:
+    winner, loser, weight = (
+        np.concatenate(columns) for columns in list(zip(*parts, strict=True))[1:]
+    )
+    return merged(winner, loser, weight, groups)
+
+
 def _rank_table(ranks: ArrayLike) -> FloatArray:
     """Read the ranks of one or more judges, shape (n_rows, n_judges); NaN where there is none."""
     try:
         given: Any = np.ma.asanyarray(ranks)
-        if given.dtype.kind in "cmM":
-            raise TypeError(f"{given.dtype} is not a real number")
         table = np.ma.filled(given.astype(np.float64), np.nan)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError) as error:
         raise DataError(
             "ranks must be numbers, one row per item and one column per judge (NaN where a judge "
             f"did not rank a row): {error}"
         ) from error
-    if table.ndim not in (1, 2):
-        raise DataError(
-            "ranks are one row per item and one column per judge, got an array of shape "
-            f"{table.shape}"
-        )
-    check_digits(given.compressed(), "ranks")
     return table[:, None] if table.ndim == 1 else table
 
 
@@ -135,44 +120,13 @@ def _blocks(levels: FloatArray, groups: Groups) -> tuple[IntArray, IntArray, Int
 def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
     """Read sizes of queries or ids; edges do not tell how many rows there are."""
     if group is not None and qid is None:
-        total = float(as_floats(group, "group").sum())
-        return Groups.from_sizes(group, int(total) if math.isfinite(total) else 0)
+        return Groups.from_sizes(group, int(np.nan_to_num(as_floats(group, "group")).sum()))
     if qid is not None and group is None:
         return Groups.from_qid(qid, len(read_ids(qid)))
     raise GroupError(
         "edges do not tell how many rows there are: give group= (rows per query) or qid= (one id "
         "per row), and not both"
     )
-
-
-def _check_same_rows(own: Groups, groups: Groups) -> None:
-    """Raise DataError unless a data set has the rows and queries of preferences.
-
-    Rows are matched by position. Ids of queries tell that the order is another one where both
-    sides have some of them, at different places; ids that are all different are not compared.
-    """
-    if own is groups:
-        return
-    if not np.array_equal(own.offsets, groups.offsets) or not np.array_equal(
-        _stored_order(own), _stored_order(groups)
-    ):
-        raise DataError(
-            f"the preferences are for {own.n_rows} rows in {own.n_queries} queries, the data set "
-            f"has {groups.n_rows} rows in {groups.n_queries} queries"
-            + ("; they differ in size or order" if own.n_rows == groups.n_rows else "")
-            + "; make preferences for this data set"
-        )
-    if own.ids is None or groups.ids is None or np.array_equal(own.ids, groups.ids):
-        return
-    mine, theirs = id_texts(own.ids), id_texts(groups.ids)
-    differs = np.flatnonzero(mine != theirs)
-    if len(differs) and shared_ids(own.ids, groups.ids):
-        query = int(differs[0])
-        raise DataError(
-            f"the preferences have the query {str(mine[query])!r} where the data set has "
-            f"{str(theirs[query])!r}: rows are matched by position; put both into one order, or "
-            "make preferences for this data set"
-        )
 
 
 def _stored_order(groups: Groups) -> IntArray:
@@ -307,12 +261,9 @@ class PreferenceGraphs:
         columns = [_ranked_levels(np.array(groups.arrange(c)), groups, last) for c in table.T]
         if len(columns) == 1 and not np.isnan(columns[0]).any():
             return cls(groups, None, columns[0], by_difference)
-        parts = [_pairs_of_levels(column, groups, by_difference) for column in columns]
-        winner, loser, weight = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("winner", "loser", "weight")
+        return cls(
+            groups, _added([_pairs_of_levels(c, groups, by_difference) for c in columns], groups)
         )
-        return cls(groups, merged(winner, loser, weight, groups))
 
     @classmethod
     def from_duels(
@@ -347,11 +298,7 @@ class PreferenceGraphs:
         lost = 1.0 - won if losses is None else as_floats(losses, "losses")
         there = read_edges(first, second, won, groups)
         back = read_edges(second, first, lost, groups)
-        winner, loser = (
-            np.concatenate([getattr(there, name), getattr(back, name)])
-            for name in ("winner", "loser")
-        )
-        return cls(groups, merged(winner, loser, np.append(there.weight, back.weight), groups))
+        return cls(groups, _added([there, back], groups))
 
     @classmethod
     def from_frame(
@@ -379,7 +326,9 @@ class PreferenceGraphs:
         acyclic : bool, default=False
             Reject a query whose preferences go round in a circle.
         """
-        return cls._of_table(frame, items, _read_groups(group, qid), acyclic)
+        groups = _read_groups(group, qid)
+        graphs = cls(groups, edges_of_table(frame, items, groups))
+        return graphs.check_acyclic() if acyclic else graphs
 
     @classmethod
     def from_file(
@@ -402,12 +351,7 @@ class PreferenceGraphs:
             As in :meth:`from_frame`.
         """
         table, written = read_file(path, items is not None)
-        return cls._of_table(table, items, _read_groups(group, qid), acyclic, written)
-
-    @classmethod
-    def _of_table(
-        cls, table: Any, items: Any, groups: Groups, acyclic: bool, written: bool = False
-    ) -> "PreferenceGraphs":
+        groups = _read_groups(group, qid)
         graphs = cls(groups, edges_of_table(table, items, groups, written))
         return graphs.check_acyclic() if acyclic else graphs
 
@@ -421,7 +365,9 @@ class PreferenceGraphs:
         """Number of edges, listed or not."""
         if self.edges is not None:
             return len(self.edges.winner)
-        return _count_pairs(self._levels(), self.groups)
+        _, _, first, last = _blocks(self._levels(), self.groups)
+        sizes, same = self.groups.sizes.astype(np.float64), (last - first).astype(np.float64)
+        return int((sizes * sizes).sum() - (same * same).sum()) // 2
 
     def net_degree(self, *, in_query_order: bool = False) -> FloatArray:
         r"""Return :math:`f_i = \sum_j (A_{ij} - A_{ji})` for every row.
@@ -449,7 +395,7 @@ class PreferenceGraphs:
     def to_matrix(self, query: int) -> FloatArray:
         """Return A of one query (by its number, from 0), shape (n_items, n_items)."""
         queries = self.groups.n_queries
-        if not is_whole(query) or not 0 <= query < queries:
+        if not 0 <= query < queries:
             raise ParameterError(
                 f"query is a number from 0 to {queries - 1}, in order of first appearance; got "
                 f"{query!r}"
@@ -502,8 +448,34 @@ class PreferenceGraphs:
         return PreferenceGraphs(groups, edges)
 
     def check_rows(self, groups: Groups) -> None:
-        """Raise DataError unless a data set has these rows, and queries in this order."""
-        _check_same_rows(self.groups, groups)
+        """Raise DataError unless a data set has these rows, and queries in this order.
+
+        Rows are matched by position. Ids of queries tell that the order is another one where both
+        sides have some of them, at different places; ids that are all different are not compared.
+        """
+        own = self.groups
+        if own is groups:
+            return
+        if not np.array_equal(own.offsets, groups.offsets) or not np.array_equal(
+            _stored_order(own), _stored_order(groups)
+        ):
+            raise DataError(
+                f"the preferences are for {own.n_rows} rows in {own.n_queries} queries, the data "
+                f"set has {groups.n_rows} rows in {groups.n_queries} queries"
+                + ("; they differ in size or order" if own.n_rows == groups.n_rows else "")
+                + "; make preferences for this data set"
+            )
+        if own.ids is None or groups.ids is None or np.array_equal(own.ids, groups.ids):
+            return
+        mine, theirs = id_texts(own.ids), id_texts(groups.ids)
+        differs = np.flatnonzero(mine != theirs)
+        if len(differs) and shared_ids(own.ids, groups.ids):
+            query = int(differs[0])
+            raise DataError(
+                f"the preferences have the query {str(mine[query])!r} where the data set has "
+                f"{str(theirs[query])!r}: rows are matched by position; put both into one order, "
+                "or make preferences for this data set"
+            )
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -543,20 +515,10 @@ def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def preferences_for(own: PreferenceGraphs | None, data: RankingData) -> PreferenceGraphs | None:
-    """Return the preferences between the rows of a data set, or None when there are only labels.
+    """Return the preferences of an objective or metric, else of the data, for the rows of the data.
 
-    Parameters
-    ----------
-    own : PreferenceGraphs or None
-        Those that an objective or a metric was made with; else the data's own count. Where the
-        data is a part of the data set they were made for, they are cut to its rows.
-    data : RankingData
-        The data set.
-
-    Raises
-    ------
-    DataError
-        When they are for another number of rows or queries; it tells both.
+    Where the data is a part of the data set they were made for, they are truncated to its rows;
+    those of other rows are a DataError.
     """
     graphs = data.preferences if own is None else own
     if graphs is None:

@@ -22,17 +22,14 @@ from gbmrank.data.readers.text import (
     Limits,
     PathLike,
     RankingFile,
-    check_line,
-    decode,
     fail,
     quoted,
-    read_blocks,
+    read_lines,
     text_array,
     to_number,
 )
 from gbmrank.data.tables import column_names, columns_by_name
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
-from gbmrank.types import FloatArray
 
 __all__ = [
     "Header",
@@ -106,13 +103,7 @@ class Header:
         return {part: name for part in _USUAL if (name := getattr(self, part)) is not None}
 
     def found(self, header: Sequence[str], path: PathLike) -> dict[str, str]:
-        """Return the name in the file of each column that is there, by its part.
-
-        Raises
-        ------
-        DataError
-            When a column is named and not there, or no column of labels, or none at all, is found.
-        """
+        """Return the name in the file of each column that is there, by its part."""
         named = self._named_parts()
         free = [name for name in header if name not in named.values()]
         lowered = {name.lower(): name for name in reversed(free)}
@@ -137,10 +128,9 @@ class Header:
             )
         return parts
 
-    def feature_names(
+    def _feature_names(
         self, header: Sequence[str], taken: Mapping[str, str], path: PathLike
     ) -> tuple[str, ...]:
-        """Return the names of the feature columns."""
         if self.features is None:
             return tuple(name for name in header if name not in taken.values())
         for part in ("label", "qid"):
@@ -158,7 +148,7 @@ class Header:
         """Check the names of a table; return its columns by their part, and the features."""
         _check_header(found, path)
         parts = self.found(found, path)
-        return parts, self.feature_names(found, parts, path)
+        return parts, self._feature_names(found, parts, path)
 
     def notes(self, taken: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
         """Say which columns became features, or did not, by their names alone."""
@@ -213,14 +203,7 @@ def is_frame(data: Any) -> bool:
 
 
 def read_frame(frame: Any, header: Header) -> RankingFile:
-    """Read labels, query ids and features of a data frame.
-
-    Raises
-    ------
-    DataError
-        For a column that is not there or there twice (columns 1 and ``"1"`` have one name), or
-        a feature that is not a number.
-    """
+    """Read labels, query ids and features of a data frame."""
     parts, names = header.resolve(column_names(frame) or [], "the table")
     columns = columns_by_name(frame) or {}
     given = {part: columns[name] for part, name in parts.items()}
@@ -228,17 +211,12 @@ def read_frame(frame: Any, header: Header) -> RankingFile:
         labels=as_floats(given["label"], "labels", exact=True),
         qid=np.asarray(given["qid"]) if "qid" in given else None,
         scores=as_floats(given["score"], "scores") if "score" in given else None,
-        X=np.column_stack([_feature(columns[name], name) for name in names]) if names else None,
+        X=np.column_stack([as_floats(columns[name], f"column {quoted(name)}") for name in names])
+        if names
+        else None,
         feature_names=names,
         notes=header.notes(parts, names),
     )
-
-
-def _feature(column: Any, name: str) -> FloatArray:
-    try:
-        return as_floats(column, f"column {quoted(name)}")
-    except DataError as error:
-        raise DataError(f"{error}; leave it out of features, or encode it as numbers") from error
 
 
 _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -394,7 +372,7 @@ def _csv_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the cells of each row that is not blank."""
     delimiter = delimiter or ("\t" if _suffix(path) == ".tsv" else ",")
-    lines = (line + "\n" for line in _lines(path, limits))
+    lines = (line + "\n" for _, line in read_lines(path, limits, blank=True))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         for cells in reader:
@@ -407,13 +385,6 @@ def _csv_rows(
                 f"{csv.field_size_limit():,} characters; is a quote missing?"
             ) from error
         raise fail(path, reader.line_num, 1, str(error)) from error
-
-
-def _lines(path: PathLike, limits: Limits) -> Iterator[str]:
-    for first, block in read_blocks(path, limits):
-        for number, line in enumerate(block.split(b"\n")[:-1], first):
-            check_line(line, number, path, limits)
-            yield decode(line, path, number)
 
 
 def _read_cells(

@@ -44,15 +44,10 @@ class _Rules(NamedTuple):
 
     path: PathLike
     features: bool
-    zero_based: bool
+    first_index: int
     n_features: int | None
     need_qid: bool
     with_qid: bool | None
-
-    @property
-    def first_index(self) -> int:
-        """Smallest index of a feature."""
-        return 0 if self.zero_based else 1
 
     @property
     def last_index(self) -> int:
@@ -60,16 +55,6 @@ class _Rules(NamedTuple):
         if self.n_features is None:
             return _LARGEST_INDEX
         return self.n_features + self.first_index - 1
-
-
-class _Line(NamedTuple):
-    """What one line says."""
-
-    label: float
-    qid: str | None
-    docid: str
-    indices: list[int]
-    values: list[float]
 
 
 class _Token(NamedTuple):
@@ -80,31 +65,13 @@ class _Token(NamedTuple):
 class _Fault(Exception):
     """A column of a line, from 1, and what is wrong there."""
 
-    def __init__(self, column: int, reason: str) -> None:
-        super().__init__(reason)
-        self.column = column
 
-
-def _read_line(text: str, rules: _Rules) -> _Line | None:
-    """Read a line, or return None for one without data."""
-    data, _, comment = text.partition("#")
-    tokens = [_Token(match[0], match.start() + 1) for match in _TOKEN.finditer(data)]
-    if not tokens:
-        return None
-    label = to_number(tokens[0].text)
+def _label(token: _Token) -> float:
+    label = to_number(token.text)
     if label is None or not math.isfinite(label):
-        raise _Fault(
-            tokens[0].column,
-            f"a line begins with its label, a finite number; got {quoted(tokens[0].text)}",
-        )
-    qid = _qid(tokens, rules)
-    indices: list[int] = []
-    values: list[float] = []
-    for token in tokens[1 if qid is None else 2 :]:
-        indices.append(_index(token, indices[-1] if indices else None, rules))
-        if rules.features:
-            values.append(_value(token))
-    return _Line(label, qid, _docid(comment), indices, values)
+        reason = "a line begins with its label, a finite number; got "
+        raise _Fault(token.column, reason + quoted(token.text))
+    return label
 
 
 def _docid(comment: str) -> str:
@@ -244,15 +211,24 @@ def read_letor(
     (array([2.]), array(['7'], dtype='<U1'), array([[0.5, 0. , nan]]), array(['A1'], dtype='<U2'))
     """
     limits = limits or Limits()
-    rules = _Rules(path, features, zero_based, n_features, need_qid, None)
+    rules = _Rules(path, features, 0 if zero_based else 1, n_features, need_qid, None)
     blocks: list[_Block] = []
     for first, text in read_blocks(path, limits):
-        block = _read_plain(text, rules, limits) or _read_carefully(text, first, rules, limits)
+        try:
+            block = _read_plain(text, rules, limits)
+        except (ValueError, DeprecationWarning):  # numpy before 2.3 only warns of bad numbers
+            block = _read_carefully(text, first, rules, limits)
         if not len(block.labels):
             continue
         blocks.append(block)
         rules = rules._replace(with_qid=bool(block.qid))
-        _check_cells(path, blocks, rules, limits)
+        rows, width = _shape(blocks, rules)
+        if features and rows * width > limits.max_cells:
+            raise LimitError(
+                f"{quoted(path)} would fill {rows:,} rows with {width:,} features (the largest "
+                f"index), more than {limits.max_cells:,} cells; raise max_cells, or say "
+                "features=False to read labels and queries alone"
+            )
     if not blocks:
         raise DataError(f"{quoted(path)} holds no line with a label")
     return _joined(blocks, rules, limits)
@@ -260,104 +236,85 @@ def read_letor(
 
 def _read_carefully(text: bytes, first: int, rules: _Rules, limits: Limits) -> _Block:
     """Read a block line by line; raise at the first line that cannot be read."""
-    lines: list[_Line] = []
+    labels, qid, ids, counts, indices, values = [], [], [], [], [], []
     for number, raw in enumerate(text.split(b"\n")[:-1], first):
         check_line(raw, number, rules.path, limits)
+        data, _, comment = decode(raw, rules.path, number).partition("#")
+        tokens = [_Token(match[0], match.start() + 1) for match in _TOKEN.finditer(data)]
+        if not tokens:
+            continue
         try:
-            line = _read_line(decode(raw, rules.path, number), rules)
+            labels.append(_label(tokens[0]))
+            query = _qid(tokens, rules)
+            own: list[int] = []
+            for token in tokens[1 if query is None else 2 :]:
+                own.append(_index(token, own[-1] if own else None, rules))
+                if rules.features:
+                    values.append(_value(token))
         except _Fault as fault:
-            raise fail(rules.path, number, fault.column, str(fault)) from None
-        if line is not None:
-            rules = rules._replace(with_qid=line.qid is not None)
-            lines.append(line)
+            raise fail(rules.path, number, *fault.args) from None
+        qid += [] if query is None else [query]
+        ids.append(_docid(comment))
+        counts.append(len(own))
+        indices += own
+        rules = rules._replace(with_qid=query is not None)
     return _Block(
-        np.array([line.label for line in lines], dtype=np.float64),
-        [line.qid for line in lines if line.qid is not None],
-        [line.docid for line in lines],
-        np.array([len(line.indices) for line in lines], dtype=np.int64),
-        np.array([index for line in lines for index in line.indices], dtype=np.int32),
-        np.array([value for line in lines for value in line.values], dtype=np.float64),
+        np.array(labels, dtype=np.float64),
+        qid,
+        ids,
+        np.array(counts, dtype=np.int64),
+        np.array(indices, dtype=np.int32),
+        np.array(values, dtype=np.float64),
     )
 
 
-def _read_plain(text: bytes, rules: _Rules, limits: Limits) -> _Block | None:
-    """Read a block of plain lines at once, or return None."""
+def _read_plain(text: bytes, rules: _Rules, limits: Limits) -> _Block:
+    """Read a block of plain lines at once; ValueError where a line is anything else."""
     rows = [] if b"\0" in text else _LINE.findall(text, 0, len(text) - 1)
-    if len(rows) != text.count(b"\n"):
-        return None
-    if max(sum(map(len, row)) for row in rows) > limits.max_line - 4:  # qid: is in no group
-        return None
+    longest = max((sum(map(len, row)) for row in rows), default=0) + 4  # qid: is in no group
+    if len(rows) != text.count(b"\n") or longest > limits.max_line:
+        raise ValueError
     rows = [row for row in rows if row[0]]
-    labels = _plain_labels([row[0] for row in rows])
-    qid = _plain_qid([row[1] for row in rows], rules)
-    features = _plain_features([row[2] for row in rows], rules)
-    ids = _plain_ids([row[3] for row in rows])
-    if labels is None or qid is None or features is None or ids is None:
-        return None
-    return _Block(labels, qid, ids, *features)
+    labels = {text: to_number(text.decode()) for text in {row[0] for row in rows}}
+    if any(value is None or not math.isfinite(value) for value in labels.values()):
+        raise ValueError
+    return _Block(
+        np.array([labels[row[0]] for row in rows], dtype=np.float64),
+        _plain_qid([row[1] for row in rows], rules),
+        [_docid(row[3].decode()) for row in rows],
+        *_plain_features([row[2] for row in rows], rules),
+    )
 
 
-def _plain_ids(comments: list[bytes]) -> list[str] | None:
-    try:
-        return [_docid(comment.decode("utf-8")) for comment in comments]
-    except UnicodeDecodeError:
-        return None
+def _plain_qid(texts: list[bytes], rules: _Rules) -> list[str]:
+    """Return the ids of all rows, or an empty list where no row has one."""
+    known = {text: text.decode() for text in set(texts)}
+    if known.keys() == {b""} and not rules.need_qid and not rules.with_qid:
+        return []
+    if (texts and rules.with_qid is False) or not NO_ID.isdisjoint(known.values()):
+        raise ValueError
+    return [known[text] for text in texts]
 
 
-def _plain_labels(texts: list[bytes]) -> FloatArray | None:
-    known = {text: to_number(text.decode("latin-1")) for text in set(texts)}
-    if any(value is None or not np.isfinite(value) for value in known.values()):
-        return None
-    return np.array([known[text] for text in texts], dtype=np.float64)
-
-
-def _plain_qid(texts: list[bytes], rules: _Rules) -> list[str] | None:
-    """Return the ids of all rows, an empty list where no row has one, None for a mixture."""
-    known = set(texts)
-    missing = b"" in known
-    if missing:
-        allowed = not rules.need_qid and not rules.with_qid and len(known) == 1
-        return [] if allowed else None
-    if rules.with_qid is False and texts:
-        return None
-    try:
-        decoded = {text: text.decode("utf-8") for text in known}
-    except UnicodeDecodeError:
-        return None
-    return [decoded[text] for text in texts] if NO_ID.isdisjoint(decoded.values()) else None
-
-
-def _plain_features(texts: list[bytes], rules: _Rules) -> tuple[Any, Any, Any] | None:
-    """Return counts, indices and values, or None unless all is ``index:value``."""
+def _plain_features(texts: list[bytes], rules: _Rules) -> tuple[Any, Any, Any]:
+    """Return counts, indices and values, where all is ``index:value`` with increasing indices."""
     joined = b"".join(texts)
     if not _FEATURES.fullmatch(joined):
-        return None
+        raise ValueError
     counts = np.array([row.count(b":") for row in texts], dtype=np.int64)
-    numbers = np.zeros(0)
-    if counts.any():
-        try:
-            plain = joined.replace(b":NULL", b":nan").replace(b":", b" ")
-            numbers = np.fromstring(plain, dtype=np.float64, sep=" ")
-        except (ValueError, DeprecationWarning):  # numpy before 2.3 only warns of bad numbers
-            return None
+    if not counts.any():
+        return counts, np.zeros(0, np.int32), np.zeros(0)
+    plain = joined.replace(b":NULL", b":nan").replace(b":", b" ")
+    numbers = np.fromstring(plain, dtype=np.float64, sep=" ")
     if len(numbers) != 2 * counts.sum() or np.isinf(numbers).any():  # 1-2 is read as two numbers
-        return None
+        raise ValueError
     index = numbers[::2].astype(np.int32)
-    return (counts, index, numbers[1::2]) if _in_order(index, counts, rules) else None
-
-
-def _in_order(index: npt.NDArray[np.int32], counts: npt.NDArray[np.int64], rules: _Rules) -> bool:
-    """Tell whether the indices of each row increase and are within bounds."""
-    if not len(index):
-        return True
-    steps = np.diff(index)
-    ends = np.cumsum(counts)[:-1]
+    steps, ends = np.diff(index), np.cumsum(counts)[:-1]
     steps[ends[(ends > 0) & (ends < len(index))] - 1] = 1  # from row to row
-    return bool(
-        steps.min(initial=1) > 0
-        and index.min() >= rules.first_index
-        and (rules.n_features is None or index.max() <= rules.last_index)
-    )
+    low, high = index.min(), index.max()
+    if steps.min(initial=1) <= 0 or low < rules.first_index or high > rules.last_index:
+        raise ValueError
+    return counts, index, numbers[1::2]
 
 
 def _shape(blocks: list[_Block], rules: _Rules) -> tuple[int, int]:
@@ -366,16 +323,6 @@ def _shape(blocks: list[_Block], rules: _Rules) -> tuple[int, int]:
         return rows, rules.n_features
     largest = max(int(block.indices.max(initial=rules.first_index - 1)) for block in blocks)
     return rows, largest + 1 - rules.first_index
-
-
-def _check_cells(path: PathLike, blocks: list[_Block], rules: _Rules, limits: Limits) -> None:
-    rows, width = _shape(blocks, rules)
-    if rules.features and rows * width > limits.max_cells:
-        raise LimitError(
-            f"{quoted(path)} would fill {rows:,} rows with {width:,} features (the "
-            f"largest index), more than {limits.max_cells:,} cells; raise max_cells, or say "
-            "features=False to read labels and queries alone"
-        )
 
 
 def _joined(blocks: list[_Block], rules: _Rules, limits: Limits) -> RankingFile:

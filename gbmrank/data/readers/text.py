@@ -1,6 +1,5 @@
 """What all readers share: text in blocks of whole lines within limits, and what is returned."""
 
-import contextlib
 import gzip
 import os
 import re
@@ -72,16 +71,10 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
 
     A byte order mark is dropped, line ends become ``\n``, and the last line ends with one
     whether the file does or not. Compressed files are known by their first two bytes.
-
-    Raises
-    ------
-    LimitError
-        When the text or one of its lines is longer than the limits allow.
-    ParseError
-        When a compressed file is damaged or cut off.
     """
     number, total, rest = 1, 0, b""
-    with _opened(path) as file:
+    with Path(path).open("rb") as raw:
+        file = cast(IO[bytes], gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw)
         while True:
             piece = _read(file, limits.block, path, number)
             if total == 0 and piece.startswith(_BOM):
@@ -104,12 +97,12 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
         yield number, rest.removesuffix(b"\r") + b"\n"
 
 
-def read_lines(path: PathLike, limits: Limits) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is not blank, without its end."""
+def read_lines(path: PathLike, limits: Limits, *, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, without its end; blank ones if asked for."""
     for first, block in read_blocks(path, limits):
         for number, line in enumerate(block.split(b"\n")[:-1], first):
             check_line(line, number, path, limits)
-            if line.strip():
+            if blank or line.strip():
                 yield number, decode(line, path, number)
 
 
@@ -177,16 +170,6 @@ def quoted(text: object) -> str:
     """Return text that is safe to print, shortened."""
     shown = str(text)
     return repr(shown if len(shown) <= 120 else f"{shown[:60]}...{shown[-40:]}")
-
-
-@contextlib.contextmanager
-def _opened(path: PathLike) -> Iterator[IO[bytes]]:
-    with Path(path).open("rb") as file:
-        if file.peek(2)[:2] == _GZIP:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(IO[bytes], unpacked)
-        else:
-            yield file
 
 
 def _read(file: IO[bytes], size: int, path: PathLike, number: int) -> bytes:

@@ -10,7 +10,6 @@ run       topic, Q0, document, rank, score, tag  rank is ignored: the score orde
 """
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -43,14 +42,13 @@ class _Form(NamedTuple):
 
     columns: str
     least: int
-    most: int | None
-    document: int
+    most: float
     value: int
     what: str
 
 
-_QRELS = _Form("topic iteration document grade", 4, 4, 2, 3, "grade")
-_RUN = _Form("topic Q0 document rank score tag", 6, None, 2, 4, "score")
+_QRELS = _Form("topic iteration document grade", 4, 4, 3, "grade")
+_RUN = _Form("topic Q0 document rank score tag", 6, math.inf, 4, "score")
 
 
 def read_trec(
@@ -139,32 +137,24 @@ def _rows(topic: str, judged: Topics, retrieved: dict[str, float]) -> list[_Row]
 
 def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
     topics: Topics = {}
-    for number, row in _parsed(path, form, limits):
-        documents = topics.setdefault(row.topic, {})
-        if row.document in documents:
-            raise fail(
-                path,
-                number,
-                1,
-                f"document {quoted(row.document)} is there twice for topic {quoted(row.topic)}",
-            )
-        documents[row.document] = row.value
+    for number, line in read_lines(path, limits):
+        words = line.split()
+        if not form.least <= len(words) <= form.most:
+            raise fail(path, number, 1, f"expected {form.columns}; got {len(words)} columns")
+        topic, document, text = words[0], words[2], words[form.value]
+        value = to_number(text)
+        if value is None or not math.isfinite(value):
+            reason = f"a {form.what} is a finite number, got {quoted(text)}"
+            where = line.rindex(text) + 1
+            raise fail(path, number, where, f"{reason}; the columns are: {form.columns}")
+        documents = topics.setdefault(topic, {})
+        if document in documents:
+            twice = f"document {quoted(document)} is there twice for topic {quoted(topic)}"
+            raise fail(path, number, 1, twice)
+        documents[document] = value
     if not topics:
         raise DataError(f"{quoted(path)} is empty; its lines are: {form.columns}")
     return topics
-
-
-def _parsed(path: PathLike, form: _Form, limits: Limits) -> Iterator[tuple[int, _Row]]:
-    for number, line in read_lines(path, limits):
-        words = line.split()
-        if len(words) < form.least or (form.most is not None and len(words) > form.most):
-            raise fail(path, number, 1, f"expected {form.columns}; got {len(words)} columns")
-        value = to_number(words[form.value])
-        if value is None or not math.isfinite(value):
-            column = line.rindex(words[form.value]) + 1
-            reason = f"a {form.what} is a finite number, got {quoted(words[form.value])}"
-            raise fail(path, number, column, f"{reason}; the columns are: {form.columns}")
-        yield number, _Row(words[0], words[form.document], value)
 
 
 def _notes(judged: Topics, retrieved: Topics, absent: int, complete: bool) -> tuple[str, ...]:
