@@ -84,8 +84,8 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
         raise ParameterError(
-            f"{with_article(registry.kind)} is given as text such as {next(iter(registry))!r} or as "
-            f"an object, got {type(value).__name__}"
+            f"{with_article(registry.kind)} is given as text such as {next(iter(registry))!r} or "
+            f"as an object, got {type(value).__name__}"
         )
     if registry is OBJECTIVES and spec.name.startswith(_NATIVE):
         raise UnknownNameError(

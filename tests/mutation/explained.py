@@ -101,8 +101,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             'scale = query_scale(data, "none") * np.where(positives * negatives > 0, 1.0, 0.0)': {
                 "1.0": _NO_PAIRS
             },
-        },
-        "Push.bind": {
             "data.groups.sizes + 100.0,": {"200.0": _COST},
         },
     },
@@ -136,8 +134,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
                 "2.0": _NO_UTILITY
             },
             "utilities = np.nan_to_num(utilities, nan=0.0) / shares": {"1.0": _NO_FACTOR},
-        },
-        "Bregman._bind_softmax": {
             "20.0 * data.groups.sizes + 20.0,": {
                 "20.0 / data.groups.sizes": _COST,
                 "40.0": _COST,
