@@ -8,7 +8,6 @@ import pytest
 
 import gbmrank
 from gbmrank.errors import (
-    GbmrankWarning,
     PluginContractError,
     PluginError,
     RegistrationError,
@@ -16,7 +15,7 @@ from gbmrank.errors import (
 )
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import AbstractMarginLoss
-from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry, entry_points
+from gbmrank.registry import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
 from gbmrank.registry.entry_points import installed as read_installed
 
 
@@ -296,17 +295,6 @@ def test_an_environment_variable_limits_plugins(monkeypatch, installed, value, e
     if value is not None:
         monkeypatch.setenv("GBMRANK_PLUGINS", value)
     assert installed() == expected
-
-
-def test_a_name_that_is_not_installed_is_warned_about_once(monkeypatch, installed):
-    monkeypatch.setattr(entry_points, "_warned", set())
-    monkeypatch.setenv("GBMRANK_PLUGINS", "gbmrank-alhpa, gbmrank_beta")
-    with pytest.warns(GbmrankWarning, match="allows 'gbmrank-alhpa'"):
-        assert installed() == ["two"]
-    assert installed() == ["two"]  # a second warning would be an error here
-    monkeypatch.setenv("GBMRANK_PLUGINS", "1")
-    with pytest.warns(GbmrankWarning, match="allows '1'"):
-        assert installed() == []
 
 
 def test_the_name_of_an_installed_plugin_cannot_be_taken():

@@ -152,9 +152,7 @@ def test_errors_show_the_text_the_place_and_an_example(text, reason, column):
     [
         ("f(" * 50 + ")" * 50, "nested more than 20 deep"),
         ("f(a=" + "[" * 5_000, "nested more than 20 deep"),
-        ("x" * 10_001, "at most 10000 characters, got 10001"),
-        ("ndcg@" + "1" * 9_000, "at most 100 characters"),
-        ("f(a=" + "1" * 9_000 + ")", "at most 100 characters"),
+        ("f(a=" + "1" * 9_000 + ")", "not a number a parameter can have"),
         ("f(a=__import__('os'))", "no meaning here"),
         ("ndcg\x00@10", "no meaning here"),
         ("ndcg@10; rm -rf", "no meaning here"),

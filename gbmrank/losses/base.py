@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
+from gbmrank.numerics import expit, logit
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -67,6 +68,7 @@ class AbstractLoss(AbstractParametric):
     exact_curvature: ClassVar[bool] = True  # the second derivative is positive where it matters
     pair_form: ClassVar[str] = "margin"  # "difference" when it compares utilities too
     closed_form: ClassVar[str | None] = None  # name of the kernels that sum it faster
+    link_rate: ClassVar[float | None] = None  # a where the inverse link is sigmoid(a v)
 
     @property
     @abstractmethod
@@ -95,11 +97,15 @@ class AbstractLoss(AbstractParametric):
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return the probability that a score stands for."""
-        raise ParameterError(f"the loss {self.name} has no link, so scores are not probabilities")
+        if self.link_rate is None:
+            raise ParameterError(f"the loss {self.name} has no link: scores are not probabilities")
+        return expit(self.link_rate * scores)
 
     def link(self, probabilities: FloatArray) -> FloatArray:
         """Return the score that stands for a probability."""
-        raise ParameterError(f"the loss {self.name} has no link, so scores are not probabilities")
+        if self.link_rate is None:
+            raise ParameterError(f"the loss {self.name} has no link: scores are not probabilities")
+        return logit(probabilities) / self.link_rate
 
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
         """Return w(c): how much the loss cares about the cost ratio c."""

@@ -112,22 +112,9 @@ def _asymmetric_a_negative(v: float) -> tuple[float, float, float]:
     return value, slope, slope * (1.0 - 0.5 * s)
 
 
-@dataclass(frozen=True, slots=True)
-class _AbstractLogitLoss(AbstractCompositeLoss):
-    """A composite loss whose link is the log-odds."""
-
-    def inverse_link(self, scores: FloatArray) -> FloatArray:
-        """Return the sigmoid."""
-        return expit(scores)
-
-    def link(self, probabilities: FloatArray) -> FloatArray:
-        """Return the log-odds."""
-        return logit(probabilities)
-
-
 @final
 @dataclass(frozen=True, slots=True)
-class AsymmetricA(_AbstractLogitLoss):
+class AsymmetricA(AbstractCompositeLoss):
     """Asymmetric loss A, in the version that vanishes at both ends.
 
     ``2 artanh sqrt(sigmoid(-v))`` and ``2 sqrt(1 + exp(v)) - 2``.
@@ -136,6 +123,7 @@ class AsymmetricA(_AbstractLogitLoss):
     name: ClassVar[str] = "asymmetric_a"
     formula: ClassVar[str] = "2 artanh sqrt(sigmoid(-v)), 2 sqrt(1 + exp(v)) - 2"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, Table 1 (constant added)"
+    link_rate: ClassVar[float | None] = 1.0
     positive = staticmethod(_asymmetric_a_positive)
     negative = staticmethod(_asymmetric_a_negative)
 
@@ -171,7 +159,7 @@ def _asymmetric_b_negative(v: float) -> tuple[float, float, float]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class AsymmetricB(_AbstractLogitLoss):
+class AsymmetricB(AbstractCompositeLoss):
     """Asymmetric loss B: logistic below zero, exponential with half rate above.
 
     Integrated from the printed weight function, so that it is proper, convex and twice
@@ -182,6 +170,7 @@ class AsymmetricB(_AbstractLogitLoss):
     name: ClassVar[str] = "asymmetric_b"
     formula: ClassVar[str] = "v>0: exp(-v/2), exp(v/2)-1+log 2; v<=0: logistic (+1-log 2)"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, Table 1 (from its weight)"
+    link_rate: ClassVar[float | None] = 1.0
     positive = staticmethod(_asymmetric_b_positive)
     negative = staticmethod(_asymmetric_b_negative)
 

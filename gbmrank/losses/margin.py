@@ -194,20 +194,13 @@ class Exponential(AbstractMarginLoss):
     formula: ClassVar[str] = "exp(-z)"
     reference: ClassVar[str] = "Freund et al., JMLR 2003"
     closed_form: ClassVar[str | None] = "exponential"
+    link_rate: ClassVar[float | None] = 2.0
     phi = staticmethod(exponential)
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
         """One over the hyperbolic cosine."""
         return _exponential_expected
-
-    def inverse_link(self, scores: FloatArray) -> FloatArray:
-        """Return the sigmoid of twice the score."""
-        return expit(2.0 * scores)
-
-    def link(self, probabilities: FloatArray) -> FloatArray:
-        """Return half of the log-odds."""
-        return logit(probabilities) / 2.0
 
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
         """Return 1 / (2 (c (1 - c))^1.5)."""
@@ -333,6 +326,7 @@ class BrierSigmoid(AbstractMarginLoss):
     name: ClassVar[str] = "brier_sigmoid"
     formula: ClassVar[str] = "sigmoid(-z)^2"
     reference: ClassVar[str] = "Brier, Monthly Weather Review 1950"
+    link_rate: ClassVar[float | None] = 1.0
     convex: ClassVar[bool] = False
     exact_curvature: ClassVar[bool] = False
     phi = staticmethod(brier_sigmoid)
@@ -341,14 +335,6 @@ class BrierSigmoid(AbstractMarginLoss):
     def expected_curvature(self) -> Callable[..., float] | None:
         """Twice the squared variance of the model's own coin."""
         return _brier_expected
-
-    def inverse_link(self, scores: FloatArray) -> FloatArray:
-        """Return the sigmoid."""
-        return expit(scores)
-
-    def link(self, probabilities: FloatArray) -> FloatArray:
-        """Return the log-odds."""
-        return logit(probabilities)
 
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
         """Return the constant 2."""

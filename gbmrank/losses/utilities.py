@@ -78,7 +78,7 @@ def check_gain(gain: Gain) -> None:
             raise ParameterError(
                 f"gain={gain!r} is not known; use 'exp2', 'linear' or a table such as [0, 1, 3, 7]"
             )
-    elif len(gain) == 0 or not all(_is_gain(value) for value in gain):
+    elif len(gain) == 0 or not all(0 <= value <= LARGEST for value in gain):
         raise ParameterError(
             f"a gain table holds finite gains that are not negative, got {gain}; they are at most "
             f"{LARGEST:g}, beyond which sums overflow"
@@ -218,15 +218,6 @@ def query_sums(values: FloatArray, groups: Groups) -> FloatArray:
 
 def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> FloatArray:
     """Return the largest ``sum of discount * value`` of each query, shape (n_queries,).
-
-    Parameters
-    ----------
-    values : array of shape (n_rows,)
-        What each item is worth.
-    discount : array of shape (longest query,)
-        Non-increasing weights of the ranks.
-    groups : Groups
-        Query boundaries.
 
     Examples
     --------
@@ -412,9 +403,26 @@ class _AbstractBinaryUtility(AbstractUtility):
         _check_cut_off(self.name, self.k)
         check_threshold(self.name, self.threshold)
 
+    def values(self, data: RankingData) -> FloatArray:
+        """Return 0 and 1."""
+        return binarise(data.labels, self.threshold, data.groups)
+
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """One."""
         return np.ones(len(sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class _AbstractShareUtility(_AbstractBinaryUtility):
+    """One over the number of relevant items, for each of them."""
+
+    formula: ClassVar[str] = "y / P"
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return y / P; undefined without a relevant item."""
+        binary = binarise(data.labels, self.threshold, data.groups)
+        positives = query_sums(binary, data.groups)
+        return binary / data.groups.spread(np.where(positives > 0, positives, np.nan))
 
 
 @final
@@ -426,10 +434,6 @@ class PrecisionUtility(_AbstractBinaryUtility):
     aliases: ClassVar[tuple[str, ...]] = ("prec", "p")
     formula: ClassVar[str] = "y"
 
-    def values(self, data: RankingData) -> FloatArray:
-        """Return 0 and 1."""
-        return binarise(data.labels, self.threshold, data.groups)
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -439,28 +443,19 @@ class WtaUtility(_AbstractBinaryUtility):
     name: ClassVar[str] = "wta"
     formula: ClassVar[str] = "y"
 
-    def values(self, data: RankingData) -> FloatArray:
-        """Return 0 and 1."""
-        return binarise(data.labels, self.threshold, data.groups)
-
 
 @final
 @dataclass(frozen=True, slots=True)
-class RecallUtility(_AbstractBinaryUtility):
+class RecallUtility(_AbstractShareUtility):
     """One over the number of relevant items, for each of them."""
 
     name: ClassVar[str] = "recall"
     aliases: ClassVar[tuple[str, ...]] = ("rec",)
-    formula: ClassVar[str] = "y / P"
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return y / P; undefined without a relevant item."""
-        return _shared_out(data, self.threshold)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class MapUtility(_AbstractBinaryUtility):
+class MapUtility(_AbstractShareUtility):
     """The same vector as for recall: the standardisation of average precision.
 
     Average precision has no utility in general. Losses that preserve the order of this one
@@ -471,11 +466,6 @@ class MapUtility(_AbstractBinaryUtility):
 
     name: ClassVar[str] = "map"
     aliases: ClassVar[tuple[str, ...]] = ("ap",)
-    formula: ClassVar[str] = "y / P"
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return y / P; undefined without a relevant item."""
-        return _shared_out(data, self.threshold)
 
 
 @final
@@ -594,10 +584,6 @@ BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (
 )
 
 
-def _is_gain(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= LARGEST
-
-
 def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
     """Yield runs of queries of about ``_ROWS_AT_ONCE`` rows, or of one query."""
     first = 0
@@ -612,9 +598,3 @@ def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
 def _check_cut_off(name: str, k: int | None) -> None:
     if k is not None and k < 1:
         raise ParameterError(f"{name}: a cut-off is a whole number of at least 1, got {k}")
-
-
-def _shared_out(data: RankingData, threshold: float | None) -> FloatArray:
-    binary = binarise(data.labels, threshold, data.groups)
-    positives = query_sums(binary, data.groups)
-    return binary / data.groups.spread(np.where(positives > 0, positives, np.nan))

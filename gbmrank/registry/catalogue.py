@@ -62,7 +62,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_NO_MODULE = "without_module"
 _THIS_PROCESS = Origin("this process", "")
 L = TypeVar("L", bound=type[AbstractLoss] | ScalarFunction)
 U = TypeVar("U", bound=type[AbstractUtility])
@@ -161,7 +160,10 @@ class Registry(Generic[T]):
                 f"{' and '.join(str(entry.origin) for entry in candidates)}; say {choices}"
             )
         if not candidates:
-            raise UnknownNameError(self._unknown(name))
+            near = difflib.get_close_matches(name.lower(), [*self, *self._aliases], n=3, cutoff=0.5)
+            known = f"known: {', '.join(self)}"
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else known
+            raise UnknownNameError(f"no {self.kind} is called {name!r}; {hint}")
         return candidates[0].load()
 
     def origin_of(self, cls: type) -> Origin:
@@ -200,26 +202,22 @@ class Registry(Generic[T]):
         ]
         if any(_is_from(entry, made) for entry in offered):
             return cls
-        self._check_unoffered(offered, made)
+        name = self._canonical(class_name(made))
+        own = self._own.get(name)
+        builtin = name in self._presets or (own is not None and own.origin != _THIS_PROCESS)
+        if offered and not builtin:
+            origin = offered[0].origin
+            raise RegistrationError(
+                f"the {self.kind} name {offered[0].name!r} is taken by the plugin {origin}; choose "
+                "another, or leave the plugin out: uninstall it, or set GBMRANK_PLUGINS to a list "
+                f"without {origin.distribution} (0 for no plugins) before Python starts"
+            )
         self._add(made, _THIS_PROCESS)
         return cls
 
     def refresh(self) -> None:
         """Forget which plugins were found; they are looked up again on first need."""
         self._plugins = None
-
-    def _check_unoffered(self, offered: list[Entry[T]], cls: type) -> None:
-        """Raise RegistrationError for a name that plugins offer; built-ins come first."""
-        name = self._canonical(class_name(cls))
-        own = self._own.get(name)
-        if not offered or name in self._presets or (own and own.origin != _THIS_PROCESS):
-            return
-        origin = offered[0].origin
-        raise RegistrationError(
-            f"the {self.kind} name {offered[0].name!r} is taken by the plugin {origin}; choose "
-            f"another, or leave the plugin out: uninstall it, or set GBMRANK_PLUGINS to a list "
-            f"without {origin.distribution} (0 for no plugins) before Python starts"
-        )
 
     def _add(self, cls: type[T], origin: Origin) -> None:
         names = (class_name(cls), *getattr(cls, "aliases", ()))
@@ -266,18 +264,8 @@ class Registry(Generic[T]):
     def _as_class(self, given: Any, name: str | None = None) -> Any:
         """Make a class of a plain function where this kind allows one: a loss."""
         if self.base is AbstractLoss and inspect.isfunction(given):
-            if given.__module__ is None:  # from exec in a namespace without a name
-                given.__module__ = _NO_MODULE
             return loss_class(given, name)
         return given
-
-    def _unknown(self, name: str) -> str:
-        known = [*self, *self._aliases]
-        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-        hint = (
-            f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(self)}"
-        )
-        return f"no {self.kind} is called {name!r}; {hint}"
 
 
 def _lowered(name: str) -> str:

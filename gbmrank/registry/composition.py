@@ -83,16 +83,24 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
         return build(registry, _utility_of(value), **params)
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
-        raise ParameterError(_not_a_part(registry, value))
-    _check_not_native(registry, spec.name)
-    preset = registry.preset(spec.name)
-    given = {**_parameters(spec), **({} if preset is None else _missing(preset, spec))}
-    twice = sorted(_parameters(spec).keys() & params.keys())
+        raise ParameterError(
+            f"{with_article(registry.kind)} is given as text such as {next(iter(registry))!r} or "
+            f"as an object, got {type(value).__name__}"
+        )
+    if registry is OBJECTIVES and spec.name.startswith(_NATIVE):
+        raise UnknownNameError(
+            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it; train it "
+            "with gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or give "
+            f"{spec.name.removeprefix(_NATIVE)!r} to the booster itself"
+        )
+    preset, given = registry.preset(spec.name), _parameters(spec)
+    twice = sorted(given.keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
     _check_has_utility(registry, spec.name)
+    defaults = {} if preset is None else dict(preset.params)
     cls = registry.get(spec.name if preset is None else preset.name)
-    return _construct(registry, cls, {**given, **params})
+    return _construct(registry, cls, {**defaults, **given, **params})
 
 
 def spec_of(item: object) -> Spec:
@@ -104,23 +112,26 @@ def spec_of(item: object) -> Spec:
     params: list[tuple[str, Value]] = []
     args: tuple[Value, ...] = ()
     k = None
-    for field in _own_fields_first(item):
-        value = getattr(item, field.name)
+    bases = type(item).__mro__[1:]
+    inherited = {name for base in bases for name in getattr(base, "__dataclass_fields__", ())}
+    own_first = sorted(fields(item), key=lambda field: field.name in inherited)  # type: ignore[arg-type]
+    for field in own_first:
+        value, factory = getattr(item, field.name), field.default_factory
+        default = field.default if factory is MISSING else factory()
         if field.metadata.get("data"):
             continue  # preferences belong to rows, not to the text
         if field.name == "k" and (value is None or isinstance(value, int)):
             k = value  # a cut-off; a loss may have a parameter of this name that is a number
         elif field.metadata.get("positional"):
             args = tuple(_as_value(part) for part in value)
-        elif field.metadata.get("shown") or value != _default(field):
+        elif field.metadata.get("shown") or value != default:
             params.append((field.name, _as_value(value)))
     return Spec(_text_name(type(item)), tuple(params), k, args)
 
 
 def as_objective(objective: Any) -> AbstractObjective:
     """Return the composition behind an objective, its template, or its text."""
-    bare = getattr(objective, "template", objective)
-    return build(OBJECTIVES, bare)
+    return build(OBJECTIVES, getattr(objective, "template", objective))
 
 
 def as_metric(metric: Any) -> AbstractMetric:
@@ -216,29 +227,6 @@ class AbstractValue(Generic[P]):
         return type(self), (self._part,)
 
 
-def _not_a_part(registry: Registry[Any], value: object) -> str:
-    kind = with_article(registry.kind)
-    if registry is OUTERS:
-        return (
-            f"{kind} (g of a push) is given as text ({', '.join(registry)}) or as an object of "
-            f"one's own subclass of gbmrank.extend.AbstractOuter, got {type(value).__name__}"
-        )
-    return (
-        f"{kind} is given as text such as {next(iter(registry))!r} or as an object, "
-        f"got {type(value).__name__}"
-    )
-
-
-def _check_not_native(registry: Registry[Any], name: str) -> None:
-    """Reject a booster's own objective, and say where its name can be used."""
-    if registry is OBJECTIVES and name.startswith(_NATIVE):
-        raise UnknownNameError(
-            f"{name} is an objective of a booster, and gbmrank has no formula of it; train it with "
-            "gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or give "
-            f"{name.removeprefix(_NATIVE)!r} to the booster itself"
-        )
-
-
 def _utility_of(metric: AbstractMetric) -> object:
     """Return the utility of a metric: its own, or the one of the same name and options."""
     if isinstance(metric, Positional):
@@ -269,12 +257,6 @@ def _parameters(spec: Spec) -> dict[str, object]:
     if spec.args:
         given[""] = spec.args  # arguments without a key go to the field that takes them
     return given
-
-
-def _missing(preset: Spec, spec: Spec) -> dict[str, object]:
-    """Parameters of a preset that the text does not change."""
-    changed = dict(spec.params)
-    return {key: value for key, value in preset.params if key not in changed}
 
 
 def _text_name(cls: type) -> str:
@@ -357,19 +339,6 @@ def _plain(value: Any) -> object:
     if hasattr(value, "tolist") and not isinstance(value, type):
         value = value.tolist()
     return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value
-
-
-def _own_fields_first(item: object) -> list[Field[Any]]:
-    inherited = {
-        name
-        for base in type(item).__mro__[1:]
-        for name in getattr(base, "__dataclass_fields__", ())
-    }
-    return sorted(fields(item), key=lambda field: field.name in inherited)  # type: ignore[arg-type]
-
-
-def _default(field: Field[Any]) -> object:
-    return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
 def _as_value(value: object) -> Value:

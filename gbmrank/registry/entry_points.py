@@ -14,12 +14,11 @@ import os
 import re
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, final
 
-from gbmrank.errors import GbmrankWarning, PluginContractError, PluginError, RegistrationError
+from gbmrank.errors import PluginContractError, PluginError, RegistrationError
 
 __all__ = [
     "API_VERSION",
@@ -39,7 +38,7 @@ T = TypeVar("T")
 API_VERSION: Final = 1
 """Version of the contract between gbmrank and plugins, described in docs/plugins.md."""
 _GROUPS: Final = ("gbmrank.losses", "gbmrank.objectives", "gbmrank.metrics", "gbmrank.utilities")
-_warned: set[str] = set()
+_LOADING = threading.RLock()
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SCALARS = ("phi", "positive", "negative")  # functions of a loss: (z, *parameters)
 
@@ -109,14 +108,7 @@ class Entry(Generic[T]):
 class Loader(Generic[T]):
     """Loads one entry point when called, once; a failure is kept as a status and tried again.
 
-    Parameters
-    ----------
-    kind : str
-        Singular noun for messages.
-    point : EntryPoint
-        What to load.
-    validated : callable
-        Makes a class of what was loaded and checks it; it may raise anything.
+    ``validated`` makes a class of what was loaded and checks it; it may raise anything.
     """
 
     __slots__ = ("_loaded", "kind", "origin", "point", "status", "validated")
@@ -133,16 +125,11 @@ class Loader(Generic[T]):
         self._loaded: type[T] | None = None
 
     def __call__(self) -> type[T]:
-        """Return the class.
-
-        Raises
-        ------
-        PluginError
-            Naming the distribution; what the plugin raised is its cause.
-        """
+        """Return the class, or raise a PluginError that names the distribution."""
         if self._loaded is None:
             try:
-                with _STDOUT_TO_STDERR:
+                # The output of a command stays clean; one at a time, or the stream is lost.
+                with _LOADING, contextlib.redirect_stdout(sys.stderr):
                     loaded = self.point.load()
                 _check_api(self.point, self.origin)
                 self._loaded = self.validated(loaded, self.origin)
@@ -169,31 +156,20 @@ def project(distribution: str) -> str:
 
 
 def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
-    """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions).
-
-    A name in it that no installed distribution has gets a warning, once.
-    """
+    """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions)."""
 
     def read() -> Iterable[importlib.metadata.EntryPoint]:
-        names = _allowed()
-        if names is None:
-            return _points(group)
-        points = _points(group) if names else []
-        chosen = [point for point in points if project(_origin(point.dist).distribution) in names]
-        there = {project(_origin(point.dist).distribution) for point in chosen}
-        for key in names.keys() - there - {""}:
-            _warn_unless_installed(names[key])
-        return chosen
+        return [point for point in _points(group) if _is_allowed(_origin(point.dist))]
 
     return read
 
 
 def unreadable() -> list[tuple[Origin, Exception]]:
     """Return the allowed distributions of plugins whose entry points cannot be read, and why."""
-    names, found = _allowed(), []
+    found = []
     for dist in _distributions():
         origin = _origin(dist)
-        if names is not None and project(origin.distribution) not in names:
+        if not _is_allowed(origin):
             continue
         try:
             list(dist.entry_points)
@@ -210,37 +186,12 @@ def class_name(cls: type) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return a noun with its article, for messages.
-
-    Examples
-    --------
-    >>> with_article("objective"), with_article("utility")
-    ('an objective', 'a utility')
-    """
+    """Return a noun with its article, for messages."""
     return f"an {noun}" if noun[0] in "aeio" else f"a {noun}"
 
 
 def check_class(kind: str, base: type, cls: Any, origin: str) -> None:
-    """Raise unless a class is a complete member of its kind.
-
-    Parameters
-    ----------
-    kind : str
-        Singular noun for messages.
-    base : type
-        Abstract class of the kind.
-    cls : object
-        What was given.
-    origin : str
-        Who gave it, for messages.
-
-    Raises
-    ------
-    PluginContractError
-        Not a subclass, not complete, or a function with another signature than it needs.
-    RegistrationError
-        A name that is not one.
-    """
+    """Raise unless a class is a complete member of its kind: base, name, methods, signatures."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise PluginContractError(
             f"{with_article(kind)} is a subclass of {base.__module__}.{base.__name__}; "
@@ -259,57 +210,11 @@ def check_class(kind: str, base: type, cls: Any, origin: str) -> None:
     _check_signatures(kind, cls, origin)
 
 
-@final
-class _StdoutToStderr:
-    """Print on the error stream while plugins load: the output of a command stays clean.
-
-    ``contextlib.redirect_stdout`` would lose the stream where two threads load at the same time:
-    the last one to end puts back what it found, the error stream.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._loading = threading.Lock(), 0
-        self._kept: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._loading:
-                self._kept, sys.stdout = sys.stdout, sys.stderr
-            self._loading += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._loading -= 1
-            if not self._loading:
-                sys.stdout, self._kept = self._kept, None
-
-
-_STDOUT_TO_STDERR = _StdoutToStderr()
-
-
-def _allowed() -> dict[str, str] | None:
-    """Return the names in ``GBMRANK_PLUGINS`` by project; None where everything is allowed."""
+def _is_allowed(origin: Origin) -> bool:
+    """Whether ``GBMRANK_PLUGINS`` allows a distribution; not set, it allows all, and 0 none."""
     allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
-    if allowed == "0":
-        return {}
-    names = {project(name.strip()): name.strip() for name in allowed.split(",")}
-    return names if allowed else None
-
-
-def _warn_unless_installed(name: str) -> None:
-    """Say once that ``GBMRANK_PLUGINS`` names a distribution that is not there."""
-    if name in _warned:
-        return
-    _warned.add(name)
-    try:
-        importlib.metadata.distribution(name)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        warnings.warn(
-            f"GBMRANK_PLUGINS allows {name!r}, and no distribution of that name is installed; "
-            "0 is for no plugins, unset it for all",
-            GbmrankWarning,
-            stacklevel=2,
-        )
+    names = [project(name.strip()) for name in allowed.split(",")]
+    return not allowed or (allowed != "0" and project(origin.distribution) in names)
 
 
 def _entry_text(dist: importlib.metadata.Distribution) -> str:
@@ -366,27 +271,17 @@ def _check_api(point: importlib.metadata.EntryPoint, origin: Origin) -> None:
 
 def _check_signatures(kind: str, cls: type, origin: str) -> None:
     parameters = [field.name for field in fields(cls)] if is_dataclass(cls) else []
-    for name in _SCALARS:
+    scalar = "must take the margin and the parameters of the loss: {}(%s)"
+    wanted = dict.fromkeys(_SCALARS, (1 + len(parameters), scalar % ", ".join(["z", *parameters])))
+    for name, (count, rule) in {**wanted, "bind": (2, "must be bind(self, data)")}.items():
         function = getattr(cls, name, None)
-        if inspect.isfunction(function) and not _accepts(function, 1 + len(parameters)):
+        if not inspect.isfunction(function):
+            continue
+        signature = inspect.signature(function)
+        try:
+            signature.bind(*range(count))
+        except TypeError as error:
             raise PluginContractError(
-                f"{_where(kind, cls, name, origin)}{inspect.signature(function)} must take the "
-                f"margin and the parameters of the loss: {name}({', '.join(['z', *parameters])})"
-            )
-    bind = getattr(cls, "bind", None)
-    if inspect.isfunction(bind) and not _accepts(bind, 2):
-        raise PluginContractError(
-            f"{_where(kind, cls, 'bind', origin)}{inspect.signature(bind)} must be bind(self, data)"
-        )
-
-
-def _accepts(function: Any, count: int) -> bool:
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    return True
-
-
-def _where(kind: str, cls: type, name: str, origin: str) -> str:
-    return f"the {kind} {class_name(cls)!r} of {origin}: {cls.__qualname__}.{name}"
+                f"the {kind} {class_name(cls)!r} of {origin}: {cls.__qualname__}.{name}{signature} "
+                f"{rule.format(name)}"
+            ) from error

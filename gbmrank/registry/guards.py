@@ -30,17 +30,7 @@ def is_ours(cls: type) -> bool:
 
 @contextlib.contextmanager
 def naming(registry: Registry[Any], cls: type, what: str) -> Iterator[None]:
-    """Turn what a plugin raises into a PluginError that names its distribution.
-
-    Parameters
-    ----------
-    registry : Registry
-        Knows where the class comes from.
-    cls : type
-        A class of a plugin; for one of gbmrank nothing is changed.
-    what : str
-        What it was asked for, such as ``"cannot be made"``.
-    """
+    """Turn what a class of a plugin raises into a PluginError that names its distribution."""
     try:
         yield
     except GbmrankError:

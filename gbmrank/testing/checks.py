@@ -157,9 +157,7 @@ def permuted_rows(sizes: Any = SIZES, seed: int = 0) -> IntArray:
 
 def derivative(function: Callable[[float], Any], at: float, step: float = _STEP) -> Any:
     """Return the derivative of a function of a number, and where it can be trusted."""
-    wide = _difference(lambda by: np.asarray(function(at + by), dtype=np.float64), step)
-    near = _difference(lambda by: np.asarray(function(at + by), dtype=np.float64), 0.5 * step)
-    return near, _agree(wide, near)
+    return _differences(lambda by: np.asarray(function(at + by), dtype=np.float64), step)
 
 
 def row_derivatives(
@@ -167,18 +165,8 @@ def row_derivatives(
 ) -> tuple[FloatArray, Any]:
     """Differentiate by every row, one position of every query at a time.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Maps scores to one number per query, or to one per row (then the derivative of each
-        by its own score is meant).
-    scores : array of shape (n_rows,)
-        In queries of the sizes ``SIZES``.
-
-    Returns
-    -------
-    slopes, trusted : arrays of shape (n_rows,)
-        Two step sizes agree where the function has no kink.
+    Scores map to one number per query, or to one per row (then the derivative of each by its own
+    score is meant). Slopes can be trusted where two step sizes agree: there is no kink.
     """
     slopes, trusted = np.zeros(len(scores)), np.zeros(len(scores), dtype=bool)
     parts = query_slices()
@@ -192,8 +180,7 @@ def row_derivatives(
             values = evaluate(shifted)
             return values[queries] if len(values) == len(SIZES) else values[rows]
 
-        wide, near = _difference(moved, _STEP), _difference(moved, 0.5 * _STEP)
-        slopes[rows], trusted[rows] = near, _agree(wide, near)
+        slopes[rows], trusted[rows] = _differences(moved, _STEP)
     return slopes, trusted
 
 
@@ -348,13 +335,7 @@ def kind_of(given: Any) -> str:
 
 
 def trains_in(backend: str, subject: "ObjectiveSubject") -> None:
-    """Raise AssertionError unless a booster learns to order an easy task.
-
-    Raises
-    ------
-    SkipCheck
-        When the booster is not installed.
-    """
+    """Raise AssertionError unless a booster learns to order an easy task."""
     made, rows = subject.objective, _task(backend, subject.grades)
     params = booster_params(made, backend)
     scores = booster_named(backend).tuning.try_objective(made, params, rows, _ROUNDS)
@@ -394,14 +375,14 @@ def _grades_for(bind: Callable[[RankingData], Any], given: Any) -> tuple[float, 
     return _GRADES[0]
 
 
-def _difference(moved: Callable[[float], FloatArray], step: float) -> FloatArray:
-    total = sum(factor * moved(by * step) for by, factor in _WEIGHTS)
-    return np.asarray(total) / (12.0 * step)
-
-
-def _agree(wide: FloatArray, near: FloatArray) -> Any:
+def _differences(moved: Callable[[float], FloatArray], step: float) -> tuple[FloatArray, Any]:
+    """Return differences, and where those of two widths agree."""
+    wide, near = (
+        np.asarray(sum(factor * moved(by * width) for by, factor in _WEIGHTS)) / (12.0 * width)
+        for width in (step, 0.5 * step)
+    )
     size = np.maximum(np.maximum(np.abs(wide), np.abs(near)), 1e-3 * np.abs(near).max(initial=0.0))
-    return np.isfinite(wide) & (np.abs(wide - near) <= 1e-4 * size + 1e-12)
+    return near, np.isfinite(wide) & (np.abs(wide - near) <= 1e-4 * size + 1e-12)
 
 
 def _task(backend: str, grades: tuple[float, ...]) -> Rows:

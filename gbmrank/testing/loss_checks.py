@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from gbmrank.api import objective
 from gbmrank.boosters.doors import BACKENDS
 from gbmrank.errors import ParameterError
-from gbmrank.losses import AbstractLoss
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build, spec_of
 from gbmrank.testing.checks import (
@@ -47,7 +47,7 @@ def _derivatives(subject: LossSubject, order: int) -> Iterator[tuple[str, Any, A
         yield name, rows[:, order], slopes, np.array([bool(sure) for _, sure in found])
 
 
-def _hold_derivative(subject: LossSubject, order: int, words: str) -> None:
+def _hold_derivative(order: int, words: str, subject: LossSubject) -> None:
     for name, claimed, slopes, trusted in _derivatives(subject, order):
         right = close(claimed, slopes, 1e-4, 1e-6 * max(np.abs(slopes).max(), 1e-3))
         wrong = np.flatnonzero(~right & trusted)
@@ -68,12 +68,8 @@ def _shape(subject: LossSubject) -> None:
         )
 
 
-def _first_derivative(subject: LossSubject) -> None:
-    _hold_derivative(subject, 1, "the first derivative")
-
-
-def _second_derivative(subject: LossSubject) -> None:
-    _hold_derivative(subject, 2, "the second derivative")
+_first_derivative = partial(_hold_derivative, 1, "the first derivative")
+_second_derivative = partial(_hold_derivative, 2, "the second derivative")
 
 
 def _direction(subject: LossSubject) -> None:
@@ -207,17 +203,11 @@ def _pickling(subject: LossSubject) -> None:
 
 
 def _spec(subject: LossSubject) -> None:
-    if not _is_registered(subject.loss):
+    entries = LOSSES.entries.get(subject.loss.name, ())
+    if not any(one.status.state == "ok" and one.load() is type(subject.loss) for one in entries):
         raise SkipCheck("it is not registered, so it has no text")
     text = str(spec_of(subject.loss))
     fail_unless(build(LOSSES, text) == subject.loss, f"its text {text!r} makes another loss")
-
-
-def _is_registered(loss: AbstractLoss) -> bool:
-    return any(
-        entry.status.state == "ok" and entry.load() is type(loss)
-        for entry in LOSSES.entries.get(loss.name, ())
-    )
 
 
 def _through_objective(check: Check) -> Callable[[LossSubject], None]:

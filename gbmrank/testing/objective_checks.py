@@ -107,11 +107,10 @@ def _frozen_bends(bound: Any, scores: FloatArray) -> tuple[FloatArray, Any]:
     """Second differences of the loss with its weights held fixed."""
 
     def slope(moved: FloatArray) -> FloatArray:
-        step, found = 1e-3, np.zeros(len(scores))
+        step, found, parts = 1e-3, np.zeros(len(scores)), query_slices()
         for place in range(max(SIZES)):
-            parts = [part for part in query_slices() if place < part.stop - part.start]
-            rows = np.array([part.start + place for part in parts])
             queries = [q for q, n in enumerate(SIZES) if place < n]
+            rows = np.array([parts[q].start + place for q in queries])
             up, down = moved.copy(), moved.copy()
             up[rows] += step
             down[rows] -= step

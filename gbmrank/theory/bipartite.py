@@ -116,8 +116,6 @@ class FiniteBipartite:
 
     def push_risk(self, loss: Any, outer: AbstractOuter) -> Risk:
         """Return ``scores -> (sum_x' Q_x' G(sum_x P_x kappa(s_x - s_x')), gradient)``."""
-        if not isinstance(outer, AbstractOuter):
-            raise ParameterError(f"outer must be an outer function such as Power(4), got {outer!r}")
         chosen = build(LOSSES, loss)
         relevant, other = self.classes
         table = _vectorised(chosen.kappa, chosen.params)

@@ -23,7 +23,6 @@ from gbmrank.registry.composition import as_metric, as_objective, cut_off, loss_
 from gbmrank.theory.distributions import Distribution, nature_of
 from gbmrank.theory.minimise import Minimum, Tiers, minimise_in_tiers
 from gbmrank.theory.views import order_value, view
-from gbmrank.types import FloatArray
 
 __all__ = [
     "Counterexample",
@@ -43,40 +42,15 @@ _FILE = Path(__file__).with_name("counterexamples.json")
 @final
 @dataclass(frozen=True, slots=True)
 class BestTiers:
-    """The best value and every order that reaches it.
-
-    Parameters
-    ----------
-    value : float
-        Expected value of the best orders.
-    order : tuple of int
-        One of them, best item first.
-    tiers : tuple of Tiers
-        All of them; None when there are too many to go through.
-    """
+    """The best value and every order that reaches it."""
 
     value: float
-    order: tuple[int, ...]
-    tiers: tuple[Tiers, ...] | None
+    order: tuple[int, ...]  # one of them, best item first
+    tiers: tuple[Tiers, ...] | None  # all of them; None when there are too many to go through
 
 
 def best_tiers(distribution: Distribution, measure: AbstractMetric) -> BestTiers:
-    """Return the best orders: enumerated for few items, else sorted by expected utility.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        Labels of one query.
-    measure : AbstractMetric
-        The metric.
-
-    Examples
-    --------
-    >>> from gbmrank.registry.composition import as_metric
-    >>> relevant = Distribution([[1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 0, 0]], [0.6, 0.4])
-    >>> best_tiers(relevant, as_metric("precision@3")).tiers
-    (((0, 1, 2), (3, 4, 5)),)
-    """
+    """Return the best orders: enumerated for few items, else sorted by expected utility."""
     if distribution.n_items > _ENUMERATED:
         found = _sorted(distribution, measure)
         if found is not None:
@@ -192,17 +166,6 @@ def shown(
     best order costs more loss than the infimum, or a kink ties items that a best order does
     not. The least risk of best orders is searched for on its own; where it is lower than the
     minimum, that was none, and NumericError is raised.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        Labels of one query.
-    objective, metric : objects or text
-        What is put to the test.
-    margin : float, default=1e-6
-        Least loss of performance, relative to the size of the best value.
-    found : Minimum, optional
-        The minimiser, where it is known already.
     """
     template, measure = as_objective(objective), as_metric(metric)
     found = distribution.minimiser(template) if found is None else found
@@ -231,8 +194,6 @@ def shown(
 @functools.cache
 def stored_counterexamples() -> tuple[Counterexample, ...]:
     """Return the counterexamples that ship with gbmrank; the tests verify each again."""
-    if not _FILE.exists():
-        return ()
     rows = json.loads(_FILE.read_text(encoding="utf-8"))
     return tuple(Counterexample(**{key: _tupled(value) for key, value in r.items()}) for r in rows)
 
@@ -243,15 +204,6 @@ def known_for(
     """Return a stored counterexample for an objective that also serves for this metric.
 
     Cut-offs that are not reached by the few items of an example make no difference.
-
-    Parameters
-    ----------
-    template : AbstractObjective
-        What is minimised.
-    measure : AbstractMetric
-        What should be best.
-    graphs : bool, default=False
-        Whether the distribution is one of preference graphs instead of labels.
     """
     stored = [each for each in stored_counterexamples() if each.on_graphs == graphs]
     texts = (loss_text(template), text_of(measure))
@@ -294,22 +246,14 @@ def _sorted(distribution: Distribution, measure: AbstractMetric) -> BestTiers | 
     order = np.argsort(-utilities, kind="stable")
     edges = np.flatnonzero(np.diff(phi) != 0.0)
     sizes = np.diff([0, *(edges + 1), n])
-    if len(sizes) < 2 or np.any(sizes[1:-1] > 1) or not _apart(utilities[order], edges):
+    falling = utilities[order]
+    apart = falling[edges] - falling[edges + 1] > 1e-9 * np.abs(falling).max()
+    if len(sizes) < 2 or np.any(sizes[1:-1] > 1) or not np.all(apart):
         return None
     chosen = tuple(int(i) for i in order)
     tiers = _tiers_of(chosen, int(sizes[0]), int(sizes[-1]))
-    return BestTiers(distribution.value(measure, _ranked(order)), chosen, (tiers,))
-
-
-def _apart(falling: FloatArray, edges: np.ndarray) -> bool:
-    scale = float(np.abs(falling).max())
-    return bool(np.all(falling[edges] - falling[edges + 1] > 1e-9 * scale))
-
-
-def _ranked(order: np.ndarray) -> FloatArray:
-    scores = np.empty(len(order))
-    scores[order] = -np.arange(len(order), dtype=np.float64)
-    return scores
+    ranked = -np.argsort(order).astype(np.float64)
+    return BestTiers(distribution.value(measure, ranked), chosen, (tiers,))
 
 
 def _gap(
@@ -322,11 +266,6 @@ def _gap(
 
     It is 0, not None, where a loss with kinks holds items together: apart by a thousandth they
     cost more in proportion.
-
-    Raises
-    ------
-    NumericError
-        When a best order has less risk than the minimum, which is none then.
     """
     nature, risk, value = nature_of(template), distribution.risk(template), found.value
 
@@ -384,7 +323,8 @@ def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample
     regret = float(best - order_value(utilities, phi, scores))
     # Strict utilities and discounts leave one best order, and the minimiser misses it.
     strict = len(np.unique(utilities.round(9))) == n and bool(np.all(np.diff(phi) < 0))
-    if not strict or regret <= 1e-6 * max(abs(best), 1e-3) or _has_ties(example.scores):
+    tied = len(set(example.scores)) < n
+    if not strict or regret <= 1e-6 * max(abs(best), 1e-3) or tied:
         return None
     order = tuple(int(i) for i in np.argsort(-utilities, kind="stable"))
     return replace(example, metric=wanted, regret=regret, best_order=order)
@@ -409,10 +349,6 @@ def _same_values(example: Counterexample, measure: AbstractMetric) -> bool:
     except ValueError:  # labels that this metric does not take
         return False
     return all(np.array_equal(mine, its) for mine, its in pairs)
-
-
-def _has_ties(scores: tuple[float, ...]) -> bool:
-    return len(set(scores)) < len(scores)
 
 
 def _without_noise(scores: np.ndarray) -> np.ndarray:

@@ -46,38 +46,6 @@ def least_risk(
 
     Every slope cuts off what lies uphill, and the width of the ellipsoid along the slope
     bounds how much lower the risk can be.
-
-    Parameters
-    ----------
-    risk : callable
-        ``scores -> (value, subgradient)``.
-    n : int
-        Number of scores.
-    shift_invariant : bool
-        Whether scores of mean zero are enough.
-    tiers : tuple of tuple of int, default=()
-        An order that scores have to follow, the best tier first.
-    lead : float, default=0
-        By how much each tier has to lead the next.
-
-    Returns
-    -------
-    scores : array of shape (n,)
-        The best ones found.
-    value : float
-        Their risk, at most ``1e-9 (1 + abs(value))`` above that of any scores whose root of
-        the sum of squares is at most 30.
-
-    Raises
-    ------
-    NumericError
-        When that is not reached, as for a risk that is not convex.
-
-    Examples
-    --------
-    >>> scores, value = least_risk(lambda s: (float(abs(s[0] - 2.0)), np.sign(s - 2.0)), 1, False)
-    >>> round(float(scores[0]), 9), round(value, 9)
-    (2.0, 0.0)
     """
     rules, base = _rules(tiers, n), _directions(n, shift_invariant)
     centre, root = np.zeros(base.shape[1]), np.eye(base.shape[1]) * FAR
@@ -129,25 +97,12 @@ class Minimum:
 @final
 @dataclass(frozen=True, slots=True)
 class Nature:
-    """What is known about a risk.
-
-    Parameters
-    ----------
-    shift_invariant : bool
-        Whether adding a constant to all scores changes nothing.
-    smooth : bool, default=True
-        Whether it is differentiable.
-    convex : bool, default=True
-        If not, several starting points are tried, and moving single scores to another valley.
-    whole : bool, default=False
-        Whether it is a sum of hinges ``max(1 - (s_i - s_j), 0)`` with factors that are not
-        negative: then it has a minimum at whole scores.
-    """
+    """What is known about a risk."""
 
     shift_invariant: bool
-    smooth: bool = True
-    convex: bool = True
-    whole: bool = False
+    smooth: bool = True  # differentiable
+    convex: bool = True  # if not, several starts are tried, and single scores in other valleys
+    whole: bool = False  # a sum of hinges max(1 - (s_i - s_j), 0), with a minimum at whole scores
 
     def starts(self, n: int) -> list[FloatArray]:
         """Return scores to start from: zero, and others where there may be several valleys."""
@@ -163,30 +118,6 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     diagonal is raised until it is. A sum of plain hinges is evaluated on a lattice of whole
     scores instead, where it has its corners; another convex risk with kinks is enclosed by
     ellipsoids until its least value is known.
-
-    Parameters
-    ----------
-    risk : callable
-        ``scores -> (value, gradient)``.
-    n : int
-        Number of scores.
-    nature : Nature
-        What is known about it.
-
-    Raises
-    ------
-    NumericError
-        When the steps end where the risk is neither flat nor falling towards infinity.
-    LimitError
-        For a risk with kinks of more than 5 items, or that is not convex.
-
-    Examples
-    --------
-    >>> def well(s):  # two valleys, and no curvature to follow at the start
-    ...     return float(np.sum((s**2 - 1) ** 2)), 4 * s * (s**2 - 1)
-    >>> found = minimise(well, 1, Nature(shift_invariant=False, convex=False))
-    >>> round(abs(float(found.scores[0])), 6), found.attained
-    (1.0, True)
     """
     if not nature.smooth:
         _check_kinks(n, nature)
@@ -209,19 +140,8 @@ def minimise_in_tiers(
 ) -> float:
     """Return the infimum of a risk over scores that do not contradict an order of tiers.
 
-    Parameters
-    ----------
-    risk : callable
-        ``scores -> (value, gradient)``.
-    tiers : tuple of tuple of int
-        Items, the best tier first; only the first and the last may have several items.
-        Neighbours may tie.
-    start : array of shape (n,)
-        Scores to begin at; they are put into the order first.
-    nature : Nature
-        What is known about the risk.
-    lead : float, default=0
-        By how much each tier has to lead the next; for risks with kinks only.
+    Only the first and the last tier may have several items. Neighbours may tie, or have to lead
+    by ``lead``, for risks with kinks only.
     """
     if not nature.smooth:
         _check_kinks(len(start), nature)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gbmrank.data.columns import check_graphs, read_square, read_table
 from gbmrank.data.preferences import PreferenceGraphs
-from gbmrank.errors import DataError, ParameterError
+from gbmrank.errors import DataError
 from gbmrank.types import ArrayLike, FloatArray
 
 __all__ = [
@@ -222,20 +222,13 @@ class NoiseReport:
 
     def share(self, condition: str) -> float:
         """Return the share of queries in which a condition holds."""
-        return float(np.mean([bool(answer) for answer in self._answers_to(condition)]))
+        return float(np.mean([bool(answer) for answer in self.answers[condition]]))
 
     def failures(self, condition: str) -> Iterator[tuple[int, Answer]]:
         """Yield the query number and the answer where a condition does not hold."""
-        for query, answer in zip(self.queries.tolist(), self._answers_to(condition), strict=True):
+        for query, answer in zip(self.queries.tolist(), self.answers[condition], strict=True):
             if not answer:
                 yield query, answer
-
-    def _answers_to(self, condition: str) -> list[Answer]:
-        if condition not in self.answers:
-            raise ParameterError(
-                f"condition must be one of {', '.join(self.answers)}; got {condition!r}"
-            )
-        return self.answers[condition]
 
     def __str__(self) -> str:
         meaning = {
@@ -271,11 +264,6 @@ def noise_report(graphs: PreferenceGraphs, *, judgments: ArrayLike | None = None
     in 0% of your 1 queries the degree condition holds: sorting by net degree is right
     in 100% of your 1 queries the difference graph has no cycle: a pair model is right
     """
-    if not isinstance(graphs, PreferenceGraphs):
-        raise DataError(
-            f"noise_report takes PreferenceGraphs, got {type(graphs).__name__}; make them with "
-            "PreferenceGraphs.from_edges or one of its sisters"
-        )
     edges = graphs.to_edges()
     queries = np.flatnonzero(np.diff(edges.offsets))
     if not len(queries):

@@ -8,7 +8,7 @@ import numpy as np
 
 from gbmrank.data.columns import as_floats, read_number, read_table
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import DataError, ParameterError
+from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import (
     AbstractUtility,
     DcgUtility,
@@ -34,24 +34,12 @@ class Positional(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class View:
-    """A metric seen as a member of the positional family, to be maximised.
+    """A metric seen as a member of the positional family, to be maximised."""
 
-    Parameters
-    ----------
-    utilities : callable
-        ``RankingData -> u`` for every row, NaN where undefined.
-    discounts : callable
-        ``n -> phi(1), ..., phi(n)``, non-increasing.
-    offsets : callable
-        ``RankingData -> b`` for every query.
-    sign : float
-        -1 for a measure that is minimised: its value is ``-(b + sum phi u)``.
-    """
-
-    utilities: Callable[[RankingData], FloatArray]
-    discounts: Callable[[int], FloatArray]
-    offsets: Callable[[RankingData], FloatArray]
-    sign: float = 1.0
+    utilities: Callable[[RankingData], FloatArray]  # u of every row, NaN where undefined
+    discounts: Callable[[int], FloatArray]  # n -> phi(1), ..., phi(n), non-increasing
+    offsets: Callable[[RankingData], FloatArray]  # b of every query
+    sign: float = 1.0  # -1 for a measure that is minimised: its value is -(b + sum phi u)
 
 
 def view(metric: AbstractMetric) -> View | None:
@@ -105,8 +93,6 @@ def positional(metric: Any, labels: ArrayLike) -> Positional:
             "(u, phi, b); dcg, ndcg, precision, recall, wta, auc, spearman and eru do"
         )
     data = RankingData.from_arrays(labels)
-    if not data.groups.n_rows:
-        raise DataError("labels of a query are those of at least one item, got none")
     values = np.array(seen.utilities(data))
     return Positional(values, seen.discounts(len(values)), float(seen.offsets(data)[0]))
 

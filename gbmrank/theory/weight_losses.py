@@ -123,17 +123,7 @@ class LinkValues(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An inverse link with its derivative.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    values : callable
-        Scores to :class:`LinkValues`.
-    closed_form : callable or None
-        Probabilities to scores; solved for where there is none.
-    """
+    """An inverse link with its derivative."""
 
     name: str
     values: Callable[[FloatArray], LinkValues]
@@ -166,18 +156,7 @@ class Link:
 
 
 def find_link(given: "str | LinkFunction") -> Link:
-    """Return a link by its name, or that of a function ``v -> (q, q')``.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown name, with the nearest one, and for what is no function.
-
-    Examples
-    --------
-    >>> find_link("probit").values(np.array([0.0])).q
-    array([0.5])
-    """
+    """Return a link by its name, or that of a function ``v -> (q, q')``."""
     if isinstance(given, str):
         if given not in LINKS:
             near = difflib.get_close_matches(given.lower(), LINKS, n=1)
@@ -187,33 +166,21 @@ def find_link(given: "str | LinkFunction") -> Link:
                 "function v -> (q, q')"
             )
         return LINKS[given]
-    if not callable(given):
-        raise ParameterError(
-            f"link must be one of {', '.join(LINKS)} or a function v -> (q, q'), got {given!r}"
-        )
     name = getattr(given, "__name__", type(given).__name__)
     return Link(name, _Measured(name, given))
 
 
 def check_link(link: Link, low: float, high: float, nodes: FloatArray) -> LinkValues:
-    """Return the values at nodes of what is increasing, inside (0, 1), with its derivative.
-
-    Parameters
-    ----------
-    link : Link
-        What is checked.
-    low, high : float
-        Scores that should stand for very small and very large probabilities.
-    nodes : array of shape (n,)
-        Increasing scores between them.
-
-    Raises
-    ------
-    ParameterError
-        Says what is wrong, and at which score.
-    """
+    """Return the values at nodes of what is increasing, inside (0, 1), with its derivative."""
     margin = 0.01 * (high - low)
-    _check_inside(link, np.array([low - margin, *nodes, high + margin]))
+    scores = np.array([low - margin, *nodes, high + margin])
+    q, rest, _ = link.values(scores)
+    outside = np.flatnonzero(~((q > 0.0) & (rest > 0.0)))
+    if len(outside):
+        raise ParameterError(
+            f"the link {link.name} must stay inside (0, 1) for every score; q(v) is "
+            f"{q[outside[0]]:g} at v = {scores[outside[0]]:.6g}"
+        )
     found = link.values(nodes)
     falling = np.flatnonzero(~(np.diff(found.q) > 0.0) & ~(np.diff(found.rest) < 0.0))
     if len(falling):
@@ -254,17 +221,9 @@ def _cloglog_values(v: FloatArray) -> LinkValues:
         return LinkValues(-np.expm1(-e), np.exp(-e), np.exp(v - e))
 
 
-def _cloglog_scores(p: FloatArray) -> FloatArray:
-    return np.log(-np.log1p(-p))
-
-
 def _cauchit_values(v: FloatArray) -> LinkValues:
     q, rest = np.arctan2(1.0, -v) / math.pi, np.arctan2(1.0, v) / math.pi
     return LinkValues(q, rest, 1.0 / (math.pi * (1.0 + v * v)))
-
-
-def _cauchit_scores(p: FloatArray) -> FloatArray:
-    return np.tan(math.pi * (p - 0.5))
 
 
 def _algebraic_values(v: FloatArray) -> LinkValues:
@@ -275,19 +234,17 @@ def _algebraic_values(v: FloatArray) -> LinkValues:
     return LinkValues(q, rest, 2.0 / root**3)
 
 
-def _algebraic_scores(p: FloatArray) -> FloatArray:
-    return (2.0 * p - 1.0) / np.sqrt(p * (1.0 - p))
-
-
 LINKS: Mapping[str, Link] = MappingProxyType(
     {
         link.name: link
         for link in (
             Link("logit", _logit_values, logit),
             Link("probit", _probit_values, _probit_scores),
-            Link("cloglog", _cloglog_values, _cloglog_scores),
-            Link("cauchit", _cauchit_values, _cauchit_scores),
-            Link("algebraic", _algebraic_values, _algebraic_scores),
+            Link("cloglog", _cloglog_values, lambda p: np.log(-np.log1p(-p))),
+            Link("cauchit", _cauchit_values, lambda p: np.tan(math.pi * (p - 0.5))),
+            Link(
+                "algebraic", _algebraic_values, lambda p: (2.0 * p - 1.0) / np.sqrt(p * (1.0 - p))
+            ),
         )
     }
 )
@@ -298,17 +255,7 @@ LINKS: Mapping[str, Link] = MappingProxyType(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Scores that are even in ``asinh(steep (v - centre))``: dense inside, wide outside.
-
-    Parameters
-    ----------
-    nodes : array of shape (n,)
-        The scores.
-    places : array of shape (n,)
-        Their evenly spaced places.
-    centre, steep : float
-        Of the formula above.
-    """
+    """Scores that are even in ``asinh(steep (v - centre))``: dense inside, wide outside."""
 
     nodes: FloatArray
     places: FloatArray
@@ -337,19 +284,7 @@ class Grid:
 def tabulated(
     grid: Grid, slopes: FloatArray, tail: float, *, vanishes_above: bool
 ) -> ScalarFunction:
-    """Return the function with these slopes that vanishes at one end.
-
-    Parameters
-    ----------
-    grid : Grid
-        Where slopes are known.
-    slopes : array of shape (n,)
-        Of one sign.
-    tail : float
-        Its value at the last node of the end where it vanishes.
-    vanishes_above : bool
-        Which end that is.
-    """
+    """Return the function with these slopes that vanishes at one end."""
     from scipy.interpolate import CubicSpline
 
     nodes = grid.nodes
@@ -396,17 +331,6 @@ def is_convex(grid: Grid, positive: ScalarFunction, negative: ScalarFunction) ->
     return True
 
 
-def expected_curvature(positive: ScalarFunction, negative: ScalarFunction) -> Callable[..., float]:
-    """Second derivative of the conditional risk at the model's own probability."""
-
-    def curvature(v: float) -> float:
-        _, a, bend_a = positive(v)
-        _, b, bend_b = negative(v)
-        return (b * bend_a - a * bend_b) / (b - a)
-
-    return curvature
-
-
 @dataclass(frozen=True, slots=True)
 class AbstractWeightLoss(AbstractCompositeLoss):
     """A composite loss whose partial losses are tables; see :func:`loss_from_weight`.
@@ -419,16 +343,6 @@ class AbstractWeightLoss(AbstractCompositeLoss):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, type(self).recipe
-
-
-def _check_inside(link: Link, scores: FloatArray) -> None:
-    q, rest, _ = link.values(scores)
-    outside = np.flatnonzero(~((q > 0.0) & (rest > 0.0)))
-    if len(outside):
-        raise ParameterError(
-            f"the link {link.name} must stay inside (0, 1) for every score; q(v) is "
-            f"{q[outside[0]]:g} at v = {scores[outside[0]]:.6g}"
-        )
 
 
 def _check_derivative(link: Link, nodes: FloatArray, found: LinkValues) -> None:
@@ -541,10 +455,6 @@ def _restored(weight: WeightFunction, rate: float, link: Any, name: str) -> Abst
 def _loss_class(
     weight: WeightFunction, rate: float, given: str | LinkFunction, name: str
 ) -> type[AbstractWeightLoss]:
-    if not callable(weight):
-        raise ParameterError(
-            f"loss_from_weight: weight must be a function c -> w(c) of arrays, got {weight!r}"
-        )
     if not read_number(rate, "loss_from_weight: rate") > 0.0:
         raise ParameterError(f"loss_from_weight: rate must be above 0, got {rate}")
     link = find_link(given)
@@ -555,7 +465,7 @@ def _loss_class(
     grid, density = grid.scaled(1.0 / rate), density * rate
     # The same functions with the same tables are the same loss: so a pickled copy is equal.
     digest = hashlib.sha256(density.tobytes()).hexdigest()
-    key = (_identity(weight), _identity(given), float(rate), name, digest)
+    key = (weight, given, float(rate), name, digest)
     if key not in _made:
         positive = tabulated(grid, -rest * density, ends[1], vanishes_above=True)
         negative = tabulated(grid, q * density, ends[0], vanishes_above=False)
@@ -570,7 +480,13 @@ def _class_of(
     recipe: tuple[Any, ...], at: Link, partials: tuple[Any, Any], convex: bool
 ) -> type[AbstractWeightLoss]:
     weight, rate, _, name = recipe
-    curvature = expected_curvature(*partials)
+    positive, negative = partials
+
+    def curvature(v: float) -> float:
+        """Second derivative of the conditional risk at the model's own probability."""
+        _, a, bend_a = positive(v)
+        _, b, bend_b = negative(v)
+        return (b * bend_a - a * bend_b) / (b - a)
 
     def link(_: Any, probabilities: FloatArray) -> FloatArray:
         return at.scores(probabilities) / rate
@@ -586,8 +502,8 @@ def _class_of(
         "formula": "l1' = -(1 - q) w(q) q', l-1' = q w(q) q'",
         "reference": "Menon and Williamson, COLT 2014, sec. 2; weight of the caller",
         "convex": convex,
-        "positive": staticmethod(partials[0]),
-        "negative": staticmethod(partials[1]),
+        "positive": staticmethod(positive),
+        "negative": staticmethod(negative),
         "recipe": recipe,
         "link": link,
         "inverse_link": inverse_link,
@@ -600,15 +516,6 @@ def _class_of(
     )
     made.__module__ = "__main__"  # it belongs to this process, not to gbmrank
     return made
-
-
-def _identity(function: Any) -> Any:
-    """Return what tells functions apart: themselves, or where they are kept."""
-    try:
-        hash(function)
-    except TypeError:
-        return id(function)
-    return function
 
 
 def _grid(link: Link) -> Grid:
@@ -659,11 +566,6 @@ def _tail(weight: WeightFunction, *, at_one: bool) -> float:
     """Return the integral of c w(c) below 2^-26, or of (1 - c) w(c) above 1 - 2^-26.
 
     w is taken at powers of two, where 1 - c is exact, and as a power of c between them.
-
-    Raises
-    ------
-    ParameterError
-        When the integral diverges.
     """
     depth = np.arange(_DEPTH, _DEEPEST + 1)
     part: FloatArray = np.exp2(-depth.astype(np.float64))

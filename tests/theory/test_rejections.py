@@ -96,15 +96,11 @@ def test_what_many_matrices_are_not(values, sizes, words):
 
 
 REFUSED = {
-    "noise_report of a list": (lambda: theory.noise_report([[0, 1]]), "takes PreferenceGraphs"),
-    "share": (lambda: theory.noise_report(GRAPHS).share("foo"), "low_noise, degree, acyclic"),
-    "failures": (lambda: list(theory.noise_report(GRAPHS).failures("foo")), "got 'foo'"),
     "c_phi of a number": (lambda: theory.c_phi(1.0), "phi must be one column"),
     "c_phi of a table": (lambda: theory.c_phi([[1, 0.5], [1, 0.2]]), "phi must be one column"),
     "c_phi of nan": (lambda: theory.c_phi([1, np.nan]), "phi are finite"),
     "c_phi p text": (lambda: theory.c_phi([1, 0.5], p="2"), "c_phi: p must be a .*number from 1"),
     "c_phi p nan": (lambda: theory.c_phi([1, 0.5], p=np.nan), "number from 1"),
-    "positional of nothing": (lambda: theory.positional("ndcg", []), "at least one item"),
     "essential k 0": (lambda: theory.essential_loss([2, 0], [0, 1], k=0), "k must be a whole"),
     "essential k -1": (lambda: theory.essential_loss([2, 0], [0, 1], k=-1), "k must be a whole"),
     "essential k 1.5": (lambda: theory.essential_loss([2, 0], [0, 1], k=1.5), "k must be a whole"),
@@ -144,18 +140,13 @@ REFUSED = {
     "auc nan": (lambda: _two().auc([np.nan, 1]), "scores are finite"),
     "auc length": (lambda: _two().auc([1, 2, 3]), "one per instance, 2; got 3"),
     "fixed point length": (lambda: _two().fixed_point("logistic", [1.0]), "one per instance"),
-    "push outer": (lambda: _two().push_risk("logistic", "power"), "outer must be"),
     "push p": (lambda: _two().push_scorer(p="4"), "p must be a finite number"),
-    "no weight": (lambda: theory.loss_from_weight(None), "weight must be a function"),
     "rate text": (lambda: theory.loss_from_weight(np.ones_like, rate="1"), "rate must be"),
     "weight of another shape": (
         lambda: theory.loss_from_weight(lambda c: np.ones((3, 3))),
         "must return one number per c",
     ),
-    "binary of a list": (lambda: theory.BinaryLabels().holds([0, 1]), "theory.Distribution"),
     "degrees of a list": (lambda: theory.DegreeCondition().holds([0, 1]), "square matrix"),
-    "items of a text": (lambda: theory.MaxItems(3).holds("x"), "theory.Distribution"),
-    "degrees of a text": (lambda: theory.DegreeCondition().holds("x"), "theory.Distribution"),
 }
 
 

@@ -1,7 +1,7 @@
 """Which objective for a metric? Candidates with their verdicts, the best first."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, final
 
 from gbmrank.errors import GbmrankError
@@ -91,15 +91,11 @@ def advise(metric: Any) -> list[Advice]:
 
 def target_for(measure: AbstractMetric) -> AbstractUtility:
     """Return the utility that goes with a metric, or the one nearest to it."""
-    if isinstance(measure, PositionalMetric):
-        return measure.utility
     if measure.name == "pairwise_disagreement":
         return IdentityUtility()
-    if measure.name not in UTILITIES:
+    if not isinstance(measure, PositionalMetric) and measure.name not in UTILITIES:
         return NdcgUtility(k=getattr(measure, "k", None))
-    cls = UTILITIES.get(measure.name)
-    shared = {field.name for field in fields(cls)} & {field.name for field in fields(measure)}
-    return cls(**{name: getattr(measure, name) for name in shared})
+    return build(UTILITIES, measure)
 
 
 def _candidates(measure: AbstractMetric) -> Iterator[AbstractObjective]:

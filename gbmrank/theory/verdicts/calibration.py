@@ -141,29 +141,15 @@ def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) 
 
 
 def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
-    """Return what helps, for an objective that sorts another utility than a metric asks for.
-
-    Parameters
-    ----------
-    template : AbstractObjective
-        An objective that sorts an expected utility.
-    measure : AbstractMetric
-        A metric of the positional family.
-
-    Examples
-    --------
-    >>> from gbmrank.registry.composition import as_metric, as_objective
-    >>> remedy(as_objective("pairwise(target=dcg)"), as_metric("ndcg@10"))
-    'set target=ndcg@10'
-    >>> remedy(as_objective("linear"), as_metric("pairwise_disagreement"))
-    'it is right for pairwise_disagreement(normalize=false)'
-    """
+    """Return what helps, for an objective that sorts another utility than a metric asks for."""
     from gbmrank.theory.verdicts.advice import target_for
 
     target = target_for(measure)
     changed = _aimed(template, target)
     if changed is not None and _right(changed, measure):
-        return f"set target={text_of(target)}{_without(template)}"
+        given = _options(template)
+        without = f" and leave out {' and '.join(given)}" if given else ""
+        return f"set target={text_of(target)}{without}"
     if isinstance(measure, PairwiseDisagreement) and measure.normalize:
         raw = replace(measure, normalize=False)
         if _right(template, raw):
@@ -180,19 +166,7 @@ def order_witness(
     utilities: Utilities,
     domain: Domain | None,
 ) -> Counterexample | None:
-    """Return a distribution whose expected utilities are sorted in a suboptimal order.
-
-    Parameters
-    ----------
-    template : AbstractObjective
-        An objective that sorts the expectation of ``utilities``.
-    measure : AbstractMetric
-        The metric.
-    utilities : callable
-        ``RankingData -> u`` for every row.
-    domain : Domain or None
-        Labels that both take; None tries them from the narrowest to the widest.
-    """
+    """Return a distribution whose expected utilities are sorted in a suboptimal order."""
     seen = view(measure)
     if seen is not None and domain is not None:
         for n in (3, 4, *(k + 1 for k in _cut_offs(template, measure) if k >= 3)):
@@ -262,11 +236,6 @@ def _aimed(template: Any, target: AbstractUtility) -> Any | None:
 def _options(template: Any) -> list[str]:
     """Return the options of the target that a template was given."""
     return [name for name in _OF_TARGETS if getattr(template, name, None) is not None]
-
-
-def _without(template: Any) -> str:
-    given = _options(template)
-    return f" and leave out {' and '.join(given)}" if given else ""
 
 
 def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:

@@ -71,24 +71,12 @@ _THEOREM = "Calauzenes et al. 2013, Thm 3.2"
 @final
 @dataclass(frozen=True, slots=True)
 class Preserved:
-    """The order an objective preserves.
+    """The order an objective preserves."""
 
-    Parameters
-    ----------
-    utilities : callable
-        ``RankingData -> u``: minimisers are sorted like its expectation.
-    constant : Constant or None
-        Of the regret bound.
-    reference : str
-        Where it is proven.
-    bounded_curvature : bool
-        Whether the second derivatives along a swap are bounded.
-    """
-
-    utilities: Utilities
-    constant: Constant | None
+    utilities: Utilities  # minimisers are sorted like its expectation
+    constant: Constant | None  # of the regret bound
     reference: str
-    bounded_curvature: bool = False
+    bounded_curvature: bool = False  # of the second derivatives along a swap
 
 
 def preserved_order(objective: AbstractObjective) -> Preserved | None:
@@ -137,36 +125,16 @@ DOMAINS = (
 @final
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Whether two utilities ask for the same order.
+    """Whether two utilities ask for the same order."""
 
-    Parameters
-    ----------
-    alike : bool
-        On the widest domain that both take.
-    domain : Domain or None
-        That domain; None when there is none.
-    on_binary : bool
-        Whether they do on 0/1 labels.
-    up_to : int or None
-        Longest query up to which they do, when they do not beyond it.
-    """
-
-    alike: bool
-    domain: Domain | None
-    on_binary: bool
-    up_to: int | None
+    alike: bool  # on the widest domain that both take
+    domain: Domain | None  # that domain, if there is one
+    on_binary: bool  # whether they do on 0/1 labels
+    up_to: int | None  # longest query up to which they do, when they do not beyond it
 
 
 def sorts_alike(first: Utilities, second: Utilities, cut_offs: tuple[int, ...] = ()) -> Alike:
-    """Compare two utilities.
-
-    Parameters
-    ----------
-    first, second : callable
-        ``RankingData -> u`` for every row.
-    cut_offs : tuple of int
-        Cut-offs that occur in them; lengths on both sides of each are looked at.
-    """
+    """Compare two utilities, at lengths on both sides of each cut-off that occurs in them."""
     lengths = _lengths(cut_offs)
     domain = next((each for each in DOMAINS if _both_take(first, second, each)), None)
     if domain is None:
@@ -191,13 +159,6 @@ def disagreement(
 
     For a pair of items whose order depends on the label vector, the two utilities change
     their minds at different mixing probabilities; half-way between, they disagree.
-
-    Yields
-    ------
-    labels : array of shape (2, n)
-        The label vectors.
-    probabilities : array of shape (2,)
-        Their probabilities.
     """
     vectors = label_vectors(domain, n, 60)
     u, v = _table(first, vectors), _table(second, vectors)
@@ -336,9 +297,8 @@ def _generator_constant(generator: AbstractGenerator) -> Constant | None:
 def _linear(objective: Linear) -> Preserved | None:
     if getattr(objective, "preferences", None) is not None:
         return None
-    square = getattr(type(objective.regulariser), "even", objective.regulariser.name == "square")
     reference = "Duchi et al. 2010, Thm 13 and Cor. 15; Calauzenes et al. 2013, Thm 3.2"
-    return Preserved(NetDegreeUtility().values, None, reference, bool(square))
+    return Preserved(NetDegreeUtility().values, None, reference, objective.regulariser.even)
 
 
 def _mix(objective: Mix) -> Preserved | None:

@@ -141,7 +141,7 @@ class BinaryLabels(AbstractCondition):
         >>> BinaryLabels().holds(RankingData.from_arrays([0, 1, 2]))
         False
         """
-        return bool(np.all(np.isin(_labels(where), (0.0, 1.0))))
+        return bool(np.all(np.isin(where.labels, (0.0, 1.0))))
 
     def __str__(self) -> str:
         return "labels are 0 and 1"
@@ -164,7 +164,7 @@ class MaxItems(AbstractCondition):
         """Look at the longest query."""
         if isinstance(where, RankingData):
             return int(where.groups.sizes.max(initial=0)) <= self.n
-        return _labels(where).shape[1] <= self.n
+        return int(where.labels.shape[1]) <= self.n
 
     def __str__(self) -> str:
         return f"no query has more than {self.n} items"
@@ -248,17 +248,8 @@ class DegreeCondition(AbstractCondition):
         return "net degrees order pairs as the mean preference graph does (Duchi et al., Thm 13)"
 
 
-def _labels(where: Any) -> FloatArray:
-    if not hasattr(where, "labels"):
-        raise ParameterError(
-            "a condition is tested on a theory.Distribution, or on RankingData where it can; got "
-            f"{type(where).__name__}"
-        )
-    return np.asarray(where.labels)
-
-
 def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
-    if not hasattr(where, "probabilities") or _labels(where).ndim != 2:
+    if not hasattr(where, "probabilities") or where.labels.ndim != 2:
         raise ParameterError(
             "this condition speaks of the distribution of labels given features, which data do "
             "not show; test it on a theory.Distribution of label vectors"
@@ -267,7 +258,6 @@ def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean_graph(where: Any) -> FloatArray:
-    _labels(where)
     if not hasattr(where, "mean_graph"):
         raise ParameterError("data do not show the mean graph; test it on a theory.Distribution")
     mean: FloatArray = where.mean_graph()
