@@ -49,14 +49,6 @@ def test_the_kit_is_found_and_not_imported_before():
     assert told == "False check_loss True"
 
 
-def test_importing_takes_little_time():
-    code = (  # time of the processor, which does not count what else the machine is doing
-        "import numpy, time; t = time.process_time(); import gbmrank; "
-        "print(time.process_time() - t)"
-    )
-    assert min(float(run_python(code)) for _ in range(4)) < 0.3
-
-
 def test_importing_starts_no_thread():
     code = "import threading, gbmrank; print(threading.active_count())"
     assert run_python(code) == "1"
