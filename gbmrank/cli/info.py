@@ -147,7 +147,7 @@ def _choices(part: Any) -> dict[str, str]:
     kinds = {field.name: str(field.metadata.get("kind")) for field in fields(part)}
     found = {name: ", ".join(_PARTS[kind]) for name, kind in kinds.items() if kind in _PARTS}
     if "g" in found:
-        found["g"] += ", or an object of one's own subclass of gbmrank.extend.AbstractOuter"
+        found["g"] += ", or an object of your subclass of gbmrank.extend.AbstractOuter"
     return found
 
 

@@ -1,6 +1,6 @@
 """A checksum inside a file, so that a changed byte is seen before anything in the file is used.
 
-At a damaged model a booster can end the whole process, or give other scores without a word. The
+At a damaged model a booster can end the whole process, or silently give other scores. The
 checksum is against damage alone: who changes a file on purpose can make a new one.
 """
 

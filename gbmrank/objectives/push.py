@@ -58,7 +58,7 @@ class Push(AbstractObjective):
     p : float, default=4
         Power of the p-norm push.
     g : outer function or None, default=None
-        Another increasing price: ``expm1``, or an object of one's own subclass of
+        Another increasing price: ``expm1``, or an object of your subclass of
         ``gbmrank.extend.AbstractOuter``; ``power(p=3)`` is the same as ``p=3``.
     form : {"raw", "log"}, default="raw"
         The logarithm of each query's loss, for the exponential loss: the same minimiser
