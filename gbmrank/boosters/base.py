@@ -71,15 +71,7 @@ class Target(Protocol):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Rows to train or to judge on.
-
-    Parameters
-    ----------
-    features : table
-        Anything the booster reads; rows in query order, as ``data`` has them.
-    data : RankingData
-        Labels, queries and weights.
-    """
+    """Rows to train or to judge on: anything the booster reads, in the query order of ``data``."""
 
     features: Any
     data: RankingData
@@ -88,42 +80,18 @@ class Part:
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Job:
-    """One training, checked and ready to run.
+    """One training, checked and ready to run."""
 
-    Parameters
-    ----------
-    train : Part
-        What is learned from; an engine for a cluster has its own kind of part.
-    valid : mapping of str to Part
-        Validation sets in order; the last one decides about stopping.
-    objective : callable or str
-        Ours, or the name of one of the booster's own.
-    metrics : MetricList
-        What is evaluated after every round; the first one decides about stopping. May be empty.
-    params : mapping
-        Of the booster.
-    rounds : int
-        Most trees to grow.
-    patience : int or None, default=None
-        Stop after so many rounds without improvement; None never stops.
-    keep_best : bool, default=True
-        Truncate the model after its best round, where there is a validation set.
-    on_round : callable or None, default=None
-        Called after every round with the number of rounds done.
-    ranks : bool, default=True
-        Whether rows belong to queries; False for plain regression.
-    """
-
-    train: Any
-    objective: Any
-    metrics: Any
+    train: Any  # a Part; an engine for a cluster has its own kind
+    objective: Any  # ours, or the name of one of the booster's own
+    metrics: Any  # a MetricList, may be empty; the first one decides about stopping
     params: Mapping[str, Any]
     rounds: int
-    valid: Mapping[str, Any] = field(default_factory=dict)
-    patience: int | None = None
-    keep_best: bool = True
-    on_round: Callable[[int], None] | None = None
-    ranks: bool = True
+    valid: Mapping[str, Any] = field(default_factory=dict)  # in order; the last one decides
+    patience: int | None = None  # rounds without improvement; None never stops
+    keep_best: bool = True  # truncate after the best round, where a set validates
+    on_round: Callable[[int], None] | None = None  # given the number of rounds done
+    ranks: bool = True  # False for plain regression
 
     def monitor(self, evaluate: Callable[[Any, Any], Sequence[Any]] | None = None) -> "Monitor":
         """Return what records the values of every round."""
@@ -140,21 +108,11 @@ class Job:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """A trained ranker.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        The booster's model.
-    history : mapping of str to mapping of str to list of float
-        Value of each metric after every round, by validation set and metric text.
-    best_round : int
-        Number of the best round, from 0; the last one without a validation set.
-    """
+    """A trained ranker."""
 
     fitted: "Fitted"
-    history: Mapping[str, Mapping[str, list[float]]]
-    best_round: int
+    history: Mapping[str, Mapping[str, list[float]]]  # by validation set and metric text
+    best_round: int  # from 0; the last one without a validation set
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row, of the trees up to the best round."""
@@ -165,20 +123,8 @@ class Trained:
 class Monitor:
     """Values of the metrics after every round, and the round to stop at.
 
-    The first metric on the last data set decides.
-
-    Parameters
-    ----------
-    evaluate : callable
-        ``(scores, data set) -> list of (name, value, ...)``, one entry per metric.
-    names : sequence of str
-        Of the metrics; may be empty.
-    higher_is_better : bool
-        Direction of the first metric.
-    patience : int or None
-        Stop after so many rounds without improvement; None never stops.
-    on_round : callable or None
-        Called after every round with the number of rounds done.
+    The first metric on the last data set decides. ``evaluate`` maps scores and a data set to
+    ``(name, value, ...)`` of each metric; ``on_round`` gets the number of rounds done.
     """
 
     def __init__(
@@ -267,8 +213,6 @@ class Range(NamedTuple):
     def at(self, share: float) -> float:
         """Return the value at a share of the way, from 0 to 1.
 
-        Examples
-        --------
         >>> Range(1.0, 100.0).at(0.5), Range(2, 32, whole=True).at(1.0)
         (10.0, 32)
         """
@@ -289,32 +233,16 @@ class Rows(NamedTuple):
 class Tuning:
     """A booster in comparisons and in the conformance kit.
 
-    Parameters
-    ----------
-    space : mapping of str to Range
-        Parameters to search.
-    aliases : mapping of str to tuple of str
-        Other names of the parameters of ``space``.
-    repeatable : mapping
-        Parameters by which a run does not depend on what else the machine does.
-    not_repeatable_with : frozenset of str
-        Parameters that exclude those of ``repeatable``.
-    demonstration : mapping
-        Parameters that suit the small demonstration data.
-    baselines : tuple of str
-        The booster's own objectives that are compared by default.
-    try_objective : callable
-        ``(objective, params, rows, rounds)`` gives the scores of the rows after training.
-    try_metric : callable
-        ``(metric, rows)`` gives scores of the rows and the value the booster reports for them.
+    ``try_objective(objective, params, rows, rounds)`` gives the scores of the rows after training,
+    ``try_metric(metric, rows)`` scores and the value the booster reports for them.
     """
 
-    space: Mapping[str, Range]
-    aliases: Mapping[str, tuple[str, ...]]
-    repeatable: Mapping[str, Any]
-    not_repeatable_with: frozenset[str]
-    demonstration: Mapping[str, Any]
-    baselines: tuple[str, ...]
+    space: Mapping[str, Range]  # parameters to search
+    aliases: Mapping[str, tuple[str, ...]]  # of the parameters of space
+    repeatable: Mapping[str, Any]  # by which a run does not depend on what else the machine does
+    not_repeatable_with: frozenset[str]  # what excludes those of repeatable
+    demonstration: Mapping[str, Any]  # what suits the small demonstration data
+    baselines: tuple[str, ...]  # the booster's own objectives, compared by default
     try_objective: Callable[[Any, Mapping[str, Any], Rows, int], FloatArray]
     try_metric: Callable[[Any, Rows], tuple[FloatArray, float]]
 

@@ -76,10 +76,7 @@ def unlabelled(
 ) -> BoosterColumns:
     """Return a data set with labels that say nothing where preferences stand for them.
 
-    Raises
-    ------
-    DataError
-        When there are scores, but neither labels nor preferences.
+    Scores without labels and preferences are a DataError.
     """
     if not preferences:
         if not len(columns.labels) and np.size(preds):

@@ -79,80 +79,32 @@ class Native:
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Plan:
-    """How to train.
+    """How to train."""
 
-    Parameters
-    ----------
-    objective : Objective or Native
-        What is minimised.
-    metric : MetricList
-        What is evaluated; the first one decides about stopping. May be empty.
-    backend : {"lightgbm", "xgboost"}
-        The booster.
-    rounds : int, default=100
-        Most trees to grow.
-    early_stopping : int or None, default=None
-        Stop after so many rounds without improvement on the last validation set.
-    params : mapping, default={}
-        Of the booster; they win over those an objective needs.
-    seed : int, default=0
-        Of the booster.
-    threads : int or None, default=None
-        Of the booster, and at most as many of ours; None leaves it to the booster.
-    keep_best : bool, default=True
-        Truncate the model after its best round on the last validation set; False keeps all
-        rounds. Models that change or sum up earlier rounds (dart, gblinear) are never truncated.
-    ranks : bool, default=True
-        Whether rows belong to queries; False for plain regression.
-    columns : Schema or None, default=None
-        Of the features: constraints that name columns are given by their places.
-    names : mapping of str to str, default={}
-        What the caller calls ``rounds``, ``early_stopping``, ``threads``, ``valid`` and
-        ``features``, for messages.
-    hints : mapping of str to str, default={}
-        Why a booster parameter cannot be given, where the caller has a better reason.
-    """
-
-    objective: Any
-    metric: Any
+    objective: Any  # Objective or Native
+    metric: Any  # a MetricList, may be empty; the first one decides about stopping
     backend: str = "lightgbm"
     rounds: int = 100
-    early_stopping: int | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
+    early_stopping: int | None = None  # rounds without improvement on the last validation set
+    params: Mapping[str, Any] = field(default_factory=dict)  # win over those an objective needs
     seed: int = 0
-    threads: int | None = None
-    keep_best: bool = True
-    ranks: bool = True
-    columns: Schema | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
-    hints: Mapping[str, str] = field(default_factory=dict)
+    threads: int | None = None  # of the booster, and at most as many of ours; None: its default
+    keep_best: bool = True  # truncate after the best round; dart and gblinear never are
+    ranks: bool = True  # False for plain regression
+    columns: Schema | None = None  # by which constraints that name columns get places
+    names: Mapping[str, str] = field(default_factory=dict)  # the caller's, of arguments
+    hints: Mapping[str, str] = field(default_factory=dict)  # why a parameter is rejected
 
 
 class Facts(NamedTuple):
-    """What the rules need to know about the rows of a data set.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows.
-    width : int
-        Features.
-    ids : array of shape (n_queries,) or None
-        Query ids, where the user gave them.
-    learnable : bool
-        Whether the labels of some query differ.
-    largest_weight : float
-        Infinite without weights.
-    merged : tuple or None
-        What :func:`merged_labels` found.
-    """
+    """What the rules need to know about the rows of a data set."""
 
     n_rows: int
-    width: int
-    ids: npt.NDArray[Any] | None
-    learnable: bool
-    largest_weight: float
-    merged: tuple[float, float, float] | None
+    width: int  # number of features
+    ids: npt.NDArray[Any] | None  # query ids, where the user gave them
+    learnable: bool  # whether the labels of some query differ
+    largest_weight: float  # infinite without weights
+    merged: tuple[float, float, float] | None  # what merged_labels found
 
 
 class Engine(Protocol):
@@ -263,38 +215,10 @@ def train(
     on_round: Callable[[int], None] | None = None,
     engine: Engine | None = None,
 ) -> Trained:
-    """Train a ranker.
+    """Train a ranker, on this machine unless an engine says otherwise.
 
-    Parameters
-    ----------
-    plan : Plan
-        How.
-    data : Part
-        What is learned from; engines of clusters have their own kind of part.
-    valid : mapping of str to Part, optional
-        Validation sets in order; the last one decides about stopping.
-    on_round : callable, optional
-        Called after every round with the number of rounds done.
-    engine : Engine, optional
-        Where it runs; on this machine when not given.
-
-    Raises
-    ------
-    ConfigError
-        For parameters that do not go with the objective, or would have no effect.
-    DataError
-        When there is nothing to learn from, or tables do not fit together.
-    NumericError
-        When a gradient is not finite; its ``model`` is that of the rounds before.
-
-    Warns
-    -----
-    GbmrankWarning
-        When labels of a query become equal in float32, in which the boosters keep them.
-    LeakageWarning
-        When a query is in the training set and in a validation set.
-    NoProgressWarning
-        When the trained model orders nothing, with the likely cause.
+    The last validation set decides about stopping. The ``model`` of a NumericError is that of
+    the rounds before a gradient was not finite.
     """
     valid, engine = valid or {}, engine or LocalEngine()
     target, booster = plan.objective, booster_named(plan.backend)
@@ -329,15 +253,7 @@ def train(
 
 
 def check_plan(plan: Plan, validated: bool = True) -> None:
-    """Raise ConfigError for what :func:`train` would reject whatever the rows are.
-
-    Parameters
-    ----------
-    plan : Plan
-        How.
-    validated : bool, default=True
-        Whether there is a validation set.
-    """
+    """Raise ConfigError for what :func:`train` would reject whatever the rows are."""
     _checked_params(plan, booster_named(plan.backend), validated)
 
 
@@ -360,10 +276,7 @@ def near_native(name: str, cutoff: float = 0.6) -> str | None:
 def merged_labels(data: RankingData) -> tuple[float, float, float] | None:
     """Find labels of a query that become equal in float32, in which boosters keep them.
 
-    Returns
-    -------
-    tuple of float or None
-        The share of neighbouring labels that are lost, and two of them; None for a small share.
+    Gives the share of neighbouring labels that are lost and two of them; None for a small share.
     """
     with np.errstate(over="ignore"):  # what float32 cannot hold at all is rejected elsewhere
         if np.array_equal(data.labels.astype(np.float32), data.labels):

@@ -68,84 +68,42 @@ class Setting:
 
 
 class Purpose(NamedTuple):
-    """What the parameters of a booster are for.
+    """What the parameters of a booster are for."""
 
-    Parameters
-    ----------
-    objective : str
-        For messages.
-    native : str or None
-        Name of the booster's own objective; None for one of gbmrank.
-    ranks : bool
-        Whether queries are ranked; False for regression.
-    names : mapping of str to str
-        What the caller calls ``rounds`` and ``early_stopping``.
-    hints : mapping of str to str
-        Why a parameter cannot be given, where the caller has a better reason.
-    """
-
-    objective: str
-    native: str | None = None
-    ranks: bool = True
-    names: Mapping[str, str] = MappingProxyType({})
-    hints: Mapping[str, str] = MappingProxyType({})
+    objective: str  # for messages
+    native: str | None = None  # name of the booster's own objective; None for one of gbmrank
+    ranks: bool = True  # False for regression
+    names: Mapping[str, str] = MappingProxyType({})  # the caller's, of rounds and early_stopping
+    hints: Mapping[str, str] = MappingProxyType({})  # why a parameter is rejected
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Parameters:
-    """What gbmrank knows about the parameters of one booster.
+    """What gbmrank knows about the parameters of one booster, by their main names.
 
-    Parameters
-    ----------
-    booster : str
-        Its name.
-    aliases : mapping of str to tuple of str
-        Other names of the parameters that gbmrank reads or sets, by main name.
-    rounds, early_stopping, threads : str
-        Main names of these settings.
-    elsewhere : mapping of str to str
-        Parameters that are arguments of gbmrank, with what to give.
-    native_only : tuple of str
-        Parameters of the booster's own ranking objectives.
-    least_curvature, least_gain : str
-        What can keep every tree from splitting.
-    least_rows : tuple of (str, int) or None
-        The same for the rows of a leaf, with its default.
-    all_names : callable
-        Gives the main name of every name the booster knows; empty where it does not say.
-    unknown : callable
-        Given parameters, returns the first one that has no effect, and names to suggest.
-    check_more : callable
-        Raises for combinations of this booster: ``(params, objective, custom)``.
-    interactions_as_text : bool
-        Whether interaction constraints are given as text.
+    ``unknown`` gives the first parameter that has no effect, and names to suggest; ``check_more``
+    raises for combinations of this booster.
     """
 
     booster: str
-    aliases: Mapping[str, tuple[str, ...]]
+    aliases: Mapping[str, tuple[str, ...]]  # of what gbmrank reads or sets
     rounds: str
     early_stopping: str
     threads: str
-    elsewhere: Mapping[str, str]
-    native_only: tuple[str, ...]
-    least_curvature: str
+    elsewhere: Mapping[str, str]  # arguments of gbmrank, with what to give
+    native_only: tuple[str, ...]  # of the booster's own ranking objectives
+    least_curvature: str  # this, least_gain and least_rows can keep every tree from splitting
     least_gain: str
     unknown: Callable[[Mapping[str, Any]], tuple[str | None, set[str]]]
-    check_more: Callable[[Mapping[str, Any], str, bool], None]
-    all_names: Callable[[], Mapping[str, str]] = dict
-    least_rows: tuple[str, int] | None = None
-    interactions_as_text: bool = False
+    check_more: Callable[[Mapping[str, Any], str, bool], None]  # (params, objective, custom)
+    all_names: Callable[[], Mapping[str, str]] = dict  # to main names; may be empty
+    least_rows: tuple[str, int] | None = None  # with its default
+    interactions_as_text: bool = False  # interaction constraints, that is
     twins: Mapping[str, str] = field(default_factory=dict)
 
     def by_main_names(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Spell parameters by their main names, where gbmrank reads or sets them.
-
-        Raises
-        ------
-        ConfigError
-            When one parameter is given under two names.
-        """
+        """Spell parameters by their main names; one that is given under two is a ConfigError."""
         known = {other: main for main, others in self.aliases.items() for other in others}
         same = {**self.all_names(), **known}
         spelled: dict[str, str] = {}
@@ -169,15 +127,7 @@ class Parameters:
                 )
 
     def check(self, params: Mapping[str, Any], purpose: "Purpose") -> None:
-        """Raise ConfigError for parameters that have no effect, or another than they say.
-
-        Parameters
-        ----------
-        params : mapping
-            By main names.
-        purpose : Purpose
-            What they are for.
-        """
+        """Raise ConfigError for parameters that have no effect, or another than they say."""
         called = {**_CALLED, **{name: f"{own}=" for name, own in purpose.names.items()}}
         hints = {self.rounds: _ROUNDS_HINT, self.early_stopping: _STOPPING_HINT, **self.elsewhere}
         for name, hint in {**hints, **purpose.hints}.items():
@@ -217,13 +167,7 @@ class Parameters:
         raise ConfigError(f"{self.booster} has no parameter {unknown!r}; {hint}")
 
     def whole_threads(self, called: str, threads: Any) -> Any:
-        """Return a number of threads; None is left to the booster.
-
-        Raises
-        ------
-        ParameterError
-            When it is not a whole number, or more than a process can start.
-        """
+        """Return a number of threads a process can start; None is left to the booster."""
         if threads is None:
             return threads
         if not is_whole(threads):
@@ -239,14 +183,7 @@ class Parameters:
     def likely_cause(self, params: Mapping[str, Any], n_rows: int, curvature: float | None) -> str:
         """Return the likely reason why no tree splits a query.
 
-        Parameters
-        ----------
-        params : mapping
-            By main names.
-        n_rows : int
-            Rows of the training set.
-        curvature : float or None
-            Summed Hessian of the first round; None for the booster's own objectives.
+        ``curvature`` is the summed Hessian of the first round; None for native objectives.
         """
         if params.get("learning_rate") == 0:
             return "the learning rate is 0"
@@ -272,8 +209,6 @@ class Parameters:
 def is_on(params: Mapping[str, Any], name: str) -> bool:
     """Read a parameter that is on or off, in the ways LightGBM writes it; not given is off.
 
-    Examples
-    --------
     >>> is_on({"bagging_by_query": "false"}, "bagging_by_query")
     False
     """
@@ -298,8 +233,6 @@ def truncation_obstacle(params: Mapping[str, Any]) -> str | None:
     Such models cannot be truncated after a round: dart drops and scales trees, linear models add
     up. Since version 3.4 XGBoost drops trees by ``rate_drop`` or ``one_drop`` alone.
 
-    Examples
-    --------
     >>> truncation_obstacle({"booster": "dart"})
     "booster='dart'"
     >>> truncation_obstacle({"rate_drop": 0.0})
@@ -320,15 +253,7 @@ def check_count(name: str, value: object) -> None:
 
 
 def check_seed(seed: object, least: int = -_LARGEST_SEED) -> None:
-    """Raise ConfigError unless a value is None or a seed of 32 bits: boosters keep no more.
-
-    Parameters
-    ----------
-    seed : object
-        As it was given.
-    least : int, default=-2147483647
-        Smallest one.
-    """
+    """Raise ConfigError unless a value is None or a seed of 32 bits: boosters keep no more."""
     if seed is None:
         return
     if isinstance(seed, np.random.RandomState | np.random.Generator):
@@ -347,20 +272,8 @@ class QueryBagging:
     """An objective whose gradient is zero for queries left out of the round.
 
     LightGBM's own ``bagging_by_query`` trains a wrong model with custom objectives. Rows of a
-    query that is left out still count for ``min_data_in_leaf``.
-
-    Parameters
-    ----------
-    objective : callable
-        ``(scores, data set) -> (grad, hess)``.
-    sizes : array of shape (n_queries,)
-        Rows per query.
-    fraction : float
-        Share of the queries of a round.
-    every : int
-        Draw queries anew after so many rounds.
-    seed : int
-        Of the draws.
+    query that is left out still count for ``min_data_in_leaf``. A ``fraction`` of the queries is
+    drawn anew after ``every`` rounds.
     """
 
     def __init__(
@@ -396,20 +309,8 @@ def with_bagging(
 ) -> tuple[Callable[[Any, Any], Any], dict[str, Any]]:
     """Return an objective that draws queries where parameters ask for it, and the other ones.
 
-    Parameters
-    ----------
-    objective : callable
-        What the booster calls.
-    params : mapping
-        By main names; ``bagging_by_query``, ``bagging_fraction``, ``bagging_freq`` and
-        ``bagging_seed`` are read as LightGBM reads them.
-    sizes : array of shape (n_queries,)
-        Rows per query.
-
-    Raises
-    ------
-    ConfigError
-        For a fraction, a number of rounds or a seed that cannot be used.
+    ``bagging_by_query``, ``bagging_fraction``, ``bagging_freq`` and ``bagging_seed`` are read as
+    LightGBM reads them.
     """
     used = dict(params)
     asked = is_on(used, "bagging_by_query")
@@ -449,28 +350,10 @@ def _take(params: dict[str, Any], name: str, default: Any, kind: type) -> Any:
 def place_constraints(
     params: Mapping[str, Any], columns: Schema, as_text: bool, what: str = "X"
 ) -> dict[str, Any]:
-    """Return parameters whose constraints go by the place of a column.
+    """Return parameters whose constraints go by the place of a column; texts stay as they are.
 
     Names of columns are not always those in the booster, and XGBoost reads no list.
 
-    Parameters
-    ----------
-    params : mapping
-        Of the booster; constraints that are texts are left as they are.
-    columns : Schema
-        Of the training.
-    as_text : bool
-        Whether the booster reads interaction constraints as text.
-    what : str, default="X"
-        What has these columns, for messages.
-
-    Raises
-    ------
-    ConfigError
-        For an unknown column, a wrong number of constraints, or a value that is not one.
-
-    Examples
-    --------
     >>> columns = Schema(3, ["a", "b", "c d"])
     >>> place_constraints({"monotone_constraints": {"c d": -1}}, columns, True)
     {'monotone_constraints': (0, 0, -1)}

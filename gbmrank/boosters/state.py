@@ -42,34 +42,15 @@ _log = logging.getLogger("gbmrank")
 @final
 @dataclass(frozen=True, slots=True)
 class BoosterColumns:
-    """One data set as a booster gives it.
-
-    Parameters
-    ----------
-    labels : array of shape (n_rows,)
-        As the booster stores them.
-    sizes : array of shape (n_queries,) or None
-        Rows per query; None means one query.
-    weight : array of shape (n_rows,) or (n_queries,), or None
-        As the booster stores it.
-    owner : object
-        Lives as long as the data set; state is kept with it and dies with it.
-    subset : callable or None
-        Tells which rows of a larger data set these are; asked once per data set.
-    queries_in_training : callable or None
-        Tells how many queries the training set has beside this validation set; asked once
-        per data set without sizes.
-    zeros_if_missing : tuple of {"labels", "weight"}, default=()
-        Which columns are zeros where they were never given, or were NaN.
-    """
+    """One data set as a booster gives it."""
 
     labels: npt.NDArray[Any]
-    sizes: npt.NDArray[Any] | None
-    weight: npt.NDArray[Any] | None
-    owner: object
-    subset: Callable[[], Subset | None] | None = None
-    queries_in_training: Callable[[], int] | None = None
-    zeros_if_missing: tuple[str, ...] = ()
+    sizes: npt.NDArray[Any] | None  # rows per query; None means one query
+    weight: npt.NDArray[Any] | None  # per row or per query
+    owner: object  # lives as long as the data set; state is kept with it and dies with it
+    subset: Callable[[], Subset | None] | None = None  # rows of a larger data set; asked once
+    queries_in_training: Callable[[], int] | None = None  # asked once, without sizes
+    zeros_if_missing: tuple[str, ...] = ()  # where never given, or NaN: labels, weight
 
     def __post_init__(self) -> None:
         if np.ndim(self.labels) != 1:
@@ -213,19 +194,7 @@ def bound_to(
 ) -> tuple[Any, int]:
     """Return what ``bind`` makes of a data set, made anew only when its columns changed.
 
-    Parameters
-    ----------
-    columns : BoosterColumns
-        The data set.
-    key : hashable
-        The objective or metric.
-    bind : callable
-        Makes the bound state from checked data.
-
-    Returns
-    -------
-    tuple
-        The bound state, and how many times it was asked for.
+    The number is how many times it was asked for; ``key`` is the objective or metric.
     """
     fingerprint = columns.fingerprint()
     with _lock:
@@ -279,18 +248,10 @@ def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
 
 
 class InTraining(NamedTuple):
-    """An objective on the data of a booster.
-
-    Parameters
-    ----------
-    bound : AbstractBound
-        The objective.
-    usual : array of shape (n_queries,)
-        Mean Hessian of each query where all scores are equal; infinite where it is not positive.
-    """
+    """An objective on the data of a booster."""
 
     bound: AbstractBound
-    usual: FloatArray
+    usual: FloatArray  # mean Hessian of each query at equal scores; infinite where not positive
 
 
 def in_training(bound: AbstractBound) -> InTraining:
@@ -322,14 +283,9 @@ def round_gradients(
 def training_gradients(
     state: InTraining, scores: FloatArray, objective: object, call: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return float32 gradient and floored Hessian for a booster.
+    """Return float32 gradient and floored Hessian for a booster; NumericError where not finite.
 
     How many rows the floor raised is logged by ``gbmrank`` at level DEBUG.
-
-    Raises
-    ------
-    NumericError
-        When one is not finite; it names the objective, the call and the query.
     """
     bound = state.bound
     grad, hess = bound.gradients(scores, np.float32, single=True)

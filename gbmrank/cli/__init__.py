@@ -38,13 +38,6 @@ _DONE, _OURS, _INPUT, _INTERRUPTED = 0, 1, 2, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments after the program's name; those of this process by default.
-
-    Examples
-    --------
     >>> main(["--version"])
     gbmrank 0...
     0

@@ -28,26 +28,14 @@ _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 
 
 def whole(text: str) -> int:
-    """Read a whole number, as an option or a part of one.
-
-    Examples
-    --------
-    >>> whole(" 10")
-    10
-    """
+    """Read a whole number, as an option or a part of one."""
     if not _WHOLE.fullmatch(text.strip()):
         raise argparse.ArgumentTypeError(f"a whole number is needed, such as 10; got {text!r}")
     return int(text)
 
 
 def number(text: str) -> float:
-    """Read a number, as an option or a part of one.
-
-    Examples
-    --------
-    >>> number("1e-3")
-    0.001
-    """
+    """Read a number, as an option or a part of one."""
     value = to_number(text.strip())
     if value is None or not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"a number is needed, such as 0.5; got {text!r}")
@@ -64,8 +52,6 @@ def character(text: str) -> str:
 def read_value(text: str) -> bool | int | float | str:
     """Read the value of a booster's parameter; what is neither a number nor true or false is text.
 
-    Examples
-    --------
     >>> read_value("0.05"), read_value("true"), read_value("7"), read_value("dart")
     (0.05, True, 7, 'dart')
     """
@@ -100,8 +86,6 @@ def check_no_loss(name: str) -> None:
 def objective_with(loss: str) -> str | None:
     """Return the text of an objective that takes a loss, or None.
 
-    Examples
-    --------
     >>> objective_with("logistic")
     'pairwise(loss=logistic)'
     """

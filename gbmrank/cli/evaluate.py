@@ -526,8 +526,6 @@ def _json_option(value: object) -> object:
 def _short_names(metrics: Sequence[Metric]) -> list[str]:
     """Return ``name@k`` for each metric, and the whole text where that is not unique.
 
-    Examples
-    --------
     >>> from gbmrank.api import metric
     >>> both = [metric("ndcg@5"), metric("ndcg@5", gain="linear")]
     >>> _short_names([metric("map", threshold=1), *both])

@@ -228,8 +228,6 @@ def _sampled(loss: AbstractLoss, function: ScalarFunction) -> FloatArray:
 def _draw(curves: Sequence[Curve]) -> str:
     """Return a plot made of characters; the scale ends at the 2nd and 98th percentile.
 
-    Examples
-    --------
     >>> print(_draw([("value", _MARGINS)]).splitlines()[0].strip())
     2.88 |                                                         ****
     """

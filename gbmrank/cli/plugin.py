@@ -227,8 +227,6 @@ def run(given: argparse.Namespace) -> int:
 def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
     """Return the files of a plugin by path; ``version`` is the gbmrank it needs.
 
-    Examples
-    --------
     >>> sorted(files_of("gbmrank-tempered", "loss", "0.1"))[-2:]
     ['pyproject.toml', 'tests/test_gbmrank_tempered.py']
     """

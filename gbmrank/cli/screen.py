@@ -27,8 +27,6 @@ _ROLE = re.compile(r":\w+:`~?(?P<name>[^`]+)`")
 def clean(text: object) -> str:
     r"""Return text without escape sequences and control characters; line ends stay.
 
-    Examples
-    --------
     >>> clean("\x1b[31mred\x1b[0m \x1b]0;title\x07and\tsafe\x00")
     'red and safe'
     """
@@ -41,8 +39,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = ""
 
     ``right`` has one character per column: ``">"`` for columns aligned on the right.
 
-    Examples
-    --------
     >>> print(table(["metric", "mean"], [["map", "0.5"]], right="<>"))
     metric  mean
     ------------
@@ -71,8 +67,6 @@ def _one_line(cell: object) -> str:
 def _columns(text: str) -> int:
     """Return how many columns of a terminal a text takes: wide letters two, marks none.
 
-    Examples
-    --------
     >>> _columns("abc"), _columns("\u4e2d\u6587"), _columns("e\u0301")
     (3, 4, 1)
     """
@@ -87,8 +81,6 @@ def fitted(
 
     ``width`` is that of the terminal, or None for as wide as need be.
 
-    Examples
-    --------
     >>> print(fitted(["system", "mean", "p"], [["lightgbm ranknet", 0.5, ""]], width=20))
     lightgbm ranknet
       mean 0.5
@@ -108,8 +100,6 @@ def fitted(
 def unmarked(text: str) -> str:
     """Return a sentence of our documentation without its marks.
 
-    Examples
-    --------
     >>> unmarked("Exponential loss ``exp(-z)``; see :func:`exponential`.")
     'Exponential loss exp(-z).'
     >>> unmarked("as :class:`~gbmrank.losses.Hinge` has it")

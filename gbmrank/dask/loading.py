@@ -240,8 +240,6 @@ def moves(holders: Sequence[str], rows: Sequence[int], workers: Sequence[str]) -
 
     ``holders`` are the workers that have the parts now.
 
-    Examples
-    --------
     >>> moves(["a", "a", "a"], [10, 20, 30], ["a", "b"])
     {2: 'b'}
     """

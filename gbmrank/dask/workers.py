@@ -20,13 +20,7 @@ __all__ = ["Parcel", "limit_threads", "while_workers_live"]
 @final
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A value that is pickled when it is packed, and never again.
-
-    Examples
-    --------
-    >>> Parcel.pack([1, 2]).open()
-    [1, 2]
-    """
+    """A value that is pickled when it is packed, and never again."""
 
     content: bytes
 

@@ -115,8 +115,6 @@ def renamed(table: Any) -> Any:
 def safe_names(names: list[str]) -> list[str]:
     """Return column names that both boosters take as they are, all different.
 
-    Examples
-    --------
     >>> safe_names(["a b", "a_b", "c"])
     ['a_b', 'a_b_1', 'c']
     """

@@ -119,13 +119,7 @@ class Design(Options):
 
 
 def plain_seeds(given: Any) -> tuple[int, ...]:
-    """Return seeds from how many there are, or from a list of them.
-
-    Examples
-    --------
-    >>> plain_seeds(3), plain_seeds([4, 7])
-    ((0, 1, 2), (4, 7))
-    """
+    """Return seeds from how many there are, or from a list of them."""
     if is_whole(given):
         if not 1 <= given <= _MOST_SEEDS:
             raise ConfigError(

@@ -16,8 +16,6 @@ __all__ = ["Progress", "printable", "progress_on"]
 def printable(text: object) -> str:
     r"""Return text in which characters that could command a terminal are spelt out.
 
-    Examples
-    --------
     >>> printable("a\x1b[31mb")
     'a\\x1b[31mb'
     """

@@ -199,8 +199,6 @@ def cut(
     early stopping. Given parts stay as they are; without a given ``valid`` a share of
     ``train`` validates. All systems get the same queries. ``at`` is the seed and the fold.
 
-    Examples
-    --------
     >>> cut(6, None, folds=3, share=0.25, at=(0, 1)).test
     array([4, 5])
     """
@@ -454,8 +452,6 @@ def _difference(one: Source, other: Source) -> str:
 def _distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
     """Return for each path its name, with the folders below a common one where names repeat.
 
-    Examples
-    --------
     >>> list(_distinct_names(["/a/x.txt", "/b/x.txt"]).values())
     ['a/x.txt', 'b/x.txt']
     """

@@ -222,8 +222,6 @@ def write_whole(path: Path, content: bytes) -> None:
 def slug(text: str) -> str:
     """Return a file name for any text: readable, harmless, and different for other texts.
 
-    Examples
-    --------
     >>> slug("../../x <script>")
     'x-script-349c97b4'
     """
@@ -310,8 +308,6 @@ def write_per_query_csv(results: Results, path: str | Path) -> None:
 def spreadsheet_cell(text: str) -> str:
     r"""Return a cell that a spreadsheet takes for no formula and a terminal for no command.
 
-    Examples
-    --------
     >>> spreadsheet_cell("=1+1"), spreadsheet_cell("-5"), spreadsheet_cell("q1")
     ("'=1+1", '-5', 'q1')
     >>> print(spreadsheet_cell("\x1b[31mred"))
@@ -325,8 +321,6 @@ def spreadsheet_cell(text: str) -> str:
 def _differences(old: Any, new: Any, name: str = "") -> list[str]:
     """Return what differs between two plans, one sentence each.
 
-    Examples
-    --------
     >>> _differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
     ['b.c was 2 and is 3']
     """

@@ -93,8 +93,6 @@ def installed_backends() -> tuple[str, ...]:
 def split_list(text: str) -> list[str]:
     """Cut a list at the commas that are outside of brackets and quotes.
 
-    Examples
-    --------
     >>> split_list("pairwise(loss=logistic, target=dcg), native:rank:ndcg")
     ['pairwise(loss=logistic, target=dcg)', 'native:rank:ndcg']
     """

@@ -123,8 +123,6 @@ def regret_name(k: int) -> str:
 def tied_pairs(scores: FloatArray, groups: Groups) -> FloatArray:
     """Return the share of the pairs of each query whose scores are equal; 0 without pairs.
 
-    Examples
-    --------
     >>> tied_pairs(np.array([1.0, 1.0, 2.0, 5.0]), Groups.from_sizes([3, 1], 4)).round(2)
     array([0.33, 0.  ])
     """

@@ -71,20 +71,10 @@ M = TypeVar("M", bound=type[AbstractMetric])
 
 @final
 class Registry(Generic[T]):
-    """Classes of one kind by name.
+    """Classes of one kind by name: final subclasses of ``base``.
 
-    Parameters
-    ----------
-    kind : str
-        Singular noun for messages, such as ``"loss"``.
-    base : type
-        Abstract class that every entry must be a final subclass of.
-    builtins : iterable of type
-        Built-in classes; each carries its ``name`` and may carry ``aliases``.
-    entry_points : callable, optional
-        Gives the entry points of this kind; called once, on first need.
-    presets : mapping of str to str, optional
-        Names of compositions, with the text each stands for.
+    ``entry_points`` is called once, on first need; ``presets`` are names of compositions, with the
+    text each stands for.
     """
 
     def __init__(
@@ -129,19 +119,8 @@ class Registry(Generic[T]):
     def get(self, name: str) -> type[T]:
         """Return the class registered under a name, loading its plugin if need be.
 
-        Parameters
-        ----------
-        name : str
-            A name, an alias, or ``distribution:name`` to choose among plugins.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
-        RegistrationError
-            When several distributions offer the name.
-        PluginError
-            When the plugin cannot be loaded; its exception is the cause.
+        The name may be an alias, or ``distribution:name`` where several plugins offer it (else a
+        RegistrationError).
         """
         distribution, _, bare = name.rpartition(":")
         key = self._canonical(bare)

@@ -59,22 +59,8 @@ _REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
 def build(registry: Registry[T], value: object, **params: object) -> T:
     """Make an object from its text, its spec, or its class name and parameters.
 
-    Parameters
-    ----------
-    registry : Registry
-        Where names of this kind are looked up.
-    value : str, Spec or an instance
-        An instance is returned as it is, or copied with other parameters; a metric stands
-        for its utility where a utility is wanted.
-    **params : object
-        Further parameters; a parameter that the text gives too is an error.
-
-    Raises
-    ------
-    ParameterError
-        For a parameter that is unknown, given twice or of the wrong type.
-    UnknownNameError
-        For a name that is not registered, a booster's own objective included.
+    An instance is returned as it is, or copied with other parameters; a metric stands for its
+    utility where a utility is wanted. A parameter that the text gives too is a ParameterError.
     """
     if isinstance(value, registry.base):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
@@ -145,8 +131,6 @@ def as_metric(metric: Any) -> AbstractMetric:
 def text_of(part: Any) -> str:
     """Return the canonical text of an objective or a metric.
 
-    Examples
-    --------
     >>> text_of(as_objective("ranknet"))
     'comparison(loss=logistic)'
     """
@@ -158,8 +142,6 @@ def loss_text(objective: AbstractObjective) -> str:
 
     Normalisation depends on the number of items alone; curvature and engine are means.
 
-    Examples
-    --------
     >>> loss_text(as_objective("comparison(loss=logistic, normalize=pairs, engine=pairs)"))
     'comparison(loss=logistic)'
     """

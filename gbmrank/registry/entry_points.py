@@ -58,18 +58,10 @@ class Origin:
 @final
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Whether an entry can be used, and if not, why.
+    """Whether an entry can be used, and if not, why."""
 
-    Parameters
-    ----------
-    state : {"ok", "broken", "not loaded"}
-        A plugin that nobody asked for yet is not loaded.
-    cause : BaseException or None
-        What a broken plugin raised.
-    """
-
-    state: Literal["ok", "broken", "not loaded"]
-    cause: BaseException | None = None
+    state: Literal["ok", "broken", "not loaded"]  # a plugin nobody asked for is not loaded
+    cause: BaseException | None = None  # what a broken plugin raised
 
     def __str__(self) -> str:
         if self.cause is None:

@@ -77,8 +77,6 @@ class Spec:
 def format_value(value: Value) -> str:
     """Return the text that :func:`parse` reads back as this value.
 
-    Examples
-    --------
     >>> format_value((1, 0.5, "a b", None))
     "[1, 0.5, 'a b', none]"
     """
@@ -96,15 +94,8 @@ def format_value(value: Value) -> str:
 
 
 def parse(text: str) -> Spec:
-    """Read one spec.
+    """Read one spec; a SpecError has a marker under the place that could not be read.
 
-    Raises
-    ------
-    SpecError
-        With the text and a marker under the place that could not be read.
-
-    Examples
-    --------
     >>> parse("squared_hinge(t=2)")
     Spec(name='squared_hinge', params=(('t', 2),), k=None, args=())
     """
@@ -117,8 +108,6 @@ def parse(text: str) -> Spec:
 def parse_list(text: str) -> tuple[Spec, ...]:
     """Read specs separated by commas; a bare integer repeats the last name with that cut-off.
 
-    Examples
-    --------
     >>> [str(spec) for spec in parse_list("ndcg@1,5, map")]
     ['ndcg@1', 'ndcg@5', 'map']
     """

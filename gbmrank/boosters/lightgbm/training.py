@@ -31,14 +31,7 @@ _PLAIN = " (),.@_-=+/"
 class LightGBMFitted:
     """A LightGBM booster that predicts up to its best round.
 
-    Parameters
-    ----------
-    booster : lightgbm.Booster
-        The model.
-    n_rounds : int
-        Rounds that count.
-    threads : int or None, default=None
-        Of predictions; LightGBM does not remember those of the training.
+    ``threads`` are those of predictions; LightGBM does not remember those of the training.
     """
 
     backend = "lightgbm"

@@ -36,15 +36,7 @@ _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column:
 
 @final
 class XGBoostFitted:
-    """An XGBoost booster, cut after its best round.
-
-    Parameters
-    ----------
-    booster : xgboost.Booster
-        The model.
-    threads : int or None, default=None
-        For reading features that are predicted for.
-    """
+    """An XGBoost booster, truncated after its best round; ``threads`` read what is predicted."""
 
     backend = "xgboost"
     reads = READS

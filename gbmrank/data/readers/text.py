@@ -128,8 +128,6 @@ def read_column(path: PathLike, limits: Limits | None = None) -> FloatArray:
 def to_number(text: str) -> float | None:
     """Return a number, or None; stricter than ``float``, which takes ``1_000``.
 
-    Examples
-    --------
     >>> to_number("-1.5e3"), to_number("1_000"), to_number("nan")
     (-1500.0, None, nan)
     """

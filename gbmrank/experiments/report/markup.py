@@ -54,19 +54,8 @@ Child: TypeAlias = "str | float | Iterable[Child] | None"
 
 
 def el(tag: str, *children: Child, **attributes: str | float | None) -> Html:
-    """Return an element; text in it is escaped.
+    """Return an element; text in it is escaped, and None is nothing.
 
-    Parameters
-    ----------
-    tag : str
-        Its name.
-    *children : text, number, Html, None or iterable of these
-        What is in it; None is nothing.
-    **attributes : text, number or None
-        ``class_`` is class and ``_`` is a hyphen; None is no attribute.
-
-    Examples
-    --------
     >>> el("td", "<b>", class_="n", aria_label='"x"')
     '<td class="n" aria-label="&quot;x&quot;">&lt;b&gt;</td>'
     """
@@ -83,8 +72,6 @@ def el(tag: str, *children: Child, **attributes: str | float | None) -> Html:
 def join(children: Child) -> Html:
     """Return children as markup, one after the other.
 
-    Examples
-    --------
     >>> join(["a < b", None, Html("<br>"), 0.5])
     'a &lt; b<br>0.5'
     """
@@ -121,8 +108,6 @@ def table(
 def breakable(text: str) -> Html:
     """Return a name that may go on in the next line after a bracket, a comma or a colon.
 
-    Examples
-    --------
     >>> breakable("pairwise(loss=logistic, k=<1>)")
     'pairwise(<wbr>loss=logistic, k=&lt;1&gt;)'
     """
@@ -138,8 +123,6 @@ def details(summary: Child, *children: Child) -> Html:
 def fixed(value: float, digits: int = 4) -> str:
     """Return a number with a true minus sign, or a dash where there is none.
 
-    Examples
-    --------
     >>> fixed(-0.25, 2), fixed(float("nan"))
     ('\u22120.25', '\u2013')
     """
@@ -158,8 +141,6 @@ def signed(value: float, digits: int = 4) -> str:
 def number(value: float) -> str:
     """Return a whole number with thin spaces between thousands.
 
-    Examples
-    --------
     >>> number(12345) == "12\u2009345"
     True
     """
@@ -171,8 +152,6 @@ def number(value: float) -> str:
 class Scale:
     """A line from numbers to places.
 
-    Examples
-    --------
     >>> Scale(0.0, 2.0, 100.0, 200.0)(0.5)
     125.0
     """
@@ -287,13 +266,7 @@ def color(number: int) -> tuple[str, str | None]:
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:
-    """Return round numbers between two ends.
-
-    Examples
-    --------
-    >>> ticks(0.0, 1.0, 5)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
+    """Return round numbers between two ends."""
     raw = (high - low) / about
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * each for each in (1, 2, 5, 10) if raw <= power * each * (1 + 1e-9))

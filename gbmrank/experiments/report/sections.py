@@ -393,8 +393,6 @@ def _balance(compared: Comparison) -> Html:
 def _plain(value: Any) -> str:
     """Return nested data as one line of text.
 
-    Examples
-    --------
     >>> _plain({"folds": 5, "seeds": [0, 1], "tuned": None})
     'folds: 5, seeds: [0, 1], tuned: none'
     """

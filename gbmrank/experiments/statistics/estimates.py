@@ -129,8 +129,6 @@ def slices(
 
     Intervals are not corrected for the number of parts: they are for looking, not for deciding.
 
-    Examples
-    --------
     >>> parts = slices(np.array([0.5, 0.25, 0.0]), np.array([1, 1, 7]))
     >>> [(part.label, part.n_queries, part.difference) for part in parts]
     [('1', 2, 0.375), ('7', 1, 0.0)]
