@@ -217,10 +217,7 @@ class Ranking(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What a measure knows about labels: a value per row, a factor per query, a cut-off.
-
-    The measure of query q is ``scale[q]`` times a sum over the first ``k`` ranks.
-    """
+    """Values per row, factors per query: ``scale[q]`` times a sum over the first ``k`` ranks."""
 
     values: FloatArray
     scale: FloatArray

@@ -87,13 +87,7 @@ def read_eta(
 
 
 def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
-    """Return the utility of every row; NaN in whole queries, where it is undefined.
-
-    Raises
-    ------
-    PluginContractError
-        When a target of others gives anything else.
-    """
+    """Return the utility of every row; NaN in whole queries, where it is undefined."""
     groups = data.groups
     values = computed_column(target.values(data), groups.n_rows, f"values of target={target.name}")
     missing = np.isnan(values)
@@ -242,8 +236,7 @@ def with_options(
 ) -> AbstractUtility:
     """Hand the template's options to a target that knows them.
 
-    A label that a threshold makes 0 or 1 is its own utility: ``identity`` with a threshold
-    is ``precision``.
+    ``identity`` with a threshold is ``precision``: a label of 0 or 1 is its own utility.
     """
     if threshold is not None and isinstance(target, IdentityUtility):
         target = PrecisionUtility()

@@ -60,16 +60,7 @@ def best_tiers(distribution: Distribution, measure: AbstractMetric) -> BestTiers
 
 
 def grouped(orders: tuple[tuple[int, ...], ...]) -> tuple[Tiers, ...] | None:
-    """Join orders that differ in how they arrange their first or last items only.
-
-    Examples
-    --------
-    >>> grouped(((0, 1, 2), (0, 2, 1)))
-    (((0,), (1,), (2,)), ((0,), (2,), (1,)))
-    >>> from itertools import permutations
-    >>> grouped(tuple((*a, *b) for a in permutations(range(4)) for b in ((4, 5), (5, 4))))
-    (((0, 1, 2, 3), (4, 5)),)
-    """
+    """Join orders that differ in how they arrange their first or last items only, into tiers."""
     if len(orders) <= _MOST:
         return tuple(tuple((i,) for i in order) for order in orders)
     n = len(orders[0])

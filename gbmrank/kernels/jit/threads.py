@@ -93,18 +93,7 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 
 def cut_into_chunks(costs: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Cut queries 0..n into runs of about equal cost.
-
-    Parameters
-    ----------
-    costs : array of shape (n_queries,)
-        Work per query, in any unit of about one nanosecond.
-
-    Returns
-    -------
-    array of shape (n_chunks + 1,)
-        First query of each chunk, then the number of queries.
-    """
+    """Return the first query of runs of about equal cost (in nanoseconds), then their end."""
     total = float(costs.sum())
     chunks = int(min(max(total // _SMALL, 1), _MAX_CHUNKS, max(len(costs), 1)))
     ends = np.searchsorted(np.cumsum(costs), total * np.arange(1, chunks) / chunks)
