@@ -223,10 +223,7 @@ def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> Float
 
 
 def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
-    """Return the rows of each query, largest value first; ties keep the order of rows.
-
-    Some queries are sorted at a time, so that little more memory is needed than is kept.
-    """
+    """Return the rows of each query, largest value first, ties by row; some queries at a time."""
     order = np.empty(len(values), np.int32 if len(values) < 2**31 else np.int64)
     for first, last in _runs(groups):
         begin, end = groups.offsets[first], groups.offsets[last]

@@ -195,10 +195,7 @@ def pair_engine(
 
 
 def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
-    """Return the largest relative error of the linear-time engine, or None if it never serves.
-
-    The parameters are those of :func:`pair_engine` and :func:`pair_curvature`.
-    """
+    """Return the largest relative error of the linear-time engine, or None if it never serves."""
     curvature = pair_curvature("pairs", loss, hessian)
     if _linear_from(kind, loss, curvature, engine) == _NEVER:
         return None
@@ -378,10 +375,7 @@ def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
 def _shortcuts(
     kind: _Kind, loss: AbstractLoss, curvature: Curvature, closed: bool
 ) -> Iterator[dict[str, Callable[..., Any]]]:
-    """Functions that replace visiting pairs one by one, where this loss has them.
-
-    Two choices: in double precision, and in single precision where that is faster.
-    """
+    """Functions that replace visiting pairs one by one: in double, then in single precision."""
     if kind is PUSH:
         yield from ({}, {})
         return

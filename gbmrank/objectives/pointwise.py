@@ -102,10 +102,7 @@ def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
 
 
 def read_signs(utilities: FloatArray, target: AbstractUtility, eta: float | None) -> FloatArray:
-    """Return labels -1 and +1 as 0 and 1, where a label is a probability: identity, eta=1.
-
-    Labels 0 and 1, and anything between, are returned as they are.
-    """
+    """Return labels -1 and +1 as 0 and 1, where a label is a probability: identity, eta=1."""
     signs = eta == 1.0 and isinstance(target, IdentityUtility) and np.all(np.abs(utilities) == 1.0)
     return (utilities + 1.0) / 2.0 if signs else utilities
 
@@ -234,10 +231,7 @@ class Pointwise(AbstractObjective):
 def with_options(
     target: AbstractUtility, max_grade: float | None, threshold: float | None
 ) -> AbstractUtility:
-    """Hand the template's options to a target that knows them.
-
-    ``identity`` with a threshold is ``precision``: a label of 0 or 1 is its own utility.
-    """
+    """Hand options to a target that knows them; ``identity`` with a threshold is ``precision``."""
     if threshold is not None and isinstance(target, IdentityUtility):
         target = PrecisionUtility()
     known = {field.name for field in dataclasses.fields(target)}

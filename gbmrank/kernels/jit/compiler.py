@@ -264,10 +264,7 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
 
 
 def _compiles(slots: dict[str, Scalar]) -> bool:
-    """Try the functions of plugins; False when one fails and may run in Python.
-
-    A file of this name means that they were tried before.
-    """
+    """Try plugins' functions unless the file exists; False when one fails and may run in Python."""
     for function in _plugin_functions(slots.values()):
         _register_callees(function)
         try:

@@ -81,10 +81,7 @@ def set_num_threads(threads: int | None) -> None:
 
 @contextlib.contextmanager
 def at_most(threads: int | None) -> Iterator[None]:
-    """Bound the threads of what this thread computes meanwhile.
-
-    ``None``, zero and negative numbers bound nothing: to the boosters they mean all threads.
-    """
+    """Bound the threads of what this thread computes meanwhile; None, 0 and below bound nothing."""
     token = _limit.set(threads if threads is not None and threads > 0 else _limit.get())
     try:
         yield

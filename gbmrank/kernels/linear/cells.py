@@ -120,7 +120,7 @@ def _sorted_cells(keys: IntArray) -> IntArray:
 def _occupied_cells(
     scores: FloatArray, more: FloatArray, per_width: float, first: float
 ) -> IntArray:
-    """Lay cells as :func:`build_grid` does, only those that hold a score."""
+    """Hash table of the cells that hold a score, -1 where it is free."""
     size = 16
     while size < 2 * (len(scores) + len(more)):
         size *= 2
@@ -157,8 +157,7 @@ def _place_in_cell(score: float, number: float, width: float, per_width: float) 
 def _locate(grid: Grid, scores: FloatArray, slots: IntArray, places: FloatArray) -> None:
     """Write slot and place of every score.
 
-    Item loops call this by blocks: with the grid's arrays in scope, a function called
-    for every item would count references for every item.
+    Called by blocks of items: one call per item would count the arrays' references each time.
     """
     for i in range(len(scores)):
         number = np.floor(scores[i] * grid.per_width)
@@ -287,7 +286,7 @@ def match_cells(
 ) -> int:
     """List targets and sources that lie ``gap`` cells apart (target minus source); return how many.
 
-    Both are rising slots, written to ``pairs`` by turns; lonely cells are not paired with themselves.
+    Both are rising slots, written to ``pairs`` by turns; lonely cells are not their own partners.
     """
     numbers = cells.cells
     count, place = 0, 0

@@ -145,8 +145,7 @@ def _not_smooth(loss: Loss, accuracy: float, place: float) -> str:
 def _cell_errors(sample: _Sampler, width: float, centers: FloatArray) -> FloatArray:
     """Error of interpolation in each cell, relative to the largest value there.
 
-    An error below the rounding of the loss near zero, derivatives included, does not
-    count: no engine can see it.
+    An error below the rounding of the loss near zero does not count: no engine can see it.
     """
     at_nodes = sample(centers[:, None] + 0.5 * width * NODES)
     at_probes = sample(centers[:, None] + 0.5 * width * _PROBES)

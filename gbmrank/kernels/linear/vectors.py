@@ -74,7 +74,7 @@ def _is_array(kind: Any) -> bool:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def evaluate_four(typingctx: Any, powers: Any, offset: Any, place: Any) -> Any:
-    """Evaluate four polynomials at one place; coefficients of a power lie together, lowest first."""
+    """Evaluate four polynomials at one place; coefficients of a power together, lowest first."""
     if not _is_array(powers):
         return None
 
