@@ -86,10 +86,7 @@ class LevelQueries(NamedTuple):
 
 
 class PushQueries(NamedTuple):
-    """Queries of relevant and other items; the first ``positives[q]`` in order are relevant.
-
-    ``scale`` multiplies the query; it is zero where there is one class only.
-    """
+    """Queries of ``positives[q]`` relevant, then other items; ``scale`` is 0 for one class only."""
 
     offsets: IntArray
     order: npt.NDArray[Any]
@@ -110,11 +107,7 @@ class PushParams(NamedTuple):
 
 
 class ItemTerms(NamedTuple):
-    """Items that are summed one by one.
-
-    ``utilities`` in the order of rows; ``eta`` and ``scale`` per query; ``weight`` per row,
-    or empty when all are one.
-    """
+    """Items summed one by one; ``eta`` and ``scale`` per query, ``weight`` empty if all are one."""
 
     offsets: IntArray
     utilities: FloatArray
@@ -179,11 +172,7 @@ class EdgeQueries(NamedTuple):
 
 
 class EdgeWeights(NamedTuple):
-    """Edges of every query, a factor per query, and what a tie counts.
-
-    A tied edge counts ``tie_down`` of its weight when the preferred row comes first in the
-    data, else ``tie_up``.
-    """
+    """Edges of every query; a tie counts ``tie_down`` (preferred row first) or ``tie_up``."""
 
     offsets: IntArray
     winner: IntArray
@@ -217,10 +206,7 @@ class Ranking(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What a measure knows about labels: a value per row, a factor per query, a cut-off.
-
-    The measure of query q is ``scale[q]`` times a sum over the first ``k`` ranks.
-    """
+    """Values per row, factors per query: ``scale[q]`` times a sum over the first ``k`` ranks."""
 
     values: FloatArray
     scale: FloatArray

@@ -65,11 +65,7 @@ def mark_served(q: int, value: float, values: FloatArray, served: BoolArray) -> 
 
 @exact_inner
 def apart(one: float, other: float, more: float) -> float:
-    """Return ``(one - other) + more``, the scores first.
-
-    In another order, which the compiler may choose elsewhere, scores far from zero would lose
-    the digits in which they differ.
-    """
+    """Return ``(one - other) + more``; in another order scores far from zero would lose digits."""
     return (one - other) + more
 
 
@@ -103,16 +99,12 @@ def finish(
     usual: FloatArray,
     floors: tuple[float, float],
 ) -> tuple[int, int]:
-    """Raise every Hessian to the floor of its query.
+    """Raise every Hessian to the floor of its query; return the first bad query and rows raised.
 
     With ``relative, absolute = floors`` the floor is the largest of ``relative * mean hess``,
     ``relative * min(mean |grad|, usual)`` and ``absolute``: it scales with the loss, a
     saturated query cannot ask for an endless step, and a curvature that is as usual stays.
-
-    Returns
-    -------
-    tuple of int
-        First query with a value that is not finite (or -1), and the number of rows raised.
+    A bad query has a value that is not finite; -1 when there is none.
     """
     relative, absolute = floors
     raised = 0

@@ -211,27 +211,10 @@ class AbstractFunctionLoss(AbstractMarginLoss):
 
 
 def loss_class(function: ScalarFunction, name: str | None = None) -> type[AbstractMarginLoss]:
-    """Return the loss class of a scalar function.
+    """Return the loss class of a function ``(z, *params) -> (value, first, second)``.
 
-    Parameters
-    ----------
-    function : callable
-        ``(z, *params) -> (value, first, second)`` with a default for every parameter.
-    name : str, optional
-        Registered name; the function's own when not given.
-
-    Raises
-    ------
-    PluginContractError
-        When the signature or the values at a few margins are not those of a loss.
-
-    Examples
-    --------
-    >>> def softened(z, width=1.0):
-    ...     root = (z * z + width) ** 0.5
-    ...     return root - z, z / root - 1.0, width / root**3
-    >>> loss_class(softened)(width=2.0)
-    softened(width=2.0)
+    Every parameter needs a default. PluginContractError when the signature or the values at a
+    few margins are not those of a loss.
     """
     return _made(function, name or function.__name__)
 

@@ -142,13 +142,7 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
 
 
 def exp2_gains(labels: FloatArray) -> FloatArray:
-    """Return ``2^y - 1``, to all digits for small labels too.
-
-    Examples
-    --------
-    >>> exp2_gains(np.array([0.0, 1.0, 3.0]))
-    array([0., 1., 7.])
-    """
+    """Return ``2^y - 1``, to all digits for small labels too."""
     return np.where(labels < 0.5, np.expm1(labels * math.log(2.0)), np.exp2(labels) - 1.0)
 
 
@@ -217,13 +211,7 @@ def query_sums(values: FloatArray, groups: Groups) -> FloatArray:
 
 
 def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> FloatArray:
-    """Return the largest ``sum of discount * value`` of each query, shape (n_queries,).
-
-    Examples
-    --------
-    >>> best_sums(np.array([1.0, 3.0]), np.array([1.0, 0.5]), Groups.single(2))
-    array([3.5])
-    """
+    """Return the largest ``sum of discount * value`` of each query, shape (n_queries,)."""
     sums = np.empty(groups.n_queries)
     for first, last in _runs(groups):
         part = groups.part(first, last)
@@ -235,15 +223,7 @@ def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> Float
 
 
 def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
-    """Return the rows of each query, largest value first; ties keep the order of rows.
-
-    Some queries are sorted at a time, so that little more memory is needed than is kept.
-
-    Examples
-    --------
-    >>> rows_by_value(np.array([1.0, 3.0, 2.0]), Groups.from_sizes([2, 1], 3)).tolist()
-    [1, 0, 2]
-    """
+    """Return the rows of each query, largest value first, ties by row; some queries at a time."""
     order = np.empty(len(values), np.int32 if len(values) < 2**31 else np.int64)
     for first, last in _runs(groups):
         begin, end = groups.offsets[first], groups.offsets[last]
@@ -253,13 +233,7 @@ def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
 
 
 def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
-    """Return ranks within each query, 1 for the largest; equal values share the mean rank.
-
-    Examples
-    --------
-    >>> mid_ranks(np.array([5.0, 7.0, 5.0]), Groups.single(3))
-    array([2.5, 1. , 2.5])
-    """
+    """Return ranks within each query, 1 for the largest; equal values share the mean rank."""
     order = rows_by_value(values, groups)
     ranked, owner = values[order], groups.spread(np.arange(groups.n_queries))
     new_block = np.ones(len(values), dtype=bool)

@@ -236,21 +236,9 @@ class AbstractBoundMetric(ABC):
 
 @final
 class BoundKernel(AbstractBoundMetric):
-    """A bound metric whose value is computed by one kernel from a ranking.
+    """A bound metric whose value is computed by ``kernel(ranking, items, span, out)``.
 
-    Parameters
-    ----------
-    metric : AbstractMetric
-        Gives the rules for ties, precision and undefined queries.
-    data : RankingData
-        Labels and groups.
-    kernel : callable
-        Called as ``kernel(ranking, items, span, out)``.
-    items : NamedTuple
-        What depends on labels; ``items.values`` is what each row is worth, larger for
-        items that should come first.
-    depth : int or None
-        Last rank the kernel looks at.
+    ``items.values`` is what each row is worth, larger for items that should come first.
     """
 
     __slots__ = ("_depth", "dtype", "items", "kernel", "ties")
@@ -291,38 +279,13 @@ class BoundKernel(AbstractBoundMetric):
 
 
 def mean_over_queries(values: FloatArray, weight: FloatArray | None, empty: str) -> float:
-    """Return the mean of per-query values; NaN when no query has one.
-
-    Parameters
-    ----------
-    values : array of shape (n_queries,)
-        NaN where the measure is undefined.
-    weight : array of shape (n_queries,) or None
-        Weight of each query.
-    empty : {"skip", "zero", "one"}
-        Leave undefined queries out, or let them count as 0 or 1.
-
-    Examples
-    --------
-    >>> mean_over_queries(np.array([1.0, np.nan]), None, "skip")
-    1.0
-    >>> mean_over_queries(np.array([1.0, np.nan]), None, "zero")
-    0.5
-    """
+    """Return the mean of per-query values, NaN where undefined; NaN when no query has one."""
     total, weights = weighted_sum(values, weight, empty)
     return total / weights if weights > 0 else float("nan")
 
 
 def weighted_sum(values: FloatArray, weight: FloatArray | None, empty: str) -> tuple[float, float]:
-    """Return the weighted sum of per-query values and the sum of the weights.
-
-    Parameters are those of :func:`mean_over_queries`; sums of several parts add up.
-
-    Examples
-    --------
-    >>> weighted_sum(np.array([0.5, np.nan]), None, "one")
-    (1.5, 2.0)
-    """
+    """Return the weighted sum of per-query values and the sum of the weights."""
     undefined = np.isnan(values)
     weights = np.ones(len(values)) if weight is None else weight
     if empty == "skip":

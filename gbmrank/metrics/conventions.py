@@ -92,26 +92,10 @@ TOOLS: Mapping[str, Mapping[type[AbstractMetric], Fields]] = {
 def conventions(metric: type[AbstractMetric], like: str) -> dict[str, Any]:
     """Return the field values with which a metric gives the number another tool gives.
 
-    Fields that the caller states as well should win over these.
-
-    Parameters
-    ----------
-    metric : type
-        A metric class.
-    like : {"lightgbm", "xgboost", "sklearn", "trec_eval", "catboost"}
-        The tool.
-
-    Raises
-    ------
-    MetricError
-        For an unknown tool, or a metric that the tool does not have or defines in another
-        way (XGBoost's ranking AUC is 1/3 for three items with equal labels, where this one
-        is undefined; CatBoost's ERR fits a label that is itself the stopping probability).
-
-    Examples
-    --------
-    >>> conventions(NDCG, "sklearn")
-    {'gain': 'linear', 'ties': 'mean', 'empty': 'zero'}
+    Fields that the caller states as well should win over these. MetricError for a metric that the
+    tool does not have or defines in another way (XGBoost's ranking AUC is 1/3 for three items with
+    equal labels, where this one is undefined; CatBoost's ERR fits a label that is itself the
+    stopping probability).
     """
     if like not in TOOLS:
         raise MetricError(f"like must be one of {', '.join(TOOLS)}; got {like!r}")
@@ -136,23 +120,8 @@ def withhold(
     Their value is zero in measures that go down the list (the (u, phi) family with a discount
     of the rank, AP, RR, ERR, positives at the top), while they keep counting in the number of
     relevant documents and in the ideal. Measures of the whole order (AUC, Spearman,
-    disagreement) see them tied at the end.
-
-    Parameters
-    ----------
-    measure : AbstractMetric
-        The metric.
-    bound : AbstractBoundMetric
-        The metric with its labels; changed.
-    hidden : array of bool of shape (n_rows,)
-        Rows that were not retrieved.
-    ranked_rows : array of shape (n_queries,)
-        Number of rows that were.
-
-    Raises
-    ------
-    MetricError
-        For a metric that no kernel of gbmrank computes.
+    disagreement) see them tied at the end. ``bound`` is changed; ``hidden`` marks the rows, and
+    ``ranked_rows`` counts the others of each query.
     """
     if not isinstance(bound, BoundKernel):
         raise MetricError(

@@ -182,22 +182,10 @@ def _checked_losses(losses: Callable[..., FloatArray]) -> Callable[..., FloatArr
 
 @final
 class BoundSums(AbstractBound):
-    """Queries that two kernels compute, each query by itself.
+    """Queries that two kernels compute, each query by itself; ``costs`` in nanoseconds.
 
-    Parameters
-    ----------
-    groups : Groups
-        Query boundaries.
-    costs : array of shape (n_queries,)
-        About how many nanoseconds each query takes.
-    gradients : callable
-        ``gradients(span, scores, out)`` writes gradient and Hessian of a span of queries.
-    values : callable
-        ``values(span, scores, out)`` writes the losses of a span of queries.
-    constant : array of shape (n_rows,) or None
-        Replaces the Hessian.
-    factor : float, default=1
-        Multiplies the Hessian.
+    ``gradients(span, scores, out)`` and ``values(span, scores, out)`` write a span of queries.
+    ``constant``, one entry per row, replaces the Hessian; ``factor`` multiplies it.
     """
 
     __slots__ = ("chunks", "constant", "factor", "kernels")
@@ -251,13 +239,7 @@ def check_choice(owner: str, parameter: str, value: object, allowed: tuple[str, 
 
 
 def gain_weights(owner: str, labels: FloatArray) -> FloatArray:
-    """Return ``2^y - 1`` of each label, for ``weights=gain_discount``.
-
-    Raises
-    ------
-    LabelRangeError
-        For labels below 0 or above 31; the advice is for an objective without ``gain=``.
-    """
+    """Return ``2^y - 1`` of each label, 0 to 31, for ``weights=gain_discount``."""
     try:
         return gains(labels, "exp2")
     except LabelRangeError:
@@ -308,13 +290,7 @@ def sum_queries(
 
 
 def check_losses(values: FloatArray, groups: Groups) -> FloatArray:
-    """Return the losses of queries.
-
-    Raises
-    ------
-    NumericError
-        When one is not finite; it names the query.
-    """
+    """Return the losses of queries; raise NumericError, with the query, when one is not finite."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         row = int(groups.offsets[bad[0]])

@@ -224,10 +224,7 @@ def _check_edges(objective: Comparison) -> None:
 
 
 def _edge_queries(graphs: PreferenceGraphs, margin: float | str, scale: FloatArray) -> EdgeQueries:
-    """List the edges of graphs, and the pairs that levels stand for, as the kernels want them.
-
-    With ``margin="weight"`` the weight of an edge is its margin, and counts once.
-    """
+    """List edges of graphs or pairs of levels; with ``margin="weight"`` a weight counts once."""
     edges = graphs.to_edges()
     weight, margins = np.array(edges.weight), np.empty(0)
     if margin == "weight":

@@ -117,11 +117,8 @@ class PairEngine(NamedTuple):
     def choose(self, single: bool) -> tuple[tuple[PairKernels, ...], Engines]:
         """Return kernels, each for what those before it leave, and their settings for one call.
 
-        Parameters
-        ----------
-        single : bool
-            Training: float32 lanes and interpolation where they are safe and faster.
-            Otherwise queries of moderate length are summed exactly.
+        ``single`` is training: float32 lanes and interpolation where they are safe and faster.
+        Otherwise queries of moderate length are summed exactly.
         """
         if single:
             same = self.training_kernels == self.kernels
@@ -162,20 +159,8 @@ def pair_engine(
 ) -> PairEngine:
     """Load the kernels for a kind of pairs and decide which queries take which way.
 
-    Parameters
-    ----------
-    kind : {PAIRS, LEVELS, PUSH}
-        Which pairs are summed.
-    loss : AbstractLoss
-        Penalty of a pair.
-    curvature : Curvature
-        From :func:`pair_curvature`.
-    engine : str
-        One of ``ENGINES``.
-    sizes : array of shape (n_queries,)
-        Items per query; the linear-time engine is only compiled for long ones.
-    **more : callable
-        Further slots of the template.
+    ``more`` are further slots of the template; the linear-time engine is only compiled where
+    ``sizes``, the items per query, has long ones.
     """
     fast = loss.closed_form == "logistic"
     linear_from = _linear_from(kind, loss, curvature, engine)
@@ -210,10 +195,7 @@ def pair_engine(
 
 
 def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
-    """Return the largest relative error of the linear-time engine, or None if it never serves.
-
-    The parameters are those of :func:`pair_engine` and :func:`pair_curvature`.
-    """
+    """Return the largest relative error of the linear-time engine, or None if it never serves."""
     curvature = pair_curvature("pairs", loss, hessian)
     if _linear_from(kind, loss, curvature, engine) == _NEVER:
         return None
@@ -253,15 +235,6 @@ class BoundPairs(AbstractBound):
     """Pairs of every query, summed in threads over queries or inside a long one.
 
     Long queries come first; what the linear-time engine does not serve visits every pair.
-
-    Parameters
-    ----------
-    groups : Groups
-        Query boundaries.
-    queries : ItemQueries, LevelQueries or PushQueries
-        Items in the order the kernels want them.
-    pair_sum : PairSum
-        What is summed.
     """
 
     __slots__ = ("chunks", "in_row_order", "long", "pair_sum", "queries")
@@ -402,10 +375,7 @@ def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
 def _shortcuts(
     kind: _Kind, loss: AbstractLoss, curvature: Curvature, closed: bool
 ) -> Iterator[dict[str, Callable[..., Any]]]:
-    """Functions that replace visiting pairs one by one, where this loss has them.
-
-    Two choices: in double precision, and in single precision where that is faster.
-    """
+    """Functions that replace visiting pairs one by one: in double, then in single precision."""
     if kind is PUSH:
         yield from ({}, {})
         return

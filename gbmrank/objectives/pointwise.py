@@ -87,13 +87,7 @@ def read_eta(
 
 
 def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
-    """Return the utility of every row; NaN in whole queries, where it is undefined.
-
-    Raises
-    ------
-    PluginContractError
-        When a target of others gives anything else.
-    """
+    """Return the utility of every row; NaN in whole queries, where it is undefined."""
     groups = data.groups
     values = computed_column(target.values(data), groups.n_rows, f"values of target={target.name}")
     missing = np.isnan(values)
@@ -108,10 +102,7 @@ def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
 
 
 def read_signs(utilities: FloatArray, target: AbstractUtility, eta: float | None) -> FloatArray:
-    """Return labels -1 and +1 as 0 and 1, where a label is a probability: identity, eta=1.
-
-    Labels 0 and 1, and anything between, are returned as they are.
-    """
+    """Return labels -1 and +1 as 0 and 1, where a label is a probability: identity, eta=1."""
     signs = eta == 1.0 and isinstance(target, IdentityUtility) and np.all(np.abs(utilities) == 1.0)
     return (utilities + 1.0) / 2.0 if signs else utilities
 
@@ -240,11 +231,7 @@ class Pointwise(AbstractObjective):
 def with_options(
     target: AbstractUtility, max_grade: float | None, threshold: float | None
 ) -> AbstractUtility:
-    """Hand the template's options to a target that knows them.
-
-    A label that a threshold makes 0 or 1 is its own utility: ``identity`` with a threshold
-    is ``precision``.
-    """
+    """Hand options to a target that knows them; ``identity`` with a threshold is ``precision``."""
     if threshold is not None and isinstance(target, IdentityUtility):
         target = PrecisionUtility()
     known = {field.name for field in dataclasses.fields(target)}

@@ -60,16 +60,7 @@ def best_tiers(distribution: Distribution, measure: AbstractMetric) -> BestTiers
 
 
 def grouped(orders: tuple[tuple[int, ...], ...]) -> tuple[Tiers, ...] | None:
-    """Join orders that differ in how they arrange their first or last items only.
-
-    Examples
-    --------
-    >>> grouped(((0, 1, 2), (0, 2, 1)))
-    (((0,), (1,), (2,)), ((0,), (2,), (1,)))
-    >>> from itertools import permutations
-    >>> grouped(tuple((*a, *b) for a in permutations(range(4)) for b in ((4, 5), (5, 4))))
-    (((0, 1, 2, 3), (4, 5)),)
-    """
+    """Join orders that differ in how they arrange their first or last items only, into tiers."""
     if len(orders) <= _MOST:
         return tuple(tuple((i,) for i in order) for order in orders)
     n = len(orders[0])
@@ -201,10 +192,7 @@ def stored_counterexamples() -> tuple[Counterexample, ...]:
 def known_for(
     template: AbstractObjective, measure: AbstractMetric, *, graphs: bool = False
 ) -> Counterexample | None:
-    """Return a stored counterexample for an objective that also serves for this metric.
-
-    Cut-offs that are not reached by the few items of an example make no difference.
-    """
+    """Return a stored counterexample that serves for this metric, unreached cut-offs aside."""
     stored = [each for each in stored_counterexamples() if each.on_graphs == graphs]
     texts = (loss_text(template), text_of(measure))
     for n in (None, 3, 4):
@@ -264,8 +252,7 @@ def _gap(
 ) -> float | None:
     """Return what a best order costs above a minimum; None where that is nothing.
 
-    It is 0, not None, where a loss with kinks holds items together: apart by a thousandth they
-    cost more in proportion.
+    It is 0 where a kink holds items together: apart by a thousandth they cost more in proportion.
     """
     nature, risk, value = nature_of(template), distribution.risk(template), found.value
 
@@ -331,10 +318,7 @@ def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample
 
 
 def _same_values(example: Counterexample, measure: AbstractMetric) -> bool:
-    """Whether a metric is, on the labels of an example, the one it was found for.
-
-    Precision at rank 1 is the label of the winner, for instance.
-    """
+    """Whether a metric is, on the labels of an example, the one it was found for."""
     stored = as_metric(example.metric)
     seen, known, n = view(measure), view(stored), len(example.labels[0])
     if seen is None or known is None or example.on_graphs or measure.ties != stored.ties:

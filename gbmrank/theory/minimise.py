@@ -159,10 +159,7 @@ def _within(best: float, floor: float, tolerance: float) -> bool:
 def _cut(
     centre: FloatArray, root: FloatArray, unit: FloatArray, depth: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the least ellipsoid that holds the points beyond a cut through this one.
-
-    The ellipsoid is ``centre + root @ ball``; the cut is at ``depth`` radii along ``-unit``.
-    """
+    """Least ellipsoid ``centre + root @ ball`` beyond a cut at ``depth`` radii along ``-unit``."""
     d = len(centre)
     centre = centre - (1.0 + d * depth) / (d + 1.0) * (root @ unit)
     if d == 1:
@@ -318,10 +315,7 @@ def _newton(hessian: FloatArray, grad: FloatArray) -> FloatArray | None:
 
 
 def _running_off(risk: Risk, scores: FloatArray, grad: FloatArray) -> bool:
-    """Return whether some score still wants to move, however flat the risk has become.
-
-    In the tail of a loss slope and curvature vanish together, so their ratio does not.
-    """
+    """Whether a score still wants to move: in a tail slope over curvature does not vanish."""
     width = 0.1
     for i, slope in enumerate(grad):
         ahead, behind = scores.copy(), scores.copy()

@@ -130,13 +130,7 @@ def c_phi(phi: ArrayLike, p: float = 2.0) -> float:
 
 
 def order_value(utilities: FloatArray, phi: FloatArray, scores: FloatArray) -> float:
-    """Return ``sum phi u`` of the order by scores, averaged over the orders of ties.
-
-    Examples
-    --------
-    >>> order_value(np.array([1.0, 0.0]), np.array([1.0, 0.5]), np.array([2.0, 2.0]))
-    0.75
-    """
+    """Return ``sum phi u`` of the order by scores, averaged over the orders of ties."""
     order = np.argsort(-scores, kind="stable")
     blocks = np.concatenate([[0], np.cumsum(np.diff(scores[order]) != 0.0)])
     sizes = np.bincount(blocks)

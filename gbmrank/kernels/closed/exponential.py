@@ -136,10 +136,7 @@ def p_classification_levels(
 
 
 class _Sums(NamedTuple):
-    """Sums of ``exp(lowest - s_i)`` over relevant, of ``exp(p (s_j - highest))`` over other items.
-
-    ``lowest`` is the lowest score of a relevant item, ``highest`` the highest of the others.
-    """
+    """Sums of ``exp(lowest - s_i)`` over relevant, ``exp(p (s_j - highest))`` over other items."""
 
     lowest: float
     relevant: float

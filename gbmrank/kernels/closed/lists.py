@@ -185,8 +185,7 @@ def listmle_gradients(
 ) -> None:
     """Write gradient and Hessian diagonal of the weighted Plackett-Luce likelihood.
 
-    ``order`` is the target permutation and ``utilities`` the factor of each of its
-    positions, the last one being zero.
+    ``utilities`` are the factors of the positions of the target ``order``, the last being zero.
     """
     s, top, rest = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
     for q in range(span.first, span.last):

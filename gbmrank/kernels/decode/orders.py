@@ -205,7 +205,7 @@ def query_matrices(values: FloatArray, sizes: IntArray) -> Iterator[FloatArray]:
 def tied_places(
     values: FloatArray, sizes: Sequence[int] | IntArray, surrogate: str, decoder: str = "auto"
 ) -> FloatArray:
-    """Decode the matrices of many queries into a place per item, the same for tied items.
+    """Decode the matrices of many queries into a place per item, 0 for the best; ties share one.
 
     Items tie when the values do not tell them apart: those towards each other are equal, and
     those towards every third item or one that ties with it. They share the mean of the places
@@ -216,22 +216,7 @@ def tied_places(
 
     For disagreement a group of ties is decoded as one item; no order that parts it is better.
     For average precision one may be: then the group meets at the first, the mean or the last of
-    the places it gives them, whichever is best.
-
-    Parameters are those of :func:`orders`; limits count items.
-
-    Returns
-    -------
-    array of shape (n_items in all queries,)
-        Places of the items, 0 for the best.
-
-    Examples
-    --------
-    >>> values = np.array([[0.0, 0, 0], [0, 0, 0], [1, 1, 0]])  # 2 is preferred to 0 and to 1
-    >>> orders(values.ravel(), [3], "disagreement")
-    array([2, 0, 1])
-    >>> tied_places(values.ravel(), [3], "disagreement")
-    array([1.5, 1.5, 0. ])
+    the places it gives them, whichever is best. Parameters as for :func:`orders`.
     """
     check_decoder(surrogate, decoder)
     sizes = np.asarray(sizes, np.int64)

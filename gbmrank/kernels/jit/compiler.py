@@ -59,20 +59,9 @@ _forking = threading.local()  # the locks that a thread holds while it forks
 
 
 def load(template: str, **slots: Scalar) -> ModuleType:
-    """Return the compiled form of a template with its slots filled.
+    """Return the compiled module of a template (below ``gbmrank.kernels``) with its slots filled.
 
-    Parameters
-    ----------
-    template : str
-        Name of a module below ``gbmrank.kernels``, with dots between folders.
-    **slots : callable
-        Scalar functions by slot name; plain Python functions are compiled here.
-
-    Returns
-    -------
-    module
-        The template's module; its entry functions are compiled at their first call and
-        found on disk at the next start of Python.
+    Entry functions are compiled at their first call and found on disk at the next start of Python.
     """
     key = (template, tuple(sorted(slots.items())))
     with _lock:
@@ -106,13 +95,7 @@ def cache_folder() -> Path:
 
 
 def check_compiles(function: FunctionType) -> None:
-    """Raise PluginContractError unless a function of numbers (or of a query) compiles.
-
-    Raises
-    ------
-    PluginContractError
-        Names the function, its distribution, the line and the compiler's reason.
-    """
+    """Raise PluginContractError, with line and reason, unless a function compiles."""
     import numba
 
     from gbmrank.kernels.jit.decorators import INLINED
@@ -281,10 +264,7 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
 
 
 def _compiles(slots: dict[str, Scalar]) -> bool:
-    """Try the functions of plugins; False when one fails and may run in Python.
-
-    A file of this name means that they were tried before.
-    """
+    """Try plugins' functions unless the file exists; False when one fails and may run in Python."""
     for function in _plugin_functions(slots.values()):
         _register_callees(function)
         try:

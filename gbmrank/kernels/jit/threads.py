@@ -81,10 +81,7 @@ def set_num_threads(threads: int | None) -> None:
 
 @contextlib.contextmanager
 def at_most(threads: int | None) -> Iterator[None]:
-    """Bound the threads of what this thread computes meanwhile.
-
-    ``None``, zero and negative numbers bound nothing: to the boosters they mean all threads.
-    """
+    """Bound the threads of what this thread computes meanwhile; None, 0 and below bound nothing."""
     token = _limit.set(threads if threads is not None and threads > 0 else _limit.get())
     try:
         yield
@@ -93,18 +90,7 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 
 def cut_into_chunks(costs: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Cut queries 0..n into runs of about equal cost.
-
-    Parameters
-    ----------
-    costs : array of shape (n_queries,)
-        Work per query, in any unit of about one nanosecond.
-
-    Returns
-    -------
-    array of shape (n_chunks + 1,)
-        First query of each chunk, then the number of queries.
-    """
+    """Return the first query of runs of about equal cost (in nanoseconds), then their end."""
     total = float(costs.sum())
     chunks = int(min(max(total // _SMALL, 1), _MAX_CHUNKS, max(len(costs), 1)))
     ends = np.searchsorted(np.cumsum(costs), total * np.arange(1, chunks) / chunks)

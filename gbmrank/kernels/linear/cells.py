@@ -64,20 +64,9 @@ def _bounds(scores: FloatArray) -> tuple[float, float]:
 
 @merged
 def build_grid(scores: FloatArray, more: FloatArray, plan: LinearPlan) -> Grid:
-    """Lay cells over the scores of one query.
+    """Lay cells over the scores of one query; ``more`` are further scores, or none.
 
-    Parameters
-    ----------
-    scores, more : arrays of shape (n,) and (m,)
-        Scores of all items; ``more`` may be empty.
-    plan : LinearPlan
-        Cell width and reach.
-
-    Returns
-    -------
-    Grid
-        Without cells when a score is not finite or the plan does not reach that far: the
-        engine cannot serve this query.
+    No cells when a score is not finite or beyond the plan's reach: the engine cannot serve it.
     """
     low, high = _bounds(scores)
     if len(more):
@@ -108,10 +97,7 @@ def build_grid(scores: FloatArray, more: FloatArray, plan: LinearPlan) -> Grid:
 
 @separate
 def _sorted_cells(keys: IntArray) -> IntArray:
-    """Cells of a hash table in rising order.
-
-    A Shell sort: the compiler's own sort takes longer to compile than this whole module.
-    """
+    """Cells of a hash table, rising. A Shell sort: the compiler's own takes longer to compile."""
     cells = np.empty(len(keys), np.int64)
     count = 0
     for key in keys:
@@ -134,11 +120,7 @@ def _sorted_cells(keys: IntArray) -> IntArray:
 def _occupied_cells(
     scores: FloatArray, more: FloatArray, per_width: float, first: float
 ) -> IntArray:
-    """Lay cells over the scores of one query; ``more`` are further scores, or none.
-
-    Without cells when a score is not finite or the plan does not reach that far: the engine
-    cannot serve this query.
-    """
+    """Hash table of the cells that hold a score, -1 where it is free."""
     size = 16
     while size < 2 * (len(scores) + len(more)):
         size *= 2
@@ -175,8 +157,7 @@ def _place_in_cell(score: float, number: float, width: float, per_width: float) 
 def _locate(grid: Grid, scores: FloatArray, slots: IntArray, places: FloatArray) -> None:
     """Write slot and place of every score.
 
-    Item loops call this by blocks: with the grid's arrays in scope, a function called
-    for every item would count references for every item.
+    Called by blocks of items: one call per item would count the arrays' references each time.
     """
     for i in range(len(scores)):
         number = np.floor(scores[i] * grid.per_width)
@@ -189,17 +170,7 @@ def _locate(grid: Grid, scores: FloatArray, slots: IntArray, places: FloatArray)
 
 @entry
 def add_moments(grid: Grid, scores: FloatArray, weights: FloatArray, moments: FloatArray) -> None:
-    """Add the Chebyshev moments of weighted items.
-
-    Parameters
-    ----------
-    grid : Grid
-        Cells that cover the scores.
-    scores, weights : arrays of shape (n,)
-        The items.
-    moments : array of shape (n_slots, ORDER)
-        Receives ``weight * T_m(place in the cell)``.
-    """
+    """Add ``weight * T_m(place in the cell)`` to ``moments``, shape (n_slots, ORDER)."""
     slots, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK)
     for start in range(0, len(scores), _BLOCK):
         block = scores[start : start + _BLOCK]
@@ -228,14 +199,7 @@ def add_pair_moments(
 def read_pairs(grid: Grid, side: Side, powers: FloatArray) -> None:
     """Write gradient and Hessian of items that are both better and worse ones.
 
-    Parameters
-    ----------
-    grid : Grid
-        Cells that cover the scores.
-    side : Side
-        The items.
-    powers : array of shape (n_slots, ORDER, 4)
-        Slope and curvature fields seen as the better, then as the worse item.
+    ``powers``, shape (n_slots, ORDER, 4): slope and curvature as the better, then the worse item.
     """
     slots, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK)
     scores, weights, grad, hess = side
@@ -252,19 +216,7 @@ def read_pairs(grid: Grid, side: Side, powers: FloatArray) -> None:
 
 @entry
 def read_side(grid: Grid, side: Side, powers: FloatArray, sign: float) -> None:
-    """Add gradient and Hessian of items that are all better (sign 1) or all worse (-1).
-
-    Parameters
-    ----------
-    grid : Grid
-        Cells that cover the scores.
-    side : Side
-        The items.
-    powers : array of shape (n_slots, ORDER, 4)
-        As for :func:`read_pairs`.
-    sign : float
-        1.0 or -1.0.
-    """
+    """Add gradient and Hessian of items that are all better (sign 1.0) or all worse (-1.0)."""
     slots, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK)
     scores, weights, grad, hess = side
     for start in range(0, len(scores), _BLOCK):
@@ -280,19 +232,7 @@ def read_side(grid: Grid, side: Side, powers: FloatArray, sign: float) -> None:
 
 @entry
 def read_fields(grid: Grid, targets: FloatArray, powers: FloatArray, out: FloatArray) -> None:
-    """Evaluate four fields at every target.
-
-    Parameters
-    ----------
-    grid : Grid
-        Cells that cover the targets.
-    targets : array of shape (n,)
-        Scores.
-    powers : array of shape (n_slots, ORDER, 4)
-        Coefficients of the fields.
-    out : array of shape (n, 4)
-        Receives the values.
-    """
+    """Evaluate the four fields ``powers``, shape (n_slots, ORDER, 4), at targets; out is (n, 4)."""
     slots, places = np.empty(_BLOCK, np.int64), np.empty(_BLOCK)
     for start in range(0, len(targets), _BLOCK):
         block = targets[start : start + _BLOCK]
@@ -344,11 +284,9 @@ def used_slots(weights: FloatArray) -> IntArray:
 def match_cells(
     cells: Cells, targets: IntArray, sources: IntArray, gap: int, pairs: IntArray
 ) -> int:
-    """List targets and sources that lie a given number of cells apart; return how many there are.
+    """List targets and sources that lie ``gap`` cells apart (target minus source); return how many.
 
-    Both are rising slots. ``gap`` is the number of the target's cell minus that of the source's;
-    lonely cells are not paired with themselves. ``pairs`` receives target and source, target and
-    source.
+    Both are rising slots, written to ``pairs`` by turns; lonely cells are not their own partners.
     """
     numbers = cells.cells
     count, place = 0, 0
@@ -371,8 +309,7 @@ def to_node_weights(
 ) -> None:
     """Add weights at the nodes that act on smooth functions as the items do.
 
-    ``matrix`` is ``TO_NODES`` or ``TO_NODES_MIRRORED``; ``backwards`` puts the last slot first
-    among the weights.
+    ``matrix`` is ``TO_NODES`` or ``TO_NODES_MIRRORED``; ``backwards`` writes the last slot first.
     """
     for slot in range(len(moments)):
         place = len(moments) - 1 - slot if backwards else slot
@@ -385,9 +322,9 @@ def to_powers(
 ) -> None:
     """Write coefficients by rising power of the polynomials through values at the nodes.
 
-    The values are those of one ``kind`` out of four, shape (n_slots, 4, ORDER); the coefficients go
-    to column ``field`` of ``powers``, shape (n_slots, ORDER, 4). ``matrix`` is ``TO_POWERS`` or
-    ``TO_POWERS_MIRRORED``; ``backwards`` puts the last slot first among the coefficients.
+    From one ``kind`` of values, shape (n_slots, 4, ORDER), to column ``field`` of ``powers``, shape
+    (n_slots, ORDER, 4). ``matrix`` is ``TO_POWERS`` or ``TO_POWERS_MIRRORED``; ``backwards`` writes
+    the last slot first.
     """
     row = np.empty(ORDER)
     for slot in range(len(seen)):
@@ -433,10 +370,7 @@ def _add_tail(
 
 @merged
 def add_tails(cells: Cells, plan: LinearPlan, both: bool) -> None:
-    """Add the contributions of cells outside the plan's bands.
-
-    With ``both``, worse items see better ones, too.
-    """
+    """Add what cells outside the plan's bands contribute; with ``both``, to worse items as well."""
     span = cells.cells[-1] - cells.cells[0]
     for turn in (1, -1):
         tail = plan.upper if turn > 0 else plan.lower

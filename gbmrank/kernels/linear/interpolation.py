@@ -55,56 +55,28 @@ _INTERPOLATE: FloatArray = chebyshev.chebvander(_PROBES, ORDER - 1) @ np.linalg.
 
 
 class Tail(NamedTuple):
-    """Straight line that replaces the loss for differences far on one side.
+    """Line ``value + slope * difference`` that replaces the loss far on one side."""
 
-    Attributes
-    ----------
-    band : int
-        Cells at most this far apart are computed, others use the line.
-    value, slope : float
-        The line is ``value + slope * difference``.
-    """
-
-    band: int
+    band: int  # cells at most this far apart are computed, others use the line
     value: float
     slope: float
 
 
 class LinearPlan(NamedTuple):
-    """How the engine treats one loss; made by :func:`make_plan`.
+    """How the engine treats one loss; made by :func:`make_plan`."""
 
-    Attributes
-    ----------
-    width : float
-        Width of a cell; a whole number of few bits times a power of two.
-    reach : float
-        Largest difference of scores for which the accuracy was verified.
-    lower, upper : Tail
-        Far negative and far positive differences.
-    """
-
-    width: float
-    reach: float
-    lower: Tail
-    upper: Tail
+    width: float  # of a cell; a whole number of few bits times a power of two
+    reach: float  # largest difference of scores for which the accuracy was verified
+    lower: Tail  # far negative differences
+    upper: Tail  # far positive differences
 
 
 class PlanReport(NamedTuple):
-    """Result of :func:`make_plan`.
+    """Result of :func:`make_plan`."""
 
-    Attributes
-    ----------
-    plan : LinearPlan or None
-        What compiled code needs; None when the loss is rejected.
-    error : float
-        Largest error that was measured, relative to the largest value in the cell.
-    reason : str
-        Why the loss is rejected; empty otherwise.
-    """
-
-    plan: LinearPlan | None
-    error: float
-    reason: str
+    plan: LinearPlan | None  # None when the loss is rejected
+    error: float  # largest measured, relative to the largest value in the cell
+    reason: str  # why the loss is rejected; empty otherwise
 
 
 class _Sampler:
@@ -128,22 +100,10 @@ class _Sampler:
 
 
 def make_plan(loss: Loss, params: tuple[float, ...] = (), accuracy: float = 1e-10) -> PlanReport:
-    """Measure how a loss has to be treated.
+    """Measure how a loss ``(z, *params) -> (value, first, second)`` has to be treated.
 
-    Parameters
-    ----------
-    loss : callable
-        ``loss(z, *params) -> (value, first, second)``, a plain Python function.
-    params : tuple of float
-        Its parameters.
-    accuracy : float, default=1e-10
-        Wanted error of value, slope and curvature relative to the sum of the absolute
-        terms they are made of.
-
-    Returns
-    -------
-    PlanReport
-        With the plan, or with the reason why there is none.
+    ``accuracy`` is the wanted error of value, slope and curvature relative to the sum of the
+    absolute terms they are made of.
     """
     # Losses may overflow far out; that only shortens the reach.
     with np.errstate(all="ignore"):
@@ -185,8 +145,7 @@ def _not_smooth(loss: Loss, accuracy: float, place: float) -> str:
 def _cell_errors(sample: _Sampler, width: float, centers: FloatArray) -> FloatArray:
     """Error of interpolation in each cell, relative to the largest value there.
 
-    An error below the rounding of the loss near zero, derivatives included, does not
-    count: no engine can see it.
+    An error below the rounding of the loss near zero does not count: no engine can see it.
     """
     at_nodes = sample(centers[:, None] + 0.5 * width * NODES)
     at_probes = sample(centers[:, None] + 0.5 * width * _PROBES)
@@ -285,15 +244,7 @@ def _drop(number: float, size: float) -> float:
 
 
 class Side(NamedTuple):
-    """One set of items: what goes in and where results are written.
-
-    Attributes
-    ----------
-    scores, weights : arrays of shape (n,)
-        Finite float64 values.
-    grad, hess : arrays of shape (n,)
-        Results, float32 or float64.
-    """
+    """One set of items, finite float64; results are float32 or float64."""
 
     scores: FloatArray
     weights: FloatArray
@@ -302,51 +253,27 @@ class Side(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Cells of one query.
-
-    Attributes
-    ----------
-    width, per_width : float
-        Cell width and its inverse.
-    first : float
-        Number of the lowest cell; cells are counted from it.
-    cells : array of shape (n_slots,)
-        Rising cell numbers of the rows ("slots") of every per-cell array; empty when the
-        scores are out of the plan's reach or not finite.
-    keys, slots : arrays of a length that is a power of two, or empty
-        Hash table from cell to slot; empty when slot and cell are the same.
-    """
+    """Cells of one query; "slots" are the rows of every per-cell array."""
 
     width: float
-    per_width: float
-    first: float
-    cells: IntArray
-    keys: IntArray
+    per_width: float  # its inverse
+    first: float  # number of the lowest cell; cells are counted from it
+    cells: IntArray  # rising numbers, by slot; empty when the plan does not reach that far
+    keys: IntArray  # hash table from cell to slot; empty when they are the same
     slots: IntArray
 
 
 class Cells(NamedTuple):
     """Per-cell arrays; "mirrored" ones count nodes from the upper end of the cell.
 
-    Attributes
-    ----------
-    cells : array of shape (n_slots,)
-        Rising cell numbers.
-    width : float
-        Cell width.
-    worse, better_mirrored : arrays of shape (n_slots, ORDER)
-        Node weights of the worse and of the better items.
-    seen, seen_mirrored : arrays of shape (n_slots, 4, ORDER)
-        Sums of value, first, second and squared first derivative at the nodes, as seen
-        by better items (over worse ones), and by worse items (over better ones).
-    lonely : array of shape (n_slots,)
-        1 for cells that do not act on themselves, else 0.
+    ``seen`` are sums of value, first, second and squared first derivative at the nodes, shape
+    (n_slots, 4, ORDER), as seen by better items; mirrored, by worse ones.
     """
 
-    cells: IntArray
+    cells: IntArray  # rising numbers
     width: float
-    worse: FloatArray
+    worse: FloatArray  # node weights, shape (n_slots, ORDER)
     better_mirrored: FloatArray
     seen: FloatArray
     seen_mirrored: FloatArray
-    lonely: IntArray
+    lonely: IntArray  # 1 for cells that do not act on themselves, else 0

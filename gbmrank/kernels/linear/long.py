@@ -49,10 +49,7 @@ def long_all(
     values: FloatArray,
     out: GradHess,
 ) -> None:
-    """Sum the long queries of a span; mark those that are done.
-
-    With an empty ``out`` only values are written.
-    """
+    """Sum the long queries of a span and mark them done; with an empty ``out``, values only."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
@@ -103,10 +100,7 @@ def long_levels(
     values: FloatArray,
     out: GradHess,
 ) -> None:
-    """Sum the long queries of a span; mark those that are done.
-
-    With an empty ``out`` only values are written.
-    """
+    """Sum the long queries of a span and mark them done; with an empty ``out``, values only."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
@@ -186,10 +180,7 @@ def long_push(
     values: FloatArray,
     out: GradHess,
 ) -> None:
-    """Sum the long queries of a span; mark those that are done.
-
-    With an empty ``out`` only values are written.
-    """
+    """Sum the long queries of a span and mark them done; with an empty ``out``, values only."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)

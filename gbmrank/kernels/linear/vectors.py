@@ -74,10 +74,7 @@ def _is_array(kind: Any) -> bool:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def evaluate_four(typingctx: Any, powers: Any, offset: Any, place: Any) -> Any:
-    """Evaluate four polynomials of degree ``ORDER - 1`` at one place.
-
-    The coefficients of one power lie side by side, lowest power first.
-    """
+    """Evaluate four polynomials at one place; coefficients of a power together, lowest first."""
     if not _is_array(powers):
         return None
 
@@ -96,11 +93,7 @@ def evaluate_four(typingctx: Any, powers: Any, offset: Any, place: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def add_chebyshev(typingctx: Any, moments: Any, offset: Any, weight: Any, place: Any) -> Any:
-    """Add ``weight * T_m(place)`` for m below ``ORDER``.
-
-    Four polynomials at a time by ``T_(m+4) = 2 T_4 T_m - T_(m-4)``, with
-    ``T_(-m) = T_m``.
-    """
+    """Add ``weight * T_m(place)``, m below ``ORDER``, by ``T_(m+4) = 2 T_4 T_m - T_(m-4)``."""
     if not _is_array(moments):
         return None
 
@@ -126,10 +119,7 @@ def add_chebyshev(typingctx: Any, moments: Any, offset: Any, weight: Any, place:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def add_product(typingctx: Any, matrix: Any, start: Any, row: Any, out: Any) -> Any:
-    """Add the product of a row of ``ORDER`` numbers and a square matrix to another row.
-
-    ``row`` and ``out`` are pairs of an array and an offset.
-    """
+    """Add the product of a row and a square matrix to a row; rows are (array, offset)."""
     if not (_is_array(matrix) and _is_array(row[0]) and _is_array(out[0])):
         return None
 

@@ -107,10 +107,7 @@ def _widen(g: npt.NDArray[Any], h: npt.NDArray[Any], sigma: float, out: Out) -> 
 
 @inner
 def dense_pairs(s: FloatArray, v: FloatArray, useful: int, params: tuple[float], out: Out) -> bool:
-    """Write the gradient and curvature of one query; False when the range is too wide.
-
-    The first ``useful`` items have a positive utility v; ``params`` is the factor sigma.
-    """
+    """Write gradient and curvature of one query; False when the range is too wide for sigma."""
     n = len(s)
     e, g, h = np.empty(n), np.zeros(n), np.zeros(n)
     if not _exponentials(s, params[0], _DOUBLE_RANGE, e):

@@ -51,10 +51,7 @@ _LANES = 8  # pairs are visited in whole vectors; those past the end count nothi
 
 @inner
 def _visit_all(s: FloatArray, v: FloatArray, useful: int, params: Params, out: Out) -> None:
-    """Write gradient and curvature of one query by visiting every pair once.
-
-    Buffers have room for ``_LANES`` more items than the query.
-    """
+    """Visit every pair of one query once; buffers have room for ``_LANES`` more items than it."""
     g, h = out
     g[:] = 0.0
     h[:] = 0.0
@@ -104,8 +101,7 @@ def all_gradients(
 ) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span not yet served.
 
-    Unless these are the ``last`` kernels, a query whose pairs they would visit by calling
-    ``phi`` is left to the next.
+    Unless ``last``, a query whose pairs would be visited by calling ``phi`` is left to the next.
     """
     room = span.longest + _LANES
     s_buffer, v_buffer = np.zeros(room), np.zeros(room)

@@ -129,10 +129,7 @@ def _merge_sort(work: Workspace, n: int) -> None:
 
 @inner
 def sort_down(scores: FloatArray, work: Workspace) -> None:
-    """Write the scores, largest first, and their item numbers to ``work.keys, work.items``.
-
-    Equal scores keep the order of their rows.
-    """
+    """Write scores, largest first, ties by row, and item numbers to ``work.keys, work.items``."""
     n = len(scores)
     if not _spread(scores, work):
         for i in range(n):

@@ -220,10 +220,7 @@ def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample 
 
 
 def _aimed(template: Any, target: AbstractUtility) -> Any | None:
-    """Return an objective with another target, in all its parts; None where it takes none.
-
-    Options that were for the old target go with it: the new one has its own.
-    """
+    """Return an objective with another target, without the old one's options, or None."""
     known = {field.name for field in fields(template)}
     if "target" in known:
         return replace(template, target=target, **dict.fromkeys(_options(template)))
