@@ -36,8 +36,29 @@ def logistic(margin: float, sigma: float = 1.0) -> tuple[float, float, float]:
         \varphi(m) = \log(1 + e^{-\sigma m}), \quad \varphi'(m) = -\sigma p, \quad
         \varphi''(m) = \sigma^2 p (1 - p), \quad p = \frac{1}{1 + e^{\sigma m}}.
 
-    Convex, with exact curvature and bounded slope. Accurate for every finite margin
-    (Burges et al., "Learning to rank using gradient descent", ICML 2005, sec. 3).
+    Convex, with exact curvature and bounded slope. Accurate for every finite margin.
+
+    Parameters
+    ----------
+    margin : float
+        Score of the better document minus score of the worse one.
+    sigma : float
+        Steepness.
+
+    Returns
+    -------
+    tuple of float
+        Value, first and second derivative.
+
+    References
+    ----------
+    Burges et al., "Learning to rank using gradient descent", ICML 2005, sec. 3.
+
+    Examples
+    --------
+    >>> value, slope, curvature = logistic(0.0)
+    >>> slope, curvature
+    (-0.5, 0.25)
     """
     z = sigma * margin
     e = exp(-abs(z))
@@ -47,30 +68,62 @@ def logistic(margin: float, sigma: float = 1.0) -> tuple[float, float, float]:
 
 
 def exponential(margin: float) -> tuple[float, float, float]:
-    """Exponential penalty ``exp(-m)``; the exponent is clipped at 700."""
+    """Exponential penalty ``exp(-m)``; the exponent is clipped at 700.
+
+    Examples
+    --------
+    >>> exponential(0.0)
+    (1.0, -1.0, 1.0)
+    """
     e = exp(-margin)
     return e, -e, e
 
 
 def squared_margin(margin: float) -> tuple[float, float, float]:
-    """Squared distance of the margin from one, ``(1 - m)^2``."""
+    """Squared distance of the margin from one, ``(1 - m)^2``.
+
+    Examples
+    --------
+    >>> squared_margin(0.5)
+    (0.25, -1.0, 2.0)
+    """
     gap = 1.0 - margin
     return gap * gap, -2.0 * gap, 2.0
 
 
 def hinge(margin: float) -> tuple[float, float, float]:
-    """Hinge ``max(1 - m, 0)``; a pair is active when the margin is below one."""
+    """Hinge ``max(1 - m, 0)``; a pair is active when the margin is below one.
+
+    Examples
+    --------
+    >>> hinge(0.0), hinge(1.0)
+    ((1.0, -1.0, 0.0), (0.0, 0.0, 0.0))
+    """
     return max(1.0 - margin, 0.0), (-1.0 if margin < 1.0 else 0.0), 0.0
 
 
 def squared_hinge_margin(margin: float) -> tuple[float, float, float]:
-    """Squared hinge ``max(1 - m, 0)^2``."""
+    """Squared hinge ``max(1 - m, 0)^2``.
+
+    Examples
+    --------
+    >>> squared_hinge_margin(0.0), squared_hinge_margin(2.0)
+    ((1.0, -2.0, 2.0), (0.0, 0.0, 0.0))
+    """
     gap = max(1.0 - margin, 0.0)
     return gap * gap, 0.0 - 2.0 * gap, (2.0 if margin < 1.0 else 0.0)
 
 
 def canonical_boosting(margin: float) -> tuple[float, float, float]:
-    """``sqrt(1 + m^2/4) - m/2``; for large margins as ``1 / (sqrt(1 + m^2/4) + m/2)``."""
+    r"""Canonical boosting loss ``sqrt(1 + m^2/4) - m/2``.
+
+    For large margins it is computed as ``1 / (sqrt(1 + m^2/4) + m/2)``.
+
+    Examples
+    --------
+    >>> canonical_boosting(0.0)
+    (1.0, -0.5, 0.25)
+    """
     half = 0.5 * margin
     root = math.sqrt(1.0 + half * half)
     small = 1.0 / (root + abs(half))
@@ -81,7 +134,13 @@ def canonical_boosting(margin: float) -> tuple[float, float, float]:
 
 
 def brier_sigmoid(margin: float) -> tuple[float, float, float]:
-    """Squared error of the sigmoid, ``sigmoid(-m)^2``; bounded, not convex."""
+    """Squared error of the sigmoid, ``sigmoid(-m)^2``; bounded, not convex.
+
+    Examples
+    --------
+    >>> brier_sigmoid(0.0)
+    (0.25, -0.25, 0.125)
+    """
     s, t = sigmoid(margin), sigmoid(-margin)
     return t * t, -2.0 * s * t * t, 2.0 * s * t * t * (2.0 * s - t)
 
