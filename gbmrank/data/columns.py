@@ -97,7 +97,7 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
         raise GroupError(f"qid must be one column, got {_describe(qid)}: {error}") from error
     if ids.ndim != 1:
         raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
-    rounded = ids.dtype.kind == "f" and not np.all(np.abs(ids) <= 2**53)
+    rounded = ids.dtype.kind == "f" and not np.all(np.abs(ids.astype(float)) <= 2**53)
     if isinstance(qid, Sequence) and (rounded or ids.dtype.kind in "US"):
         listed = one_column(np.array(qid, dtype=object))
         kinds = {type(one) for one in listed}

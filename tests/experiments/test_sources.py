@@ -74,7 +74,7 @@ def test_columns_that_are_told_by_their_names_alone_are_noted(tmp_path, form):
 
 
 def test_text_in_a_feature_is_refused_by_name():
-    with pytest.raises(DataError, match=r"'one'.*encode it as numbers"):
+    with pytest.raises(DataError, match="'one'"):
         read_source(pd.DataFrame({**frame_columns(), "one": ["x", "y", "z", "w"]}))
 
 

@@ -132,8 +132,8 @@ def test_categories_that_are_new(backend, words):
         if backend == "lightgbm":
             call()
         else:
-            named = "an evaluation set" if what == "valid_0" else what
-            match = f"the column 'z' of {named} has the category '{new}', which the training did"
+            named = "a validation set" if what == "valid_0" else what
+            match = f"the column 'z' of {named} has the category '{new}'"
             with pytest.raises(DataError, match=match):
                 call()
     model = ranker(backend).fit(frame(TASK, words), TASK.y, qid=TASK.qid)

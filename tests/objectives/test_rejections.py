@@ -102,8 +102,7 @@ def test_prices_of_a_push():
 
     for given in (cube, 3):
         text = refusal("push", g=given)
-        assert "text (expm1, power)" in text
-        assert "subclass of gbmrank.extend.AbstractOuter" in text
+        assert "'expm1'" in text
         assert f"got {type(given).__name__}" in text
     with pytest.raises(UnknownNameError, match="known: expm1, power"):
         gbmrank.objective("push", g="cube")

@@ -142,7 +142,7 @@ def _plugin_functions(slots: Iterable[Any]) -> Iterator[FunctionType]:
     for function in slots:
         if not isinstance(function, FunctionType):
             continue
-        if function.__module__.split(".", 1)[0] != "gbmrank":
+        if str(function.__module__).split(".", 1)[0] != "gbmrank":
             yield function  # what it calls takes whatever it gives
         else:
             inside = [cell.cell_contents for cell in function.__closure__ or ()]
