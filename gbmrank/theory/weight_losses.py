@@ -89,7 +89,7 @@ def loss_from_weight(
     Raises
     ------
     ParameterError
-        For what is no weight, no link, or an integral that diverges.
+        When the weight or the link cannot be used, or an integral diverges.
     RegistrationError
         For a name that is taken by another loss.
 

@@ -1,4 +1,4 @@
-"""What is no matrix, no list of scores and no number is rejected, with what is allowed."""
+"""Arguments that are not matrices, scores or numbers are rejected, with what is allowed."""
 
 import contextlib
 from typing import Any
