@@ -48,8 +48,7 @@ _TELLING = ("Unknown attribute", "Untyped", "Use of unsupported", "Cannot", "Can
 _COLUMNS = ("labels", "scores", "at", "grad", "hess")  # arguments of a function of a query
 _SOURCES = Path(__file__).parents[1]  # templates are named by their path below this folder
 _PLAIN = "gbmrank.kernels._plain."
-_COMPILED_DECORATORS = "from gbmrank.kernels.jit.decorators import"
-_PLAIN_DECORATORS = "from gbmrank.kernels.jit.plain import"
+_DECORATORS = re.compile(r"^from gbmrank\.kernels\.jit\.decorators import (.+)$", re.MULTILINE)
 _STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
 _loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
@@ -287,15 +286,22 @@ def _compiles(slots: dict[str, Scalar]) -> bool:
 def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleType:
     """Return a template that is plain Python, with plain functions in its slots."""
     path = template_path(template)
-    compiled = path.read_text(encoding="utf-8")
-    source = compiled.replace(_COMPILED_DECORATORS, _PLAIN_DECORATORS)
-    if source == compiled:
+    source = path.read_text(encoding="utf-8")
+    imported = _DECORATORS.search(source)
+    if imported is None:
         raise ImportError(f"{path} imports no decorators, so it has no plain form")
     module = ModuleType(f"{_PLAIN}{name}")
     vars(module).update(slots)
+    vars(module).update(dict.fromkeys(imported[1].split(", "), _undecorated))
     sys.modules[module.__name__] = module
-    exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102  (a file of ours)
+    # The empty line keeps the numbers of lines in messages.
+    exec(compile(_DECORATORS.sub("", source), str(path), "exec"), vars(module))  # noqa: S102  (a file of ours)
     return module
+
+
+def _undecorated(function: Scalar) -> Scalar:
+    """Stand in for the decorators where kernels stay plain Python."""
+    return function
 
 
 def _register_callees(function: Any) -> None:
