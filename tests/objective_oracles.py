@@ -197,10 +197,15 @@ def query_loss(template: Any, y: Any, s: Any) -> float:
             w * query_loss(part, y, s) for w, part in zip(factors, template.parts, strict=True)
         )
     y, s = [float(a) for a in y], [float(a) for a in s]
-    return scale_of(template, len(y)) * _RAW[template.name](template, y, s)
+    return scale_of(template, len(y)) * raw_loss(template, y, s)
 
 
-def _pointwise(template: Any, y: list[float], s: list[float]) -> float:
+def raw_loss(template: Any, y: Any, s: Any, m: Any = math) -> Any:
+    """Loss of one query before it is normalised, of scores of the library ``m``."""
+    return _RAW[template.name](template, y, s, m)
+
+
+def _pointwise(template: Any, y: Any, s: Any, m: Any) -> Any:
     u = utility(template.target, y)
     if u is None:
         return 0.0
@@ -209,12 +214,12 @@ def _pointwise(template: Any, y: list[float], s: list[float]) -> float:
     eta = template.eta if template.eta is not None else safe_eta(template.target, len(y))
     total = 0.0
     for v, a in zip(u, s, strict=True):
-        useful, useless = partials(template.loss.name, a, **params_of(template.loss))
+        useful, useless = partials(template.loss.name, a, m, **params_of(template.loss))
         total += v * useful + (eta - v) * useless
     return total
 
 
-def _pairwise(template: Any, y: list[float], s: list[float]) -> float:
+def _pairwise(template: Any, y: Any, s: Any, m: Any) -> Any:
     u = utility(template.target, y)
     if u is None:
         return 0.0
@@ -222,10 +227,10 @@ def _pairwise(template: Any, y: list[float], s: list[float]) -> float:
     if template.loss.name == "squared":
         return sum((u[i] - u[j] - (s[i] - s[j])) ** 2 for i, j in pairs if i < j)
     loss = template.loss
-    return sum(u[i] * kappa(loss.name, s[i] - s[j], **params_of(loss)) for i, j in pairs)
+    return sum(u[i] * kappa(loss.name, s[i] - s[j], m, **params_of(loss)) for i, j in pairs)
 
 
-def _comparison(template: Any, y: list[float], s: list[float]) -> float:
+def _comparison(template: Any, y: Any, s: Any, m: Any) -> Any:
     total = 0.0
     for i in range(len(y)):
         factor = 1.0
@@ -233,7 +238,7 @@ def _comparison(template: Any, y: list[float], s: list[float]) -> float:
             factor = exp2_gain(y[i]) / math.log2(2 + sum(label > y[i] for label in y))
         for j in range(len(y)):
             if y[i] > y[j]:
-                penalty = kappa(template.loss.name, s[i] - s[j], **params_of(template.loss))
+                penalty = kappa(template.loss.name, s[i] - s[j], m, **params_of(template.loss))
                 total += factor * penalty
     return total
 
@@ -244,52 +249,52 @@ def sides(template: Any, y: list[float], s: list[float]) -> tuple[list[float], l
     return ups, [a for a, label in zip(s, y, strict=True) if label < bar]
 
 
-def _bipartite(template: Any, y: list[float], s: list[float]) -> float:
+def _bipartite(template: Any, y: Any, s: Any, m: Any) -> Any:
     ups, downs = sides(template, y, s)
     if not ups or not downs:
         return 0.0
     loss = template.loss
-    total = sum(kappa(loss.name, a - b, **params_of(loss)) for a in ups for b in downs)
+    total = sum(kappa(loss.name, a - b, m, **params_of(loss)) for a in ups for b in downs)
     return total / (len(ups) * len(downs))
 
 
-def _push(template: Any, y: list[float], s: list[float]) -> float:
+def _push(template: Any, y: Any, s: Any, m: Any) -> Any:
     ups, downs = sides(template, y, s)
     if not ups or not downs:
         return 0.0
     loss, total = template.loss, 0.0
     for b in downs:
-        mean = sum(kappa(loss.name, a - b, **params_of(loss)) for a in ups) / len(ups)
+        mean = sum(kappa(loss.name, a - b, m, **params_of(loss)) for a in ups) / len(ups)
         if template.g is None or template.g.name == "power":
             total += mean ** (template.p if template.g is None else template.g.p)
         elif template.g.name == "expm1":
-            total += math.expm1(mean)
+            total += m.expm1(mean)
         else:
             raise KeyError(f"write the oracle of the outer function {template.g.name}")
     value = total / len(downs)
-    return math.log(value) if template.form == "log" else value
+    return m.log(value) if template.form == "log" else value
 
 
-def _linear(template: Any, y: list[float], s: list[float]) -> float:
+def _linear(template: Any, y: Any, s: Any, m: Any) -> Any:
     total = 0.0
     for i in range(len(y)):
         for j in range(len(y)):
             total += plus(y[i] - y[j]) * (s[j] - s[i])
-        total += template.nu * regulariser(template.regulariser, s[i])
+        total += template.nu * regulariser(template.regulariser, s[i], m)
     return total
 
 
-def regulariser(r: Any, x: float) -> float:
-    forms = {"square": lambda: x * x, "power": lambda: abs(x) ** r.q, "cosh": lambda: math.cosh(x)}
+def regulariser(r: Any, x: Any, m: Any = math) -> Any:
+    forms = {"square": lambda: x * x, "power": lambda: abs(x) ** r.q, "cosh": lambda: m.cosh(x)}
     return forms[r.name]()
 
 
-def _bregman(template: Any, y: list[float], s: list[float]) -> float:
+def _bregman(template: Any, y: Any, s: Any, m: Any) -> Any:
     u = utility(template.target, y)
     name = template.loss.name
     if u is None or (name == "softmax" and sum(u) == 0):
         return 0.0
-    level = max(s) + math.log(sum(math.exp(a - max(s)) for a in s))
+    level = log_sum(s, m)
     total = 0.0
     for v, a in zip(u, s, strict=True):
         if name == "squared":
@@ -300,30 +305,32 @@ def _bregman(template: Any, y: list[float], s: list[float]) -> float:
         elif name == "softmax_ce":
             total += v * (level - a)
         elif name == "poisson":
-            total += x_log_x(v) - v * a - v + math.exp(a)
+            total += x_log_x(v) - v * a - v + m.exp(a)
         elif name == "binary_entropy":
             eta = template.eta if template.eta is not None else safe_eta(template.target, len(y))
-            total += eta * (x_log_x(v / eta) + x_log_x(1 - v / eta)) + eta * softplus(a) - v * a
+            total += eta * (x_log_x(v / eta) + x_log_x(1 - v / eta)) + eta * softplus(a, m) - v * a
         elif name == "itakura_saito":
             raised = v + template.loss.eps
-            total += raised * math.exp(-a) + a - math.log(raised) - 1
+            total += raised * m.exp(-a) + a - math.log(raised) - 1
         else:
             raise KeyError(f"write the oracle of the generator {name}")
     return total
+
+
+def log_sum(s: Any, m: Any = math) -> Any:
+    return max(s) + m.log(sum(m.exp(a - max(s)) for a in s))
 
 
 def x_log_x(x: float) -> float:
     return x * math.log(x) if x > 0 else 0.0
 
 
-def _listmle(template: Any, y: list[float], s: list[float]) -> float:
+def _listmle(template: Any, y: Any, s: Any, m: Any) -> Any:
     order = sorted(range(len(y)), key=lambda i: -y[i])
     total = 0.0
     for place, i in enumerate(order[:-1]):
         beta = exp2_gain(y[i]) / math.log2(place + 2) if template.weights != "none" else 1.0
-        rest = [s[k] for k in order[place:]]
-        top = max(rest)
-        total += beta * (top + math.log(sum(math.exp(a - top) for a in rest)) - s[i])
+        total += beta * (log_sum([s[k] for k in order[place:]], m) - s[i])
     return total
 
 

@@ -39,8 +39,9 @@ def bind_queries(
     Parameters
     ----------
     objective : AbstractObjective
-        Gives ``normalize``, ``hessian`` (``"constant"`` is served here) and the trait
-        ``gradient``.
+        Gives ``normalize``, ``hessian`` (``"constant"`` is served here) and the traits
+        ``gradient`` and ``shift_invariant``. The function of a shift-invariant objective gets
+        scores less the first one of the query, so that scores far from zero lose no digits.
     data : RankingData
         Labels, groups, weights.
     query : callable
@@ -65,7 +66,7 @@ def bind_queries(
 class BoundQueries(AbstractBound):
     """Every query by one call of a compiled function."""
 
-    __slots__ = ("chunks", "constant", "kernels", "params", "queries")
+    __slots__ = ("chunks", "constant", "kernels", "params", "queries", "shift_invariant")
 
     def __init__(
         self,
@@ -80,14 +81,16 @@ class BoundQueries(AbstractBound):
         self.queries = self.kernels.LabelQueries(data.groups.offsets, data.labels, scale)
         self.params = tuple(float(value) for value in params)
         self.constant = constant_hessian(objective.hessian, data)
+        self.shift_invariant = objective.shift_invariant
         self.chunks = threads.cut_into_chunks(
             5.0 * data.groups.sizes.astype(np.float64) ** 2 + 100.0
         )
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Call the function for every query."""
+        near = self._near_zero(scores)
         run_queries(
-            lambda span: self.kernels.query_gradients(self.queries, span, scores, self.params, out),
+            lambda span: self.kernels.query_gradients(self.queries, span, near, self.params, out),
             self.chunks,
             self.groups,
         )
@@ -100,13 +103,20 @@ class BoundQueries(AbstractBound):
 
     def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:
         """Return the loss of each query with its weights taken at other scores."""
+        near, there = self._near_zero(scores), self._near_zero(at)
         return sum_queries(
             lambda span, values: self.kernels.query_values(
-                self.queries, span, scores, at, self.params, values
+                self.queries, span, near, there, self.params, values
             ),
             self.chunks,
             self.groups,
         )
+
+    def _near_zero(self, scores: FloatArray) -> FloatArray:
+        """Return scores as the function gets them; compiled code may add in any order."""
+        if not self.shift_invariant:
+            return scores
+        return scores - self.groups.spread(scores[self.groups.offsets[:-1]])
 
 
 def _compiled(query: QueryFunction) -> Any:

@@ -84,7 +84,40 @@ def test_every_array_ends_with_its_query():
     assert ready.losses(SCORES).tolist() == [11_111.0 * n for n in SIZES]
 
 
-def test_labels_of_another_length_are_refused():
+def spread(labels: Any, scores: Any, grad: Any, hess: Any) -> float:
+    """Sum of the squares of ``s - y`` less its mean."""
+    n, mean, total = len(scores), 0.0, 0.0
+    for i in range(n):
+        mean += (scores[i] - labels[i]) / n
+    for i in range(n):
+        rest = scores[i] - labels[i] - mean
+        total += rest * rest
+        grad[i] += 2.0 * rest
+        hess[i] += 2.0 - 2.0 / n
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(AbstractObjective):
+    normalize: str = "none"
+    name: ClassVar[str] = "spread"
+    shift_invariant: ClassVar[bool] = True
+    hessian_trait: ClassVar[Any] = "exact"
+
+    def bind(self, data: RankingData) -> Any:
+        return bind_queries(self, data, spread)
+
+
+@pytest.mark.parametrize("offset", [2.0**27, -(2.0**40)])
+def test_shift_invariant_functions_keep_their_digits_far_from_zero(offset: float):
+    ready = Spread().bind(RankingData.from_arrays(LABELS, group=SIZES))
+    near = np.round(64.0 * OTHERS) / 64.0  # few bits, so that the shift itself rounds nothing
+    for found, want in zip(ready.gradients(near + offset), ready.gradients(near), strict=True):
+        np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(ready.losses(near + offset), ready.losses(near))
+
+
+def test_labels_of_another_length_are_rejected():
     data = RankingData.from_arrays(LABELS, group=SIZES)
     wrong: list[Any] = [LABELS[:-1], np.append(LABELS, 1.0), 1.0]
     for labels in wrong:

@@ -1,4 +1,4 @@
-"""Gradients of one query at 50 digits: the formulas of every template, written again.
+"""Gradients of one query at 50 digits.
 
 Slopes of scalar penalties are central differences with steps of 1e-45 at 160 digits, so
 more than 60 digits of them are right; points lie away from kinks.
@@ -132,43 +132,12 @@ def _linear(template: Any, y: Any, s: Any) -> Exact:
 
 def _by_differences(template: Any, y: Any, s: Any) -> Exact:
     """Differences of the loss; the size is that of the largest slope of the query."""
-    value = _LOSS[template.name]
-    grad = []
-    for i in range(len(s)):
-        up, down = ([*s[:i], s[i] + step, *s[i + 1 :]] for step in (STEP, -STEP))
-        grad.append((value(template, y, up) - value(template, y, down)) / (2 * STEP))
+
+    def value(i: int, step: Any) -> Any:
+        return oracle.raw_loss(template, y, [*s[:i], s[i] + step, *s[i + 1 :]], mp)
+
+    grad = [(value(i, STEP) - value(i, -STEP)) / (2 * STEP) for i in range(len(s))]
     return Exact(grad, [max(map(abs, grad))] * len(grad))
-
-
-def _push(template: Any, y: Any, s: Any) -> Any:
-    ups, downs = oracle.sides(template, y, s)
-    total = mp.mpf(0)
-    for b in downs:
-        mean = sum(_kappa(template, a - b) for a in ups) / len(ups)
-        power = template.p if template.g is None else getattr(template.g, "p", None)
-        total += mp.expm1(mean) if power is None else mean ** mp.mpf(power)
-    return mp.log(total / len(downs)) if template.form == "log" else total / len(downs)
-
-
-def _listmle(template: Any, y: Any, s: Any) -> Any:
-    order = sorted(range(len(y)), key=lambda i: -y[i])
-    total = mp.mpf(0)
-    for place, i in enumerate(order[:-1]):
-        beta = 1
-        if template.weights != "none":
-            beta = oracle.exp2_gain(y[i]) / mp.log(place + 2, 2)
-        total += beta * (_log_sum([s[k] for k in order[place:]]) - s[i])
-    return total
-
-
-def _softmax(template: Any, y: Any, s: Any) -> Any:
-    u = oracle.utility(template.target, y) or [0.0] * len(y)
-    share = mp.mpf(sum(u)) if template.loss.name == "softmax" else mp.mpf(1)
-    return sum(v / share * (_log_sum(s) - a) for v, a in zip(u, s, strict=True))
-
-
-def _log_sum(s: Any) -> Any:
-    return max(s) + mp.log(sum(mp.exp(a - max(s)) for a in s))
 
 
 _BY_TEMPLATE = {
@@ -179,4 +148,3 @@ _BY_TEMPLATE = {
     "bregman": _bregman,
     "linear": _linear,
 }
-_LOSS = {"push": _push, "listmle": _listmle, "bregman": _softmax}
