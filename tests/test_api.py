@@ -91,7 +91,7 @@ def test_the_gradient_is_the_derivative_of_the_loss(target, labels):
     assert np.abs(grad).max() > 0.01
 
 
-def test_net_degree_may_be_negative_and_is_refused():
+def test_net_degree_may_be_negative_and_is_rejected():
     with pytest.raises(LabelRangeError, match=r"target=net_degree gives -.*loss=squared"):
         pairwise("net_degree").gradients(TASK.y, SCORES, group=TASK.sizes)
 
@@ -421,7 +421,7 @@ def test_metric_lists():
 
 
 def test_metric_lists_have_every_metric_once():
-    with pytest.raises(MetricError, match="ndcg@5 is asked for twice, and values are kept by name"):
+    with pytest.raises(MetricError, match=r"ndcg@5.*twice"):
         gbmrank.metric("ndcg@5, map, nDCG@5")
     one, two = (gbmrank.PreferenceGraphs.from_edges([a], [1 - a], group=[2]) for a in (0, 1))
     with pytest.raises(MetricError, match="differ in their preferences alone"):
@@ -438,7 +438,7 @@ def test_metric_lists_have_every_metric_once():
 
 @pytest.mark.parametrize("given", [b"ndcg", {"ndcg": 1}, 3])
 def test_what_is_no_metric(given):
-    with pytest.raises(MetricError, match=f"text such as 'ndcg@10', got {type(given).__name__}"):
+    with pytest.raises(MetricError, match=f"got {type(given).__name__}"):
         gbmrank.metric(given)
 
 
@@ -484,7 +484,7 @@ def test_metrics_are_made_from_text_specs_and_objects():
         (7, {}, MetricError, "text such as 'ndcg@10', got int"),
     ],
 )
-def test_wrong_metrics_are_refused(spec, params, error, message):
+def test_wrong_metrics_are_rejected(spec, params, error, message):
     with pytest.raises(error, match=re.escape(message)):
         gbmrank.metric(spec, **params)
 
@@ -542,7 +542,7 @@ def test_folds_follow_their_seed_and_unsorted_rows():
         ({"group": [1, 1], "n_folds": 2, "seed": "a"}, ParameterError, "or None, got 'a'"),
     ],
 )
-def test_wrong_folds_are_refused(options, error, message):
+def test_wrong_folds_are_rejected(options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         gbmrank.query_folds(**options)
 
@@ -563,7 +563,7 @@ def test_a_metric_of_no_rows_is_an_error():
         gbmrank.metric("ndcg").score([], [])
 
 
-def test_columns_of_objects_and_masks_at_the_door_of_arrays():
+def test_columns_of_objects_and_masks_in_callbacks_with_arrays():
     plain = gbmrank.objective("ranknet")(np.array([1.0, 0.0]), np.zeros(2))
     given = gbmrank.objective("ranknet")(
         np.array([1, 0], object), np.zeros(2), np.array([1], object), np.array([2], object)

@@ -110,7 +110,7 @@ def test_ids_are_found_whatever_their_types(own, others, shared):
         pd.Series([0, 2**53 + 1], dtype="Int64"),
     ],
 )
-def test_whole_numbers_that_would_lose_digits_are_refused(column):
+def test_whole_numbers_that_would_lose_digits_are_rejected(column):
     words = r"1 of 2 scores are whole numbers with more digits .* in row 1\."
     with pytest.raises(DataError, match=words):
         as_floats(column, "scores", exact=True)
@@ -135,7 +135,7 @@ def test_whole_numbers_that_float64_has_are_taken(column):
 
 
 @pytest.mark.parametrize("column", [pl.LazyFrame({"a": [1, 0]}), pl.col("a")])
-def test_lazy_columns_are_refused(column):
+def test_lazy_columns_are_rejected(column):
     with pytest.raises(DataError, match=r"labels must be one column.* (LazyFrame|Expr)"):
         as_floats(column, "labels")
     with pytest.raises(GroupError, match="qid must be one column"):
@@ -176,6 +176,6 @@ def test_equal_ids_of_any_type_are_one_query(ids):
         [Fraction(1, 2), 0.5, "a", "a"],
     ],
 )
-def test_mixtures_that_cannot_be_told_apart_are_refused(ids):
+def test_mixtures_that_cannot_be_told_apart_are_rejected(ids):
     with pytest.raises(GroupError, match="qid mixes types"):
         Groups.from_qid(ids, 4)

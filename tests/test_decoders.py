@@ -247,7 +247,7 @@ def test_a_thousand_queries_of_a_hundred_items_take_seconds():
         (lambda: decoders.orders(np.zeros(5), [2], "map"), DataError, "4 pair values, got 5"),
     ],
 )
-def test_bad_matrices_are_refused(call, error, message):
+def test_bad_matrices_are_rejected(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)

@@ -76,7 +76,7 @@ def test_the_order_of_comparisons_is_far_from_the_order_of_gains():
     assert data.regret(np.log(wins / losses), k=10) > 0.15
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     with pytest.raises(ParameterError, match="at least 1 query of 2 items, got n_queries=0"):
         demo_data(0)
     data = demo_data(3)

@@ -20,6 +20,6 @@ def test_numbers_of_any_length_are_read(value):
     "value",
     [np.float32("inf"), np.float16("nan"), np.complex64(1), 1j, True, np.True_, "1", None],
 )
-def test_what_is_no_finite_number_is_refused(value):
+def test_what_is_no_finite_number_is_rejected(value):
     with pytest.raises(ParameterError, match="rate must be a finite number from 0, got"):
         read_number(value, "rate", 0)

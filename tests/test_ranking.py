@@ -68,7 +68,7 @@ def test_thresholds_are_finite(threshold):
 
 @pytest.mark.parametrize("gain", [[0, 1e308, 1e308], [0, 2**1100], [0, np.nan], [0, -1]])
 @pytest.mark.parametrize("name", ["dcg", "ndcg"])
-def test_gains_whose_sums_overflow_are_refused(name, gain):
+def test_gains_whose_sums_overflow_are_rejected(name, gain):
     with pytest.raises(ParameterError, match=r"finite gains .* at most 1e\+150|is too large"):
         gbmrank.metric(name, gain=gain)
     with pytest.raises(ParameterError, match=r"finite gains .* at most 1e\+150"):
@@ -76,7 +76,7 @@ def test_gains_whose_sums_overflow_are_refused(name, gain):
 
 
 @pytest.mark.parametrize("neutral", [-np.inf, np.inf, np.nan, -1e308, 1e151])
-def test_neutral_grades_whose_distance_overflows_are_refused(neutral):
+def test_neutral_grades_whose_distance_overflows_are_rejected(neutral):
     for make in (gbmrank.metric, lambda *_, **options: EruUtility(**options)):
         with pytest.raises(ParameterError, match="eru: neutral must be a number between"):
             make("eru", neutral=neutral)

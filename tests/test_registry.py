@@ -169,7 +169,7 @@ def test_a_plugin_that_is_not_what_it_says_breaks_the_contract(loaded, message):
         registry_with(FakePoint("steep", lambda: loaded)).get("steep")
 
 
-def test_an_incomplete_class_is_refused_with_what_it_lacks():
+def test_an_incomplete_class_is_rejected_with_what_it_lacks():
     class Half(AbstractLoss):
         name: ClassVar[str] = "half"
 
@@ -220,7 +220,7 @@ def test_registering_twice_is_harmless_and_another_class_is_not():
     class Other(Logistic):  # type: ignore[misc]
         name: ClassVar[str] = "mine"
 
-    with pytest.raises(RegistrationError, match="'mine' is taken by this process; choose another"):
+    with pytest.raises(RegistrationError, match="'mine'"):
         registry.register(Other)
 
 

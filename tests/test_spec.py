@@ -68,7 +68,7 @@ def test_blanks_between_tokens_do_not_matter(spec, blanks):
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_read_or_rejected(text):
     try:
         spec = parse(text)
     except SpecError:
@@ -158,7 +158,7 @@ def test_errors_show_the_text_the_place_and_an_example(text, reason, column):
         ("ndcg@10; rm -rf", "no meaning here"),
     ],
 )
-def test_hostile_text_is_refused(text, message):
+def test_hostile_text_is_rejected(text, message):
     with pytest.raises(SpecError, match=re.escape(message)):
         parse(text)
 
@@ -188,7 +188,7 @@ def test_a_list_repeats_the_last_name_for_bare_cutoffs():
         ("ndcg@1 5", "expected the end"),
     ],
 )
-def test_lists_refuse_what_is_not_a_cutoff(text, reason):
+def test_lists_reject_what_is_not_a_cutoff(text, reason):
     with pytest.raises(SpecError, match=reason):
         parse_list(text)
 

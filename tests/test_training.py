@@ -1,4 +1,4 @@
-"""One training of a ranker: what it watches, when it stops, what it refuses."""
+"""One training of a ranker: what it validates on, when it stops, what it rejects."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -81,7 +81,7 @@ def test_history_holds_every_metric_of_every_set_in_full(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_training_set_itself_can_be_watched(backend):
+def test_the_training_set_itself_can_be_a_validation_set(backend):
     own = part(TASK)
     with warnings.catch_warnings():
         warnings.simplefilter("error", LeakageWarning)
@@ -204,7 +204,7 @@ def test_a_parameter_under_another_name_wins_over_what_the_objective_asks_for():
     ],
 )
 def test_a_parameter_that_gbmrank_does_not_read_has_one_name_too(one, other):
-    with pytest.raises(ConfigError, match=f"{one} and {other} are two names of one lightgbm"):
+    with pytest.raises(ConfigError, match=f"{one} and {other}"):
         train(plan("lightgbm", params={one: 1, other: 2}), part(TASK))
     assert PARAMETERS.by_main_names({one: 1}) == {one: 1}
 
@@ -247,7 +247,7 @@ def test_a_parameter_that_gbmrank_does_not_read_has_one_name_too(one, other):
         ("catboost", {}, "backend must be one of lightgbm, xgboost"),
     ],
 )
-def test_parameters_that_would_do_nothing_or_harm_are_refused(backend, params, message):
+def test_parameters_that_would_do_nothing_or_harm_are_rejected(backend, params, message):
     with pytest.raises((ConfigError, DataError)) as caught:
         train(plan(backend, params=params), part(TASK))
     assert message in str(caught.value)
@@ -396,7 +396,7 @@ def test_a_learning_rate_of_zero_and_few_rows_are_named():
     with pytest.warns(NoProgressWarning, match="the learning rate is 0"):
         train(plan("xgboost", params={"eta": 0}), part(TASK))
     few = part(TASK.rows(0, 2))
-    with pytest.warns(NoProgressWarning, match="cannot be split into leaves of min_data_in_leaf"):
+    with pytest.warns(NoProgressWarning, match="min_data_in_leaf"):
         train(plan("lightgbm"), few)
     with pytest.warns(NoProgressWarning, match="features that do not differ"):
         train(plan("lightgbm"), Part(np.ones((TASK.n, 2)), part(TASK).data))
@@ -409,13 +409,13 @@ def test_a_learning_rate_of_zero_and_few_rows_are_named():
         ("xgboost", {"max_depth": -4}, "XGBoost: .*max_depth"),
     ],
 )
-def test_what_a_booster_refuses_is_an_error_of_ours_in_its_words(backend, params, message):
+def test_what_a_booster_rejects_is_an_error_of_ours_in_its_words(backend, params, message):
     with pytest.raises(ConfigError, match=f"(?s){message}"):
         train(plan(backend, params=params), part(TASK))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_bad_sets_are_refused(backend):
+def test_bad_sets_are_rejected(backend):
     settings = plan(backend)
     flat = Part(TASK.x, RankingData.from_arrays(np.ones(TASK.n), group=TASK.sizes))
     with pytest.raises(DataError, match="nothing to learn"):
@@ -429,7 +429,7 @@ def test_bad_sets_are_refused(backend):
         train(settings, Part(TASK.x[:5], part(TASK).data))
     with pytest.raises(DataError, match="later has 3 features, the training set has 5"):
         train(settings, part(TASK), {"later": Part(OTHER.x[:, :3], part(OTHER, "v").data)})
-    with pytest.warns(LeakageWarning, match="40 queries are in the training set and in valid"):
+    with pytest.warns(LeakageWarning, match=r"\b40 queries.*valid"):
         train(settings, part(TASK), {"valid": part(OTHER)})
 
 
@@ -443,7 +443,7 @@ def test_bad_sets_are_refused(backend):
         ({"early_stopping": 5}, ConfigError, "needs a validation set"),
     ],
 )
-def test_bad_plans_are_refused(changed, error, message):
+def test_bad_plans_are_rejected(changed, error, message):
     with pytest.raises(error, match=message):
         train(plan("lightgbm", **changed), part(TASK))
 

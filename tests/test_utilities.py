@@ -97,14 +97,14 @@ def test_binary_labels_may_be_minus_one_and_one():
             made("recall").values(RankingData.from_arrays(labels))
 
 
-def test_gains_refuse_labels_out_of_range():
+def test_gains_reject_labels_out_of_range():
     with pytest.raises(LabelRangeError, match=r"largest label is 32.*gain='linear'.*table"):
         made("ndcg").values(RankingData.from_arrays([32.0, 0]))
     with pytest.raises(LabelRangeError, match=r"a target says it as dcg\(gain=linear\)"):
         made("dcg").values(RankingData.from_arrays([32.0, 0]))
     with pytest.raises(LabelRangeError, match=r"not negative, got -1; shift them.*ranknet") as low:
         made("dcg").values(RankingData.from_arrays([-1.0, 0]))
-    assert "identity" not in str(low.value)  # pairs refuse negative utilities too
+    assert "identity" not in str(low.value)  # pairs reject negative utilities too
     with pytest.raises(LabelRangeError, match=r"labels 0\.\.2"):
         made("dcg(gain=[0, 1, 5])").values(RankingData.from_arrays([3.0, 0]))
     table = made("dcg(gain=[0, 1, 5])")
@@ -117,12 +117,12 @@ def test_gains_refuse_labels_out_of_range():
 
 
 @pytest.mark.parametrize("text", ["ndcg(k=0)", "dcg(k=-1)", "precision(k=0)", "map(k=0)"])
-def test_cut_offs_below_one_are_refused(text):
+def test_cut_offs_below_one_are_rejected(text):
     with pytest.raises(ParameterError, match="cut-off is a whole number of at least 1"):
         made(text)
 
 
-def test_eru_refuses_what_divides_by_zero():
+def test_eru_rejects_what_divides_by_zero():
     with pytest.raises(ParameterError, match="half_life must be above 1, got 1"):
         made("eru(half_life=1)")
     with pytest.raises(ParameterError, match="max_grade must be above neutral=4, got 4"):
@@ -137,19 +137,19 @@ def test_ideal_dcg_uses_the_cut_off_of_the_metric():
 
 
 @pytest.mark.parametrize("text", ["err@10", "err", "mrr@5", "rr", "ptop", "pairwise_disagreement"])
-def test_metrics_without_a_utility_are_refused_with_the_reason(text):
+def test_metrics_without_a_utility_are_rejected_with_the_reason(text):
     name = METRICS.get(text.partition("@")[0]).name
     for template in ("pairwise", "pointwise", "bregman"):
-        with pytest.raises(ParameterError, match="metric without a utility") as refused:
+        with pytest.raises(ParameterError, match="metric without a utility") as rejected:
             gbmrank.objective(template, target=text)
-        assert WITHOUT_UTILITY[name] in str(refused.value)
+        assert WITHOUT_UTILITY[name] in str(rejected.value)
 
 
 def test_err_names_the_theorem_and_alternatives():
-    with pytest.raises(ParameterError) as refused:
+    with pytest.raises(ParameterError) as rejected:
         gbmrank.objective("pairwise(loss=logistic, target=err@10)")
     for part in ("Calauzenes", "2013", "Theorem 3.3", "target=ndcg"):
-        assert part in str(refused.value)
+        assert part in str(rejected.value)
 
 
 def test_every_metric_has_a_utility_or_a_reason():

@@ -59,9 +59,7 @@ def test_weights_that_are_none(backend, bad):
 )
 @BOTH
 def test_weights_that_vanish(backend):
-    with pytest.raises(
-        WeightError, match=r"largest weight of the training set is 1e-50, .* float32"
-    ):
+    with pytest.raises(WeightError, match=r"1e-50.*float32"):
         weighted(backend, np.full(QUERIES, 1e-50))
 
 
@@ -75,7 +73,7 @@ def test_nan_as_the_weight_of_a_query():
     stored = data_set("lightgbm", weight=weight).construct()
     assert not stored.get_weight()[TASK.qid == 3].any()
     assert not np.isnan(stored.weight).any()  # what was given is nowhere to be seen
-    with pytest.warns(GbmrankWarning, match=r"some weights .* are 0, .* makes of NaN: .* look for"):
+    with pytest.warns(GbmrankWarning, match=r"weights.*\b0\b.*NaN"):
         train("lightgbm", "ranknet", data_set("lightgbm", weight=weight))
     with pytest.raises((WeightError, XGBoostError), match=r"not negative|must be positive"):
         train("xgboost", "ranknet", data_set("xgboost", weight=weight))
@@ -88,7 +86,7 @@ def test_nan_as_the_weight_of_a_query():
     promise="`WeightError` in the first round, unless the booster rejects it first",
 )
 @BOTH
-def test_bad_weights_at_the_doors(backend):
+def test_bad_weights_in_the_data_sets_of_boosters(backend):
     weight = np.ones(QUERIES)
     weight[3] = -1.0
     with pytest.raises((WeightError, XGBoostError), match=r"not negative|must be positive"):
@@ -103,24 +101,24 @@ def test_infinite_weights_in_lightgbm():
     weight = np.ones(QUERIES)
     weight[3] = np.inf
     row = int(TASK.sizes[:3].sum())
-    with pytest.raises(WeightError, match=rf"the weight of row {row}, query 3, is infinite"):
+    with pytest.raises(WeightError, match=rf"row {row}, query 3"):
         train("lightgbm", "ranknet", data_set("lightgbm", weight=weight))
 
 
 @pytest.mark.fault(
     "weights beside `booster='gblinear'` in XGBoost, which reads beyond them",
-    promise="`WeightError` in `GBMRanker`; at XGBoost's own door scores that are NaN stop the "
+    promise="`WeightError` in `GBMRanker`; in XGBoost's own API scores that are NaN stop the "
     "training with an error that names the cause, others give no sign",
 )
 @pytest.mark.filterwarnings("ignore:.*deprecated:UserWarning")  # gblinear, from 3.4 on
 def test_weights_of_linear_models():
-    with pytest.raises(WeightError, match="booster='gblinear' takes one weight per row"):
+    with pytest.raises(WeightError, match="gblinear"):
         ranker("xgboost", booster="gblinear").fit(
             TASK.x, TASK.y, qid=TASK.qid, sample_weight=np.ones(QUERIES)
         )
     fit("xgboost", booster="gblinear")
     objective, rows = gbmrank.objective("ranknet"), data_set("xgboost")
-    with pytest.raises(DataError, match=r"nan; look for .* weights beside booster='gblinear'"):
+    with pytest.raises(DataError, match=r"nan.*gblinear"):
         objective(np.full(TASK.n, np.nan), rows)
 
 

@@ -23,14 +23,14 @@ def test_seeds_are_read(name, monkeypatch):
 
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_only_errors_of_ours_are_kept_quiet(name, monkeypatch):
-    def refusing(*args, **kwargs):
+    def rejecting(*args, **kwargs):
         raise DataError("a line that cannot be read")
 
     def breaking(*args, **kwargs):
         raise KeyError("a fault")
 
     if name != "spec":  # there only SpecError will do
-        monkeypatch.setattr(targets, CALLS[name], refusing)
+        monkeypatch.setattr(targets, CALLS[name], rejecting)
         targets.TARGETS[name](b"x")
     monkeypatch.setattr(targets, CALLS[name], breaking)
     with pytest.raises(KeyError):

@@ -259,7 +259,7 @@ def test_empty_sides_have_no_pairs(engine):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 5, 16])
-def test_scores_that_are_not_finite_are_refused(engine, bad, place):
+def test_scores_that_are_not_finite_are_rejected(engine, bad, place):
     kernels, plan, params = engine("logistic")
     s = np.arange(17.0)
     s[place] = bad
@@ -344,7 +344,7 @@ def test_results_do_not_depend_on_the_number_of_threads(engine, vector, restore_
     np.testing.assert_allclose(results[0][2], alone.grad, rtol=1e-6, atol=1e-6 * v.sum())
 
 
-def test_threaded_calls_refuse_what_the_kernels_refuse(engine):
+def test_threaded_calls_reject_what_the_kernels_reject(engine):
     kernels, plan, params = engine("logistic")
     side = new_side(np.array([0.0, np.nan]), np.ones(2))
     other = new_side(np.zeros(1), np.ones(1))
@@ -355,7 +355,7 @@ def test_threaded_calls_refuse_what_the_kernels_refuse(engine):
 
 
 @pytest.mark.parametrize("loss", [hinge, squared_hinge])
-def test_losses_with_kinks_are_refused_with_the_place(loss):
+def test_losses_with_kinks_are_rejected_with_the_place(loss):
     report = make_plan(loss)
     assert report.plan is None
     assert loss.__name__ in report.reason

@@ -73,9 +73,7 @@ def test_a_loss_that_grows_with_the_margin_gets_a_warning() -> None:
 
     made: Any = loss_class(turned)
     made()  # without a warning, which would be an error here
-    with pytest.warns(
-        GbmrankWarning, match=r"the loss turned\(a=1.5\) grows .* by 3 at 0, and mod"
-    ):
+    with pytest.warns(GbmrankWarning, match=r"turned\(a=1.5\).* 3 at 0"):
         made(a=1.5)
     with pytest.warns(GbmrankWarning, match="learn the reverse order"):
         gbmrank.objective("pairwise", loss=made(a=1.0))

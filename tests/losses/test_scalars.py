@@ -251,7 +251,7 @@ def test_outer_functions_have_the_derivatives_of_their_value():
         (Power, {"p": 0.0}),
     ],
 )
-def test_parameters_outside_their_range_are_refused(cls, params):
+def test_parameters_outside_their_range_are_rejected(cls, params):
     with pytest.raises(ParameterError, match=f"{next(iter(params))} must be .*, got"):
         cls(**params)
 

@@ -90,13 +90,13 @@ def test_presets_cannot_be_changed_through_the_answer():
 
 
 def test_unknown_tool():
-    with pytest.raises(MetricError, match=r"like must be one of lightgbm, xgboost.*got 'solr'"):
+    with pytest.raises(MetricError, match=r"lightgbm, xgboost.*'solr'"):
         conventions(NDCG, "solr")
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_metric_a_tool_does_not_have(tool: str):
-    with pytest.raises(MetricError, match=f"err: {tool} has no such metric.*ndcg.*leave like out"):
+    with pytest.raises(MetricError, match=f"err: {tool}.*ndcg"):
         conventions(ERR, tool)
 
 

@@ -103,7 +103,7 @@ def test_weights_of_queries_and_other_shapes():
     metric = gbmrank.metric("pairwise_disagreement", preferences=graphs)
     assert metric.score(None, [1, 0, 0, 1], weight=[3, 1]) == 0.25
     assert metric.score([0, 0, 0, 0], [1, 0, 0, 1], group=[2, 2]) == 0.5
-    with pytest.raises(DataError, match="for 4 rows in 2 queries, the data set has 3 rows in 1"):
+    with pytest.raises(DataError, match=r"4 rows in 2 queries.*3 rows in 1"):
         metric.score([0, 0, 0], [1, 0, 0])
 
 

@@ -1,4 +1,4 @@
-"""Undefined queries, refused input, weights, and queries of a million tied items."""
+"""Undefined queries, rejected input, weights, and queries of a million tied items."""
 
 import copy
 import math
@@ -91,42 +91,42 @@ def test_one_item_and_equal_labels(
 @pytest.mark.parametrize("k", [0, -1, 2.5, "3", True])
 @pytest.mark.parametrize("metric", [DCG, NDCG, Precision, Recall, ERR, MAP, MRR, Positional])
 def test_bad_cutoffs(metric: Any, k: object):
-    with pytest.raises(MetricError, match=f"{metric.name}: the cut-off k must be a whole number"):
+    with pytest.raises(MetricError, match=f"{metric.name}: .*got {k!r}"):
         metric(k=k)
 
 
 @pytest.mark.parametrize("metric", BUILTIN_METRICS)
 def test_bad_choices(metric: type):
-    with pytest.raises(MetricError, match=r"ties must be one of mean, worst.*got 'random'"):
+    with pytest.raises(MetricError, match=r"ties.*mean, worst.*'random'"):
         metric(ties="random")
-    with pytest.raises(MetricError, match="empty must be one of skip, zero, one; got 'nan'"):
+    with pytest.raises(MetricError, match=r"empty.*skip, zero, one.*'nan'"):
         metric(empty="nan")
-    with pytest.raises(MetricError, match="dtype must be one of float64, float32; got 'int8'"):
+    with pytest.raises(MetricError, match=r"dtype.*float64, float32.*'int8'"):
         metric(dtype="int8")
 
 
 def test_bad_parameters():
-    with pytest.raises(MetricError, match=r"max_grade is the largest grade.*got 0"):
+    with pytest.raises(MetricError, match=r"max_grade.*got 0"):
         ERR(max_grade=0)
-    with pytest.raises(MetricError, match="denominator must be one of relevant, min; got 'k'"):
+    with pytest.raises(MetricError, match=r"denominator.*relevant, min.*'k'"):
         MAP(denominator="k")
-    with pytest.raises(MetricError, match="divisor must be one of k, min; got 'n'"):
+    with pytest.raises(MetricError, match=r"divisor.*k, min.*'n'"):
         Precision(divisor="n")
-    with pytest.raises(ParameterError, match="half_life must be above 1, got 1"):
+    with pytest.raises(ParameterError, match=r"half_life.*got 1"):
         ERU(half_life=1)
-    with pytest.raises(ParameterError, match="gain='exp3' is not known; use 'exp2'"):
+    with pytest.raises(ParameterError, match=r"'exp3'.*'exp2'"):
         NDCG(gain="exp3")
-    with pytest.raises(MetricError, match="discount must be one of log2, reciprocal, constant"):
+    with pytest.raises(MetricError, match=r"discount.*log2, reciprocal, constant"):
         Positional(discount="log10")
-    with pytest.raises(MetricError, match="or a function of ranks; got 3"):
+    with pytest.raises(MetricError, match=r"discount.*got 3"):
         Positional(discount=3)  # type: ignore[arg-type]
-    with pytest.raises(MetricError, match=r"a table such as \[1, 0.5, 0.25\] .* got \(\)"):
+    with pytest.raises(MetricError, match=r"discount.*got \(\)"):
         Positional(discount=())
 
 
 @pytest.mark.parametrize("metric", [Precision, Recall, WTA, AUC, MAP, MRR, PTop])
 def test_graded_labels_need_a_threshold(metric: type):
-    with pytest.raises(DataError, match=r"labels must be 0/1 or -1/\+1 here, got 2.*threshold=1"):
+    with pytest.raises(DataError, match=r"got 2.*threshold=1"):
         value(metric(), [2, 0], [1, 0])
     graded = value(metric(threshold=2), [2, 1, 0], [1, 3, 2])
     assert graded == value(metric(), [1, 0, 0], [1, 3, 2])
@@ -134,11 +134,11 @@ def test_graded_labels_need_a_threshold(metric: type):
 
 
 def test_labels_outside_the_scale():
-    with pytest.raises(LabelRangeError, match="labels from 0 to max_grade=4, got 5 in query 0"):
+    with pytest.raises(LabelRangeError, match=r"max_grade=4.*got 5 in query 0"):
         value(ERR(), [0, 5], [1, 0])
-    with pytest.raises(LabelRangeError, match="got -1 in query 0; set max_grade"):
+    with pytest.raises(LabelRangeError, match="got -1 in query 0"):
         value(ERR(), [0, -1], [1, 0])
-    with pytest.raises(LabelRangeError, match="takes labels from 0 to 31; use gain='linear'"):
+    with pytest.raises(LabelRangeError, match=r"0 to 31.*gain='linear'"):
         value(NDCG(), [32, 0], [1, 0])
     with pytest.raises(LabelRangeError, match="not negative"):
         value(DCG(), [-1, 0], [1, 0])
@@ -152,7 +152,7 @@ def test_err_does_not_read_the_largest_grade_from_the_data():
 @pytest.mark.parametrize("discount", [(1.0, 2.0), (-1.0,), (1.0, NAN), lambda k: k])
 def test_a_discount_must_not_increase(discount: object):
     metric = Positional(discount=discount)  # type: ignore[arg-type]
-    with pytest.raises(MetricError, match="a discount is finite, not negative and does not incr"):
+    with pytest.raises(MetricError, match="discount"):
         value(metric, [1, 0, 1], [3, 2, 1])
 
 
@@ -338,7 +338,7 @@ def test_long_tied_blocks_of_grades(max_grade: int, share: list[float], above: i
     assert cut <= got * (1 + 1e-12)
 
 
-def test_a_discount_whose_sums_overflow_is_refused():
+def test_a_discount_whose_sums_overflow_is_rejected():
     metric = Positional(discount=(1e308, 1e308))
     with pytest.raises(MetricError, match=r"1e\+150 is the largest that is taken"):
         metric.rank_discounts(3)

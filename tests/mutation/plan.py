@@ -67,7 +67,7 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
             *_OBJECTIVES,
             f"{_GRAPHS}test_comparison_on_edges_is_its_formula",
             f"{_GRAPHS}test_a_margin_works_on_labels_too",
-            f"{_GRAPHS}test_options_that_do_not_go_together_are_refused",
+            f"{_GRAPHS}test_options_that_do_not_go_together_are_rejected",
         ),
         f"comparison or bipartite or graph_sums or {_QUICK}",
     ),

@@ -1,4 +1,4 @@
-"""Which engine a query takes, and what is refused as too long."""
+"""Which engine a query takes, and what is rejected as too long."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_calls_on_arrays_visit_every_pair_of_moderate_queries(spec: str) -> None
     assert auto.loss(labels, scores) == pairs.loss(labels, scores)
 
 
-def test_a_query_too_long_for_a_loss_without_a_fast_sum_is_refused() -> None:
+def test_a_query_too_long_for_a_loss_without_a_fast_sum_is_rejected() -> None:
     @gbmrank.register_loss
     def bent(z):
         return abs(z) - z, (-2.0 if z < 0 else 0.0), 0.0

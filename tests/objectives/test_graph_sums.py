@@ -275,7 +275,7 @@ def test_a_callback_returns_what_gradients_returns():
         np.testing.assert_allclose(grad, objective.gradients(None, scores)[0], rtol=1e-5, atol=1e-6)
 
 
-def test_another_data_set_is_refused_with_both_numbers():
+def test_another_data_set_is_rejected_with_both_numbers():
     task, graphs = booster_task()
     objective = gbmrank.objective("linear", preferences=graphs)
     part = task.rows(0, 10)
@@ -367,6 +367,6 @@ def test_preferences_are_part_of_the_value_and_not_of_the_text():
         (lambda g: gbmrank.metric("ndcg", preferences=g), "no parameter 'preferences'"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(make, message):
+def test_options_that_do_not_go_together_are_rejected(make, message):
     with pytest.raises(ParameterError, match=message):
         make(some_graphs())

@@ -8,21 +8,21 @@ from gbmrank import DataError, LabelRangeError, ParameterError, UnknownNameError
 from tests.objectives.cases import TEMPLATES, template_of
 
 
-def refusal(spec, **params):
-    with pytest.raises(ParameterError) as refused:
+def rejection(spec, **params):
+    with pytest.raises(ParameterError) as rejected:
         gbmrank.objective(spec, **params)
-    return str(refused.value)
+    return str(rejected.value)
 
 
 @pytest.mark.parametrize("template", ["comparison", "bipartite", "push"])
-def test_losses_that_need_utilities_are_refused_over_pairs(template):
-    assert "use squared_margin" in refusal(template, loss="squared")
-    assert "use squared_hinge" in refusal(template, loss="differentiable_hinge")
+def test_losses_that_need_utilities_are_rejected_over_pairs(template):
+    assert "use squared_margin" in rejection(template, loss="squared")
+    assert "use squared_hinge" in rejection(template, loss="differentiable_hinge")
 
 
 def test_losses_for_items_and_for_pairs():
-    assert "squared_hinge" in refusal("pairwise", loss="differentiable_hinge")
-    text = refusal("pointwise", loss="hinge")
+    assert "squared_hinge" in rejection("pairwise", loss="differentiable_hinge")
+    text = rejection("pointwise", loss="hinge")
     assert "squared_hinge" in text
     assert "differentiable_hinge" in text
     assert gbmrank.objective("pairwise", loss="hinge").template.hessian_trait == "heuristic"
@@ -40,13 +40,13 @@ def test_losses_for_items_and_for_pairs():
         ("pointwise(target=eru, max_grade=inf)", "max_grade must be above neutral=0, got inf"),
     ],
 )
-def test_parameters_that_could_only_fail_later_are_refused_at_once(spec, message):
-    assert message in refusal(spec)
+def test_parameters_that_could_only_fail_later_are_rejected_at_once(spec, message):
+    assert message in rejection(spec)
 
 
 @pytest.mark.parametrize("template", ["comparison", "bipartite", "push", "listmle", "linear"])
-def test_templates_without_a_target_refuse_one(template):
-    text = refusal(template, target="ndcg")
+def test_templates_without_a_target_reject_one(template):
+    text = rejection(template, target="ndcg")
     assert text.startswith(f"{template} takes no target")
     assert "pointwise, pairwise or bregman" in text
 
@@ -68,17 +68,17 @@ def test_templates_without_a_target_refuse_one(template):
         ("quick", "logistic", "engine must be one of auto, pairs, closed, sorted, linear"),
     ],
 )
-def test_engines_that_cannot_serve_are_refused_at_once(template, engine, loss, advice):
-    text = refusal(template, engine=engine, loss=loss)
+def test_engines_that_cannot_serve_are_rejected_at_once(template, engine, loss, advice):
+    text = rejection(template, engine=engine, loss=loss)
     assert text.startswith(f"{template}: ")
     assert advice in text
 
 
 def test_engines_of_a_push_and_of_squared_differences():
-    assert "auto, pairs, closed, linear" in refusal("push", engine="sorted")
-    assert "exponential loss" in refusal("push", engine="closed", loss="logistic")
-    assert "cannot serve hinge" in refusal("push", engine="linear", loss="hinge")
-    assert "auto, closed" in refusal("pairwise", loss="squared", engine="linear")
+    assert "auto, pairs, closed, linear" in rejection("push", engine="sorted")
+    assert "exponential loss" in rejection("push", engine="closed", loss="logistic")
+    assert "cannot serve hinge" in rejection("push", engine="linear", loss="hinge")
+    assert "auto, closed" in rejection("pairwise", loss="squared", engine="linear")
 
 
 def test_a_forced_engine_does_not_mind_short_queries():
@@ -88,12 +88,12 @@ def test_a_forced_engine_does_not_mind_short_queries():
 
 
 def test_powers_of_a_push():
-    assert "p must be at least 1" in refusal("push", p=0.5, loss="logistic")
-    assert "p must be" in refusal("push", p=0.0, loss="exponential")
+    assert "p must be at least 1" in rejection("push", p=0.5, loss="logistic")
+    assert "p must be" in rejection("push", p=0.0, loss="exponential")
     gbmrank.objective("push", p=0.5, loss="exponential")
-    assert "form=log is for the exponential loss" in refusal("push", form="log", loss="logistic")
-    assert "form must be one of raw, log" in refusal("push", form="ratio")
-    assert "p must be at least 1" in refusal("push", g="power(p=0.5)")
+    assert "form=log is for the exponential loss" in rejection("push", form="log", loss="logistic")
+    assert "form must be one of raw, log" in rejection("push", form="ratio")
+    assert "p must be at least 1" in rejection("push", g="power(p=0.5)")
 
 
 def test_prices_of_a_push():
@@ -101,7 +101,7 @@ def test_prices_of_a_push():
         return x**3, 3 * x**2, 6 * x
 
     for given in (cube, 3):
-        text = refusal("push", g=given)
+        text = rejection("push", g=given)
         assert "'expm1'" in text
         assert f"got {type(given).__name__}" in text
     with pytest.raises(UnknownNameError, match="known: expm1, power"):
@@ -110,7 +110,7 @@ def test_prices_of_a_push():
 
 def test_a_power_is_given_once():
     for g in ("power(p=3)", "expm1"):
-        assert "p=2 and g=" in (text := refusal("push", p=2, g=g))
+        assert "p=2 and g=" in (text := rejection("push", p=2, g=g))
         assert "leave out one of them" in text
     assert gbmrank.objective("push", g="power(p=3)") == gbmrank.objective("push(p=3)")
     assert gbmrank.objective("push", p=3, g="power(p=3)") == gbmrank.objective("push(p=3)")
@@ -145,13 +145,13 @@ def test_a_power_is_given_once():
     ],
 )
 def test_options_out_of_range(spec, advice):
-    assert advice in refusal(spec)
+    assert advice in rejection(spec)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_every_template_checks_what_all_have(template):
-    assert "normalize must be one of none, items, pairs" in refusal(template, normalize="rows")
-    assert "hessian must be one of auto, exact" in refusal(template, hessian="newton")
+    assert "normalize must be one of none, items, pairs" in rejection(template, normalize="rows")
+    assert "hessian must be one of auto, exact" in rejection(template, hessian="newton")
 
 
 def test_a_generator_is_no_loss():
@@ -181,12 +181,12 @@ def test_eta_is_the_safe_bound_and_never_read_off_the_data():
 
 @pytest.mark.parametrize("spec", ["pointwise(target=dcg)", "pointwise(target=dcg, eta=10)",
                                   "bregman(loss=binary_entropy, target=dcg)"])  # fmt: skip
-def test_utilities_above_eta_are_refused_with_advice(spec):
+def test_utilities_above_eta_are_rejected_with_advice(spec):
     with pytest.raises(LabelRangeError, match=r"query 0 lies outside 0\.\.eta=.*raise eta"):
         gbmrank.objective(spec).gradients([5, 0, 1], SCORES)
 
 
-def test_negative_utilities_are_refused_where_they_are_weights():
+def test_negative_utilities_are_rejected_where_they_are_weights():
     for spec in ("pairwise(target=identity)", "bregman(target=identity)",
                  "bregman(loss=poisson, target=net_degree)"):  # fmt: skip
         with pytest.raises(LabelRangeError, match=r"negative.*loss=squared"):
@@ -197,17 +197,17 @@ def test_negative_utilities_are_refused_where_they_are_weights():
 
 def test_negative_utilities_are_not_mended_by_a_larger_bound():
     made = gbmrank.objective("pointwise(target=net_degree, eta=9)")
-    with pytest.raises(LabelRangeError, match=r"outside 0\.\.eta=9.*use loss=squared") as refused:
+    with pytest.raises(LabelRangeError, match=r"outside 0\.\.eta=9.*use loss=squared") as rejected:
         made.gradients([2, 0, 1], SCORES)
-    assert "raise eta" not in str(refused.value)
+    assert "raise eta" not in str(rejected.value)
     gbmrank.objective("pointwise(target=net_degree, loss=squared)").gradients([2, 0, 1], SCORES)
 
 
 def test_max_grade_is_advised_where_the_target_has_one():
     for spec, has in (("pointwise(target=dcg, eta=2)", True), ("pointwise(eta=0.1)", False)):
-        with pytest.raises(LabelRangeError, match="raise eta") as refused:
+        with pytest.raises(LabelRangeError, match="raise eta") as rejected:
             gbmrank.objective(spec).gradients([2, 0, 1], SCORES)
-        assert ("max_grade" in str(refused.value)) is has
+        assert ("max_grade" in str(rejected.value)) is has
 
 
 BINARY_PRESETS = ("p_classification", "asymmetric_a", "asymmetric_b")
@@ -255,10 +255,10 @@ def test_a_threshold_of_pairwise_is_its_targets():
         assert made == gbmrank.objective("pairwise", target=f"{target}(threshold=2)")
         assert gbmrank.objective(str(made)) == made
         assert template_of(f"pairwise(target={target}, threshold=3)").target.threshold == 3
-    assert "use a target that has it: precision" in refusal("pairwise(target=ndcg, threshold=1)")
+    assert "use a target that has it: precision" in rejection("pairwise(target=ndcg, threshold=1)")
 
 
-def test_labels_above_31_are_refused_for_gains_only():
+def test_labels_above_31_are_rejected_for_gains_only():
     for spec in ("pairwise", "w_ranknet", "w_listmle", "cossock_zhang"):
         with pytest.raises(LabelRangeError, match="largest label is 40"):
             gbmrank.objective(spec).gradients([40, 0, 1], SCORES)
@@ -271,10 +271,10 @@ def test_labels_above_31_are_refused_for_gains_only():
 @pytest.mark.parametrize("spec", ["w_ranknet", "w_listmle"])
 @pytest.mark.parametrize(("label", "words"), [(40, "largest label is 40"), (-1, "label is -1")])
 def test_gain_weights_advise_what_they_take(spec, label, words):
-    with pytest.raises(LabelRangeError, match=f"{words}.*use weights=none") as refused:
+    with pytest.raises(LabelRangeError, match=f"{words}.*use weights=none") as rejected:
         gbmrank.objective(spec).gradients([label, 0, 1], SCORES)
-    assert "gain=" not in str(refused.value)  # they have no such parameter
-    assert "target" not in str(refused.value)
+    assert "gain=" not in str(rejected.value)  # they have no such parameter
+    assert "target" not in str(rejected.value)
     assert gbmrank.objective(spec, weights="none").gradients([label, 0, 1], SCORES)[0].any()
 
 
@@ -283,11 +283,11 @@ def test_names_of_the_boosters_own_objectives_are_sent_there(name):
     for spec in (name, f"mix(ranknet, {name})"):
         with pytest.raises(
             UnknownNameError, match=f"{name} is an objective of a booster"
-        ) as refused:
+        ) as rejected:
             gbmrank.objective(spec)
         for place in ("GBMRanker(objective=", "compare(objectives=", "to the booster itself"):
-            assert place in str(refused.value)
-        assert "did you mean" not in str(refused.value)
+            assert place in str(rejected.value)
+        assert "did you mean" not in str(rejected.value)
 
 
 def test_only_pointwise_scores_are_probabilities():

@@ -168,7 +168,7 @@ def test_an_objective_that_fails_in_use(good, capsys, case):
     hold_the_rest(capsys, broken=False)
 
 
-def test_a_wrong_signature_is_refused_when_it_is_loaded(good, capsys):
+def test_a_wrong_signature_is_rejected_when_it_is_loaded(good, capsys):
     good.add(DIST, objective_source(data="data, more"), objectives={"odd": "Odd"})
     with pytest.raises(PluginContractError, match=r"odd-plugin 1.5: Odd.bind.*bind\(self, data\)"):
         gbmrank.objective("odd")

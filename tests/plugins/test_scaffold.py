@@ -60,7 +60,7 @@ def _install(path, folder, name, group, points):
         ("gbmrank-focal", "loss", "the loss 'focal' exists already, in robust-things 1.5"),
     ],
 )
-def test_a_name_that_exists_is_refused(shelf, tmp_path, capsys, name, kind, words):  # noqa: F811
+def test_a_name_that_exists_is_rejected(shelf, tmp_path, capsys, name, kind, words):  # noqa: F811
     module = shelf.add("robust-things", "raise RuntimeError", losses={"focal": "focal"})
     folder = tmp_path / "new"
     assert main(["plugin", "new", name, "--kind", kind, "--folder", str(folder)]) == 2

@@ -1,4 +1,4 @@
-"""Decoders on random matrices: permutations, optimality, scale, batches, refusals."""
+"""Decoders on random matrices: permutations, optimality, scale, batches, rejections."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_preferences_without_a_cycle_are_respected(hidden, weights):
         elements=st.floats(width=32),
     )
 )
-def test_any_array_is_decoded_or_refused(values):
+def test_any_array_is_decoded_or_rejected(values):
     for decode in (decoders.graph_order, decoders.exact_map, decoders.greedy_map):
         try:
             order = decode(values)

@@ -1,4 +1,4 @@
-"""Readers on random bytes: read, or refused by an error of ours."""
+"""Readers on random bytes: read, or rejected by an error of ours."""
 
 import contextlib
 import gzip
@@ -91,7 +91,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_any_bytes_are_read_or_refused(name, tmp_path):
+def test_any_bytes_are_read_or_rejected(name, tmp_path):
     reader, contents = READERS[name]
     path = tmp_path / "file"
 
@@ -105,7 +105,7 @@ def test_any_bytes_are_read_or_refused(name, tmp_path):
     check()
 
 
-def test_any_two_files_of_trec_are_matched_or_refused(tmp_path):
+def test_any_two_files_of_trec_are_matched_or_rejected(tmp_path):
     qrels, run = tmp_path / "qrels", tmp_path / "run"
 
     @given(lines(TREC, [" ", "\t"]), lines(TREC, [" ", "\t"]), st.booleans())

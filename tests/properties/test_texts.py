@@ -1,4 +1,4 @@
-"""Texts of objectives and metrics, right and wrong: read, or refused by an error of ours."""
+"""Texts of objectives and metrics, right and wrong: read, or rejected by an error of ours."""
 
 from dataclasses import fields
 from typing import Any
@@ -85,7 +85,7 @@ def known_parameters(registry, name):
 
 
 @given(soup)
-def test_token_soup_is_read_or_refused(text):
+def test_token_soup_is_read_or_rejected(text):
     for read in (parse, parse_list):
         try:
             found = read(text)
@@ -97,7 +97,7 @@ def test_token_soup_is_read_or_refused(text):
 
 
 @given(likely_specs(values, NAMES), st.integers(0, 60), st.sampled_from(["", *TOKENS]))
-def test_a_damaged_text_is_read_or_refused(spec, place, inserted):
+def test_a_damaged_text_is_read_or_rejected(spec, place, inserted):
     text = str(spec)
     damaged = text[:place] + inserted + text[place + 1 :]
     try:
@@ -109,7 +109,7 @@ def test_a_damaged_text_is_read_or_refused(spec, place, inserted):
 
 
 @pytest.mark.parametrize("kind", REGISTRIES)
-def test_any_parameters_build_or_are_refused_and_print_as_they_were(kind):
+def test_any_parameters_build_or_are_rejected_and_print_as_they_were(kind):
     registry = REGISTRIES[kind]
     classes = [name for name in registry.entries if registry.preset(name) is None]
     likely = st.one_of([known_parameters(registry, name) for name in classes])
@@ -119,7 +119,7 @@ def test_any_parameters_build_or_are_refused_and_print_as_they_were(kind):
         try:
             made = build(registry, spec)
         except GbmrankError:
-            tried("texts refused")
+            tried("texts rejected")
             return
         assert build(registry, str(spec_of(made))) == made
         tried("texts built")
@@ -128,11 +128,11 @@ def test_any_parameters_build_or_are_refused_and_print_as_they_were(kind):
 
 
 @given(likely_specs(values, NAMES))
-def test_the_public_door_refuses_in_our_words(spec):
+def test_public_functions_reject_in_our_words(spec):
     for make in (gbmrank.objective, gbmrank.metric):
         try:
             made = make(str(spec))
         except GbmrankError:
             continue
         assert make(str(made)) == made
-    tried("texts at the door")
+    tried("texts in public functions")

@@ -1,4 +1,4 @@
-"""LETOR text: what is read, what is refused and where."""
+"""LETOR text: what is read, what is rejected and where."""
 
 import gzip
 import math
@@ -137,7 +137,7 @@ def test_files_that_count_from_zero(file):
 def test_files_without_qid_on_request(file):
     got = read(file, "1 1:2\n0 1:3\n", need_qid=False)
     assert got.qid is None
-    with pytest.raises(ParseError, match=r":2:3: this line has a qid, those before have none"):
+    with pytest.raises(ParseError, match=r":2:3: .*qid"):
         read(file, "1 1:2\n0 qid:1 1:3\n", need_qid=False)
     with pytest.raises(ParseError, match=r":2:2: expected qid"):
         read(file, "1 qid:1 1:2\n0 1:3\n", need_qid=False)
@@ -165,7 +165,7 @@ def test_labels_alone(file):
 
 def test_a_compressed_file_that_is_cut_off(file):
     whole = gzip.compress(b"1 qid:1 1:2\n" * 10_000)
-    with pytest.raises(ParseError, match=r"rows\.txt:\d+:1: the compressed file is damaged or cut"):
+    with pytest.raises(ParseError, match=r"rows\.txt:\d+:1: "):
         read(file, whole[: len(whole) // 2])
 
 
@@ -186,12 +186,12 @@ def test_a_bomb(file):
 @pytest.mark.parametrize("end", ["", "\n1 qid:1 1:2\n"])
 def test_a_giant_line(file, block, end):
     line = "1 qid:1 1:2 #" + "x" * 200_000
-    with pytest.raises(LimitError, match=r"rows\.txt:2: a line is longer than 100,000 bytes"):
+    with pytest.raises(LimitError, match=r"rows\.txt:2: .*100,000 bytes"):
         read(file, "1 qid:1 1:2\n" + line + end, limits=Limits(max_line=100_000, block=block))
 
 
 def test_a_giant_index(file):
-    with pytest.raises(LimitError, match=r"2 rows with 999,999,999 features.*features=False"):
+    with pytest.raises(LimitError, match=r"2 rows.*999,999,999.*features=False"):
         read(file, "1 qid:1 999999999:1\n1 qid:1 1:1\n")
     assert read(file, "1 qid:1 999999999:1\n", features=False).n_rows == 1
 
