@@ -60,7 +60,7 @@ def _top(view: View) -> Html:
         (number(view.target.n_queries), "queries compared"),
         (number(len({run.fold for run in results.runs})), "folds"),
         (number(len(results.seeds)), "seeds"),
-        (number(len(results.runs)), "runs"),
+        (number(sum(not run.system.is_given for run in results.runs)), "runs"),
     )
     missing = [el("li", text) for text in view.analysis.not_established]
     return el(

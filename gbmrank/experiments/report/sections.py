@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -59,6 +59,10 @@ _FACTS = {
     "all_labels_equal": "Queries with equal labels",
     "duplicate_rows": "Duplicate rows",
     "label_counts": "Rows by label",
+    "categorical": "Categorical features",
+    "weights": "Weights",
+    "positions": "Positions",
+    "given_scores": "Given scores",
 }
 _BESIDE = {
     "per_query.csv": "values per query, as CSV",
@@ -211,7 +215,8 @@ def warnings_list(view: View) -> Html | None:
 def calibration(view: View) -> Html:
     """Return the matrix of objectives and measures, with the sentence and its source inside."""
     measures = [measure.name for measure in view.results.measures]
-    objectives = list(dict.fromkeys(each.objective for each in view.results.systems))
+    trained = [each for each in view.results.systems if not each.is_given]
+    objectives = list(dict.fromkeys(each.objective for each in trained))
     rows = [
         [
             el("span", breakable(name), class_="objective"),
@@ -226,7 +231,8 @@ def data_table(view: View) -> Html:
     """Return what was found in the data, and which queries do not count."""
     found = view.results.audit
     rows = [(title, _plain(found[key])) for key, title in _FACTS.items() if key in found]
-    rows += [(key, _plain(value)) for key, value in found.items() if key not in (*_FACTS, "notes")]
+    own = (*_FACTS, "notes", "split_by_time")
+    rows += [(key, _plain(value)) for key, value in found.items() if key not in own]
     counts = [
         [each.measure.name, *map(number, (each.n_queries, each.left_out, each.undefined))]
         for each in view.analysis.measures
@@ -237,8 +243,35 @@ def data_table(view: View) -> Html:
         "div",
         table(["Data", ""], rows, class_="facts"),
         el("ul", notes) if notes else None,
+        _time_table(found.get("split_by_time", ())),
         table(head, counts),
     )
+
+
+def _time_table(folds: Sequence[Mapping[str, Any]]) -> Html | None:
+    """Return when the queries of each fold were asked, where they are split by time."""
+    if not folds:
+        return None
+    rows: list[list[Child]] = [
+        [f"Fold {fold['fold']}", *(_span(fold[part]) for part in ("train", "valid", "test"))]
+        for fold in folds
+    ]
+    return el(
+        "div",
+        el("h3", "Split by time"),
+        table(["", "Trained on", "Validated on", "Tested on"], rows),
+        el(
+            "p",
+            "Every fold is tested on queries that are later than all it was trained and validated "
+            "on; queries of equal time are on the same side.",
+            class_="note",
+        ),
+    )
+
+
+def _span(part: Mapping[str, Any]) -> list[Child]:
+    ends = part["from"] if part["from"] == part["to"] else f"{part['from']} to {part['to']}"
+    return [f"{number(part['queries'])} queries", el("small", ends)]
 
 
 def origins(view: View) -> Iterator[Html]:
@@ -258,7 +291,8 @@ def origins(view: View) -> Iterator[Html]:
     draws = f"{number(used.resamples)} draws, {number(used.tukey_resamples)} for all pairs"
     resampling = f"{draws}, seed {used.seed}, level {used.level:g}"
     yield _fact_table({**known, **seeds, "resampling": resampling})
-    params = {run.system: _plain(run.params) for run in results.runs if run.error is None}
+    trained = [run for run in results.runs if run.error is None and not run.system.is_given]
+    params = {run.system: _plain(run.params) for run in trained}
     if params:
         yield details(
             "Parameters of the boosters, as used in the last run of each system",
@@ -305,7 +339,7 @@ def _row(
         _named(view, system),
         [el("b", fixed(summary.mean)), _ends(summary.interval)],
         *_compared(compared, system == view.results.baseline),
-        fixed(summary.seed_sd),
+        "\u2013" if system.is_given else fixed(summary.seed_sd),
         *_cost(view, system),
     ]
 
@@ -328,7 +362,7 @@ def _compared(compared: Comparison | None, is_baseline: bool) -> list[Child]:
 
 
 def _cost(view: View, system: System) -> Iterator[Child]:
-    runs = list(view.runs(system))
+    runs = [] if system.is_given else list(view.runs(system))
     if not runs:
         yield from ("\u2013", "\u2013")
         return
