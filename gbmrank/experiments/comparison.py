@@ -58,6 +58,14 @@ class Comparison:
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """Return the answer and the table, as notebooks show them."""
+        from gbmrank.experiments.report import notebook
+
+        head, rows, _ = summary.summary_table(self.results, self.analysis)
+        answer = summary.failure_sentence(self.results) or self.analysis.verdict
+        return str(notebook(answer, head, rows, ["* baseline", *self.notes]))
+
     def to_html(self, path: str | Path) -> None:
         """Write a report that needs nothing else; a file that is there is replaced."""
         from gbmrank.experiments.report import write_report

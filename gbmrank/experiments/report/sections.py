@@ -18,6 +18,7 @@ from gbmrank.experiments.report.markup import (
     el,
     fixed,
     number,
+    percent,
     signed,
     table,
 )
@@ -40,8 +41,11 @@ __all__ = [
     "failures",
     "files",
     "measure_table",
+    "mixed",
+    "notebook",
     "origins",
     "overview",
+    "queries_table",
     "system_name",
     "tie_table",
     "warnings_list",
@@ -152,6 +156,60 @@ def measure_table(view: View, measured: MeasureAnalysis) -> Html:
     return table(head, rows, class_="results")
 
 
+def mixed(measured: MeasureAnalysis) -> Html | None:
+    """Explain means that say one thing while the number of queries says another."""
+    sign = 1.0 if measured.measure.higher_is_better else -1.0
+    items = []
+    for each in measured.comparisons:
+        ahead, more = sign * each.difference, each.wins - each.losses
+        if ahead * more < 0.0:
+            words = ("better", "worse") if ahead > 0.0 else ("worse", "better")
+            sides = ("gains", "losses") if ahead > 0.0 else ("losses", "gains")
+            text = (
+                f" is {words[0]} on average and {words[1]} on more queries: better on "
+                f"{number(each.wins)}, worse on {number(each.losses)}. Its {sides[0]} are larger "
+                f"than its {sides[1]}."
+            )
+            items.append(el("li", system_name(each.system), text))
+    return el("ul", items, class_="mixed") if items else None
+
+
+def queries_table(view: View, challenger: Comparison, count: int = 5) -> Html:
+    """Return the queries on which the challenger gains and loses most."""
+    mine, base = view.data.row(challenger.system), view.data.row(view.results.baseline)
+    sign = 1.0 if view.target.measure.higher_is_better else -1.0
+    ahead = sign * (mine - base)
+    order = np.argsort(-ahead, kind="stable")
+    best = [at for at in order[:count] if ahead[at] > 0.0]
+    worst = [at for at in order[::-1][:count] if ahead[at] < 0.0]
+    queries, known = view.results.queries, view.data.queries
+    rows: list[list[Child]] = [
+        [
+            str(queries.ids[known[at]]),
+            el("span", word, class_=f"chip {class_}"),
+            fixed(base[at]),
+            fixed(mine[at]),
+            signed(mine[at] - base[at]),
+            number(queries.sizes[known[at]]),
+            number(queries.relevant[known[at]]),
+        ]
+        for chosen, word, class_ in ((best, "gains", "better"), (worst, "loses", "worse"))
+        for at in chosen
+    ]
+    head = ("Query", "", "Baseline", "Challenger", "Difference", "Rows", "Relevant rows")
+    return table(head, rows, class_="results")
+
+
+def notebook(verdict: str, head: list[str], rows: list[list[str]], notes: Sequence[str]) -> Html:
+    """Return the answer, the table and the notes, for the output of a notebook."""
+    return el(
+        "div",
+        el("p", el("b", verdict)),
+        table(head, rows),
+        el("ul", [el("li", note) for note in notes]) if notes else None,
+    )
+
+
 def overview(view: View) -> Html:
     """Return systems by measures: the mean, and the difference to the baseline."""
     names = [
@@ -181,6 +239,13 @@ def all_pairs(view: View, measured: MeasureAnalysis) -> Html | None:
     ]
     return details(
         "All pairs: p of randomised Tukey HSD",
+        el(
+            "p",
+            "Tukey's test compares every system with every other, and its p says how often the "
+            "largest difference of all pairs would be as large if the systems were equal. So it "
+            "stays valid however many pairs there are. Bold: decided.",
+            class_="note",
+        ),
         table(["", *(str(view.rank(each)) for each in systems)], rows, class_="pairs"),
     )
 
@@ -338,22 +403,27 @@ def _row(
     return [
         _named(view, system),
         [el("b", fixed(summary.mean)), _ends(summary.interval)],
-        *_compared(compared, system == view.results.baseline),
+        *_compared(compared, measured.mean(view.results.baseline)),
         "\u2013" if system.is_given else fixed(summary.seed_sd),
         *_cost(view, system),
     ]
 
 
-def _compared(compared: Comparison | None, is_baseline: bool) -> list[Child]:
+def _compared(compared: Comparison | None, base: float) -> list[Child]:
+    """Return the cells of a comparison; those of the baseline, which has none, are dashes."""
     if compared is None:
-        chip = el("span", "baseline", class_="chip") if is_baseline else "\u2013"
+        chip = "\u2013" if math.isnan(base) else el("span", "baseline", class_="chip")
         return ["\u2013", chip, "\u2013", "\u2013", "\u2013"]
     outcome = compared.outcome
     chips: list[Child] = [el("span", _MARKS[outcome], " ", outcome, class_=f"chip {outcome}")]
     if compared.equivalent:
         chips += [" ", el("span", "\u2248 within margin", class_="chip same")]
     return [
-        [el("b", signed(compared.difference)), _ends(compared.interval, True)],
+        [
+            el("b", signed(compared.difference)),
+            f" {percent(compared.difference, base)}",
+            _ends(compared.interval, True),
+        ],
         chips,
         _p(compared.p_holm),
         [_balance(compared), el("small", f"{compared.wins} / {compared.ties} / {compared.losses}")],

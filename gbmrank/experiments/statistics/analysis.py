@@ -153,6 +153,10 @@ class MeasureAnalysis:
         sign = 1.0 if self.measure.higher_is_better else -1.0
         return max(known, key=lambda each: sign * each.mean, default=None)
 
+    def mean(self, system: System) -> float:
+        """Return the mean of a system; NaN where it has none."""
+        return next((each.mean for each in self.summaries if each.system == system), math.nan)
+
     def comparison(self, system: System) -> Comparison | None:
         """Return how a system compares with the baseline, if it does."""
         return next((each for each in self.comparisons if each.system == system), None)
