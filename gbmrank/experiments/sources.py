@@ -282,11 +282,19 @@ def _completed(source: Source, given: Mapping[str, Any]) -> Source:
             columns=None if position is None else {"position": position},
         )
         data = replace(data, weight=checked.weight, columns=checked.columns)
-    times = made.get("time")
+    times, notes = made.get("time"), list(source.notes)
     if times is not None:
         if source.parts is not None:
             raise ConfigError("time orders the queries of folds, and splits are given; give one")
-        times = np.minimum.reduceat(read_times(times, "time"), data.groups.offsets[:-1])
+        each, starts = read_times(times, "time"), data.groups.offsets[:-1]
+        times = np.minimum.reduceat(each, starts)
+        several = int((np.maximum.reduceat(each, starts) != times).sum())
+        if several:
+            notes.append(
+                f"{several} queries have rows of several times and were placed by the earliest, so "
+                "rows to learn from can be later than the first test query; give such rows query "
+                "ids of their own"
+            )
     return replace(
         source,
         data=data,
@@ -295,6 +303,7 @@ def _completed(source: Source, given: Mapping[str, Any]) -> Source:
             key.removeprefix(_SCORES): one for key, one in made.items() if key.startswith(_SCORES)
         },
         origins={key: _origin(one) for key, one in given.items()},
+        notes=tuple(notes),
         extra={},
         rows=None,
     )

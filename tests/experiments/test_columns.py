@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import gbmrank
+from gbmrank.cli import main
 from gbmrank.errors import ConfigError, DataError, WeightError
 from gbmrank.experiments.comparison import compare, compare_source
 from gbmrank.experiments.design import Design, Task
@@ -386,6 +387,17 @@ def test_folds_by_time_are_trained_on_earlier_queries(tmp_path):
         )
 
 
+def test_queries_of_several_times_are_noted():
+    times = np.where(DATA["qid"] == 3, np.arange(len(DATA)), DATA["qid"])
+    source = read_source(DATA, Reading(features=["number"], given={"time": times}))
+    at = source.ids.tolist().index("3")
+    assert source.times is not None
+    assert source.times[at] == np.flatnonzero(DATA["qid"] == 3)[0]
+    assert any(note.startswith("1 queries have rows of several times") for note in source.notes)
+    steady = read_source(DATA, Reading(features=["number"], given={"time": "day"}))
+    assert not any("several times" in note for note in steady.notes)
+
+
 def test_times_do_not_go_with_given_splits():
     with pytest.raises(ConfigError, match="time"):
         compare({"train": DATA, "test": DATA}, time="day", **SMALL)
@@ -423,3 +435,33 @@ def test_query_ids_of_files_keep_their_scores(tmp_path):
     plain[half:].to_csv(paths[1], index=False)
     source = read_source(paths, Reading(given={"scores:p": DATA["number"].to_numpy()}))
     np.testing.assert_allclose(source.scores["p"], source.X[:, 0])  # queries are in both files
+
+
+def test_the_command_takes_further_columns(tmp_path, capsys):
+    plain = DATA.rename(columns={"weight": "traffic"})
+    plain.to_csv(tmp_path / "rows.csv", index=False)
+    np.savetxt(tmp_path / "old.txt", DATA["old"])
+    command = ["compare", str(tmp_path / "rows.csv"), "--objectives", "ranknet", "--quiet"]
+    command += ["--backends", "lightgbm", "--folds", "1", "--rounds", "3", "--in-process"]
+    command += ["--metrics", "ndcg@5", "--out", str(tmp_path / "out"), "--json"]
+    command += ["--categorical", "color", "--weight", "traffic", "--position", "rank"]
+    command += ["--time", "day", "--scores", "production=column:old"]
+    command += ["--scores", f"copy={tmp_path / 'old.txt'}"]
+    assert main(command) == 0
+    shown = json.loads(capsys.readouterr().out)
+    means = {
+        one["system"]["objective"]: one["mean"]
+        for one in shown["analysis"]["measures"][0]["summaries"]
+    }
+    assert list(means) == ["ranknet", "production", "copy"]
+    assert means["production"] == means["copy"]
+    assert shown["analysis"]["baseline"] == {"backend": GIVEN, "objective": "production"}
+    audit = load_results(tmp_path / "out" / "results.json").audit
+    assert audit["features"] == 3
+    assert audit["given_scores"]["production"] == "column 'old'"
+    assert audit["positions"].startswith("column 'rank', 1 to 6")
+    for wrong in ("production", "=x", "p=column:"):
+        assert main([*command, "--force", "--scores", wrong]) == 2
+        assert "NAME=FILE" in capsys.readouterr().err
+    assert main([*command, "--force", "--scores", "copy=x"]) == 2
+    assert "twice" in capsys.readouterr().err
