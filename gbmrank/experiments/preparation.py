@@ -132,7 +132,8 @@ def _with_given(chosen: Chosen, names: Sequence[str]) -> Chosen:
     """Add the models whose scores are given."""
     for name in names:
         if name in chosen.objectives or not name.strip():
-            raise ConfigError(f"scores are given for {name!r}, which names no model; rename it")
+            what = "an objective has" if name.strip() else "is empty"
+            raise ConfigError(f"scores are given under the name {name!r}, which {what}; rename it")
     systems = (*chosen.systems, *(System(GIVEN, name) for name in names))
     return chosen._replace(systems=systems)
 

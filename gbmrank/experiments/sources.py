@@ -58,7 +58,6 @@ _OPTIONS = {
     "format": "--format",
     "delimiter": "--delimiter",
     "zero_based": "--zero-based",
-    "columns": "a column by its name",
 }
 _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 _SHOWN_NAMES = 8
@@ -100,12 +99,16 @@ class Reading:
             "format": self.form,
             "delimiter": self.delimiter,
             "zero_based": self.zero_based or None,
-            "columns": next(iter(self.columns.columns), None),
         }
         for name, value in given.items():
             if value is not None and name not in used:
-                option = f"{value} as {_OPTIONS[name]}" if name == "columns" else _OPTIONS[name]
-                raise ConfigError(f"{option} has no meaning for {what}; leave it out")
+                raise ConfigError(f"{_OPTIONS[name]} has no meaning for {what}; leave it out")
+        for key, name in self.columns.columns.items():
+            if "columns" not in used:
+                raise ConfigError(
+                    f"{key} is to be the column {name!r}, and there are no columns with names in "
+                    f"{what}; give an array, or a table"
+                )
 
 
 @final
