@@ -15,7 +15,8 @@ import gbmrank
 from benchmarks.quality_sets import RankingSet
 from gbmrank.boosters.plan import Part
 from gbmrank.experiments.results import Results, Run, System
-from gbmrank.experiments.sources import Source, cut, judged, read_source
+from gbmrank.experiments.sources import Source, read_source
+from gbmrank.experiments.splits import cut, judged
 from gbmrank.experiments.trial import part_of, tied_pairs
 
 __all__ = ["BACKEND", "with_catboost"]
@@ -47,13 +48,8 @@ def _run(
 
     asked = results.settings
     seed = asked["seeds"][0]
-    split = cut(
-        source.n_queries,
-        source.parts,
-        folds=asked["folds"],
-        share=asked["valid_share"],
-        at=(seed, fold),
-    )
+    folds = asked["folds"]
+    split = cut(source.scheme, folds=folds, share=asked["valid_share"], at=(seed, fold))
     learned, watched, test = (part_of(source, queries) for queries in split)
     model = CatBoost(
         {
@@ -81,7 +77,7 @@ def _run(
         system=system,
         seed=seed,
         fold=fold,
-        queries=np.searchsorted(judged(source.n_queries, source.parts), split.test),
+        queries=np.searchsorted(judged(source.scheme, folds), split.test),
         values=values,
         tied=tied_pairs(scores, groups),
         history={},

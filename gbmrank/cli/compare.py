@@ -32,7 +32,7 @@ from gbmrank.experiments.preparation import (
     demonstration,
 )
 from gbmrank.experiments.progress import Progress, progress_on
-from gbmrank.experiments.sources import FORMATS, Reading, Source, read_source
+from gbmrank.experiments.sources import FORMATS, Reading, Source, further_columns, read_source
 from gbmrank.experiments.store import check_folder
 from gbmrank.experiments.systems import split_list
 
@@ -127,6 +127,17 @@ def _add_columns(group: Any) -> None:
     group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
     group.add_argument("--feature", action="append", metavar="NAME", help=feature)
     group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
+    categorical = "features that hold categories, such as color,brand; may be repeated"
+    group.add_argument("--categorical", action="append", metavar="LIST", help=categorical)
+    weight = "weights for training and validation, one per query or per row"
+    group.add_argument("--weight", metavar="NAME", help=weight)
+    position = "where a row was shown; goes to training with the rows and is no feature"
+    group.add_argument("--position", metavar="NAME", help=position)
+    time = (
+        "time of the query, a number or a date: every fold is trained on earlier queries and "
+        "tested on later ones, in --folds steps"
+    )
+    group.add_argument("--time", metavar="NAME", help=time)
 
 
 def _add_systems(group: Any) -> None:
@@ -141,14 +152,20 @@ def _add_systems(group: Any) -> None:
     )
     backends = f"{', '.join(BACKENDS)} (default: all that are installed)"
     baseline = (
-        'an objective, or a system: "lightgbm ranknet" (default: the first native objective, else '
-        "the first)"
+        'an objective, a name of --scores, or a system: "lightgbm ranknet" (default: the first '
+        "of --scores, else the first native objective, else the first)"
     )
     margin = "smallest difference that matters (0)"
     group.add_argument("--objectives", action="append", metavar="LIST", help=objectives)
     group.add_argument("--metrics", metavar="LIST", help=metrics)
     group.add_argument("--backends", metavar="LIST", help=backends)
     group.add_argument("--baseline", metavar="NAME", help=baseline)
+    scores = (
+        "a model to compare with that is not trained, such as production=old.txt (a file with one "
+        "score per row, of the rows of --test where splits are given) or production=column:NAME; "
+        "may be repeated"
+    )
+    group.add_argument("--scores", action="append", metavar="NAME=WHERE", help=scores, default=[])
     group.add_argument("--margin", type=number, default=0.0, metavar="D", help=margin)
 
 
@@ -234,6 +251,8 @@ def _source(given: argparse.Namespace, data: Any) -> Source:
         form=given.format,
         columns=Header(label=given.label_column, qid=given.qid_column),
         features=given.feature,
+        categorical=[name for text in given.categorical or () for name in split_list(text)],
+        given=further_columns(given.weight, given.position, given.time, _scores(given.scores)),
         delimiter=given.delimiter,
         zero_based=given.zero_based,
         limits=limits,
@@ -246,6 +265,23 @@ def _source(given: argparse.Namespace, data: Any) -> Source:
             "same ids"
         )
     return source
+
+
+def _scores(texts: Sequence[str]) -> dict[str, Any]:
+    """Return where the scores of models come from: the name of a column, or the path of a file."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, where = text.partition("=")
+        column = where.removeprefix("column:")
+        if not name.strip() or not column:
+            raise ConfigError(
+                f"--scores {text}: the form is NAME=FILE or NAME=column:COLUMN, "
+                "production=column:old_score for example"
+            )
+        if name in found:
+            raise ConfigError(f"--scores {text}: {name} is given twice; leave one out")
+        found[name] = Path(where) if column == where else column
+    return found
 
 
 def _seeds(text: str) -> tuple[int, ...]:

@@ -11,20 +11,23 @@ the form in which their zeros mean what those of the training did.
 import importlib.metadata
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import as_floats
-from gbmrank.errors import DataError
+from gbmrank.data.columns import as_floats, find_missing, id_texts, one_column
+from gbmrank.errors import DataError, MissingPackageError
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
+    "Categories",
     "Reads",
     "categorical_columns",
+    "category_codes",
+    "category_frame",
     "check_columns",
     "column_names",
     "columns_by_name",
@@ -46,6 +49,13 @@ _LARGEST = float(np.finfo(np.float32).max) / 2
 _CELLS_AT_ONCE = 1 << 22
 _HALVES = ("Float16", "halffloat")  # of polars and pyarrow, which older versions of narwhals lack
 _LONG = ("float96", "float128")  # of numpy
+
+
+class Categories(NamedTuple):
+    """What the codes 0, 1, ... of a column stand for; a missing value is NaN."""
+
+    values: tuple[str, ...]
+    ordered: bool = False
 
 
 @final
@@ -185,6 +195,47 @@ def categorical_columns(table: Any) -> list[int]:
     frame = _frame(table)
     columns = () if frame is None else frame.iter_columns()
     return [number for number, column in enumerate(columns) if _is_category(column)]
+
+
+def category_codes(column: Any) -> tuple[FloatArray, Categories]:
+    """Return a column of any values as codes, and what they stand for as text.
+
+    The order of ordered categories of pandas is kept; any others are sorted.
+
+    >>> category_codes(["b", "a", None, "b"])
+    (array([ 1.,  0., nan,  1.]), Categories(values=('a', 'b'), ordered=False))
+    """
+    values = one_column(np.array(column, dtype=object) if isinstance(column, list) else column)
+    known = ~find_missing(values)
+    texts = id_texts(values[known])
+    levels, codes = np.unique(texts, return_inverse=True)
+    found = np.full(len(values), np.nan)
+    found[known] = codes
+    own = getattr(column, "cat", None)  # of pandas
+    if not getattr(own, "ordered", False):
+        return found, Categories(tuple(map(str, levels)))
+    ordered = [str(one) for one in id_texts(np.asarray(column.cat.categories))]
+    places = np.array([ordered.index(str(level)) for level in levels], dtype=np.int64)
+    found[known] = places[codes]
+    return found, Categories(tuple(ordered), ordered=True)
+
+
+def category_frame(
+    values: npt.NDArray[Any], names: Sequence[str], categories: Mapping[int, Categories]
+) -> Any:
+    """Return a pandas data frame whose columns of codes, by number, hold categories."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingPackageError(
+            "boosters read categories from pandas data frames: pip install pandas"
+        ) from error
+    frame = pd.DataFrame(values, columns=list(names))
+    for at, known in categories.items():
+        codes = np.nan_to_num(values[:, at], nan=-1.0).astype(np.int64)
+        dtype = pd.CategoricalDtype(list(known.values), ordered=known.ordered)
+        frame.isetitem(at, pd.Categorical.from_codes(codes, dtype=dtype))
+    return frame
 
 
 def first_infinite(table: Any) -> tuple[int, Any] | None:

@@ -17,7 +17,7 @@ from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
 from gbmrank.experiments.progress import Progress, printable, progress_on
 from gbmrank.experiments.results import Measure, Results, Run, System
-from gbmrank.experiments.sources import Reading, Source, read_source
+from gbmrank.experiments.sources import Reading, Source, further_columns, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
 from gbmrank.experiments.store import Store, check_folder, locked, results_to_json, save_json
 from gbmrank.experiments.systems import find_baseline
@@ -58,6 +58,14 @@ class Comparison:
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """Return the answer and the table, as notebooks show them."""
+        from gbmrank.experiments.report import notebook
+
+        head, rows, _ = summary.summary_table(self.results, self.analysis)
+        answer = summary.failure_sentence(self.results) or self.analysis.verdict
+        return str(notebook(answer, head, rows, ["* baseline", *self.notes]))
+
     def to_html(self, path: str | Path) -> None:
         """Write a report that needs nothing else; a file that is there is replaced."""
         from gbmrank.experiments.report import write_report
@@ -96,6 +104,11 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     label: str | None = None,
     qid: str | None = None,
     features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    weight: Any = None,
+    position: Any = None,
+    time: Any = None,
+    scores: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     force: bool = False,
@@ -127,7 +140,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     backends : list of {"lightgbm", "xgboost"}, optional
         All that are installed by default.
     folds : int, default=5
-        Folds of queries; not used with given splits.
+        Folds of queries; not used with given splits. With ``time``, 1 is allowed.
     seeds : int or list of int, default=1
         How many repetitions, or their seeds: of the booster and of which queries validate.
     rounds : int, default=300
@@ -135,7 +148,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     early_stopping : int or None, default=30
         Rounds without improvement before a run stops.
     valid_share : float, default=0.2
-        Share of the queries that are not judged which validates, for stopping.
+        Share of the queries that a run may learn from which validates, for stopping.
     params : dict, optional
         Parameters of the boosters; the learning rate is 0.1 unless it says otherwise.
     params_for : dict of dict, optional
@@ -146,14 +159,37 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     tuner : {"random", "optuna"}, default="random"
         How they are drawn.
     baseline : str, optional
-        What differences are taken to: an objective or ``"backend objective"``. The first
-        native objective that could be trained by default, else the first objective.
+        What differences are taken to: an objective, ``"backend objective"`` or a name of
+        ``scores``. By default the first of ``scores``, else the first native objective that could
+        be trained, else the first objective.
     margin : float, default=0.0
         Differences below it do not matter to you.
     label, qid : str, optional
         Columns of a table; found under their usual names by default.
     features : list of str, optional
         Columns of a table, or indices of a LETOR file as text; all left over by default.
+    categorical : list of str, default=()
+        Features that hold categories, by name; columns of a categorical type always do. Boosters
+        read them from pandas data frames, so pandas is needed.
+    weight : str or array, optional
+        Weights for training and validation: a column, or an array with one entry per row or per
+        query (in the order of their first rows). Rows of a query may differ only in LightGBM and
+        with pointwise objectives, which then validate without weights; other runs fail and say
+        so. Test queries all count alike.
+    position : str or array, optional
+        Where each row was shown. It is no feature, and goes to training with the rows
+        (``RankingData.columns["position"]``).
+    time : str or array, optional
+        When each query was asked: numbers or dates; the earliest of its rows counts. Queries are
+        then put into ``folds + 1`` blocks by time; fold f is trained on the blocks up to f, of
+        which the latest queries validate, and tested on the next one. Queries of equal time are
+        never on both sides. The first block is never tested.
+    scores : dict, optional
+        Scores of models that exist, such as ``{"production": "old_score"}``, by the name they are
+        shown under: a column, an array with one score per row, or a ``pathlib.Path`` to a file with
+        one number per line. They are judged on the same queries as the others and not trained.
+        With given splits, an array or file has the rows of ``test``; a mapping such as ``{"train":
+        ..., "test": ...}`` holds other arrays part by part.
     out : path, optional
         Folder in which every finished run is kept.
     resume : bool, default=False
@@ -189,7 +225,12 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     given |= {"seeds": plain_seeds(seeds), "progress": progress_on() if progress else None}
     names = [one.name for one in fields(Settings) if one.name in given]
     settings = Settings(**{name: given[name] for name in names})
-    reading = Reading(columns=Header(label=label, qid=qid), features=features)
+    reading = Reading(
+        columns=Header(label=label, qid=qid),
+        features=features,
+        categorical=categorical,
+        given=further_columns(weight, position, time, scores),
+    )
     if data is None:
         settings = demonstration(settings)
     source = read_source(data, reading)
@@ -270,19 +311,21 @@ def _kept(design: Design, store: Store) -> str:
 
 def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> Results:
     design, metrics, chosen = prepared.design, prepared.metrics, prepared.chosen
-    leakage = prepared.source.leakage()
-    notes = chosen.notes if leakage is None else (*chosen.notes, leakage)
+    source = prepared.source
+    leakage = source.leakage()
+    told = *provenance.column_notes(source, design), *chosen.notes
+    notes = told if leakage is None else (*told, leakage)
     k = design.regret_k
     regret = () if k is None else (Measure(regret_name(k), higher_is_better=False),)
     return Results(
-        title=prepared.source.title,
+        title=source.title,
         systems=chosen.systems,
         measures=(*(Measure(str(one), one.higher_is_better) for one in metrics), *regret),
-        queries=provenance.queries_of(prepared.source),
+        queries=provenance.queries_of(source, design.folds),
         runs=runs,
         baseline=_baseline(prepared, runs) if settings.baseline is None else prepared.baseline,
         verdicts=provenance.verdicts(chosen.objectives, metrics, design.regret_k),
-        audit=provenance.data_facts(prepared.source, notes),
+        audit={**provenance.data_facts(source, notes), **provenance.time_split(source, design)},
         settings={**design.to_json(), "margin": prepared.margin},
         conventions={str(one): provenance.conventions(one) for one in metrics},
         environment=provenance.environment(settings.command),

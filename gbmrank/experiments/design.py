@@ -69,7 +69,8 @@ class Design(Options):
         if self.tuner not in TUNERS:
             raise ParameterError(f"tuner must be one of {', '.join(TUNERS)}; got {self.tuner!r}")
         object.__setattr__(self, "params", _plain_params(self.params or {}, "params"))
-        names = [(one.backend, one.objective, str(one)) for one in self.systems]
+        trained = [one for one in self.systems if not one.is_given]
+        names = [(one.backend, one.objective, str(one)) for one in trained]
         known = dict.fromkeys(name for column in zip(*names, strict=True) for name in column)
         given = {who: _plain_params(what, who) for who, what in (self.params_for or {}).items()}
         for who in given:
@@ -96,7 +97,9 @@ class Design(Options):
         return asked
 
     def params_of(self, system: System) -> dict[str, Any]:
-        """Return the parameters of one system, before tuning."""
+        """Return the parameters of one system, before tuning; none where scores are given."""
+        if system.is_given:
+            return {}
         asked, tuning = self.fixed_params(system), booster_named(system.backend).tuning
         rate = {} if tuning.is_given("learning_rate", asked) else {"learning_rate": LEARNING_RATE}
         own = {} if asked.keys() & tuning.not_repeatable_with else tuning.repeatable

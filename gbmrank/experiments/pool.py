@@ -27,6 +27,7 @@ from typing import IO, Any, TypeAlias, final
 import numpy as np
 
 from gbmrank.data.queries import RankingData
+from gbmrank.data.tables import Categories
 from gbmrank.errors import GbmrankError
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.progress import Progress
@@ -40,7 +41,8 @@ __all__ = ["run_here", "run_in_processes"]
 
 Events: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 _MODULE = "gbmrank.experiments.pool"
-_OPTIONAL = ("parts", "gain")
+_OPTIONAL = ("parts", "gain", "times")
+_COLUMN, _SCORES = "column:", "scores:"
 _LAST_WORDS = 500
 _PATIENCE = 10.0  # seconds for a worker to end
 _EVERY = 0.2  # seconds between two reports of rounds
@@ -220,11 +222,16 @@ def _write_input(source: Source, design: Design, folder: Path) -> None:
     """Write what workers read: the rows and the design."""
     columns: dict[str, Any] = {"labels": source.data.labels, "sizes": source.data.groups.sizes}
     optional = {name: getattr(source, name) for name in _OPTIONAL}
+    optional |= {"weight": source.data.weight}
     columns |= {name: column for name, column in optional.items() if column is not None}
+    columns |= {f"{_COLUMN}{name}": column for name, column in source.data.columns.items()}
+    columns |= {f"{_SCORES}{at}": one for at, one in enumerate(source.scores.values())}
+    about = {"names": source.feature_names, "categories": list(source.categories.items())}
     try:
         np.save(folder / "features.npy", np.ascontiguousarray(source.X), allow_pickle=False)
         np.savez(folder / "columns.npz", **columns)
-        (folder / "design.json").write_text(json.dumps(design.to_json()), encoding="utf-8")
+        for name, plain in (("design", design.to_json()), ("features", about)):
+            (folder / f"{name}.json").write_text(json.dumps(plain), encoding="utf-8")
     except OSError as error:  # numpy names neither the file nor the reason
         full = f"the rows cannot be written, is the disk full? ({error.strerror or error})"
         raise OSError(error.errno or errno.ENOSPC, full, str(folder)) from error
@@ -233,11 +240,37 @@ def _write_input(source: Source, design: Design, folder: Path) -> None:
 def _read_input(folder: Path) -> tuple[Source, Design]:
     """Read what the parent wrote; the features stay on disk, shared by all workers."""
     features = np.load(folder / "features.npy", mmap_mode="r", allow_pickle=False)
+    plain, about = (
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("design", "features")
+    )
+    design = Design.from_json(plain)
+    given = [system.objective for system in design.systems if system.is_given]
     with np.load(folder / "columns.npz", allow_pickle=False) as columns:
-        rows = RankingData.from_arrays(columns["labels"], group=columns["sizes"])
+        rows = RankingData.from_arrays(
+            columns["labels"],
+            group=columns["sizes"],
+            weight=columns.get("weight"),
+            columns={
+                name.removeprefix(_COLUMN): columns[name]
+                for name in columns
+                if name.startswith(_COLUMN)
+            },
+        )
         optional = {name: columns[name] for name in _OPTIONAL if name in columns}
-    design = json.loads((folder / "design.json").read_text(encoding="utf-8"))
-    return Source(title="", X=features, data=rows, **optional), Design.from_json(design)
+        scores = {name: columns[f"{_SCORES}{at}"] for at, name in enumerate(given)}
+    source = Source(
+        title="",
+        X=features,
+        data=rows,
+        feature_names=tuple(about["names"]),
+        categories={
+            at: Categories(tuple(one), ordered) for at, (one, ordered) in about["categories"]
+        },
+        scores=scores,
+        **optional,
+    )
+    return source, design
 
 
 def _work(folder: str) -> None:

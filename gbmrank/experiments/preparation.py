@@ -17,8 +17,9 @@ from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.experiments.design import Design, Options, Task
 from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.provenance import needs_this_process
-from gbmrank.experiments.results import System
-from gbmrank.experiments.sources import Source, check_split, judged
+from gbmrank.experiments.results import GIVEN, System
+from gbmrank.experiments.sources import Source
+from gbmrank.experiments.splits import check_split, judged
 from gbmrank.experiments.store import PLAN
 from gbmrank.experiments.systems import (
     Chosen,
@@ -95,6 +96,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     chosen = choose_systems(
         default_objectives(metrics[0]) if given is None else given, settings.backends
     )
+    chosen = _with_given(chosen, list(source.scores))
     baseline = find_baseline(chosen.systems, settings.baseline)
     margin = read_number(settings.margin, "margin", 0.0)
     if settings.tune:
@@ -110,8 +112,9 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     )
     jobs, threads = _shares(settings, len(design.tasks), here)
     design = replace(design, threads=threads)
-    check_split(source, design.folds)
+    check_split(source.scheme, design.folds)
     _check_learnable(source)
+    _check_scores(source, design.folds)
     _check_metrics(source, design, metrics)
     _check_plans(design)
     return Prepared(
@@ -123,6 +126,31 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         margin=margin,
         jobs=0 if here else jobs,
     )
+
+
+def _with_given(chosen: Chosen, names: Sequence[str]) -> Chosen:
+    """Add the models whose scores are given."""
+    for name in names:
+        if name in chosen.objectives or not name.strip():
+            what = "an objective has" if name.strip() else "is empty"
+            raise ConfigError(f"scores are given under the name {name!r}, which {what}; rename it")
+    systems = (*chosen.systems, *(System(GIVEN, name) for name in names))
+    return chosen._replace(systems=systems)
+
+
+def _check_scores(source: Source, folds: int) -> None:
+    """Raise DataError for scores that are missing where they are judged."""
+    groups = source.data.groups
+    tested = np.zeros(source.n_queries, dtype=bool)
+    tested[judged(source.scheme, folds)] = True
+    for name, scores in source.scores.items():
+        bad = np.flatnonzero(groups.spread(tested) & ~np.isfinite(scores))
+        if len(bad):
+            raise DataError(
+                f"{len(bad)} rows of test queries have no finite score of {name!r}, first one of "
+                f"query {groups.query_of(int(bad[0]))!r}; leave these queries out, or give rows "
+                "that were not ranked the lowest score"
+            )
 
 
 def _check_learnable(source: Source) -> None:
@@ -138,12 +166,13 @@ def _check_learnable(source: Source) -> None:
 
 def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:
     """Raise when a metric rejects the labels, or the target is defined for no query it needs."""
-    bound = [bind_metric(one.measure, source.data) for one in metrics]
+    data = replace(source.data, weight=None)
+    bound = [bind_metric(one.measure, data) for one in metrics]
     flat = Ranked(np.zeros(source.data.groups.n_rows), source.data.groups)
     known = ~np.isnan(bound[0].per_query(flat.prepare(bound[0].depth)))
     splits = (split_of(source, design, task) for task in design.tasks)
     needed = {
-        "is judged": known[judged(source.n_queries, source.parts)].any(),
+        "is judged": known[judged(source.scheme, design.folds)].any(),
         "validates": metrics[0].measure.empty != "skip"
         or any(known[split.valid].any() for split in splits),
     }
@@ -158,6 +187,8 @@ def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:
 def _check_plans(design: Design) -> None:
     """Raise for parameters that the plan of a training rejects, whatever the rows are."""
     for system in design.systems:
+        if system.is_given:
+            continue
         plan = plan_of(design, Task(system, design.seeds[0], 0))
         try:
             # Another seed than the default, so that one among the parameters is given twice.

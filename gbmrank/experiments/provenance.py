@@ -19,8 +19,10 @@ import numpy as np
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.boosters.doors import BACKENDS
 from gbmrank.boosters.plan import Native
-from gbmrank.experiments.results import Queries
-from gbmrank.experiments.sources import Source, judged
+from gbmrank.experiments.design import Design
+from gbmrank.experiments.results import GIVEN, Queries, System
+from gbmrank.experiments.sources import Source, scores_key
+from gbmrank.experiments.splits import judged, time_table
 from gbmrank.experiments.trial import regret_name
 from gbmrank.registry.catalogue import (
     LOSSES,
@@ -39,12 +41,14 @@ from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.types import FloatArray
 
 __all__ = [
+    "column_notes",
     "conventions",
     "data_facts",
     "environment",
     "fingerprints",
     "needs_this_process",
     "queries_of",
+    "time_split",
     "verdicts",
     "versions",
 ]
@@ -73,13 +77,72 @@ def data_facts(source: Source, notes: tuple[str, ...] = ()) -> dict[str, Any]:
         "all_labels_equal": int(((smallest == largest) & (groups.sizes > 1)).sum()),
         "longest": int(groups.sizes.max()),
         "duplicate_rows": _duplicates(source),
+        **_further_columns(source),
         "notes": [*source.notes, *notes],
     }
 
 
-def queries_of(source: Source) -> Queries:
+def _further_columns(source: Source) -> dict[str, Any]:
+    """Return facts about columns that not every comparison has."""
+    found: dict[str, Any] = {}
+    data, origins = source.data, source.origins
+    if source.categories:
+        names = source.feature_names or [str(at) for at in range(source.X.shape[1])]
+        found["categorical"] = {
+            names[at]: f"{len(known.values)} categories{', ordered' if known.ordered else ''}"
+            for at, known in sorted(source.categories.items())
+        }
+    if data.weight is not None:
+        same = np.array_equal(
+            data.weight, data.groups.spread(data.weight[data.groups.offsets[:-1]])
+        )
+        found["weights"] = (
+            f"{origins['weight']}, one per {'query' if same else 'row'}, {_range(data.weight)}; in "
+            f"training{' and validation' if same else ''}, while all test queries count alike"
+        )
+    if "position" in data.columns:
+        shown = _range(data.columns["position"])
+        found["positions"] = f"{origins['position']}, {shown}; kept with the rows, no feature"
+    if source.scores:
+        found["given_scores"] = {name: origins[scores_key(name)] for name in source.scores}
+    return found
+
+
+def _range(values: FloatArray) -> str:
+    known = values[~np.isnan(values)]
+    missing = len(values) - len(known)
+    ends = f"{known.min():g} to {known.max():g}" if len(known) else "no values"
+    return ends + (f", missing in {missing} rows" if missing else "")
+
+
+def time_split(source: Source, design: Design) -> dict[str, Any]:
+    """Return what each fold of a split by time is trained and tested on, if it is one."""
+    if source.times is None:
+        return {}
+    return {"split_by_time": time_table(source.times, design.folds, design.valid_share)}
+
+
+def column_notes(source: Source, design: Design) -> Iterator[str]:
+    """Say what a reader of the table has to know about times and given scores."""
+    if source.times is not None:
+        first = source.n_queries - len(judged(source.scheme, design.folds))
+        folds = "the one fold is" if design.folds == 1 else f"each of {design.folds} folds is"
+        yield (
+            f"split by time ({source.origins['time']}, the earliest of each query): {folds} tested "
+            f"on queries that are later than all it was trained on; the first {first} of "
+            f"{source.n_queries} queries are never tested"
+        )
+    for name in source.scores:
+        where = source.origins[scores_key(name)]
+        yield (
+            f"{System(GIVEN, name)}: not trained here, taken from {where}; whether its model has "
+            "seen the test queries is not known"
+        )
+
+
+def queries_of(source: Source, folds: int) -> Queries:
     """Return the queries that are judged."""
-    chosen = judged(source.n_queries, source.parts)
+    chosen = judged(source.scheme, folds)
     groups = source.data.groups
     relevant = np.add.reduceat((source.data.labels > 0).astype(np.int64), groups.offsets[:-1])
     return Queries(ids=source.ids[chosen], sizes=groups.sizes[chosen], relevant=relevant[chosen])

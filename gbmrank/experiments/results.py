@@ -9,16 +9,26 @@ import numpy.typing as npt
 
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["Measure", "Queries", "Results", "Run", "System"]
+__all__ = ["GIVEN", "Measure", "Queries", "Results", "Run", "System"]
+
+GIVEN = "given scores"
+"""In the place of a booster: scores of a model that is compared and not trained."""
 
 
 class System(NamedTuple):
-    """An objective in a booster."""
+    """An objective in a booster, or the name of a model whose scores are given."""
 
     backend: str
     objective: str
 
+    @property
+    def is_given(self) -> bool:
+        """Whether scores are given, so that nothing is trained."""
+        return self.backend == GIVEN
+
     def __str__(self) -> str:
+        if self.is_given:
+            return f"{self.objective} ({self.backend})"
         return f"{self.backend} {self.objective}"
 
 
@@ -49,9 +59,9 @@ class Run:
     history : mapping of str to list of float
         Value of each metric on the validation queries after every round.
     best_round : int
-        Round, from 0, that was kept.
+        Round, from 0, that was kept; -1 where nothing was trained.
     seconds : float
-        Time of training.
+        Time of training; 0 where scores are given.
     params : mapping
         Parameters of the booster, as used (after tuning, where there was any).
     warnings : tuple of str

@@ -5,12 +5,12 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import id_texts
+from gbmrank.data.columns import as_floats, id_texts, one_column
 from gbmrank.data.demonstration import FEATURES, DemoData, demo_data
 from gbmrank.data.queries import RankingData
 from gbmrank.data.readers import (
@@ -25,18 +25,23 @@ from gbmrank.data.readers import (
 )
 from gbmrank.data.readers.frames import is_frame, read_frame
 from gbmrank.data.readers.text import PathLike, quoted
-from gbmrank.data.tables import column_names, read_table, reject_sparse
-from gbmrank.errors import ConfigError, DataError, ParameterError
+from gbmrank.data.tables import (
+    Categories,
+    categorical_columns,
+    category_codes,
+    column_names,
+    columns_by_name,
+    read_table,
+    reject_sparse,
+)
+from gbmrank.errors import ConfigError, DataError
+from gbmrank.experiments.splits import PARTS, Scheme, read_times
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["FORMATS", "Reading", "Source", "Split", "check_split", "cut", "judged", "read_source"]
+__all__ = ["FORMATS", "Reading", "Source", "further_columns", "read_source", "scores_key"]
 
 FORMATS = ("letor", "csv", "parquet")
 """Of files."""
-PARTS = ("train", "valid", "test")
-"""Names of given splits, in the order of their numbers."""
-_TRAIN, _VALID, _TEST = range(len(PARTS))
-_FOLDS, _VALIDATION = 0, 1  # streams of random numbers
 _TITLES = {
     "letor": "LETOR, which has no columns (--format csv says otherwise)",
     "csv": "CSV",
@@ -44,8 +49,8 @@ _TITLES = {
 }
 _USED = {
     "letor": ("zero_based",),
-    "csv": ("label", "qid", "delimiter"),
-    "parquet": ("label", "qid"),
+    "csv": ("label", "qid", "delimiter", "columns"),
+    "parquet": ("label", "qid", "columns"),
 }
 _OPTIONS = {
     "label": "the column of labels (label, --label-column)",
@@ -56,6 +61,9 @@ _OPTIONS = {
 }
 _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 _SHOWN_NAMES = 8
+_SCORES = "scores:"
+_TEST = PARTS.index("test")
+_FILL = {"weight": 1.0}  # of rows in parts that need no value; others are NaN there
 
 
 @final
@@ -66,13 +74,20 @@ class Reading:
     form: str | None = None  # guessed from a file's name, LETOR where that says nothing
     columns: Header = field(default_factory=Header)
     features: Sequence[str] | None = None  # by column or by LETOR index
+    categorical: Sequence[str] = ()  # features that hold categories
+    # Further columns by what they are ("weight", "position", "time", "scores:NAME"): the name of
+    # one, a file of numbers, an array, or arrays by part.
+    given: Mapping[str, Any] = field(default_factory=dict)
     delimiter: str | None = None
     zero_based: bool = False  # the first LETOR feature has index 0
     limits: Limits = field(default_factory=Limits)
     names: Mapping[str, str] = field(default_factory=dict)  # of files, in titles and ids
 
     def __post_init__(self) -> None:
-        columns = replace(self.columns, features=self.features)
+        named = {key: one for key, one in self.given.items() if isinstance(one, str)}
+        columns = replace(
+            self.columns, features=self.features, columns=named, categorical=self.categorical
+        )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "features", columns.features)
 
@@ -88,14 +103,12 @@ class Reading:
         for name, value in given.items():
             if value is not None and name not in used:
                 raise ConfigError(f"{_OPTIONS[name]} has no meaning for {what}; leave it out")
-
-
-class Split(NamedTuple):
-    """Numbers of the queries of each part, sorted."""
-
-    train: IntArray
-    valid: IntArray
-    test: IntArray
+        for key, name in self.columns.columns.items():
+            if "columns" not in used:
+                raise ConfigError(
+                    f"{key} is to be the column {name!r}, and there are no columns with names in "
+                    f"{what}; give an array, or a table"
+                )
 
 
 @final
@@ -110,12 +123,23 @@ class Source:
     by_index: bool = False  # the names are indices of LETOR
     parts: IntArray | None = None  # number in PARTS of each query; None: folds are to be cut
     gain: FloatArray | None = None  # expected, of each row, where the truth is known
+    categories: Mapping[int, Categories] = field(default_factory=dict)  # by column of X
+    times: npt.NDArray[Any] | None = None  # of each query, its earliest; None: cut at random
+    scores: Mapping[str, FloatArray] = field(default_factory=dict)  # of models that are not trained
+    origins: Mapping[str, str] = field(default_factory=dict)  # where further columns come from
+    rows: IntArray | None = None  # number of each row in what was given, or in its part
+    extra: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # while it is being read
     notes: tuple[str, ...] = ()
 
     @property
     def n_queries(self) -> int:
         """Number of queries."""
         return self.data.groups.n_queries
+
+    @property
+    def scheme(self) -> Scheme:
+        """What decides about the parts of the queries."""
+        return Scheme(self.n_queries, self.parts, self.times)
 
     @property
     def ids(self) -> npt.NDArray[np.str_]:
@@ -143,11 +167,17 @@ class Source:
     def digest(self) -> str:
         """Return a hash of all that a training sees."""
         columns = (self.X, self.data.labels, self.data.groups.sizes, self.parts, self.gain)
+        # What 0.1 did not have counts where it is there, so that its folders can be continued.
+        added = {"weight": self.data.weight, **self.data.columns, "time": self.times}
+        added |= {scores_key(name): column for name, column in self.scores.items()}
+        named = {name: column for name, column in added.items() if column is not None}
         state = hashlib.sha256()
-        for column in columns:
+        for name, column in (*(("", one) for one in columns), *named.items()):
             given = np.zeros(0) if column is None else np.ascontiguousarray(column)
-            state.update(f"{given.dtype.str}{given.shape}".encode())
-            state.update(given.data)
+            state.update(f"{name}{given.dtype.str}{given.shape}".encode())
+            state.update(given.tobytes() if given.dtype.kind == "M" else given.data)
+        if self.categories:
+            state.update(repr(sorted(self.categories.items())).encode("utf-8", "surrogatepass"))
         state.update("\0".join(self.ids).encode("utf-8", "surrogatepass"))
         return state.hexdigest()
 
@@ -163,65 +193,36 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
     source = _joined(data, reading) if isinstance(data, Mapping) else _one(data, reading)
     if reading.features is not None:
         source = _selected(source, reading.features)
+    source = _with_categories(source, reading.categorical)
     if not source.X.shape[0] or not source.X.shape[1]:
         raise DataError(
             f"{source.title}: {source.X.shape[0]} rows and {source.X.shape[1]} features; a "
             "comparison needs both"
         )
-    return source
+    return _completed(source, reading.given)
 
 
-def check_split(source: Source, folds: int) -> None:
-    """Raise when queries cannot be split so that every part has one."""
-    n_queries, parts = source.n_queries, source.parts
-    if parts is not None:
-        if not (parts == _VALID).any() and (parts == _TRAIN).sum() < 2:
-            raise DataError(
-                "train has 1 query, and one at least is needed to validate; give a valid part too, "
-                "or more queries"
-            )
-        return
-    if folds < 2:
-        raise ParameterError(f"folds must be at least 2, got {folds}")
-    if folds > n_queries or n_queries - -(-n_queries // folds) < 2:
-        raise DataError(
-            f"{n_queries} queries cannot be cut into {folds} folds with queries left to learn from "
-            "and to validate; give more queries, or splits of your own"
+def further_columns(
+    weight: Any = None, position: Any = None, time: Any = None, scores: Any = None
+) -> dict[str, Any]:
+    """Return the columns that are given, by what they are."""
+    if scores is not None and not isinstance(scores, Mapping):
+        raise ConfigError(
+            'scores is a mapping from the name of a model to its scores, such as {"production": '
+            f'"old_score"}}; got {type(scores).__name__}'
         )
+    named = {scores_key(str(name)): one for name, one in (scores or {}).items()}
+    given = {"weight": weight, "position": position, "time": time, **named}
+    return {key: one for key, one in given.items() if one is not None}
 
 
-def cut(
-    n_queries: int, parts: IntArray | None, *, folds: int, share: float, at: tuple[int, int]
-) -> Split:
-    """Return the queries of one run.
+def scores_key(name: str) -> str:
+    """Return the key under which the scores of a model are given.
 
-    A fold is judged; a share of the other queries, drawn anew for every seed, validates for
-    early stopping. Given parts stay as they are; without a given ``valid`` a share of
-    ``train`` validates. All systems get the same queries. ``at`` is the seed and the fold.
-
-    >>> cut(6, None, folds=3, share=0.25, at=(0, 1)).test
-    array([4, 5])
+    >>> scores_key("production")
+    'scores:production'
     """
-    seed, fold = at
-    if parts is None:
-        order = np.random.default_rng(_FOLDS).permutation(n_queries)
-        number = np.empty(n_queries, dtype=np.int64)
-        number[order] = np.arange(n_queries) * folds // n_queries
-        rest, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
-    else:
-        test = np.flatnonzero(parts == _TEST)
-        rest = np.flatnonzero(parts == _TRAIN)
-        valid = np.flatnonzero(parts == _VALID)
-        if len(valid):
-            return Split(rest, valid, test)
-    drawn = np.random.default_rng([seed, fold, _VALIDATION]).permutation(rest)
-    n_valid = min(max(round(share * len(rest)), 1), len(rest) - 1)
-    return Split(np.sort(drawn[n_valid:]), np.sort(drawn[:n_valid]), test)
-
-
-def judged(n_queries: int, parts: IntArray | None) -> IntArray:
-    """Return the numbers of all queries that some run judges."""
-    return np.arange(n_queries) if parts is None else np.flatnonzero(parts == _TEST)
+    return f"{_SCORES}{name}"
 
 
 def _selected(source: Source, chosen: Sequence[str]) -> Source:
@@ -245,7 +246,121 @@ def _selected(source: Source, chosen: Sequence[str]) -> Source:
     if twice is not None:
         raise ConfigError(f"{source.title} has several features called {twice!r}; rename them")
     at = [names.index(name) for name in wanted]
-    return replace(source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted)
+    kept = {new: source.categories[old] for new, old in enumerate(at) if old in source.categories}
+    return replace(
+        source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted, categories=kept
+    )
+
+
+def _with_categories(source: Source, wanted: Sequence[str]) -> Source:
+    """Take numbers for categories where that is asked for; texts were read as such already."""
+    names, found = source.feature_names, dict(source.categories)
+    if wanted and not names:
+        raise ConfigError(
+            f"categorical features are named, and {source.title} have no names; give a data frame"
+        )
+    table = source.X
+    for name in wanted:
+        if names.count(name) != 1:
+            raise ConfigError(
+                f"{source.title} has {names.count(name)} features called {name!r}, and a "
+                "categorical one is named once"
+            )
+        at = names.index(name)
+        if at not in found:
+            table = table.copy() if table is source.X else table
+            table[:, at], found[at] = category_codes(table[:, at])
+    return replace(source, X=table, categories=found)
+
+
+def _completed(source: Source, given: Mapping[str, Any]) -> Source:
+    """Give the rows their weights, positions, times and the scores of other models."""
+    made = {key: _column(source, key, one) for key, one in given.items()}
+    data, weight, position = source.data, made.get("weight"), made.get("position")
+    if weight is not None or position is not None:
+        checked = RankingData.from_arrays(
+            data.labels,
+            group=data.groups.sizes,
+            weight=weight,
+            columns=None if position is None else {"position": position},
+        )
+        data = replace(data, weight=checked.weight, columns=checked.columns)
+    times, notes = made.get("time"), list(source.notes)
+    if times is not None:
+        if source.parts is not None:
+            raise ConfigError("time orders the queries of folds, and splits are given; give one")
+        each, starts = read_times(times, "time"), data.groups.offsets[:-1]
+        times = np.minimum.reduceat(each, starts)
+        several = int((np.maximum.reduceat(each, starts) != times).sum())
+        if several:
+            notes.append(
+                f"{several} queries have rows of several times and were placed by the earliest, so "
+                "rows to learn from can be later than the first test query; give such rows query "
+                "ids of their own"
+            )
+    return replace(
+        source,
+        data=data,
+        times=times,
+        scores={
+            key.removeprefix(_SCORES): one for key, one in made.items() if key.startswith(_SCORES)
+        },
+        origins={key: _origin(one) for key, one in given.items()},
+        notes=tuple(notes),
+        extra={},
+        rows=None,
+    )
+
+
+def _origin(given: Any) -> str:
+    if isinstance(given, str):
+        return f"column {quoted(given)}"
+    return f"file {quoted(given)}" if isinstance(given, os.PathLike) else "an array"
+
+
+def _column(source: Source, key: str, given: Any) -> npt.NDArray[Any]:
+    """Return one value per row, or one weight per query, in the order of the source."""
+    what = key.removeprefix(_SCORES)
+    if isinstance(given, str):
+        return source.extra[key]
+    if source.parts is None:
+        rows = np.arange(source.data.groups.n_rows) if source.rows is None else source.rows
+        return _picked(_values(key, given), rows, what, key == "weight", source.data.groups.sizes)
+    by_part = given if isinstance(given, Mapping) else {PARTS[_TEST]: given}
+    if not isinstance(given, Mapping) and not key.startswith(_SCORES):
+        raise ConfigError(
+            f"splits are given, so {what} is the name of a column or a mapping such as "
+            '{"train": ..., "test": ...}'
+        )
+    made = np.full(source.data.groups.n_rows, _FILL.get(key, np.nan))
+    for name, one in by_part.items():
+        if name not in PARTS or (source.parts != PARTS.index(name)).all():
+            raise ConfigError(f"{what} is given for {name!r}, and there is no such split")
+        queries = source.parts == PARTS.index(name)
+        here = source.data.groups.spread(queries)
+        sizes = source.data.groups.sizes[queries]
+        rows = np.arange(int(sizes.sum())) if source.rows is None else source.rows[here]
+        found = _picked(_values(key, one), rows, f"{what} of {name}", key == "weight", sizes)
+        made[here] = np.repeat(found, sizes) if len(found) != len(rows) else found
+    return made
+
+
+def _values(key: str, given: Any) -> npt.NDArray[Any]:
+    if isinstance(given, os.PathLike):
+        return read_column(given)
+    return one_column(given) if key == "time" else as_floats(given, key, exact=True)
+
+
+def _picked(
+    values: npt.NDArray[Any], rows: IntArray, what: str, by_query: bool, sizes: IntArray
+) -> npt.NDArray[Any]:
+    """Put values into the order of rows; one per query is in order already."""
+    if len(values) == len(rows):
+        return values[rows]
+    if by_query and len(values) == len(sizes):
+        return values
+    also = f", or one per query ({len(sizes)})" if by_query else ""
+    raise DataError(f"{what} has {len(values)} entries; give one per row ({len(rows)}){also}")
 
 
 def _paths(data: Any) -> list[PathLike]:
@@ -275,9 +390,9 @@ def _one(data: Any, reading: Reading) -> Source:
         return _from_file(data, "a file")
     if isinstance(data, tuple) and len(data) == 3:
         reading.check_options("arrays")
-        return _from_arrays(data)
+        return _from_arrays(data, reading)
     if is_frame(data):
-        reading.check_options("a table in memory", ("label", "qid"))
+        reading.check_options("a table in memory", ("label", "qid", "columns"))
         return _from_file(read_frame(data, reading.columns), "a table")
     raise DataError(
         "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
@@ -304,23 +419,53 @@ def _from_file(file: RankingFile, title: str) -> Source:
         data=rows,
         feature_names=file.feature_names,
         by_index=file.by_index,
+        categories={file.feature_names.index(one): found for one, found in file.categories.items()},
+        rows=rows.groups.row_order,
+        extra={key: rows.groups.arrange(column) for key, column in file.columns.items()},
         notes=tuple(notes),
     )
 
 
-def _from_arrays(data: tuple[Any, Any, Any]) -> Source:
+def _from_arrays(data: tuple[Any, Any, Any], reading: Reading) -> Source:
     features, labels, qid = data
     reject_sparse(features, "X")
     names = column_names(features)
-    table = read_table(features if names is None else np.asarray(features))
+    table, categories = (
+        (read_table(features), {})
+        if names is None
+        else _coded_table(features, names, reading.categorical)
+    )
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
     rows = RankingData.from_arrays(labels, qid=qid)
     if len(table) != rows.groups.n_rows:
         raise DataError(f"there are {len(table)} rows of features and {rows.groups.n_rows} labels")
     return Source(
-        title="arrays", X=rows.groups.arrange(table), data=rows, feature_names=tuple(names or ())
+        title="arrays",
+        X=rows.groups.arrange(table),
+        data=rows,
+        feature_names=tuple(names or ()),
+        categories=categories,
+        rows=rows.groups.row_order,
     )
+
+
+def _coded_table(
+    features: Any, names: list[str], wanted: Sequence[str]
+) -> tuple[npt.NDArray[Any], dict[int, Categories]]:
+    """Return a data frame as numbers, those of categories being codes."""
+    kinds = {*categorical_columns(features), *(at for at, one in enumerate(names) if one in wanted)}
+    if not kinds:
+        return read_table(np.asarray(features)), {}
+    columns = columns_by_name(features) or {}
+    made, categories = [], {}
+    for at, name in enumerate(names):
+        if at in kinds:
+            codes, categories[at] = category_codes(columns[name])
+            made.append(codes)
+        else:
+            made.append(as_floats(columns[name], f"column {quoted(name)}"))
+    return np.column_stack(made), categories
 
 
 def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
@@ -331,7 +476,11 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
             f"given splits are train, test and, if there is one, valid; got "
             f"{', '.join(map(repr, data)) or 'none'}"
         )
-    parts = {name: _one(data[name], reading) for name in PARTS if data.get(name) is not None}
+    parts = {
+        name: _one(data[name], _of_part(reading, name))
+        for name in PARTS
+        if data.get(name) is not None
+    }
     numbers = [np.full(part.n_queries, PARTS.index(name)) for name, part in parts.items()]
     sizes = np.concatenate([part.data.groups.sizes for part in parts.values()])
     labels = np.concatenate([part.data.labels for part in parts.values()])
@@ -342,8 +491,18 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
         title=", ".join(dict.fromkeys(part.title for part in parts.values())),
         data=replace(joined, groups=replace(joined.groups, ids=ids)),
         parts=np.concatenate(numbers).astype(np.int64),
+        rows=np.concatenate([_row_numbers([part]) for part in parts.values()]),
         gain=None,
     )
+
+
+def _of_part(reading: Reading, name: str) -> Reading:
+    """Return how a given part is read: tests need no weights, and other parts no scores."""
+    keys = reading.columns.columns
+    optional = [
+        key for key in keys if (key == "weight" if name == "test" else key.startswith(_SCORES))
+    ]
+    return replace(reading, columns=replace(reading.columns, optional=optional))
 
 
 def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
@@ -368,6 +527,8 @@ def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
         title=", ".join(names),
         X=rows.groups.arrange(stacked.X),
         data=rows,
+        rows=rows.groups.arrange(_row_numbers(files)),
+        extra={key: rows.groups.arrange(column) for key, column in stacked.extra.items()},
         notes=(*stacked.notes, *([note] if shared else [])),
     )
 
@@ -433,9 +594,82 @@ def _stacked(tables: Sequence[Source]) -> Source:
     if len(set(widths)) > 1 and not by_index:
         listed = (f"{table.title} {width}" for table, width in zip(tables, widths, strict=True))
         raise DataError(f"the parts have different numbers of features: {', '.join(listed)}")
-    blocks = [np.pad(table.X, ((0, 0), (0, max(widths) - table.X.shape[1]))) for table in tables]
+    categories = _common_categories(tables)
+    blocks = [
+        np.pad(_recoded(table, categories), ((0, 0), (0, max(widths) - table.X.shape[1])))
+        for table in tables
+    ]
     notes = dict.fromkeys(note for table in tables for note in table.notes)
-    return replace(model, X=np.concatenate(blocks), by_index=by_index, notes=tuple(notes))
+    return replace(
+        model,
+        X=np.concatenate(blocks),
+        by_index=by_index,
+        categories=categories,
+        extra=_common_columns(tables),
+        notes=tuple(notes),
+    )
+
+
+def _row_numbers(tables: Sequence[Source]) -> IntArray:
+    """Return the number of each row of tables below each other in what was given."""
+    sizes = [table.data.groups.n_rows for table in tables]
+    starts = np.cumsum([0, *sizes])[:-1]
+    return np.concatenate(
+        [
+            start + (np.arange(size) if table.rows is None else table.rows)
+            for table, start, size in zip(tables, starts, sizes, strict=True)
+        ]
+    )
+
+
+def _common_columns(tables: Sequence[Source]) -> dict[str, npt.NDArray[Any]]:
+    """Put further columns below each other; a table may lack one that it does not need."""
+    keys = dict.fromkeys(key for table in tables for key in table.extra)
+    return {
+        key: np.concatenate(
+            [
+                table.extra.get(key, np.full(table.data.groups.n_rows, _FILL.get(key, np.nan)))
+                for table in tables
+            ]
+        )
+        for key in keys
+    }
+
+
+def _common_categories(tables: Sequence[Source]) -> dict[int, Categories]:
+    """Return the categories of all tables; a column is categorical in all of them or in none."""
+    made = {}
+    for at in sorted({at for table in tables for at in table.categories}):
+        every = [table.categories.get(at) for table in tables]
+        name = quoted(tables[0].feature_names[at]) if tables[0].feature_names else str(at)
+        known = [one for one in every if one is not None]
+        if len(known) < len(every):
+            raise DataError(
+                f"the column {name} holds categories in one part and numbers in another; name it "
+                "as categorical (categorical, --categorical)"
+            )
+        if any(one.ordered for one in known) and len(set(known)) > 1:
+            raise DataError(
+                f"the column {name} holds ordered categories that differ between the parts; give "
+                "all parts the same"
+            )
+        values = sorted({value for one in known for value in one.values})
+        made[at] = known[0] if known[0].ordered else Categories(tuple(values))
+    return made
+
+
+def _recoded(table: Source, categories: Mapping[int, Categories]) -> npt.NDArray[Any]:
+    """Return features with the codes of categories that all tables share."""
+    changed = {at: one for at, one in categories.items() if table.categories[at] != one}
+    if not changed:
+        return table.X
+    made = table.X.copy()
+    for at, one in changed.items():
+        codes = made[:, at]
+        known = ~np.isnan(codes)
+        places = np.array([one.values.index(value) for value in table.categories[at].values])
+        made[known, at] = places[codes[known].astype(np.int64)]
+    return made
 
 
 def _difference(one: Source, other: Source) -> str:

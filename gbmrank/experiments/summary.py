@@ -114,6 +114,7 @@ def _percent(one: Summary) -> str:
 def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
     target, *others = analysis.measures
     runs = [run for run in results.runs if run.system == system and run.error is None]
+    trained = [] if system.is_given else runs
     versus = target.comparison(system)
     mark = " *" if system == analysis.baseline else ""
     status = results.verdicts.get((system.objective, target.measure.name), {}).get("status")
@@ -124,8 +125,8 @@ def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
         "" if versus is None else _p(versus.p_holm),
         *(_mean(one, system, ends=_exact(one)) for one in others),
         _WORDS.get(str(status), ""),
-        f"{np.median([run.best_round + 1 for run in runs]):.0f}" if runs else "",
-        f"{np.median([run.seconds for run in runs]):.2g}" if runs else "",
+        f"{np.median([run.best_round + 1 for run in trained]):.0f}" if trained else "",
+        f"{np.median([run.seconds for run in trained]):.2g}" if trained else "",
     ]
 
 

@@ -57,10 +57,14 @@ def choose_systems(objectives: Iterable[Any], backends: Sequence[str] | None) ->
 def find_baseline(systems: Sequence[System], given: str | None) -> System:
     """Return the system that others are compared with.
 
-    By default the first with a native objective, else the first. ``given`` is an objective,
-    or a backend and an objective: ``xgboost native:rank:ndcg``.
+    By default the first whose scores are given, else the first with a native objective, else the
+    first. ``given`` is an objective, the name of given scores, or a backend and an objective:
+    ``xgboost native:rank:ndcg``.
     """
     if given is None:
+        production = [one for one in systems if one.is_given]
+        if production:
+            return production[0]
         native = [one for one in systems if one.objective.startswith(PREFIX)]
         return (native or list(systems))[0]
     wanted = " ".join(given.split())

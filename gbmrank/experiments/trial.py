@@ -21,10 +21,13 @@ from gbmrank.boosters.base import Range
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Part, Plan, Trained, train
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning
+from gbmrank.data.schema import safe_names
+from gbmrank.data.tables import category_frame
+from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
-from gbmrank.experiments.sources import Source, Split, cut, judged
+from gbmrank.experiments.sources import Source
+from gbmrank.experiments.splits import Split, cut, judged
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
@@ -99,20 +102,25 @@ def plan_of(design: Design, task: Task) -> Plan:
 
 def split_of(source: Source, design: Design, task: Task) -> Split:
     """Return the queries of a run."""
-    return cut(
-        source.n_queries,
-        source.parts,
-        folds=design.folds,
-        share=design.valid_share,
-        at=(task.seed, task.fold),
-    )
+    at = task.seed, task.fold
+    return cut(source.scheme, folds=design.folds, share=design.valid_share, at=at)
 
 
 def part_of(source: Source, queries: IntArray) -> Part:
-    """Return the rows of some queries."""
+    """Return the rows of some queries, with their weights and further columns."""
     rows, sizes = _rows(source.data.groups, queries)
-    data = RankingData.from_arrays(source.data.labels[rows], group=sizes)
-    return Part(np.ascontiguousarray(source.X[rows]), data)
+    whole = source.data
+    data = RankingData(
+        whole.labels[rows],
+        Groups.from_sizes(sizes, len(rows)),
+        None if whole.weight is None else whole.weight[rows],
+        columns={name: column[rows] for name, column in whole.columns.items()},
+    )
+    features = np.ascontiguousarray(source.X[rows])
+    if not source.categories:
+        return Part(features, data)
+    names = source.feature_names or [str(at) for at in range(features.shape[1])]
+    return Part(category_frame(features, safe_names(list(names)), source.categories), data)
 
 
 def regret_name(k: int) -> str:
@@ -179,15 +187,17 @@ def check_tuner(tuner: str) -> None:
 
 def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
     split = split_of(source, design, task)
-    learned, valid = part_of(source, split.train), part_of(source, split.valid)
+    if task.system.is_given:
+        return _given_run(source, design, task, split)
+    learned, valid = part_of(source, split.train), _validation(source, split.valid)
     _warm_up(source, design, task, split.train)
     started = time.perf_counter()
     trained, params = _trained(design, task, (learned, valid), on_round)
     seconds = time.perf_counter() - started
     test = part_of(source, split.test)
     scores = trained.scores(test.features)
-    tied = tied_pairs(scores, test.data.groups)
-    if (tied[test.data.groups.sizes > 1] == 1.0).all():
+    judgement = _judgement(source, design, split.test, scores)
+    if (judgement["tied"][test.data.groups.sizes > 1] == 1.0).all():
         warnings.warn(
             "all scores of every test query are equal; the features, the learning rate or the "
             "smallest leaves allowed leave nothing to split",
@@ -198,14 +208,51 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
         system=task.system,
         seed=task.seed,
         fold=task.fold,
-        queries=np.searchsorted(judged(source.n_queries, source.parts), split.test),
-        values=_values(source, design, split.test, test.data, scores),
-        tied=tied,
+        **judgement,
         history=_history(design, trained),
         best_round=trained.best_round,
         seconds=seconds,
         params=params,
     )
+
+
+def _validation(source: Source, queries: IntArray) -> Part:
+    """Return rows to validate on; metrics weigh queries, so weights within one do not count."""
+    part = part_of(source, queries)
+    try:
+        part.data.query_weight()
+    except WeightError:
+        return replace(part, data=replace(part.data, weight=None))
+    return part
+
+
+def _given_run(source: Source, design: Design, task: Task, split: Split) -> Run:
+    """Judge scores that are given, on the queries that all others are judged on."""
+    rows, _ = _rows(source.data.groups, split.test)
+    scores = source.scores[task.system.objective][rows]
+    return Run(
+        system=task.system,
+        seed=task.seed,
+        fold=task.fold,
+        **_judgement(source, design, split.test, scores),
+        history={},
+        best_round=-1,
+        seconds=0.0,
+        params={},
+    )
+
+
+def _judgement(
+    source: Source, design: Design, queries: IntArray, scores: FloatArray
+) -> dict[str, Any]:
+    """Return what is measured of scores; weights are for training, here all queries are alike."""
+    rows, sizes = _rows(source.data.groups, queries)
+    data = RankingData(source.data.labels[rows], Groups.from_sizes(sizes, len(rows)))
+    return {
+        "queries": np.searchsorted(judged(source.scheme, design.folds), queries),
+        "values": _values(source, design, queries, data, scores),
+        "tied": tied_pairs(scores, data.groups),
+    }
 
 
 def _trained(
@@ -260,6 +307,7 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
 
 def _defined(design: Design, data: RankingData) -> MetricList:
     """Return the metrics that have a value on the validation queries; the target in any case."""
+    data = replace(data, weight=None)
     metrics = metrics_callback(list(design.metrics))
     flat = Ranked(np.zeros(data.groups.n_rows), data.groups)
     bound = [bind_metric(one.measure, data) for one in metrics]

@@ -8,7 +8,7 @@ metrics share.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias, final
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.data.columns import computed_column
 from gbmrank.data.queries import LARGEST, Groups, RankingData
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
 from gbmrank.types import FloatArray, IntArray
@@ -51,8 +52,8 @@ __all__ = [
     "rows_by_value",
 ]
 
-Gain: TypeAlias = str | tuple[float, ...]
-"""``"exp2"`` (2^y - 1), ``"linear"`` (y), or a table indexed by integer labels."""
+Gain: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
+"""``"exp2"`` (2^y - 1), ``"linear"`` (y), a table indexed by integer labels, or a function."""
 
 _LARGEST_EXP2_LABEL = 31
 _ROWS_AT_ONCE = 1_000_000
@@ -72,11 +73,14 @@ WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
 
 
 def check_gain(gain: Gain) -> None:
-    """Raise ParameterError unless ``gain`` is a known name or a table of gains."""
+    """Raise ParameterError unless ``gain`` is a known name, a table of gains or a function."""
+    if callable(gain):
+        return
     if isinstance(gain, str):
         if gain not in ("exp2", "linear"):
             raise ParameterError(
-                f"gain={gain!r} is not known; use 'exp2', 'linear' or a table such as [0, 1, 3, 7]"
+                f"gain={gain!r} is not known; use 'exp2', 'linear', a table such as [0, 1, 3, 7] "
+                "or, in Python, a function of labels"
             )
     elif len(gain) == 0 or not all(0 <= value <= LARGEST for value in gain):
         raise ParameterError(
@@ -100,14 +104,18 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
     Parameters
     ----------
     labels : array of shape (n_rows,)
-        Not negative; at most 31 for ``exp2``; indices for a table.
-    gain : "exp2", "linear" or tuple of float
-        How labels become gains.
+        Not negative; at most 31 for ``exp2``; indices for a table; whatever a function takes.
+    gain : "exp2", "linear", tuple of float or callable
+        How labels become gains. A function gets an array of labels and returns one gain for each
+        of them, finite and not negative, that depends on no other label. It has no text, so what
+        is made with it cannot be saved; a table or a registered utility can.
 
     Raises
     ------
     LabelRangeError
         When a label is outside what the gain is defined for.
+    ParameterError
+        When a function returns something else.
 
     Examples
     --------
@@ -116,6 +124,8 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
     """
     if not len(labels):
         return labels
+    if callable(gain):
+        return _called(gain, labels)
     smallest, largest = float(labels.min()), float(labels.max())
     if smallest < 0:
         raise LabelRangeError(
@@ -139,6 +149,28 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
             "gain table (LightGBM calls it label_gain), or rescale the labels"
         )
     return exp2_gains(labels)
+
+
+def _called(gain: Callable[[FloatArray], FloatArray], labels: FloatArray) -> FloatArray:
+    """Return the gains of a function, once they are what gains may be."""
+    found = computed_column(gain(labels.copy()), len(labels), "what the function gain returns")
+    bad = np.flatnonzero(~((found >= 0.0) & (found <= LARGEST)))
+    if len(bad):
+        at = int(bad[0])
+        raise ParameterError(
+            f"gain is a function with finite values from 0 to {LARGEST:g}, got {found[at]:g} for "
+            f"the label {labels[at]:g}"
+        )
+    for at in {int(labels.argmin()), int(labels.argmax())}:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alone = float(np.asarray(gain(labels[at : at + 1].copy())).reshape(-1)[0])
+        if alone != found[at]:
+            raise ParameterError(
+                f"gain must map each label by itself, but it gives {alone:g} for the label "
+                f"{labels[at]:g} alone and {found[at]:g} for it among {len(labels)}; use "
+                "constants in place of what is read off the labels"
+            )
+    return found
 
 
 def exp2_gains(labels: FloatArray) -> FloatArray:
@@ -288,8 +320,9 @@ class DcgUtility(AbstractUtility):
 
     Parameters
     ----------
-    gain : "exp2", "linear" or tuple of float, default="exp2"
-        How labels become gains.
+    gain : "exp2", "linear", tuple of float or callable, default="exp2"
+        How labels become gains; see :func:`gains`. A function must not decrease up to
+        ``max_grade``, whose gain bounds the utility.
     k : int or None
         Accepted so that ``target="dcg@10"`` can be written; it has no effect.
     max_grade : float, default=4
@@ -330,8 +363,8 @@ class NdcgUtility(AbstractUtility):
 
     Parameters
     ----------
-    gain : "exp2", "linear" or tuple of float, default="exp2"
-        How labels become gains.
+    gain : "exp2", "linear", tuple of float or callable, default="exp2"
+        How labels become gains; see :func:`gains`.
     k : int or None, default=None
         Cut-off of the ideal DCG.
     """

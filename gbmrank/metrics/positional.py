@@ -244,7 +244,7 @@ class _AbstractGain(AbstractPositional):
     k: int | None = None
 
     def check(self) -> None:
-        """Accept the names of gains and tables."""
+        """Accept the names of gains, tables and functions."""
         check_cutoff(self.name, self.k)
         if isinstance(self.gain, list):
             object.__setattr__(self, "gain", tuple(self.gain))
@@ -266,8 +266,10 @@ class DCG(_AbstractGain):
 
     Parameters
     ----------
-    gain : "exp2", "linear" or tuple of float, default="exp2"
-        ``2^y - 1`` (labels 0..31), ``y``, or a table indexed by whole labels.
+    gain : "exp2", "linear", tuple of float or callable, default="exp2"
+        ``2^y - 1`` (labels 0..31), ``y``, a table indexed by whole labels, or a function of an
+        array of labels, such as ``lambda y: y**2``. A function has no text form: such a metric
+        evaluates, but cannot be saved or compared.
     k : int or None, default=None
         Last rank that counts; ``None`` counts every rank.
 
@@ -305,8 +307,10 @@ class NDCG(_AbstractGain):
 
     Parameters
     ----------
-    gain : "exp2", "linear" or tuple of float, default="exp2"
-        ``2^y - 1`` (labels 0..31), ``y``, or a table indexed by whole labels.
+    gain : "exp2", "linear", tuple of float or callable, default="exp2"
+        ``2^y - 1`` (labels 0..31), ``y``, a table indexed by whole labels, or a function of an
+        array of labels, such as ``lambda y: y**2``. A function has no text form: such a metric
+        evaluates, but cannot be saved or compared.
     k : int or None, default=None
         Last rank that counts, also in the ideal; ``None`` counts every rank.
 

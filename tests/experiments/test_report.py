@@ -1,5 +1,6 @@
 """The page is whole, inert, and says what was measured."""
 
+import html
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -8,7 +9,8 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from gbmrank.experiments.report import write_report
+from gbmrank.experiments.comparison import Comparison
+from gbmrank.experiments.report import sections, write_report
 from gbmrank.experiments.report.markup import (
     Frame,
     Scale,
@@ -21,6 +23,7 @@ from gbmrank.experiments.report.markup import (
     signed,
     ticks,
 )
+from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import analyse
 from tests.experiments.make_results import SYSTEMS, make_results, table_results
@@ -225,7 +228,7 @@ class TestPage:
     def test_pictures_have_an_alternative_in_words(self, page, text):
         names = set(page.values("id"))
         pictures = re.findall(r'<svg [^>]*role="img"[^>]*>', text)
-        assert len(pictures) == 3 + 2 + 2 + 2
+        assert len(pictures) == 1 + 3 + 2 + 2 + 2
         for picture in pictures:
             (tied,) = re.findall(r'aria-labelledby="([^"]+)"', picture)
             assert set(tied.split()) <= names
@@ -347,3 +350,62 @@ def test_the_legend_of_the_curves_names_only_what_is_drawn(tmp_path):
     curves = next(one for one in legends if "ranknet" in one)
     assert "listmle" in curves
     assert "pnorm_push" not in curves
+
+
+def test_the_chart_comes_with_the_verdict_and_differences_in_percent(page, text, analysis):
+    assert text.index('class="verdict"') < text.index('id="first-title"') < text.index("<nav")
+    target = analysis.measures[0]
+    base = target.mean(analysis.baseline)
+    for each in target.comparisons:
+        share = 100.0 * each.difference / base
+        assert f"({signed(share, 1)}%)" in page.words
+
+
+def test_every_point_says_what_it_is(text):
+    for kind in ("dot", "best"):
+        points = re.findall(rf'<circle [^>]*class="{kind}[^>]*>(.*?)</circle>', text)
+        assert points
+        assert all(point.startswith("<title>") for point in points)
+    bars = re.findall(r'<g class="bar [a-z]+">(.{7})', text)
+    assert set(bars) == {"<title>"}
+
+
+def test_terms_are_defined_where_they_appear(page):
+    for part in ("Holm's correction makes it larger", "Tukey's test compares every system"):
+        assert part in page.words
+
+
+def test_queries_of_the_largest_gains_and_losses_are_listed(text):
+    results = make_results()
+    view = View.of(results, analyse(results, margin=0.005))
+    assert view.challenger is not None
+    gaps = view.data.row(view.challenger.system) - view.data.row(results.baseline)
+    section = text.partition("Where it gains and loses most")[2].partition("</section>")[0]
+    ids = results.queries.ids[view.data.queries]
+    listed = re.findall(r'<th scope="row">([^<]*)</th>', section)
+    order = np.argsort(-gaps, kind="stable")
+    assert listed == [*ids[order[:5]], *ids[order[::-1][:5]]]
+
+
+def test_a_mean_that_disagrees_with_the_number_of_queries_is_explained():
+    results = make_results()
+    measured = analyse(results, margin=0.0).measures[0]
+    one = measured.comparisons[0]
+    for wins, losses, difference, said in (
+        (10, 30, 0.02, "is better on average and worse on more queries"),
+        (30, 10, -0.02, "is worse on average and better on more queries"),
+        (30, 10, 0.02, None),
+    ):
+        changed = replace(one, wins=wins, losses=losses, difference=difference)
+        found = sections.mixed(replace(measured, comparisons=(changed,)))
+        assert (found is None) == (said is None)
+        assert said is None or said in str(found)
+
+
+def test_a_notebook_shows_the_answer_and_the_table():
+    results = make_results()
+    found = Comparison(results, analyse(results, margin=0.005))
+    shown = found._repr_html_()
+    assert html.escape(found.analysis.verdict) in shown
+    assert shown.count("<tr>") == 1 + len(results.systems)
+    assert "<script" not in shown

@@ -12,7 +12,8 @@ import pytest
 from gbmrank.data.readers import Header, read_letor
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, DataError
-from gbmrank.experiments.sources import PARTS, Reading, read_source
+from gbmrank.experiments.sources import Reading, read_source
+from gbmrank.experiments.splits import PARTS
 
 X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0], [7.0, 8.0]])
 Y = [2, 0, 1, 0]

@@ -346,7 +346,8 @@ class TestSentences:
         values = self.lead(0.0, -0.1)
         analysis = analyse(table_results(values, higher=False, name="regret"))
         ahead = (values[0] - values[1]).mean()
-        assert f"on regret, by {ahead:.4f} (95% interval 0." in analysis.verdict
+        share = 100.0 * ahead / analysis.measures[0].mean(analysis.baseline)
+        assert f"on regret, by {ahead:.4f} or {share:.1f}% (95% interval 0." in analysis.verdict
 
     def test_worse(self):
         analysis = analyse(table_results(self.lead(0.0, -0.1, -0.2)))

@@ -54,6 +54,41 @@ def test_a_failing_objective():
     assert any("bipartite: 2 of 2 runs failed" in note for note in found.notes)
 
 
+@pytest.mark.fault(
+    "scores of a model in production that are missing or not finite for rows that are judged",
+    promise="`DataError` with their number and a query, before the first run",
+)
+def test_given_scores_with_gaps():
+    scores = np.where(np.arange(len(DATA.labels)) == 4, np.inf, DATA.X[:, 0])
+    with pytest.raises(DataError, match="1 rows of test queries have no finite score"):
+        compare(scores={"production": scores})
+
+
+@pytest.mark.fault(
+    "queries of equal time at the border of a fold that is split by time",
+    promise="all of them are on one side; with fewer different times than folds need, `DataError`",
+)
+def test_equal_times_at_a_border():
+    weeks = DATA.qid.astype(int) // 8
+    found = compare(time=weeks, params={"min_data_in_leaf": 3})
+    for fold in found.results.audit["split_by_time"]:
+        assert float(fold["valid"]["to"]) < float(fold["test"]["from"])
+    with pytest.raises(DataError, match="4 different times"):
+        compare(time=weeks, folds=4)
+
+
+@pytest.mark.fault(
+    "a column that is categorical in one given split and numeric in another",
+    promise="`DataError` that names the column",
+)
+def test_categories_in_one_split():
+    table = pd.DataFrame(DATA.X[:, :2], columns=["a", "b"])
+    table = table.assign(label=DATA.labels, qid=DATA.qid)
+    coded = table.assign(a=(table["a"] > 0).map({True: "yes", False: "no"}).astype("category"))
+    with pytest.raises(DataError, match="'a'"):
+        compare(data={"train": coded, "test": table})
+
+
 KILLED = """
 import os, signal, sys
 from gbmrank.demo_data import demo_data

@@ -379,3 +379,34 @@ def test_ranks_after_a_discount_of_zero_count():
     table = np.array([0.0, 1.0, 0.0, 0.5])
     value = gbmrank.metric(Computed(table=lambda n: table[:n])).score([3, 5, 7, 4], [4, 3, 2, 1])
     assert value == 5 + 0.5 * 4
+
+
+def test_a_function_as_gain_is_the_table_of_its_values() -> None:
+    labels, scores = np.array([0.0, 3.0, 1.0, 2.0, 1.0]), np.array([0.3, 0.1, 0.5, 0.5, 0.2])
+    table = [float(y) ** 2 for y in range(4)]
+    for name in ("dcg@3", "ndcg"):
+        function = gbmrank.metric(name, gain=np.square)
+        by_table = gbmrank.metric(name, gain=table)
+        assert function.score(labels, scores) == by_table.score(labels, scores)
+        ours, theirs = (gbmrank.objective("pairwise", target=one) for one in (function, by_table))
+        np.testing.assert_array_equal(
+            ours.gradients(labels, scores), theirs.gradients(labels, scores)
+        )
+    halves = gbmrank.metric("dcg@1", gain=np.sqrt)  # labels that no table has
+    assert halves.score([0.25, 0.0], [1.0, 0.0]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("gain", "fact"),
+    [
+        (lambda y: -y, "-1"),
+        (lambda y: y / y.max(), "by itself"),
+        (lambda y: y - y.min(), "by itself"),
+        (lambda y: np.where(y > 1, np.inf, y), "inf"),
+    ],
+)
+def test_a_function_as_gain_maps_each_label_to_a_gain(gain: Any, fact: str) -> None:
+    with pytest.raises(ParameterError, match=fact):
+        gbmrank.metric("dcg", gain=gain).score([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
+    with pytest.raises(PluginContractError, match="3 real numbers"):
+        gbmrank.metric("dcg", gain=lambda y: y[:1]).score([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])

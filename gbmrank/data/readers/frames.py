@@ -7,14 +7,13 @@ import contextlib
 import csv
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
-from gbmrank.data.columns import check_digits, find_missing, id_texts
+from gbmrank.data.columns import check_digits, find_missing, id_texts, one_column
 from gbmrank.data.queries import as_floats
 from gbmrank.data.readers.text import (
     MISSING,
@@ -28,7 +27,13 @@ from gbmrank.data.readers.text import (
     text_array,
     to_number,
 )
-from gbmrank.data.tables import column_names, columns_by_name
+from gbmrank.data.tables import (
+    Categories,
+    categorical_columns,
+    category_codes,
+    column_names,
+    columns_by_name,
+)
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
 
 __all__ = [
@@ -50,6 +55,9 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "docid": ("docid", "doc_id", "document_id", "docno", "id"),
 }
 
+_CATEGORIES_HINT = "gbmrank compare takes texts as categories (--categorical)"
+_FINITE = ("label", "score", "weight")  # parts without missing values
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +77,14 @@ class Header:
         rejected among them.
     need_label : bool, default=True
         Whether a table without labels is rejected; otherwise its labels are zeros.
+    categorical : sequence of str, default=()
+        Features that hold categories; columns of a categorical type always do.
+    columns : mapping of str to str, default={}
+        Names of further columns by what they are: ``weight``, ``position``, ``time`` (read as it
+        is, numbers or dates) and any other key. They are no features unless ``features`` names
+        them.
+    optional : sequence of str, default=()
+        Keys of ``columns`` that a table need not have.
     """
 
     label: str | None = None
@@ -77,14 +93,18 @@ class Header:
     docid: str | None = None
     features: Sequence[str] | None = ()
     need_label: bool = True
+    categorical: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    optional: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.features, str):
-            raise ConfigError(f"features is a list of names; say [{self.features!r}]")
+        for what in ("features", "categorical"):
+            if isinstance(one := getattr(self, what), str):
+                raise ConfigError(f"{what} is a list of names; say [{one!r}]")
         features = None if self.features is None else tuple(self.features)
         object.__setattr__(self, "features", features)
         named = self._named_parts()
-        for name in (*named.values(), *(features or ())):
+        for name in (*named.values(), *(features or ()), *self.categorical):
             if not isinstance(name, str):
                 raise ConfigError(f"columns are named by text, got {name!r}; say {str(name)!r}")
         for part, name in named.items():
@@ -100,7 +120,8 @@ class Header:
 
     def _named_parts(self) -> dict[str, str]:
         """Return the columns that were named, by their part."""
-        return {part: name for part in _USUAL if (name := getattr(self, part)) is not None}
+        usual = {part: name for part in _USUAL if (name := getattr(self, part)) is not None}
+        return {**usual, **self.columns}
 
     def found(self, header: Sequence[str], path: PathLike) -> dict[str, str]:
         """Return the name in the file of each column that is there, by its part."""
@@ -115,6 +136,9 @@ class Header:
                 match = next((lowered[name] for name in usual if name in lowered), None)
                 if match is not None:
                     parts[part] = match
+        for key, name in self.columns.items():
+            if name in header or key not in self.optional:
+                parts[key] = _named(name, header, path)
         if "label" not in parts and self.need_label:
             raise DataError(
                 f"{quoted(path)} has no column of labels under a usual name "
@@ -148,7 +172,14 @@ class Header:
         """Check the names of a table; return its columns by their part, and the features."""
         _check_header(found, path)
         parts = self.found(found, path)
-        return parts, self._feature_names(found, parts, path)
+        names = self._feature_names(found, parts, path)
+        for name in self.categorical:
+            if _named(name, found, path) not in names:
+                raise ConfigError(
+                    f"the column {quoted(name)} of {quoted(path)} is named as categorical and is "
+                    "not among the features; leave it out, or name it among them"
+                )
+        return parts, names
 
     def notes(self, taken: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
         """Say which columns became features, or did not, by their names alone."""
@@ -204,17 +235,32 @@ def is_frame(data: Any) -> bool:
 
 def read_frame(frame: Any, header: Header) -> RankingFile:
     """Read labels, query ids and features of a data frame."""
-    parts, names = header.resolve(column_names(frame) or [], "the table")
+    listed = column_names(frame) or []
+    parts, names = header.resolve(listed, "the table")
+    kinds = {listed[at] for at in categorical_columns(frame)} | set(header.categorical)
     columns = columns_by_name(frame) or {}
     given = {part: columns[name] for part, name in parts.items()}
+    coded = {name: category_codes(columns[name]) for name in names if name in kinds}
+    numbers = {
+        name: as_floats(columns[name], f"column {quoted(name)}")
+        for name in names
+        if name not in coded
+    }
+    values = [numbers[name] if name in numbers else coded[name][0] for name in names]
     return RankingFile(
         labels=as_floats(given["label"], "labels", exact=True),
         qid=np.asarray(given["qid"]) if "qid" in given else None,
         scores=as_floats(given["score"], "scores") if "score" in given else None,
-        X=np.column_stack([as_floats(columns[name], f"column {quoted(name)}") for name in names])
-        if names
-        else None,
+        X=np.column_stack(values) if names else None,
         feature_names=names,
+        categories={name: found for name, (_, found) in coded.items()},
+        columns={
+            key: one_column(given[key])
+            if key == "time"
+            else as_floats(given[key], f"column {quoted(parts[key])}", exact=True)
+            for key in header.columns
+            if key in given
+        },
         notes=header.notes(parts, names),
     )
 
@@ -272,11 +318,12 @@ def read_csv(
     parts, names = header.resolve(found, path)
     wanted = dict.fromkeys((*parts.values(), *names))
     lines, cells = _read_cells(rows, found, list(wanted), path, limits)
+    kinds = {name: "category" if name in header.categorical else "feature" for name in names}
     converted = {
         name: _text_column(cells[name], part, f"{quoted(path)[1:-1]}:{{}}:{quoted(name)}", lines)
-        for part, name in (*parts.items(), *(("feature", name) for name in names))
+        for part, name in (*parts.items(), *((kind, name) for name, kind in kinds.items()))
     }
-    return _assembled(path, converted, header.notes(parts, names), (parts, names), limits)
+    return _assembled(path, converted, header, (parts, kinds), limits)
 
 
 def read_texts(path: PathLike, limits: Limits | None = None) -> dict[str, list[str]]:
@@ -315,11 +362,13 @@ def read_parquet(
         wanted = list(dict.fromkeys((*parts.values(), *names)))
         _check_cells(path, opened.metadata.num_rows * len(wanted), limits)
         table = opened.read(columns=wanted)
+    coded = {*header.categorical, *(name for name in names if _is_coded(table[name]))}
+    kinds = {name: "category" if name in coded else "feature" for name in names}
     converted = {
         name: _arrow_column(table[name], part, name, path)
-        for part, name in (*parts.items(), *(("feature", name) for name in names))
+        for part, name in (*parts.items(), *((kind, name) for name, kind in kinds.items()))
     }
-    return _assembled(path, converted, header.notes(parts, names), (parts, names), limits)
+    return _assembled(path, converted, header, (parts, kinds), limits)
 
 
 @contextlib.contextmanager
@@ -343,12 +392,12 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
 
 def _assembled(
     path: PathLike,
-    converted: Mapping[str, npt.NDArray[Any]],
-    notes: tuple[str, ...],
-    taken: tuple[Mapping[str, str], Sequence[str]],
+    converted: Mapping[str, Any],
+    header: Header,
+    taken: tuple[Mapping[str, str], Mapping[str, str]],
     limits: Limits,
 ) -> RankingFile:
-    parts, names = taken
+    parts, kinds = taken
     n_rows = len(next(iter(converted.values()))) if converted else 0
     if not n_rows:
         raise DataError(f"{quoted(path)} has no rows")
@@ -356,14 +405,23 @@ def _assembled(
     for part in ("qid", "docid"):
         if part in given:
             given[part] = text_array(given[part], path, limits)
+    features: dict[str, Any] = {}
+    categories: dict[str, Categories] = {}
+    for name, kind in kinds.items():
+        if kind == "category":
+            features[name], categories[name] = category_codes(converted[name])
+        else:
+            features[name] = converted[name]
     return RankingFile(
         labels=given.get("label", np.zeros(n_rows)),
         qid=given.get("qid"),
         scores=given.get("score"),
-        X=np.column_stack([converted[name] for name in names]) if names else None,
+        X=np.column_stack(list(features.values())) if features else None,
         ids=given.get("docid"),
-        feature_names=tuple(names),
-        notes=notes,
+        feature_names=tuple(features),
+        categories=categories,
+        columns={key: given[key] for key in header.columns if key in given},
+        notes=header.notes(parts, tuple(features)),
     )
 
 
@@ -415,24 +473,40 @@ def _text_column(texts: list[str], part: str, place: str, lines: list[int]) -> A
         if bad is None:
             return texts
         wanted = f"an id, none of {', '.join(MISSING[1:])}"
+    elif part == "category":
+        return [None if text.strip() in MISSING else text.strip() for text in texts]
+    elif part == "time":
+        return np.array([text.strip() for text in texts])
     else:
         values = [_cell(text, part) for text in texts]
         if None not in values:
             return np.array(values, dtype=np.float64)
         bad = values.index(None)
-        wanted = "a number or nothing" if part == "feature" else "a finite number"
-    raise ParseError(f"{place.format(lines[bad])}: expected {wanted}, got {quoted(texts[bad])}")
+        wanted = "a finite number" if part in _FINITE else "a number or nothing"
+    hint = f"; {_CATEGORIES_HINT}" if part == "feature" else ""
+    got = quoted(texts[bad])
+    raise ParseError(f"{place.format(lines[bad])}: expected {wanted}, got {got}{hint}")
 
 
 def _cell(text: str, part: str) -> float | None:
     text = text.strip()
-    if part == "feature":
+    if part not in _FINITE:
         return float("nan") if text in MISSING else to_number(text)
     value = to_number(text)
     return value if value is not None and np.isfinite(value) else None
 
 
+def _is_coded(column: Any) -> bool:
+    """Whether a column of pyarrow is a dictionary of texts, which is how categories are kept."""
+    kind = str(column.type)
+    return "dictionary" in kind and "string" in kind
+
+
 def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
+    if part == "category":
+        return np.array(column.to_pylist(), dtype=object)
+    if part == "time":
+        return column.to_numpy()
     values, file = column.to_numpy(), quoted(path)[1:-1]
     if part in ("qid", "docid"):
         texts = np.where(find_missing(values), "", id_texts(values)).tolist()
@@ -441,9 +515,12 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
             raise ParseError(f"{file}: row {row} has no query id in {quoted(name)}")
         return texts
     if values.dtype.kind not in "biuf":
-        raise ParseError(f"{file}: column {quoted(name)} must hold numbers; it holds {column.type}")
+        hint = f"; {_CATEGORIES_HINT}" if part == "feature" else ""
+        raise ParseError(
+            f"{file}: column {quoted(name)} must hold numbers; it holds {column.type}{hint}"
+        )
     numbers = values.astype(np.float64)
-    if part == "feature":
+    if part not in _FINITE:
         return numbers
     check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
     broken = np.flatnonzero(~np.isfinite(numbers))

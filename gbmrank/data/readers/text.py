@@ -4,14 +4,15 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.data.tables import Categories
 from gbmrank.errors import LimitError, ParseError
 from gbmrank.types import FloatArray
 
@@ -210,6 +211,10 @@ class RankingFile:
         Whether these are indices of LETOR, of which a file may leave out the last ones.
     unranked : array of bool of shape (n_rows,) or None
         Rows that were judged but not retrieved; they have the lowest score of all.
+    categories : mapping of str to Categories
+        Of the features whose entries in ``X`` are codes, by name.
+    columns : mapping of str to array of shape (n_rows,)
+        What ``Header.columns`` asked for, by the same keys.
     notes : tuple of str
         What a person should know about how the file was read.
     """
@@ -222,6 +227,8 @@ class RankingFile:
     feature_names: tuple[str, ...] = ()
     by_index: bool = False
     unranked: npt.NDArray[np.bool_] | None = None
+    categories: Mapping[str, Categories] = field(default_factory=dict)
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property

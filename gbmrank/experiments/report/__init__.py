@@ -1,5 +1,6 @@
 """One HTML file about a comparison: works offline, without scripts, on paper and on phones."""
 
 from gbmrank.experiments.report.page import write_report
+from gbmrank.experiments.report.sections import notebook
 
-__all__ = ["write_report"]
+__all__ = ["notebook", "write_report"]

@@ -12,8 +12,10 @@ from gbmrank.experiments.report.markup import (
     Scale,
     el,
     figure,
+    fixed,
     label,
     path,
+    percent,
     rounded,
     signed,
 )
@@ -55,8 +57,15 @@ def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margi
 def differences(view: View, measured: MeasureAnalysis, name: str) -> Html:
     """Return the difference of every system to the baseline, with intervals."""
     found = [measured.comparison(system) for system in view.order]
+    base = measured.mean(view.results.baseline)
     bars = [
-        Bar(str(each.system), signed(each.difference), each.difference, each.interval, each.outcome)
+        Bar(
+            str(each.system),
+            f"{signed(each.difference)} {percent(each.difference, base)}".rstrip(),
+            each.difference,
+            each.interval,
+            each.outcome,
+        )
         for each in found
         if each is not None
     ]
@@ -113,9 +122,11 @@ def scatter(view: View, challenger: Comparison) -> Html:
     frame = Frame.around(both, both, height=400.0)
     keep = np.unique(np.linspace(0, len(xs) - 1, min(_DOTS, len(xs))).astype(np.int64))
     sign = 1.0 if view.target.measure.higher_is_better else -1.0
+    ids = view.results.queries.ids[view.data.queries]
     dots = [
         el(
             "circle",
+            el("title", f"{ids[i]}: {fixed(xs[i])} \u2192 {fixed(ys[i])}"),
             cx=frame.x(xs[i]),
             cy=frame.y(ys[i]),
             r=2.2,
@@ -181,7 +192,10 @@ def _bar(lane: Frame, bar: Bar, margin: float) -> Html:
         low, high = lane.x(bar.ends.low), lane.x(bar.ends.high)
         body.append(el("line", x1=low, x2=high, y1=y, y2=y, class_="whisker"))
     body.append(el("circle", cx=lane.x(bar.middle), cy=y, r=4.5))
-    return el("g", body, class_=f"bar {bar.class_}")
+    known = math.isfinite(bar.ends.low)
+    ends = f", {signed(bar.ends.low)} to {signed(bar.ends.high)}" if known else ""
+    title = el("title", f"{bar.name}: {signed(bar.middle)}{ends}, {bar.class_}")
+    return el("g", title, body, class_=f"bar {bar.class_}")
 
 
 def _curve(view: View, system: System) -> tuple[FloatArray, int]:
@@ -228,7 +242,14 @@ def _drawn(
         "g",
         el("title", str(system)),
         path(frame, rounds[first:], np.clip(values[first:], *ends), "curve", dash),
-        el("circle", cx=frame.x(at + 1.0), cy=frame.y(where), r=4.5, class_="best"),
+        el(
+            "circle",
+            el("title", f"{system}: {fixed(values[at])} after round {best + 1}, the one kept"),
+            cx=frame.x(at + 1.0),
+            cy=frame.y(where),
+            r=4.5,
+            class_="best",
+        ),
         class_=class_,
     )
 

@@ -31,6 +31,7 @@ __all__ = [
     "label",
     "number",
     "path",
+    "percent",
     "rounded",
     "signed",
     "table",
@@ -88,8 +89,14 @@ def table(
     head: Iterable[Child], rows: Iterable[Iterable[Child]], class_: str = "", caption: Child = None
 ) -> Html:
     """Return a table in a box that scrolls on narrow screens; the first cell names the row."""
+    head = list(head)
+    titles = [str(each[0]) if isinstance(each, list) else str(each) for each in head[1:]]
     body = (
-        el("tr", el("th", first, scope="row"), [el("td", cell) for cell in rest])
+        el(
+            "tr",
+            el("th", first, scope="row"),
+            [el("td", cell, data_of=of) for of, cell in zip(titles, rest, strict=True)],
+        )
         for first, *rest in rows
     )
     return el(
@@ -136,6 +143,17 @@ def signed(value: float, digits: int = 4) -> str:
     """Return a number that always has its sign."""
     text = fixed(value, digits)
     return f"+{text}" if math.isfinite(value) and float(f"{value:.{digits}f}") > 0.0 else text
+
+
+def percent(difference: float, base: float) -> str:
+    """Return a difference as a share of a mean; nothing where that is zero or not known.
+
+    >>> percent(0.012, 0.6), percent(0.1, 0.0)
+    ('(+2.0%)', '')
+    """
+    if not math.isfinite(difference / base if base else math.nan):
+        return ""
+    return f"({signed(100.0 * difference / abs(base), 1)}%)"
 
 
 def number(value: float) -> str:

@@ -60,7 +60,7 @@ def _top(view: View) -> Html:
         (number(view.target.n_queries), "queries compared"),
         (number(len({run.fold for run in results.runs})), "folds"),
         (number(len(results.seeds)), "seeds"),
-        (number(len(results.runs)), "runs"),
+        (number(sum(not run.system.is_given for run in results.runs)), "runs"),
     )
     missing = [el("li", text) for text in view.analysis.not_established]
     return el(
@@ -68,16 +68,29 @@ def _top(view: View) -> Html:
         el("p", "Comparison of rankers", class_="kind"),
         el("h1", results.title),
         el("p", view.analysis.verdict, class_="verdict"),
+        _first_chart(view),
         el("dl", [el("div", el("dt", name), el("dd", value)) for value, name in facts]),
         el(
             "p",
             ["Target ", el("b", view.target.measure.name), ". Baseline "],
             [system_name(results.baseline), ". "],
             "Intervals and tests are over queries, after averaging over seeds.",
+            " Every fold is tested on later queries than it was trained on (Data says when)."
+            if results.audit.get("split_by_time")
+            else None,
             class_="lead",
         ),
         el("aside", el("h2", "Not established"), el("ul", missing)) if missing else None,
     )
+
+
+def _first_chart(view: View) -> Html | None:
+    """Return the differences on the target, to be seen with the verdict."""
+    if not view.target.comparisons:
+        return None
+    chart = charts.differences(view, view.target, "first")
+    base = [el("figcaption", "Difference to the baseline ", system_name(view.results.baseline))]
+    return el("figure", base, chart, class_="first")
 
 
 def _sections(view: View, path: Path) -> Iterator[tuple[str, str, Child]]:
@@ -107,13 +120,21 @@ def _results(view: View) -> Iterator[Child]:
     target, level = view.target, 100 * view.analysis.level
     yield sections.measure_table(view, target)
     yield _note(
-        f"Small numbers are {level:g}% intervals, each for itself. p is corrected for the number "
-        "of systems (Holm, paired randomisation test), so an interval can leave out zero where "
-        "the outcome is undecided. Effect d is the mean difference over its standard "
-        "deviation, positive where the system is better. Seed sd is the standard deviation of "
-        "the mean over seeds, which the intervals leave out. Rounds and seconds are medians of "
-        "the runs."
+        f"Small numbers are {level:g}% intervals, each for itself; percentages are of the mean of "
+        "the baseline. p is how often a difference as large would arise if both systems were "
+        "equal (paired randomisation test). Holm's correction makes it larger the more systems are "
+        "compared, so that one of many is not called better by luck; an interval can therefore "
+        "leave out zero where the outcome is undecided. Effect d is the mean difference over its "
+        "standard deviation, positive where the system is better. Seed sd is the standard "
+        "deviation of the mean over seeds, which the intervals leave out. Rounds and seconds are "
+        "medians of the runs."
     )
+    yield sections.mixed(target)
+    if any(each.measure.name.startswith("regret@") for each in view.analysis.measures):
+        yield _note(
+            "Regret is the share of the best possible expected DCG that a ranking loses; it is "
+            "known here because the data are made up, and 0 is perfect."
+        )
     yield sections.all_pairs(view, target)
     if len(view.analysis.measures) > 1:
         yield el("h3", "All measures")
@@ -151,6 +172,8 @@ def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
             (ordered, "Differences of all queries, largest first"),
         ]
     )
+    yield el("h3", "Where it gains and loses most")
+    yield sections.queries_table(view, challenger)
 
 
 def _slices(view: View, challenger: Comparison) -> Iterator[Child]:

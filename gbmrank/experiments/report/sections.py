@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -18,6 +18,7 @@ from gbmrank.experiments.report.markup import (
     el,
     fixed,
     number,
+    percent,
     signed,
     table,
 )
@@ -40,8 +41,11 @@ __all__ = [
     "failures",
     "files",
     "measure_table",
+    "mixed",
+    "notebook",
     "origins",
     "overview",
+    "queries_table",
     "system_name",
     "tie_table",
     "warnings_list",
@@ -59,6 +63,10 @@ _FACTS = {
     "all_labels_equal": "Queries with equal labels",
     "duplicate_rows": "Duplicate rows",
     "label_counts": "Rows by label",
+    "categorical": "Categorical features",
+    "weights": "Weights",
+    "positions": "Positions",
+    "given_scores": "Given scores",
 }
 _BESIDE = {
     "per_query.csv": "values per query, as CSV",
@@ -148,6 +156,60 @@ def measure_table(view: View, measured: MeasureAnalysis) -> Html:
     return table(head, rows, class_="results")
 
 
+def mixed(measured: MeasureAnalysis) -> Html | None:
+    """Explain means that say one thing while the number of queries says another."""
+    sign = 1.0 if measured.measure.higher_is_better else -1.0
+    items = []
+    for each in measured.comparisons:
+        ahead, more = sign * each.difference, each.wins - each.losses
+        if ahead * more < 0.0:
+            words = ("better", "worse") if ahead > 0.0 else ("worse", "better")
+            sides = ("gains", "losses") if ahead > 0.0 else ("losses", "gains")
+            text = (
+                f" is {words[0]} on average and {words[1]} on more queries: better on "
+                f"{number(each.wins)}, worse on {number(each.losses)}. Its {sides[0]} are larger "
+                f"than its {sides[1]}."
+            )
+            items.append(el("li", system_name(each.system), text))
+    return el("ul", items, class_="mixed") if items else None
+
+
+def queries_table(view: View, challenger: Comparison, count: int = 5) -> Html:
+    """Return the queries on which the challenger gains and loses most."""
+    mine, base = view.data.row(challenger.system), view.data.row(view.results.baseline)
+    sign = 1.0 if view.target.measure.higher_is_better else -1.0
+    ahead = sign * (mine - base)
+    order = np.argsort(-ahead, kind="stable")
+    best = [at for at in order[:count] if ahead[at] > 0.0]
+    worst = [at for at in order[::-1][:count] if ahead[at] < 0.0]
+    queries, known = view.results.queries, view.data.queries
+    rows: list[list[Child]] = [
+        [
+            str(queries.ids[known[at]]),
+            el("span", word, class_=f"chip {class_}"),
+            fixed(base[at]),
+            fixed(mine[at]),
+            signed(mine[at] - base[at]),
+            number(queries.sizes[known[at]]),
+            number(queries.relevant[known[at]]),
+        ]
+        for chosen, word, class_ in ((best, "gains", "better"), (worst, "loses", "worse"))
+        for at in chosen
+    ]
+    head = ("Query", "", "Baseline", "Challenger", "Difference", "Rows", "Relevant rows")
+    return table(head, rows, class_="results")
+
+
+def notebook(verdict: str, head: list[str], rows: list[list[str]], notes: Sequence[str]) -> Html:
+    """Return the answer, the table and the notes, for the output of a notebook."""
+    return el(
+        "div",
+        el("p", el("b", verdict)),
+        table(head, rows),
+        el("ul", [el("li", note) for note in notes]) if notes else None,
+    )
+
+
 def overview(view: View) -> Html:
     """Return systems by measures: the mean, and the difference to the baseline."""
     names = [
@@ -177,6 +239,13 @@ def all_pairs(view: View, measured: MeasureAnalysis) -> Html | None:
     ]
     return details(
         "All pairs: p of randomised Tukey HSD",
+        el(
+            "p",
+            "Tukey's test compares every system with every other, and its p says how often the "
+            "largest difference of all pairs would be as large if the systems were equal. So it "
+            "stays valid however many pairs there are. Bold: decided.",
+            class_="note",
+        ),
         table(["", *(str(view.rank(each)) for each in systems)], rows, class_="pairs"),
     )
 
@@ -211,7 +280,8 @@ def warnings_list(view: View) -> Html | None:
 def calibration(view: View) -> Html:
     """Return the matrix of objectives and measures, with the sentence and its source inside."""
     measures = [measure.name for measure in view.results.measures]
-    objectives = list(dict.fromkeys(each.objective for each in view.results.systems))
+    trained = [each for each in view.results.systems if not each.is_given]
+    objectives = list(dict.fromkeys(each.objective for each in trained))
     rows = [
         [
             el("span", breakable(name), class_="objective"),
@@ -226,7 +296,8 @@ def data_table(view: View) -> Html:
     """Return what was found in the data, and which queries do not count."""
     found = view.results.audit
     rows = [(title, _plain(found[key])) for key, title in _FACTS.items() if key in found]
-    rows += [(key, _plain(value)) for key, value in found.items() if key not in (*_FACTS, "notes")]
+    own = (*_FACTS, "notes", "split_by_time")
+    rows += [(key, _plain(value)) for key, value in found.items() if key not in own]
     counts = [
         [each.measure.name, *map(number, (each.n_queries, each.left_out, each.undefined))]
         for each in view.analysis.measures
@@ -237,8 +308,35 @@ def data_table(view: View) -> Html:
         "div",
         table(["Data", ""], rows, class_="facts"),
         el("ul", notes) if notes else None,
+        _time_table(found.get("split_by_time", ())),
         table(head, counts),
     )
+
+
+def _time_table(folds: Sequence[Mapping[str, Any]]) -> Html | None:
+    """Return when the queries of each fold were asked, where they are split by time."""
+    if not folds:
+        return None
+    rows: list[list[Child]] = [
+        [f"Fold {fold['fold']}", *(_span(fold[part]) for part in ("train", "valid", "test"))]
+        for fold in folds
+    ]
+    return el(
+        "div",
+        el("h3", "Split by time"),
+        table(["", "Trained on", "Validated on", "Tested on"], rows),
+        el(
+            "p",
+            "Every fold is tested on queries that are later than all it was trained and validated "
+            "on; queries of equal time are on the same side.",
+            class_="note",
+        ),
+    )
+
+
+def _span(part: Mapping[str, Any]) -> list[Child]:
+    ends = part["from"] if part["from"] == part["to"] else f"{part['from']} to {part['to']}"
+    return [f"{number(part['queries'])} queries", el("small", ends)]
 
 
 def origins(view: View) -> Iterator[Html]:
@@ -258,7 +356,8 @@ def origins(view: View) -> Iterator[Html]:
     draws = f"{number(used.resamples)} draws, {number(used.tukey_resamples)} for all pairs"
     resampling = f"{draws}, seed {used.seed}, level {used.level:g}"
     yield _fact_table({**known, **seeds, "resampling": resampling})
-    params = {run.system: _plain(run.params) for run in results.runs if run.error is None}
+    trained = [run for run in results.runs if run.error is None and not run.system.is_given]
+    params = {run.system: _plain(run.params) for run in trained}
     if params:
         yield details(
             "Parameters of the boosters, as used in the last run of each system",
@@ -304,22 +403,27 @@ def _row(
     return [
         _named(view, system),
         [el("b", fixed(summary.mean)), _ends(summary.interval)],
-        *_compared(compared, system == view.results.baseline),
-        fixed(summary.seed_sd),
+        *_compared(compared, measured.mean(view.results.baseline)),
+        "\u2013" if system.is_given else fixed(summary.seed_sd),
         *_cost(view, system),
     ]
 
 
-def _compared(compared: Comparison | None, is_baseline: bool) -> list[Child]:
+def _compared(compared: Comparison | None, base: float) -> list[Child]:
+    """Return the cells of a comparison; those of the baseline, which has none, are dashes."""
     if compared is None:
-        chip = el("span", "baseline", class_="chip") if is_baseline else "\u2013"
+        chip = "\u2013" if math.isnan(base) else el("span", "baseline", class_="chip")
         return ["\u2013", chip, "\u2013", "\u2013", "\u2013"]
     outcome = compared.outcome
     chips: list[Child] = [el("span", _MARKS[outcome], " ", outcome, class_=f"chip {outcome}")]
     if compared.equivalent:
         chips += [" ", el("span", "\u2248 within margin", class_="chip same")]
     return [
-        [el("b", signed(compared.difference)), _ends(compared.interval, True)],
+        [
+            el("b", signed(compared.difference)),
+            f" {percent(compared.difference, base)}",
+            _ends(compared.interval, True),
+        ],
         chips,
         _p(compared.p_holm),
         [_balance(compared), el("small", f"{compared.wins} / {compared.ties} / {compared.losses}")],
@@ -328,7 +432,7 @@ def _compared(compared: Comparison | None, is_baseline: bool) -> list[Child]:
 
 
 def _cost(view: View, system: System) -> Iterator[Child]:
-    runs = list(view.runs(system))
+    runs = [] if system.is_given else list(view.runs(system))
     if not runs:
         yield from ("\u2013", "\u2013")
         return

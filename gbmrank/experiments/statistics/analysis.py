@@ -153,6 +153,10 @@ class MeasureAnalysis:
         sign = 1.0 if self.measure.higher_is_better else -1.0
         return max(known, key=lambda each: sign * each.mean, default=None)
 
+    def mean(self, system: System) -> float:
+        """Return the mean of a system; NaN where it has none."""
+        return next((each.mean for each in self.summaries if each.system == system), math.nan)
+
     def comparison(self, system: System) -> Comparison | None:
         """Return how a system compares with the baseline, if it does."""
         return next((each for each in self.comparisons if each.system == system), None)
@@ -239,7 +243,9 @@ def _decided(target: MeasureAnalysis, baseline: System, level: float) -> str:
     if better:
         first = max(better, key=lambda each: abs(each.difference))
         small = ", a difference that is within the margin" if first.equivalent else ""
-        size = f"{abs(first.difference):.4f}{_between(_ahead(first), level)}"
+        base = target.mean(baseline)
+        share = f" or {100.0 * abs(first.difference / base):.1f}%" if base else ""
+        size = f"{abs(first.difference):.4f}{share}{_between(_ahead(first), level)}"
         return (
             f"{first.system} is better than the baseline {baseline} on {name}, by {size}, "
             f"corrected p {_p(first.p_holm)}{small}.{_others(len(better) - 1, len(worse))}"
@@ -281,7 +287,7 @@ def _first_and_second(target: MeasureAnalysis, level: float) -> Iterator[str]:
     if close:
         yield (
             f"Whether {best.system}, which has the best mean, is better than "
-            f"{_list([str(each) for each in close])} (all pairs, Tukey HSD)."
+            f"{_list([str(each) for each in close])} (Tukey's test, which compares all pairs)."
         )
 
 

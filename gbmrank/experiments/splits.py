@@ -1,0 +1,231 @@
+"""Which queries a run learns from, validates on and is judged by.
+
+Queries are cut into folds at random, by parts that are given, or by time: the queries are put
+into blocks by their time, and fold f learns from the blocks up to its own and is judged on the
+next one. Queries of equal time are in one block, so that all a run learns from is earlier than
+all it is judged by.
+"""
+
+import datetime as dt
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data.columns import find_missing
+from gbmrank.data.readers.text import quoted, to_number
+from gbmrank.errors import DataError, ParameterError
+from gbmrank.types import IntArray
+
+__all__ = [
+    "PARTS",
+    "Scheme",
+    "Split",
+    "check_split",
+    "cut",
+    "judged",
+    "read_times",
+    "time_table",
+]
+
+PARTS = ("train", "valid", "test")
+"""Names of given splits, in the order of their numbers."""
+_TRAIN, _VALID, _TEST = range(len(PARTS))
+_FOLDS, _VALIDATION = 0, 1  # streams of random numbers
+
+
+class Split(NamedTuple):
+    """Numbers of the queries of each part, sorted."""
+
+    train: IntArray
+    valid: IntArray
+    test: IntArray
+
+
+class Scheme(NamedTuple):
+    """What decides about the parts of queries."""
+
+    n_queries: int
+    parts: IntArray | None = None  # number in PARTS of each query
+    times: npt.NDArray[Any] | None = None  # of each query; comparable, without missing ones
+
+
+def check_split(scheme: Scheme, folds: int) -> None:
+    """Raise when queries cannot be split so that every part has one."""
+    n_queries, parts = scheme.n_queries, scheme.parts
+    if parts is not None:
+        if not (parts == _VALID).any() and (parts == _TRAIN).sum() < 2:
+            raise DataError(
+                "train has 1 query, and one at least is needed to validate; give a valid part too, "
+                "or more queries"
+            )
+        return
+    if scheme.times is not None:
+        _blocks(scheme.times, folds)
+        return
+    if folds < 2:
+        raise ParameterError(f"folds must be at least 2, got {folds}")
+    if folds > n_queries or n_queries - -(-n_queries // folds) < 2:
+        raise DataError(
+            f"{n_queries} queries cannot be cut into {folds} folds with queries left to learn from "
+            "and to validate; give more queries, or splits of your own"
+        )
+
+
+def cut(scheme: Scheme, *, folds: int, share: float, at: tuple[int, int]) -> Split:
+    """Return the queries of one run.
+
+    A fold is judged; a share of the other queries, drawn anew for every seed, validates for
+    early stopping. Given parts stay as they are; without a given ``valid`` a share of
+    ``train`` validates. With times the queries before the fold are learned from, and the latest
+    of them validate, whatever the seed. All systems get the same queries. ``at`` is the seed and
+    the fold.
+
+    >>> cut(Scheme(6), folds=3, share=0.25, at=(0, 1)).test
+    array([4, 5])
+    >>> [part.tolist() for part in cut(
+    ...     Scheme(6, times=np.array([3, 1, 2, 6, 5, 4])), folds=2, share=0.25, at=(0, 1)
+    ... )]
+    [[0, 1, 2], [5], [3, 4]]
+    """
+    seed, fold = at
+    if scheme.parts is not None:
+        test = np.flatnonzero(scheme.parts == _TEST)
+        rest = np.flatnonzero(scheme.parts == _TRAIN)
+        valid = np.flatnonzero(scheme.parts == _VALID)
+        if len(valid):
+            return Split(rest, valid, test)
+    elif scheme.times is not None:
+        block = _blocks(scheme.times, folds)
+        rest, test = np.flatnonzero(block <= fold), np.flatnonzero(block == fold + 1)
+    else:
+        order = np.random.default_rng(_FOLDS).permutation(scheme.n_queries)
+        number = np.empty(scheme.n_queries, dtype=np.int64)
+        number[order] = np.arange(scheme.n_queries) * folds // scheme.n_queries
+        rest, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
+    n_valid = min(max(round(share * len(rest)), 1), len(rest) - 1)
+    if scheme.times is not None:
+        latest = _latest(scheme.times[rest], n_valid)
+        if latest is not None:
+            return Split(rest[~latest], rest[latest], test)
+    drawn = np.random.default_rng([seed, fold, _VALIDATION]).permutation(rest)
+    return Split(np.sort(drawn[n_valid:]), np.sort(drawn[:n_valid]), test)
+
+
+def judged(scheme: Scheme, folds: int) -> IntArray:
+    """Return the numbers of all queries that some run judges."""
+    if scheme.parts is not None:
+        return np.flatnonzero(scheme.parts == _TEST)
+    if scheme.times is not None:
+        return np.flatnonzero(_blocks(scheme.times, folds) > 0)
+    return np.arange(scheme.n_queries)
+
+
+def time_table(times: npt.NDArray[Any], folds: int, share: float) -> list[dict[str, Any]]:
+    """Return for each fold how many queries each part has, and from when to when they are."""
+    rows = []
+    for fold in range(folds):
+        split = cut(Scheme(len(times), times=times), folds=folds, share=share, at=(0, fold))
+        row: dict[str, Any] = {"fold": fold + 1}
+        for name, part in zip(PARTS, split, strict=True):
+            row[name] = {
+                "queries": len(part),
+                "from": _shown(times[part].min()),
+                "to": _shown(times[part].max()),
+            }
+        rows.append(row)
+    return rows
+
+
+def read_times(values: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
+    """Return times as float64 or datetime64: numbers, dates, or text that is one of the two.
+
+    >>> read_times(np.array(["2024-03-01", "2024-02-01T12:00:00+01:00"]), "time")
+    array(['2024-03-01T00:00:00.000000', '2024-02-01T11:00:00.000000'],
+          dtype='datetime64[us]')
+    """
+    if values.dtype.kind == "m":
+        values = values.astype("m8[us]").astype(np.int64)
+    missing = find_missing(values)
+    if values.dtype.kind in "US":
+        missing = np.array([not text.strip() for text in values.astype(np.str_)], dtype=bool)
+    elif values.dtype.kind == "f":
+        missing = ~np.isfinite(values)
+    if missing.any():
+        raise DataError(
+            f"{what} is missing in {int(missing.sum())} rows, first in row "
+            f"{int(np.argmax(missing))}; every row needs a time to be split by it"
+        )
+    if values.dtype.kind == "M":
+        return values.astype("M8[us]")
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    texts, codes = np.unique(values.astype(np.str_), return_inverse=True)
+    numbers = [to_number(text.strip()) for text in texts]
+    if None not in numbers:
+        return np.array(numbers, dtype=np.float64)[codes]
+    return np.array([_moment(str(text), what) for text in texts], dtype="M8[us]")[codes]
+
+
+def _moment(text: str, what: str) -> dt.datetime:
+    try:
+        found = dt.datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise DataError(
+            f"{what} holds {quoted(text)}, and times are numbers or dates as ISO 8601 has them, "
+            "such as 2024-02-01 or 2024-02-01T12:00:00"
+        ) from error
+    return found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def _blocks(times: npt.NDArray[Any], folds: int) -> IntArray:
+    """Return the block of each query: 0 is only learned from, f + 1 is judged in fold f.
+
+    Blocks are as equal as queries of equal time, which stay together, let them be.
+
+    >>> _blocks(np.array([1, 1, 1, 1, 2, 3]), 2)
+    array([0, 0, 0, 0, 1, 2])
+    """
+    n_queries = len(times)
+    order = np.argsort(times, kind="stable")
+    starts = _starts(times[order], 2)  # one query to learn from, one to validate
+    if folds < 1 or len(starts) < folds:
+        raise DataError(
+            f"{n_queries} queries of {len(np.unique(times))} different times cannot be split by "
+            f"time into {folds} folds; the first two queries are needed to learn from and to "
+            "validate, and each fold needs a later time of its own: give fewer folds or finer times"
+        )
+    chosen: list[int] = []
+    first = 0
+    for fold in range(folds):
+        last = len(starts) - (folds - fold - 1)
+        wanted = n_queries * (fold + 1) / (folds + 1)
+        first += int(np.argmin(np.abs(starts[first:last] - wanted)))
+        chosen.append(int(starts[first]))
+        first += 1
+    block = np.empty(n_queries, dtype=np.int64)
+    block[order] = np.searchsorted(chosen, np.arange(n_queries), side="right")
+    return block
+
+
+def _latest(times: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_] | None:
+    """Say which queries are the latest, about so many; None where all have one time."""
+    starts = _starts(np.sort(times), 1)
+    if not len(starts):
+        return None
+    begin = starts[np.argmin(np.abs(starts - (len(times) - count)))]
+    late: npt.NDArray[np.bool_] = times >= np.sort(times)[begin]
+    return late
+
+
+def _starts(times: npt.NDArray[Any], least: int) -> IntArray:
+    """Return where a new time begins among sorted ones, not before ``least``."""
+    found = np.flatnonzero(times[1:] != times[:-1]) + 1
+    return found[found >= least]
+
+
+def _shown(time: Any) -> str:
+    """Return a time as text, without what is zero."""
+    if isinstance(time, np.datetime64):
+        return str(time).removesuffix(".000000").removesuffix("T00:00:00")
+    return f"{time:.15g}"
