@@ -1,6 +1,7 @@
 """What every booster offers, and what a training consists of."""
 
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
@@ -27,7 +28,19 @@ __all__ = [
     "Trained",
     "Tuning",
     "import_booster",
+    "plain_name",
 ]
+
+
+def plain_name(text: str) -> str:
+    """Return the text of a metric in letters, digits, ``_``, ``.``, ``-`` and ``@`` alone.
+
+    Boosters cut names at blanks and colons, and trackers such as MLflow reject brackets.
+
+    >>> plain_name("map(threshold=1)@10"), plain_name("err(max_grade=2, empty=zero)")
+    ('map_threshold_1@10', 'err_max_grade_2_empty_zero')
+    """
+    return re.sub(r"_+(@|$)", r"\1", re.sub(r"[^\w.@-]+", "_", text))
 
 
 def import_booster(name: str, oldest: tuple[int, int]) -> Any:

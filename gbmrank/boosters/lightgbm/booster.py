@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from gbmrank.boosters.base import Booster, Range, Rows, Tuning
+from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
 from gbmrank.boosters.lightgbm.dataset import (
     READS,
     check_bagging,
@@ -106,8 +106,7 @@ class _LightGBM:
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name that no built-in metric has: two lists would be interleaved."""
-        plain = "".join(text.split())  # LightGBM takes what follows a blank for the name
-        return f"gbmrank_{plain}"
+        return f"gbmrank_{plain_name(text)}"
 
     def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
         """Return name, value and direction."""
