@@ -3,7 +3,6 @@
 import copy
 import gc
 import pickle
-import re
 import weakref
 from typing import ClassVar
 
@@ -226,21 +225,6 @@ def test_a_metric_named_like_a_builtin_does_not_interleave_with_it():
     )
     lengths = {name: len(values) for name, values in evals["valid_0"].items()}
     assert lengths == {"ndcg@10": 5, "map@10": 5, "gbmrank_ndcg@10": 5}
-
-
-@pytest.mark.fault(
-    case="Metrics with options in trackers that reject `(`, `=` and `,`, such as MLflow",
-    promise="Boosters show plain names (`map_threshold_1`): nothing is lost",
-)
-def test_names_are_plain():
-    metrics = gbmrank.metric(
-        "ndcg(gain=[0, 1, 3, 7, 15], empty=zero)@5, map(threshold=1), eru(neutral=-0.5)"
-    )
-    evals: dict = {}
-    train(valid_sets=[dataset(VALID)], feval=metrics, callbacks=[lgb.record_evaluation(evals)])
-    assert list(evals["valid_0"]) == [one.name_in("lightgbm") for one in metrics]
-    assert all(re.fullmatch(r"[\w.@-]+", name) for name in evals["valid_0"])
-    assert list(evals["valid_0"])[1] == "gbmrank_map_threshold_1"
 
 
 def test_cv_with_whole_queries_sees_whole_queries():

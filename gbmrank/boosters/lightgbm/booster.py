@@ -91,6 +91,7 @@ class _LightGBM:
     parameters = PARAMETERS
     tuning = _TUNING
     native: tuple[str, ...] = ("lambdarank", "rank_xendcg")
+    importance_types: tuple[str, ...] = ("gain", "split")
     squared_error = "regression"
     suffixes: tuple[str, ...] = (".txt",)
     first_bytes = b"tree"
