@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest clean
+.PHONY: demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest integrations clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -45,7 +45,7 @@ docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -W -b html docs build/docs
 
 # Boosters of several workers would keep all processors spinning.
-test nightly fuzz mutation coverage test-oldest test-newest: export OMP_WAIT_POLICY = PASSIVE
+test nightly fuzz mutation coverage test-oldest test-newest integrations: export OMP_WAIT_POLICY = PASSIVE
 
 # Everything CI runs.
 test: check $(VENV)/.plugins
@@ -99,6 +99,18 @@ test-newest:
 	$(NEWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e ".[all,tuning]" \
 		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
 	$(NEWEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadgroup tests
+
+# Packages that work with gbmrank and are not needed by it, in an environment of their own. What
+# cannot be installed is left out: its tests say why they were skipped.
+INTEGRATIONS_VENV ?= build/integrations
+INTEGRATIONS ?= mlflow-skinny "optuna-integration[lightgbm,xgboost]" "onnxmltools onnxruntime" treelite shap ray
+integrations:
+	$(PYTHON) -m venv $(INTEGRATIONS_VENV)
+	$(INTEGRATIONS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[lightgbm,xgboost,sklearn,report,tuning]" hypothesis pandas pytest pytest-xdist
+	@for package in $(INTEGRATIONS); do \
+		$(INTEGRATIONS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $$package || echo "$$package cannot be installed: its tests are skipped"; \
+	done
+	$(INTEGRATIONS_VENV)/bin/python -m pytest -m integration -rs tests/integrations
 
 # Speed, as ratios against the boosters in the same run.
 bench: $(VENV)/.dev

@@ -13,6 +13,7 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     ├── ParameterError (ValueError)       a parameter of an objective, loss or metric
     │   ├── MetricError                   a metric's name, cut-off or option
     │   └── ConfigError                   settings of a booster or of a run
+    │       └── NotFittedError            an estimator that is not trained yet; scikit-learn's too
     ├── NumericError (ArithmeticError)    a gradient or Hessian that is not finite
     ├── LimitError (ValueError)           more work or memory than a stated cap
     ├── UnknownNameError (LookupError)    a name that is not registered
@@ -44,6 +45,7 @@ __all__ = [
     "MissingBackendError",
     "MissingPackageError",
     "NoProgressWarning",
+    "NotFittedError",
     "NumericError",
     "ParameterError",
     "ParseError",
@@ -96,6 +98,13 @@ class MetricError(ParameterError):
 
 class ConfigError(ParameterError):
     """Settings of a booster or of a run contradict each other."""
+
+
+class NotFittedError(ConfigError, AttributeError):
+    """An estimator is not trained yet.
+
+    Where scikit-learn is in use, it is also ``sklearn.exceptions.NotFittedError``.
+    """
 
 
 class NumericError(GbmrankError, ArithmeticError):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from gbmrank.boosters.base import plain_name
 from gbmrank.boosters.doors import booster_named, booster_of, callable_name, read_call, unlabelled
 from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores
 from gbmrank.data.queries import Groups, RankingData
@@ -23,7 +24,7 @@ from gbmrank.types import ArrayLike, FloatArray
 __all__ = ["Metric", "MetricList", "any_preferences", "metric", "metric_list", "metrics_callback"]
 
 _CUTOFF_IN_NAME = re.compile(r"(?P<name>.+?)(?:_at)?[_.](?P<k>\d{1,9})")  # ndcg_cut_10, map_cut.10
-_ABSENT: Any = object()  # tells two plain arrays from LightGBM's four arguments
+_ABSENT: Any = object()  # tells plain arrays from LightGBM's four arguments
 
 
 @final
@@ -52,15 +53,29 @@ class Metric(AbstractValue[AbstractMetric]):
         return self.measure.higher_is_better
 
     def name_in(self, backend: str) -> str:
-        """Return the name under which a booster shows this metric.
+        """Return the name under which a booster shows and records this metric.
+
+        Names are plain: brackets, commas and other signs of the text become ``_``, so that
+        trackers which reject them, such as MLflow, log every value. Texts that differ in such
+        signs alone have one name.
 
         Parameters
         ----------
         backend : {"lightgbm", "xgboost", "mlflow"}
             XGBoost guesses from a name whether to maximise; this name makes it guess right.
+            MLflow takes no ``@``; its autologging writes ``_at_``, as the name given here does.
+
+        Examples
+        --------
+        >>> import gbmrank
+        >>> metric = gbmrank.metric("map(threshold=1)@10")
+        >>> metric.name_in("lightgbm"), metric.name_in("xgboost")
+        ('gbmrank_map_threshold_1@10', 'pre_gbmrank_map_threshold_1@10')
+        >>> metric.name_in("mlflow")
+        'map_threshold_1_at_10'
         """
         if backend == "mlflow":
-            return "".join(c if c.isalnum() else "_" for c in str(self).replace("@", "_at_"))
+            return plain_name(str(self)).replace("@", "_at_")
         return booster_named(backend).metric_name(str(self), self.higher_is_better)
 
     def per_query(
@@ -129,9 +144,12 @@ class Metric(AbstractValue[AbstractMetric]):
         own = getattr(self.measure, "preferences", None)
         return RankingData.from_arrays(labels, preferences=own, **columns)
 
-    def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
-        """Evaluate for a booster, in its own form; two plain arrays give a float."""
-        return _evaluate((self,), (a, b, weight, group))[0]
+    def __call__(self, a: Any, b: Any, sample_weight: Any = None, group: Any = _ABSENT) -> Any:
+        """Evaluate for a booster, in its own form; two plain arrays give a float.
+
+        With ``sample_weight`` beside them too: they are one query, whose weight changes nothing.
+        """
+        return _evaluate((self,), (a, b, sample_weight, group))[0]
 
 
 @final
@@ -189,9 +207,9 @@ class MetricList:
         bound = [bind_metric(item.measure, data) for item in self.metrics]
         return bound, _ranked(data, scores).prepare(*(one.depth for one in bound))
 
-    def __call__(self, a: Any, b: Any, weight: Any = _ABSENT, group: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, sample_weight: Any = None, group: Any = _ABSENT) -> Any:
         """Evaluate for a booster, with one entry per metric."""
-        return _evaluate(self.metrics, (a, b, weight, group))
+        return _evaluate(self.metrics, (a, b, sample_weight, group))
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.metrics))
@@ -321,9 +339,9 @@ def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:
 def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> list[Any]:
     """Evaluate metrics for whoever calls: LightGBM, XGBoost, or XGBRanker with two arrays."""
     a, b, weight, group = call
-    if weight is _ABSENT and booster_of(b) is None:
-        return [_defined(item, *item._bound(a, b, group=group)) for item in metrics]
-    booster, columns, preds = read_call(a, b, None if weight is _ABSENT else weight, group)
+    if group is _ABSENT and booster_of(b) is None:
+        return [_defined(item, *item._bound(a, b)) for item in metrics]
+    booster, columns, preds = read_call(a, b, weight, None if group is _ABSENT else group)
     values = _values(metrics, columns, preds)
     return [
         booster.report(str(item), value, item.higher_is_better)

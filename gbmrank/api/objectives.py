@@ -200,13 +200,14 @@ class Objective(AbstractValue[AbstractObjective]):
         return self.template.inverse_link(values)
 
     def __call__(
-        self, a: Any, b: Any, weight: Any = None, group: Any = None
+        self, a: Any, b: Any, sample_weight: Any = None, group: Any = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return gradient and Hessian to a booster.
 
-        Called with ``(scores, data set)`` or ``(labels, scores, weight, group)``.
+        Called with ``(scores, data set)``, with ``(labels, scores, weight, group)`` by LightGBM's
+        scikit-learn interface, or by XGBoost's with ``sample_weight=`` by name.
         """
-        booster, columns, preds = read_call(a, b, weight, group)
+        booster, columns, preds = read_call(a, b, sample_weight, group)
         if columns.owner is b:
             booster.check_training(b)
         held = getattr(self._part, "preferences", None) is not None
@@ -242,7 +243,16 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
     """
     if isinstance(spec, Objective):
         spec = spec.template
-    return Objective(build(OBJECTIVES, spec, **{key: _bare(params[key]) for key in params}))
+    try:
+        return Objective(build(OBJECTIVES, spec, **{key: _bare(params[key]) for key in params}))
+    except UnknownNameError as error:
+        native = near_native(spec.strip(), cutoff=1.0) if isinstance(spec, str) else None
+        if native is None:
+            raise
+        raise UnknownNameError(
+            f"no objective is called {spec!r}; did you mean {native}, the booster's own? It is for "
+            "GBMRanker and compare; pairwise(target=ndcg@10) works everywhere"
+        ) from error
 
 
 def mix(*parts: Any, weights: Any = None) -> Objective:
@@ -328,14 +338,7 @@ def ranking_objective(given: Any) -> Objective | Native:
         return given
     if isinstance(given, str) and given.strip().startswith(PREFIX):
         return Native(given.strip().removeprefix(PREFIX))
-    try:
-        return objective(given)
-    except UnknownNameError as error:
-        near = near_native(given.strip(), cutoff=1.0) if isinstance(given, str) else None
-        if near is None:
-            raise
-        message = f"no objective is called {given!r}; did you mean {near}, the booster's own?"
-        raise UnknownNameError(message) from error
+    return objective(given)
 
 
 def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:

@@ -1,6 +1,7 @@
 """What every booster offers, and what a training consists of."""
 
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
@@ -22,12 +23,25 @@ __all__ = [
     "Monitor",
     "Part",
     "Range",
+    "Report",
     "Rows",
     "Target",
     "Trained",
     "Tuning",
     "import_booster",
+    "plain_name",
 ]
+
+
+def plain_name(text: str) -> str:
+    """Return the text of a metric in letters, digits, ``_``, ``.``, ``-`` and ``@`` alone.
+
+    Boosters cut names at blanks and colons, and trackers such as MLflow reject brackets.
+
+    >>> plain_name("map(threshold=1)@10"), plain_name("err(max_grade=2, empty=zero)")
+    ('map_threshold_1@10', 'err_max_grade_2_empty_zero')
+    """
+    return re.sub(r"_+(@|$)", r"\1", re.sub(r"[^\w.@-]+", "_", text))
 
 
 def import_booster(name: str, oldest: tuple[int, int]) -> Any:
@@ -77,6 +91,10 @@ class Part:
     data: RankingData
 
 
+Report = Callable[[int, Mapping[str, Mapping[str, list[float]]]], None]
+"""Given the number of rounds done, and the values so far by validation set and metric."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Job:
@@ -92,17 +110,32 @@ class Job:
     keep_best: bool = True  # truncate after the best round, where a set validates
     on_round: Callable[[int], None] | None = None  # given the number of rounds done
     ranks: bool = True  # False for plain regression
+    callbacks: tuple[Any, ...] = ()  # the booster's own kind
+    start: Any = None  # a model of the booster to continue
+    report: Report | None = None
 
     def monitor(self, evaluate: Callable[[Any, Any], Sequence[Any]] | None = None) -> "Monitor":
         """Return what records the values of every round."""
         names = [str(item) for item in self.metrics]
         higher = bool(names) and self.metrics[0].higher_is_better
-        return Monitor(evaluate or self.metrics, names, higher, self.patience, self.on_round)
+        monitor = Monitor(evaluate or self.metrics, names, higher, self.patience, self.on_round)
+        monitor.report = self.report
+        return monitor
 
-    def finished(self, fitted: "Fitted", monitor: "Monitor") -> "Trained":
-        """Return the trained model with its history."""
-        best = monitor.best_round if monitor.best_round >= 0 else fitted.n_rounds - 1
-        return Trained(fitted, monitor.history, best)
+    def rounds_kept(self, monitor: "Monitor", before: int, stopped: int) -> int:
+        """Return how many rounds of a model count; 0 for all.
+
+        ``before`` is the number of rounds it began with, ``stopped`` that up to the best round by
+        a callback of the booster's own that stopped the training, or 0.
+        """
+        if self.keep_best and monitor.best_round >= 0:
+            return before + monitor.best_round + 1
+        return stopped if self.callbacks and self.patience is None else 0
+
+    def finished(self, fitted: "Fitted", monitor: "Monitor", kept: int, before: int) -> "Trained":
+        """Return the trained model with its history, once ``rounds_kept`` were kept."""
+        best = before + monitor.best_round if monitor.best_round >= 0 else fitted.n_rounds - 1
+        return Trained(fitted, monitor.history, kept - 1 if kept else best)
 
 
 @final
@@ -139,6 +172,7 @@ class Monitor:
         self.history: dict[str, dict[str, list[float]]] = {}
         self.best_round = -1
         self.best_value = float("nan")
+        self.report: Report | None = None
         self._evaluate, self._sign = evaluate, 1.0 if higher_is_better else -1.0
         self._patience, self._on_round = patience, on_round
         self._names_of: dict[int, str] = {}
@@ -166,6 +200,8 @@ class Monitor:
         self.rounds_done += 1
         if self._on_round is not None:
             self._on_round(self.rounds_done)
+        if self.report is not None:
+            self.report(self.rounds_done, self.history)
         waited = self.rounds_done - 1 - self.best_round
         return self._patience is not None and bool(self.history) and waited >= self._patience
 
@@ -190,8 +226,12 @@ class Fitted(Protocol):
         """Return one raw score per row, under the usual name."""
         ...
 
-    def importances(self) -> FloatArray:
-        """Return the summed gain of the splits on each feature."""
+    def importances(self, kind: str | None = None) -> FloatArray:
+        """Return the importance of each feature: of a kind of the booster's, or summed gain."""
+        ...
+
+    def for_converters(self) -> Any:
+        """Return a copy of the booster that other tools can read as a plain model of trees."""
         ...
 
     def stamp(self, identity: str) -> None:
@@ -260,6 +300,7 @@ class Booster(Protocol):
     parameters: "Parameters"
     tuning: Tuning
     native: tuple[str, ...]
+    importance_types: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]
     first_bytes: bytes

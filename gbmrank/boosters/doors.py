@@ -58,7 +58,8 @@ def read_call(
     """
     booster = booster_of(b)
     if booster is not None:
-        return booster, booster.columns(b), a
+        return booster, booster.columns(b), _on_host(a)
+    a, b = _on_host(a), _on_host(b)
     if not isinstance(a, np.ndarray):
         raise DataError(
             "expected (scores, lightgbm.Dataset), (scores, xgboost.DMatrix) or numpy arrays "
@@ -88,6 +89,20 @@ def unlabelled(
     labels = columns.labels if len(columns.labels) else np.zeros(np.size(preds))
     unsure = tuple(name for name in columns.zeros_if_missing if name != "labels")
     return replace(columns, labels=labels, zeros_if_missing=unsure)
+
+
+def _on_host(values: Any) -> Any:
+    """Copy an array of a GPU, such as one of CuPy or Numba, to the host; leave others alone."""
+    if getattr(values, "__cuda_array_interface__", None) is None:
+        return values
+    for name in ("get", "copy_to_host"):
+        copy = getattr(values, name, None)
+        if copy is not None:
+            return np.asarray(copy())
+    raise DataError(
+        f"the booster hands over a {type(values).__name__} on a GPU, and gbmrank computes on the "
+        "host: CuPy arrays are copied there; use device='cpu' with other ones"
+    )
 
 
 def _array(column: Any, what: str) -> npt.NDArray[Any] | None:

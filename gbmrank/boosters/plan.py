@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.boosters.base import Booster, Fitted, Job, Part, Target, Trained
+from gbmrank.boosters.base import Booster, Fitted, Job, Part, Report, Target, Trained
 from gbmrank.boosters.doors import BOOSTERS, booster_named
 from gbmrank.boosters.settings import (
     Purpose,
@@ -94,6 +94,9 @@ class Plan:
     columns: Schema | None = None  # by which constraints that name columns get places
     names: Mapping[str, str] = field(default_factory=dict)  # the caller's, of arguments
     hints: Mapping[str, str] = field(default_factory=dict)  # why a parameter is rejected
+    callbacks: tuple[Any, ...] = ()  # the booster's own kind, called as its own training does
+    start: Any = None  # a model of the booster to continue; None begins anew
+    report: Report | None = None
 
 
 class Facts(NamedTuple):
@@ -240,6 +243,9 @@ def train(
         keep_best=plan.keep_best and truncation_obstacle(params) is None,
         on_round=on_round,
         ranks=plan.ranks,
+        callbacks=plan.callbacks,
+        start=plan.start,
+        report=plan.report,
     )
     with at_most(plan.threads):
         trained = engine.run(booster, job)
@@ -326,9 +332,9 @@ def _seed_and_threads(plan: Plan, booster: Booster, given: Mapping[str, Any]) ->
     known, called = booster.parameters, plan.names.get("threads", "threads")
     if plan.seed != 0:  # the default gives way
         known.check_once(plan.params, "seed", "seed", plan.seed)
-    for seed in (plan.seed, given.get("seed")):
-        check_seed(seed)
     made = {"seed": plan.seed, **given}
+    check_seed(plan.seed)
+    made["seed"] = check_seed(made["seed"])
     if plan.threads is not None:
         known.check_once(plan.params, known.threads, called, plan.threads)
         made[known.threads] = known.whole_threads(called, plan.threads)
@@ -391,6 +397,8 @@ def _check_target(engine: Engine, target: Target | Native, data: Any, facts: Fac
 
 
 def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
+    """Check widths, weights, labels and queries; the training set may be there to be watched."""
+    deciding = next(reversed(list(valid)), None)
     for name, facts in {TRAINING: train, **valid}.items():
         if facts.width != train.width:
             raise DataError(
@@ -416,7 +424,7 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
             if facts is not train and train.ids is not None and facts.ids is not None
             else []
         )
-        if len(both):
+        if len(both) and (name == deciding or facts.n_rows != train.n_rows):
             warnings.warn(
                 f"{len(both)} queries are in the training set and in {name}, such as "
                 f"{both[0]!r}: its values will look too good; leave them out of one set, or "

@@ -55,6 +55,7 @@ _TRUTH: Mapping[str, bool] = {
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**31 - 1
 _MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
+_CATEGORICAL = "categorical_feature"
 
 
 @final
@@ -101,6 +102,8 @@ class Parameters:
     least_rows: tuple[str, int] | None = None  # with its default
     interactions_as_text: bool = False  # interaction constraints, that is
     twins: Mapping[str, str] = field(default_factory=dict)
+    implied: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # what is so anyway
+    of_data_set: tuple[str, ...] = ()  # given to the data set; on one machine alone
 
     def by_main_names(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Spell parameters by their main names; one that is given under two is a ConfigError."""
@@ -115,7 +118,11 @@ class Parameters:
                     "give one"
                 )
             spelled[main] = name
-        return {known.get(name, name): params[name] for name in spelled.values()}
+        return {
+            known.get(name, name): params[name]
+            for name in spelled.values()
+            if name not in self.implied or not self.implied[name](params[name])
+        }
 
     def check_once(self, params: Mapping[str, Any], main: str, called: str, value: object) -> None:
         """Raise ConfigError when a setting that the caller gave as ``called`` is in ``params``."""
@@ -252,10 +259,16 @@ def check_count(name: str, value: object) -> None:
         raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def check_seed(seed: object, least: int = -_LARGEST_SEED) -> None:
-    """Raise ConfigError unless a value is None or a seed of 32 bits: boosters keep no more."""
+def check_seed(seed: object, least: int = -_LARGEST_SEED) -> int | None:
+    """Return a seed of 32 bits, also from text, or None; ConfigError for anything else.
+
+    >>> check_seed("3"), check_seed(None)
+    (3, None)
+    """
     if seed is None:
-        return
+        return None
+    if isinstance(seed, str) and seed.strip().removeprefix("-").isdecimal():
+        seed = int(seed)
     if isinstance(seed, np.random.RandomState | np.random.Generator):
         raise ConfigError(
             f"seed must be a whole number, got a {type(seed).__name__}; draw one from it, such as "
@@ -265,6 +278,7 @@ def check_seed(seed: object, least: int = -_LARGEST_SEED) -> None:
         raise ConfigError(
             f"seed must be a whole number from {least} to {_LARGEST_SEED}, got {seed!r}"
         )
+    return int(seed)  # type: ignore[call-overload]  # whole
 
 
 @final
@@ -350,7 +364,7 @@ def _take(params: dict[str, Any], name: str, default: Any, kind: type) -> Any:
 def place_constraints(
     params: Mapping[str, Any], columns: Schema, as_text: bool, what: str = "X"
 ) -> dict[str, Any]:
-    """Return parameters whose constraints go by the place of a column; texts stay as they are.
+    """Return parameters that go by the place of a column; texts of constraints stay as they are.
 
     Names of columns are not always those in the booster, and XGBoost reads no list.
 
@@ -359,8 +373,12 @@ def place_constraints(
     {'monotone_constraints': (0, 0, -1)}
     >>> place_constraints({"interaction_constraints": [["a", "c d"], [1]]}, columns, False)
     {'interaction_constraints': [[0, 2], [1]]}
+    >>> place_constraints({"categorical_feature": "name:b,c d"}, columns, False)
+    {'categorical_feature': [1, 2]}
     """
     made = dict(params)
+    if made.get(_CATEGORICAL) not in (None, "auto"):
+        made[_CATEGORICAL] = _categorical(made[_CATEGORICAL], columns, what)
     signs, sets = made.get(_MONOTONE), made.get(_TOGETHER)
     try:
         if signs is not None and not isinstance(signs, str):
@@ -374,6 +392,18 @@ def place_constraints(
             f"list of lists of columns; got {signs!r} and {sets!r}"
         ) from error
     return made
+
+
+def _categorical(given: Any, columns: Schema, what: str) -> list[int]:
+    """Return the numbers of columns that hold categories, by name or number, or by their type."""
+    texts = given.removeprefix("name:").split(",") if isinstance(given, str) else given
+    try:
+        places = {_place(one, columns, _CATEGORICAL, what) for one in texts}
+    except TypeError as error:
+        raise ConfigError(
+            f"{_CATEGORICAL} is a list of names or numbers of columns, got {given!r}"
+        ) from error
+    return sorted(places.union(columns.categorical or ()))
 
 
 def _signs(given: Any, columns: Schema, what: str) -> tuple[int, ...]:
@@ -399,8 +429,9 @@ def _place(column: Any, columns: Schema, constraint: str, what: str) -> int:
     names = columns.names or []
     if str(column) in names:
         return names.index(str(column))
-    if constraint == _TOGETHER and is_whole(column) and 0 <= column < columns.count:
-        return int(column)
+    number = int(column) if isinstance(column, str) and column.isdecimal() else column
+    if constraint != _MONOTONE and is_whole(number) and 0 <= number < columns.count:
+        return int(number)
     known = f"are {', '.join(names)}" if names else f"have no names, and there are {columns.count}"
     remedy = "one entry per column" if constraint == _MONOTONE else "numbers of columns, from 0"
     raise ConfigError(

@@ -63,7 +63,7 @@ def _dispatch(program: str, arguments: Sequence[str]) -> int:
         print(_overview())
         return _DONE if arguments else _INPUT
     name, *options = arguments
-    if name == "--version":
+    if name in ("-V", "--version"):
         from gbmrank import __version__
 
         print(f"gbmrank {__version__}")
@@ -127,5 +127,5 @@ def _overview() -> str:
         "usage: gbmrank COMMAND ...\n\n"
         "Objectives and metrics for boosted rankers, with the theory attached.\n\n"
         f"{''.join(lines)}\n"
-        "gbmrank COMMAND --help says more; gbmrank --version tells which one this is."
+        "gbmrank COMMAND --help says more; gbmrank -V tells which one this is."
     )

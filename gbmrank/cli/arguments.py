@@ -5,7 +5,7 @@ import contextlib
 import math
 import re
 
-from gbmrank.boosters.plan import PREFIX
+from gbmrank.boosters.plan import PREFIX, near_native
 from gbmrank.data.readers.text import to_number
 from gbmrank.errors import GbmrankError, UnknownNameError
 from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
@@ -65,11 +65,13 @@ def read_value(text: str) -> bool | int | float | str:
 
 
 def check_not_native(name: str) -> None:
-    """Reject a booster's own objective, which has no verdict."""
-    if name.strip().startswith(PREFIX):
+    """Reject a booster's own objective, which has no verdict, with or without its prefix."""
+    native = near_native(name.strip().removeprefix(PREFIX), cutoff=1.0)
+    if name.strip().startswith(PREFIX) or (native is not None and name.strip() not in OBJECTIVES):
         raise UnknownNameError(
             f"{name} is an objective of a booster; gbmrank has no formula of it and so no verdict. "
-            "It can be trained: gbmrank compare --objectives, GBMRanker(objective=...)"
+            f"It can be trained as {native or name}: gbmrank compare --objectives, "
+            "GBMRanker(objective=...)"
         )
 
 

@@ -3,6 +3,7 @@
 import argparse
 import csv
 import io
+import itertools
 import json
 import math
 import os
@@ -47,6 +48,7 @@ _TABLES = ("csv", "parquet")
 _LETOR_LINE = re.compile(r"\S+(\s+qid:\S+)?(\s+\d+:\S+)*\s*(#.*)?")
 _DEFAULTS = Limits()
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
+_STANDARD_INPUT = "/dev/stdin"
 _SUFFIXES = (".csv", ".tsv", ".json")
 
 
@@ -88,7 +90,8 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group(
         "files",
         "LETOR or svmlight text with a file of scores (one number per line), a CSV or Parquet "
-        "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine.",
+        "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine. "
+        "One of the files may be -, standard input.",
     )
     files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
     for option, about in (
@@ -119,6 +122,7 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Read, evaluate, print."""
     metrics = _metrics(given)
+    _name_standard_input(given)
     if given.output is not None:
         _check_output(given.output, given.force)
     source = _read_input(given)
@@ -130,6 +134,16 @@ def run(given: argparse.Namespace) -> int:
     else:
         print(_as_text(given, source, result))
     return 0
+
+
+def _name_standard_input(given: argparse.Namespace) -> None:
+    """Put the path of standard input where ``-`` stands."""
+    piped = [name for name in ("labels", "scores", "group") if getattr(given, name) == "-"]
+    if len(piped) > 1:
+        options = " and ".join(f"--{name}" for name in piped)
+        raise ConfigError(f"{options} cannot both be -, standard input; give one as a file")
+    for name in piped:
+        setattr(given, name, _STANDARD_INPUT)
 
 
 class _Input(NamedTuple):
@@ -306,9 +320,11 @@ def _guess(path: str, limits: Limits) -> str:
             f"first lines; say --format {' or '.join(_FORMATS)}"
         )
     small = replace(limits, block=1 << 16)
-    _, line = next(read_lines(path, small), (0, ""))
-    if not line:
+    lines = (line for _, line in read_lines(path, small))
+    first = next(lines, "")
+    if not first:
         raise DataError(f"{quoted(path)} is empty")
+    line = next((one for one in itertools.chain([first], lines) if not one.startswith("#")), first)
     words = line.split()
     if "," in line.partition("#")[0]:
         return "csv"

@@ -90,8 +90,11 @@ def _found(name: str, wanted: str | None) -> tuple[str, Any]:
         bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
         if bare in registry or ":" in bare:
             return kind, build(registry, name)
+    near = [one for registry in reversed(registries.values()) for one in registry.near(name)]
     there = sorted({known for registry in registries.values() for known in registry})
-    raise UnknownNameError(f"nothing is called {name!r}; there are {', '.join(there)}")
+    hint = f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else "there are "
+    listed = "" if near else ", ".join(there)
+    raise UnknownNameError(f"nothing is called {name!r}; {hint}{listed}")
 
 
 def _facts(kind: str, part: Any) -> dict[str, Any]:

@@ -5,8 +5,10 @@ gbmrank, and its parameters may not be open-ended as those of a booster are. The
 small: parameters by name, tags, and which metadata each method wants.
 """
 
+import functools
 import importlib
 import inspect
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,15 +23,15 @@ from gbmrank.data.queries import Groups, RankingData, as_floats
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import Reads, column_names, read_table, take_rows, with_zeros
 from gbmrank.errors import (
-    ConfigError,
     DataError,
     GbmrankWarning,
     GroupError,
     MissingPackageError,
+    NotFittedError,
     ParameterError,
 )
 from gbmrank.registry.guards import bind_metric
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import FloatArray, IntArray, is_whole
 
 __all__ = [
     "AbstractEstimator",
@@ -41,11 +43,26 @@ __all__ = [
     "read_queries",
     "read_valid",
     "reject_unknown",
+    "top_rows",
     "warn_about_stopping",
 ]
 
 
 E = TypeVar("E", bound="AbstractEstimator")
+
+
+def _not_fitted() -> type[NotFittedError]:
+    """Return our error, which is scikit-learn's too once somebody has imported that."""
+    theirs = sys.modules.get("sklearn.exceptions")
+    return NotFittedError if theirs is None else _both(theirs.NotFittedError)
+
+
+@functools.cache
+def _both(theirs: type[Exception]) -> type[NotFittedError]:
+    def plain(error: NotFittedError) -> Any:  # a class made here has no name to pickle it by
+        return NotFittedError, error.args
+
+    return type("NotFittedError", (NotFittedError, theirs), {"__reduce__": plain})
 
 
 class AbstractEstimator:
@@ -137,8 +154,8 @@ class AbstractEstimator:
         return made
 
     def _check_fitted(self, attribute: str) -> None:
-        if not hasattr(self, attribute):
-            raise ConfigError(f"this {type(self).__name__} is not trained yet; call fit first")
+        if attribute not in vars(self):
+            raise _not_fitted()(f"this {type(self).__name__} is not trained yet; call fit first")
 
     def _keep_names(self, names: list[str] | None) -> None:
         """Remember the names of the columns of the training, where they had any."""
@@ -174,8 +191,13 @@ class AbstractEstimator:
 TRAINING = "the training set"
 
 
-def read_queries(qid: Any, n_rows: int, what: str = "X") -> Groups:
-    """Read one query id per row; without them there is no way to know what is ranked together."""
+def read_queries(qid: Any, n_rows: int, what: str = "X", single: bool = False) -> Groups:
+    """Read one query id per row; without them all rows are one query where ``single`` says so.
+
+    Elsewhere there is no way to know what is ranked together.
+    """
+    if qid is None and single:
+        return Groups.single(n_rows)
     own = what in ("X", TRAINING)
     if qid is None:
         how = (
@@ -201,6 +223,15 @@ def ranks_within(keys: FloatArray, groups: Groups) -> IntArray:
         groups.offsets[:-1]
     )
     return np.asarray(groups.restore(ranks), np.int64)
+
+
+def top_rows(ranks: IntArray, groups: Groups, k: Any) -> IntArray:
+    """Return the rows of ranks up to k, query after query, best first."""
+    if not is_whole(k) or k < 1:
+        raise ParameterError(f"k must be a whole number of at least 1, got {k!r}")
+    queries = groups.restore(groups.spread(np.arange(groups.n_queries)))
+    rows = np.flatnonzero(ranks <= k)
+    return rows[np.lexsort((ranks[rows], queries[rows]))]
 
 
 def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:

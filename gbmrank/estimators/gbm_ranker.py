@@ -14,7 +14,7 @@ from gbmrank.api.objectives import ranking_objective, training_plan
 from gbmrank.boosters.base import Fitted
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native, Part, Plan, Trained, train
-from gbmrank.data.schema import Schema, renamed
+from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table
 from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
 from gbmrank.estimators.base import (
@@ -27,8 +27,10 @@ from gbmrank.estimators.base import (
     read_queries,
     read_valid,
     reject_unknown,
+    top_rows,
     warn_about_stopping,
 )
+from gbmrank.estimators.display import shown
 from gbmrank.estimators.model_file import Identity, holds_preferences, read_model, write_model
 from gbmrank.registry.composition import spec_of
 from gbmrank.registry.spec import Spec
@@ -95,6 +97,22 @@ def _is_part(value: Any) -> bool:
     return is_dataclass(value) and not isinstance(value, type)
 
 
+def _booster_of(model: Any, columns: Schema) -> Any:
+    """Return the booster of a model to continue: a ranker, a file or the booster itself."""
+    if isinstance(model, GBMRanker):
+        model._check_fitted("booster_")
+        known = model._columns
+        if known.count != columns.count:
+            raise DataError(
+                f"init_model was trained on {known.count} features, X has {columns.count}"
+            )
+        check_names("X", columns.names, known.names)
+        return model.booster_
+    if isinstance(model, str | os.PathLike):
+        return read_model(Path(model), True)[0].booster
+    return model
+
+
 Self = TypeVar("Self", bound="GBMRanker")
 
 _METRIC = "ndcg@10"
@@ -136,6 +154,9 @@ class GBMRanker(AbstractEstimator):
         Of the booster.
     n_jobs : int or None, default=None
         Threads of the booster, and at most as many of ours; None leaves it to the booster.
+    importance_type : str or None, default=None
+        What ``feature_importances_`` are shares of: the summed gain, or a kind of the booster,
+        ``"gain"`` or ``"split"`` in LightGBM, ``"weight"`` and others in XGBoost.
     **booster_params : object
         Parameters of the booster, such as ``learning_rate``. What would do nothing or harm with
         a custom objective is rejected with the reason; ``bagging_by_query`` is done by gbmrank.
@@ -149,7 +170,7 @@ class GBMRanker(AbstractEstimator):
     evals_result_ : dict
         Value of each metric after every round, by evaluation set.
     feature_importances_ : array of shape (n_features,)
-        Share of each feature in the summed gain of all splits.
+        Share of each feature in the summed gain of all splits, or as ``importance_type`` says.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
@@ -172,6 +193,9 @@ class GBMRanker(AbstractEstimator):
             "eval_qid": None,
             "eval_sample_weight": None,
             "eval_names": None,
+            "callbacks": None,
+            "init_model": None,
+            "verbose": None,
         },
         "score": {"qid": True, "sample_weight": None},
     }
@@ -190,11 +214,12 @@ class GBMRanker(AbstractEstimator):
         early_stopping_rounds: int | None = None,
         seed: int = 0,
         n_jobs: int | None = None,
+        importance_type: str | None = None,
         **booster_params: Any,
     ) -> None:
         self.objective, self.backend, self.metric = objective, backend, metric
         self.n_estimators, self.early_stopping_rounds = n_estimators, early_stopping_rounds
-        self.seed, self.n_jobs = seed, n_jobs
+        self.seed, self.n_jobs, self.importance_type = seed, n_jobs, importance_type
         self._booster_params = booster_params
 
     def fit(
@@ -208,6 +233,9 @@ class GBMRanker(AbstractEstimator):
         eval_qid: Any = None,
         eval_sample_weight: Any = None,
         eval_names: Sequence[str] | None = None,
+        callbacks: Sequence[Any] | None = None,
+        init_model: Any = None,
+        verbose: bool | int | str = False,
         **unknown: Any,
     ) -> Self:
         """Train.
@@ -231,6 +259,16 @@ class GBMRanker(AbstractEstimator):
             Weights of each evaluation set; entries may be None.
         eval_names : list of str, optional
             Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
+        callbacks : list, optional
+            Callbacks of the booster, such as ``lightgbm.log_evaluation(10)`` or one of Optuna that
+            prunes. They see the names of the evaluation sets and of
+            :meth:`Metric.name_in <gbmrank.Metric.name_in>`. One that stops the training decides
+            how many rounds are kept, unless ``early_stopping_rounds`` does.
+        init_model : GBMRanker, booster or path, optional
+            A model to continue: ``n_estimators`` rounds are added to it.
+        verbose : bool, int or "bar", default=False
+            Print the metrics of the evaluation sets after every round, or after every so many;
+            ``"bar"`` shows a progress bar with them.
         **unknown : object
             Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
 
@@ -261,8 +299,15 @@ class GBMRanker(AbstractEstimator):
             check_labels(metrics, valid or {"the training set": data})
         if self.early_stopping_rounds is not None:
             warn_about_stopping(target, metrics[0], valid)
+        self._check_importance()
+        plan = replace(
+            self._plan(columns),
+            callbacks=tuple(callbacks or ()),
+            start=_booster_of(init_model, columns),
+        )
         try:
-            trained = train(self._plan(columns), data, valid)
+            with shown(verbose, self.n_estimators) as report:
+                trained = train(replace(plan, report=report), data, valid)
         except NumericError as error:
             model: Any = error.model
             if model is not None:  # of the rounds before
@@ -296,12 +341,39 @@ class GBMRanker(AbstractEstimator):
         ----------
         X : table of shape (n_rows, n_features)
             Features.
-        qid : array-like of shape (n_rows,)
-            One query id per row, in any order.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, in any order; without it all rows are one query.
         """
         scores = self.predict(X)
-        groups = read_queries(qid, len(scores))
+        groups = read_queries(qid, len(scores), single=True)
         return ranks_within(-groups.arrange(scores), groups)
+
+    def top_k(self, X: Any, k: int, *, qid: Any = None) -> IntArray:  # noqa: N803
+        """Return the row numbers of the k best rows of each query, best first.
+
+        Queries follow each other in order of their first row; one of fewer rows gives all of
+        them.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features.
+        k : int
+            Rows per query.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, in any order; without it all rows are one query.
+
+        Examples
+        --------
+        >>> from gbmrank.data.demonstration import demo_data
+        >>> data = demo_data(n_queries=100, seed=0)
+        >>> model = GBMRanker(n_estimators=20).fit(data.X, data.labels, qid=data.qid)
+        >>> best = model.top_k(data.X, 3, qid=data.qid)
+        >>> data.qid[best][:6]
+        array([0, 0, 0, 1, 1, 1])
+        """
+        ranks = self.rank(X, qid=qid)
+        return top_rows(ranks, read_queries(qid, len(ranks), single=True), k)
 
     def score(
         self,
@@ -340,11 +412,19 @@ class GBMRanker(AbstractEstimator):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of each feature in the summed gain of all splits."""
-        if not hasattr(self, "booster_"):
-            raise AttributeError(f"this {type(self).__name__} is not trained yet; call fit first")
-        gain = self._fitted.importances()
-        return gain / gain.sum() if gain.any() else gain
+        """Share of each feature in the summed gain of all splits, or as importance_type says."""
+        self._check_fitted("booster_")
+        self._check_importance()
+        found = self._fitted.importances(self.importance_type)
+        return found / found.sum() if found.any() else found
+
+    def _check_importance(self) -> None:
+        allowed = booster_named(self.backend).importance_types
+        if self.importance_type is not None and self.importance_type not in allowed:
+            raise ParameterError(
+                f"importance_type must be one of {', '.join(allowed)} or None with "
+                f"backend={self.backend!r}, got {self.importance_type!r}"
+            )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
@@ -358,6 +438,20 @@ class GBMRanker(AbstractEstimator):
         """
         self._check_fitted("booster_")
         write_model(self._fitted, path)
+
+    def to_booster(self) -> Any:
+        """Return a copy of the booster for converters, such as those to ONNX and treelite.
+
+        Converters ask a LightGBM model for the name of its objective. The copy names lambdarank,
+        whose predictions are raw scores as ours are; do not train it further.
+
+        Returns
+        -------
+        lightgbm.Booster or xgboost.Booster
+            It predicts what the ranker does.
+        """
+        self._check_fitted("booster_")
+        return self._fitted.for_converters()
 
     def _plan(self, columns: Schema) -> Plan:
         return training_plan(

@@ -16,7 +16,13 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Schema
 from gbmrank.data.tables import column_names, read_matrix
 from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
-from gbmrank.estimators.base import AbstractEstimator, ranks_within, read_queries, reject_unknown
+from gbmrank.estimators.base import (
+    AbstractEstimator,
+    ranks_within,
+    read_queries,
+    reject_unknown,
+    top_rows,
+)
 from gbmrank.kernels.decode.orders import check_decoder, query_matrices, tied_places
 from gbmrank.losses.utilities import binarise, query_sums
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
@@ -45,7 +51,7 @@ class Pairs(NamedTuple):
     weight: FloatArray
 
 
-def sample_pairs(groups: Groups, budget: int | None, seed: int) -> Pairs:
+def sample_pairs(groups: Groups, budget: int | None, seed: int | None) -> Pairs:
     """Return every unordered pair once, or a sample of ``budget`` pairs of a longer query.
 
     The sample looks at the number of rows only, never at labels, so expectations stay what
@@ -114,7 +120,7 @@ def pair_features(
 
 
 def disagreement_rows(
-    x: Matrix, graphs: PreferenceGraphs, pairs: Pairs, features: PairFeatures, seed: int
+    x: Matrix, graphs: PreferenceGraphs, pairs: Pairs, features: PairFeatures, seed: int | None
 ) -> Rows:
     """Return every pair, in one of its two orders, with the target ``A_ij - A_ji``.
 
@@ -281,17 +287,19 @@ class PairRanker(AbstractEstimator):
         reject_unknown(unknown, "PairRanker")
         self._check_parameters()
         x, groups = _read_rows(X, qid)
-        pairs = sample_pairs(groups, self.pair_budget, self.seed)
+        seed = check_seed(self.seed, least=0)  # pairs are drawn with it too
+        pairs = sample_pairs(groups, self.pair_budget, seed)
         if self.surrogate == "map":
             relevant = self._relevant(y, preferences, groups)
             rows = precision_rows(x, relevant, groups, pairs, self.features)
         else:
             graphs = _read_preferences(y, preferences, groups)
-            rows = disagreement_rows(x, graphs, pairs, self.features, self.seed)
+            rows = disagreement_rows(x, graphs, pairs, self.features, seed)
         if not np.any(rows.targets):
             raise DataError(
-                "there is nothing to learn: no query has a preference between the pairs used; "
-                "give labels that differ within queries, or a larger pair_budget"
+                f"there is nothing to learn: no query of the {len(x)} samples has a preference "
+                "between the pairs used; give labels that differ within queries, or a larger "
+                "pair_budget"
             )
         data = RankingData.from_arrays(rows.targets, group=[len(rows.targets)], weight=rows.weight)
         self._width = rows.features.shape[1]
@@ -325,11 +333,20 @@ class PairRanker(AbstractEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
             Features of items.
-        qid : array-like of shape (n_rows,)
-            One query id per row, in any order.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, in any order; without it all rows are one query.
         """
-        x, groups = self._read_new(X, qid)
+        x, groups = self._read_new(X, qid, single=True)
         return ranks_within(self._places(x, groups), groups)
+
+    def top_k(self, X: ArrayLike, k: int, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
+        """Return the row numbers of the k best rows of each query, best first.
+
+        Queries follow each other in order of their first row. ``k`` is the number of rows per
+        query; the other parameters are those of :meth:`rank`.
+        """
+        ranks = self.rank(X, qid=qid)
+        return top_rows(ranks, read_queries(qid, len(ranks), single=True), k)
 
     def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> FloatArray:  # noqa: N803
         """Return a score per row: the number of rows of its query that are ranked below it.
@@ -399,7 +416,6 @@ class PairRanker(AbstractEstimator):
         return 1.0 - float(measure.score(y, predicted, qid=qid))
 
     def _check_parameters(self) -> None:
-        check_seed(self.seed, least=0)  # pairs are drawn with it too
         check_decoder(self.surrogate, self.decoder)
         if not callable(self.features) and self.features not in _FEATURES:
             raise ParameterError(
@@ -425,12 +441,18 @@ class PairRanker(AbstractEstimator):
             )
         return binarise(_read_labels(y, groups), self.threshold, groups)
 
-    def _read_new(self, X: ArrayLike, qid: ArrayLike | None) -> tuple[Any, Groups]:  # noqa: N803
+    def _read_new(
+        self,
+        X: ArrayLike,  # noqa: N803
+        qid: ArrayLike | None,
+        single: bool = False,
+    ) -> tuple[Any, Groups]:
         self._check_fitted("model_")
-        x, groups = _read_rows(X, qid)
+        x, groups = _read_rows(X, qid, single)
         if x.shape[1] != self.n_features_in_:
             raise DataError(
-                f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
+                f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
             )
         self._check_names(X, "X")
         if self._learned != (self.surrogate, self.features):
@@ -470,9 +492,13 @@ class PairRanker(AbstractEstimator):
         return self.model_.scores(made)
 
 
-def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[npt.NDArray[Any], Groups]:  # noqa: N803
+def _read_rows(
+    X: ArrayLike,  # noqa: N803
+    qid: ArrayLike | None,
+    single: bool = False,
+) -> tuple[npt.NDArray[Any], Groups]:
     x = read_matrix(X)
-    groups = read_queries(qid, len(x))
+    groups = read_queries(qid, len(x), single=single)
     return np.asarray(groups.arrange(x)), groups
 
 

@@ -178,7 +178,7 @@ class EdgeWeights(NamedTuple):
     winner: IntArray
     loser: IntArray
     weight: FloatArray
-    scale: FloatArray
+    divisor: FloatArray
     tie_down: float
     tie_up: float
 
@@ -206,22 +206,22 @@ class Ranking(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Values per row, factors per query: ``scale[q]`` times a sum over the first ``k`` ranks."""
+    """Values per row: a sum over the first ``k`` ranks is divided by ``divisor[q]``."""
 
     values: FloatArray
-    scale: FloatArray
+    divisor: FloatArray
     k: int
 
 
 class Positions(NamedTuple):
-    """A positional measure: ``base[q] + scale[q] * sum of discount * value``.
+    """A positional measure: ``(base[q] + sum of discount * value) / divisor[q]``.
 
     ``discounts[r]`` belongs to rank r + 1, or with ``upwards`` to r items below;
     ``cumulative[r]`` is the sum of the first r discounts.
     """
 
     values: FloatArray
-    scale: FloatArray
+    divisor: FloatArray
     k: int
     base: FloatArray
     discounts: FloatArray
@@ -235,7 +235,7 @@ class Levels(NamedTuple):
     values: FloatArray
     levels: npt.NDArray[np.int32]
     n_levels: IntArray
-    scale: FloatArray
+    divisor: FloatArray
 
 
 def phi(z: float, *params: float) -> tuple[float, float, float]:

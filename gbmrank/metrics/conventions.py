@@ -129,7 +129,10 @@ def withhold(
             "leave it out"
         )
     if isinstance(measure, AbstractPositional) and not measure.upwards:
-        bound.items = bound.items._replace(scale=measure.factors(np.maximum(ranked_rows, 1)))
+        of_sizes = measure.divisors(bound.groups.sizes)
+        own = bound.items.divisor / of_sizes  # one of the two is 1
+        divisor = own * measure.divisors(np.maximum(ranked_rows, 1))
+        bound.items = bound.items._replace(divisor=divisor)
     elif not isinstance(measure, MAP | MRR | ERR | PTop):
         return
     values = bound.items.values

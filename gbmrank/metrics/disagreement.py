@@ -80,7 +80,7 @@ class PairwiseDisagreement(AbstractMetric):
             return _BoundEdges(self, data, graphs)
         levels, total = _label_levels(replace(data, labels=graphs.levels))
         if self.normalize:
-            levels = levels._replace(scale=1.0 / np.where(total > 0, total, np.nan))
+            levels = levels._replace(divisor=np.where(total > 0, total, np.nan))
         return BoundKernel(
             self, data, compiler.load("ranking.measures").disagreement_per_query, levels
         )
@@ -102,13 +102,13 @@ class _BoundEdges(AbstractBoundMetric):
                 "order of a graph, which no short way finds; use ties=mean, index or duchi"
             )
         edges, queries = graphs.to_edges(), graphs.groups.n_queries
-        scale = np.ones(queries)
+        divisor = np.ones(queries)
         if metric.normalize:
             owner = np.repeat(np.arange(queries), np.diff(edges.offsets))
             total = np.bincount(owner, edges.weight, queries)
-            scale = 1.0 / np.where(total > 0, total, np.nan)
+            divisor = np.where(total > 0, total, np.nan)
         columns = np.array(edges.offsets), np.array(edges.winner), np.array(edges.loser)
-        self.edges = EdgeWeights(*columns, np.array(edges.weight), scale, *_TIED[metric.ties])
+        self.edges = EdgeWeights(*columns, np.array(edges.weight), divisor, *_TIED[metric.ties])
         self.dtype = metric.dtype
 
     def per_query(self, ranked: Ranked) -> FloatArray:

@@ -32,6 +32,7 @@ from gbmrank.losses.utilities import (
     check_rank_utility,
     discounts,
     excess,
+    ideal_dcg,
     query_sums,
 )
 from gbmrank.metrics.base import (
@@ -96,6 +97,10 @@ class AbstractPositional(AbstractMetric):
         """Return what multiplies the discounts in queries of these sizes."""
         return np.ones(len(sizes))
 
+    def divisors(self, sizes: IntArray) -> FloatArray:
+        """Return one over the factors; a measure that knows it exactly gives it here instead."""
+        return 1.0 / self.factors(sizes)
+
     def offsets(self, data: RankingData) -> FloatArray:
         """Return b(y) for every query."""
         return np.zeros(data.groups.n_queries)
@@ -103,12 +108,16 @@ class AbstractPositional(AbstractMetric):
     def discounts(self, n: int) -> FloatArray:
         """Return phi(1), ..., phi(n) for a query of n items."""
         table = self.rank_discounts(n)
-        factor = self.factors(np.array([n]))
-        return factor * (table[::-1] if self.upwards else table)
+        return (table[::-1] if self.upwards else table) / self.divisors(np.array([n]))
 
-    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
-        """Return utilities and offsets in a form that loses few digits when added up."""
-        return self.utilities(data), self.offsets(data)
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the values to add up, what is added to a query, and what it is divided by.
+
+        The value of a query is ``(added + sum of discount * value) / divisor``. Whole numbers that
+        are divided once, and last, lose nothing: three hits among five are 0.6.
+        """
+        divisors = self.divisors(data.groups.sizes)
+        return self.utilities(data), self.offsets(data) * divisors, divisors
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Compute utilities, discounts and their running sums."""
@@ -118,12 +127,10 @@ class AbstractPositional(AbstractMetric):
         # Extended precision where the machine has it: differences of these sums are used.
         cumulative = np.concatenate([[0.0], np.cumsum(table, dtype=np.longdouble)])
         counted = longest if self.upwards else int(np.flatnonzero(table)[-1:].max(initial=0)) + 1
-        utilities, offsets = self.summed(data)
+        utilities, offsets, divisors = self.summed(data)
         items = Positions(
             np.array(computed_column(utilities, groups.n_rows, f"utilities of {self.name}")),
-            computed_column(
-                self.factors(groups.sizes), groups.n_queries, f"factors of {self.name}"
-            ),
+            computed_column(divisors, groups.n_queries, f"divisors of {self.name}"),
             counted,
             computed_column(offsets, groups.n_queries, f"offsets of {self.name}"),
             table,
@@ -339,6 +346,12 @@ class NDCG(_AbstractGain):
         """Return the gains over the ideal DCG."""
         return NdcgUtility(gain=self.gain, k=self.k).values(data)
 
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Add up gains, and divide by the ideal DCG."""
+        gain = DcgUtility(gain=self.gain).values(data)
+        ideal = ideal_dcg(gain, data.groups, self.k)
+        return gain, self.offsets(data), np.where(ideal > 0, ideal, np.nan)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,12 +400,17 @@ class ERU(AbstractPositional):
 
     def utilities(self, data: RankingData) -> FloatArray:
         """Return the excess over the neutral grade."""
-        worth = excess(data.labels, self.neutral)
+        worth, _, best = self.summed(data)
+        return worth / data.groups.spread(best)
+
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Add up the excess, and divide by the largest sum where normalised."""
+        worth, nothing = excess(data.labels, self.neutral), self.offsets(data)
         if not self.normalize:
-            return worth
+            return worth, nothing, np.ones(len(nothing))
         table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))
         best = best_sums(worth, table, data.groups)
-        return worth / data.groups.spread(np.where(best > 0, best, np.nan))
+        return worth, nothing, np.where(best > 0, best, np.nan)
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the powers of one half."""
@@ -437,15 +455,20 @@ class Spearman(AbstractPositional):
         """Return the number of items below."""
         return np.arange(float(n))
 
-    def factors(self, sizes: IntArray) -> FloatArray:
-        """Return ``12 / (n (n^2 - 1))``."""
+    def divisors(self, sizes: IntArray) -> FloatArray:
+        """Return ``n (n^2 - 1) / 12``."""
         n = sizes.astype(np.float64)
-        return 12.0 / np.where(sizes > 1, n * (n * n - 1.0), np.nan)
+        return np.where(sizes > 1, n * (n * n - 1.0), np.nan) / 12.0
 
     def offsets(self, data: RankingData) -> FloatArray:
         """Return ``-3 (n - 1) / (n + 1)``."""
         n = data.groups.sizes
         return -3.0 * (n - 1.0) / (n + 1.0)
+
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Take off ``n (n - 1)^2 / 4`` before the division."""
+        n = data.groups.sizes.astype(np.float64)
+        return self.utilities(data), -n * (n - 1.0) ** 2 / 4.0, self.divisors(data.groups.sizes)
 
 
 @final
@@ -501,11 +524,12 @@ class Precision(AbstractPositional):
         """Return 1 up to rank k."""
         return cut(np.ones(n), self.k)
 
-    def factors(self, sizes: IntArray) -> FloatArray:
-        """Return one over the divisor."""
+    def divisors(self, sizes: IntArray) -> FloatArray:
+        """Return k, or the number of items."""
+        counts = sizes.astype(np.float64)
         if self.k is None:
-            return 1.0 / sizes
-        return 1.0 / (np.minimum(sizes, self.k) if self.divisor == "min" else 0 * sizes + self.k)
+            return counts
+        return np.minimum(counts, self.k) if self.divisor == "min" else np.full(len(sizes), self.k)
 
 
 @final
@@ -552,6 +576,12 @@ class Recall(AbstractPositional):
     def utilities(self, data: RankingData) -> FloatArray:
         """Return y / P."""
         return RecallUtility(threshold=self.threshold).values(data)
+
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Count relevant items, and divide by P."""
+        binary = binarise(data.labels, self.threshold, data.groups)
+        positives = query_sums(binary, data.groups)
+        return binary, self.offsets(data), np.where(positives > 0, positives, np.nan)
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return 1 up to rank k."""
@@ -649,18 +679,20 @@ class AUC(AbstractPositional):
         positives, others = self._counts(data)
         return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)
 
-    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Add up ranks of the fewer items, which do not cancel with what is taken off.
 
-        With fewer others than relevant items, -(1 - y) / (P N) and 1 + (N - 1) / (2 P) give
-        the same value as the utilities and offsets.
+        Pairs in the right order are the ranks from below of relevant items less P (P - 1) / 2,
+        and P N + N (N - 1) / 2 less those of the others.
         """
-        utilities, offsets = self.utilities(data), self.offsets(data)
+        binary = binarise(data.labels, self.threshold, data.groups)
         positives, others = self._counts(data)
-        few = (others > 0) & (others < positives)
-        pairs = np.where(few, positives * others, np.inf)
-        instead = 1.0 + (others - 1.0) / np.where(few, 2.0 * positives, np.inf)
-        return utilities - 1.0 / data.groups.spread(pairs), np.where(few, instead, offsets)
+        few, pairs = others < positives, positives * others
+        added = np.where(
+            few, pairs + 0.5 * others * (others - 1.0), -0.5 * positives * (positives - 1.0)
+        )
+        values = np.where(data.groups.spread(few), binary - 1.0, binary)
+        return values, added, np.where(pairs > 0, pairs, np.nan)
 
     def _counts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
         """Return the relevant items of each query, and the others."""

@@ -152,7 +152,7 @@ class MAP(AbstractMetric):
             positives = np.minimum(positives, self.k)
         kernels = compiler.load("ranking.measures")
         kernel = partial(_in_blocks, kernels.average_precision, self.ties == "block")
-        items = _items(data, binary, _reciprocal(positives), self.k)
+        items = _items(data, binary, _above_zero(positives), self.k)
         return BoundKernel(self, data, kernel, items, self.k)
 
 
@@ -203,9 +203,9 @@ class MRR(AbstractMetric):
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Find the relevant items."""
         binary, positives = _relevant(data, self.threshold)
-        scale = np.where(positives > 0, 1.0, np.nan)
+        defined = np.where(positives > 0, 1.0, np.nan)
         kernels = compiler.load("ranking.measures")
-        items = _items(data, binary, scale, self.k)
+        items = _items(data, binary, defined, self.k)
         return BoundKernel(self, data, kernels.reciprocal_rank, items, self.k)
 
 
@@ -255,9 +255,10 @@ class PTop(AbstractMetric):
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Count the relevant items."""
         binary, positives = _relevant(data, self.threshold)
-        scale = _reciprocal(positives) if self.normalize else np.ones(len(positives))
+        divisor = _above_zero(positives) if self.normalize else np.ones(len(positives))
         kernels = compiler.load("ranking.measures")
-        return BoundKernel(self, data, kernels.positives_at_top, _items(data, binary, scale, None))
+        items = _items(data, binary, divisor, None)
+        return BoundKernel(self, data, kernels.positives_at_top, items)
 
 
 def _check_grades(data: RankingData, max_grade: float) -> None:
@@ -277,13 +278,13 @@ def _relevant(data: RankingData, threshold: float | None) -> tuple[FloatArray, F
     return binary, query_sums(binary, data.groups)
 
 
-def _reciprocal(counts: FloatArray) -> FloatArray:
-    return 1.0 / np.where(counts > 0, counts, np.nan)
+def _above_zero(counts: FloatArray) -> FloatArray:
+    return np.where(counts > 0, counts, np.nan)
 
 
-def _items(data: RankingData, values: FloatArray, scale: FloatArray, k: int | None) -> Items:
+def _items(data: RankingData, values: FloatArray, divisor: FloatArray, k: int | None) -> Items:
     longest = int(data.groups.sizes.max(initial=1))
-    return Items(values, scale, longest if k is None else min(int(k), longest))
+    return Items(values, divisor, longest if k is None else min(int(k), longest))
 
 
 def _in_blocks(

@@ -9,6 +9,7 @@ import difflib
 import functools
 import importlib.metadata
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, final
@@ -62,6 +63,12 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {  # that other libraries use
+    **dict.fromkeys(
+        ("hr", "hit", "hits", "hitrate", "hit_ratio", "success"), ("hit_rate", "recall")
+    ),
+    **dict.fromkeys(("roc", "auroc", "ranking_auc"), ("auc",)),
+}
 _THIS_PROCESS = Origin("this process", "")
 L = TypeVar("L", bound=type[AbstractLoss] | ScalarFunction)
 U = TypeVar("U", bound=type[AbstractUtility])
@@ -139,11 +146,31 @@ class Registry(Generic[T]):
                 f"{' and '.join(str(entry.origin) for entry in candidates)}; say {choices}"
             )
         if not candidates:
-            near = difflib.get_close_matches(name.lower(), [*self, *self._aliases], n=3, cutoff=0.5)
+            near = self.near(name)
             known = f"known: {', '.join(self)}"
             hint = f"did you mean {' or '.join(map(repr, near))}?" if near else known
             raise UnknownNameError(f"no {self.kind} is called {name!r}; {hint}")
         return candidates[0].load()
+
+    def near(self, name: str) -> list[str]:
+        """Return names that may be meant by one that is not registered, the likeliest first.
+
+        >>> METRICS.near("ndcg10"), METRICS.near("NDGC")
+        (['ndcg@10'], ['ndcg', 'dcg'])
+        """
+        bare = _lowered(name.partition("@")[0].rpartition(":")[2])
+        cut = re.fullmatch(r"(.*[a-z])_?(\d{1,9})", bare)
+        if (
+            cut is not None
+            and cut[1] in self
+            and "k" in inspect.signature(self.get(cut[1])).parameters
+        ):
+            return [f"{cut[1]}@{cut[2]}"]
+        called = [other for other in _OTHER_NAMES.get(bare, ()) if other in self]
+        if called:
+            return called
+        close = difflib.get_close_matches(name.lower(), [*self, *self._aliases], n=3, cutoff=0.5)
+        return list(dict.fromkeys(close))
 
     def origin_of(self, cls: type) -> Origin:
         """Return the distribution a class was loaded from, or else its module."""

@@ -30,6 +30,7 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
     "SIZES",
+    "STEP",
     "Check",
     "ConformanceError",
     "LossSubject",
@@ -55,7 +56,7 @@ __all__ = [
 SIZES = (5, 1, 4, 7, 3, 6, 2)
 """Rows per query of the data that objectives and metrics are checked on."""
 _MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped", "expected": "expected"}
-_STEP = 4e-3
+STEP = 4e-3
 _WEIGHTS = ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0))  # fourth-order differences
 _GRADES = ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0))  # graded if it takes them, else binary
 _TEMPLATES = ("comparison", "pairwise(target=dcg)", "pointwise(target=dcg)")
@@ -155,7 +156,7 @@ def permuted_rows(sizes: Any = SIZES, seed: int = 0) -> IntArray:
     return np.concatenate(parts)
 
 
-def derivative(function: Callable[[float], Any], at: float, step: float = _STEP) -> Any:
+def derivative(function: Callable[[float], Any], at: float, step: float = STEP) -> Any:
     """Return the derivative of a function of a number, and where it can be trusted."""
     return _differences(lambda by: np.asarray(function(at + by), dtype=np.float64), step)
 
@@ -180,7 +181,7 @@ def row_derivatives(
             values = evaluate(shifted)
             return values[queries] if len(values) == len(SIZES) else values[rows]
 
-        slopes[rows], trusted[rows] = _differences(moved, _STEP)
+        slopes[rows], trusted[rows] = _differences(moved, STEP)
     return slopes, trusted
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 import weakref
 from typing import ClassVar
 
@@ -252,7 +253,7 @@ def binary(task):
 
 def test_names_hold_nothing_that_xgboost_refuses():
     metric = gbmrank.metric("ndcg(gain=[0, 1, 3, 7, 15], empty=zero)@5")
-    assert not set(metric.name_in("xgboost")) & set(": \t")
+    assert re.fullmatch(r"pre_gbmrank_[\w.@-]+", metric.name_in("xgboost"))
     evals: dict = {}
     train(evals=[(matrix(VALID), "valid")], custom_metric=metric, evals_result=evals)
     assert list(evals["valid"]) == [metric.name_in("xgboost")]
@@ -526,3 +527,31 @@ def test_settings_carry_their_reasons_and_matter():
     )
     assert "rmse" in evals["valid"]  # what the setting is for
     assert len(bare.trees_to_dataframe()) < len(train().trees_to_dataframe())
+
+
+def test_a_regressor_with_weights_trains_as_the_native_interface():
+    """XGBRegressor hands weights by name, to the objective and to the metric."""
+    objective = gbmrank.objective("pointwise(loss=squared, target=identity)")
+    metric = gbmrank.metric("ndcg(gain=linear)")
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, TRAIN.n)
+    model = xgb.XGBRegressor(
+        objective=objective, n_estimators=4, base_score=0.0, n_jobs=1, eval_metric=metric
+    )
+    model.fit(
+        TRAIN.x,
+        TRAIN.y,
+        sample_weight=weight,
+        eval_set=[(VALID.x, VALID.y)],
+        sample_weight_eval_set=[np.ones(VALID.n)],
+        verbose=False,
+    )
+    grad, hess = objective.gradients(TRAIN.y, np.zeros(TRAIN.n), weight=weight)
+    plain, plain_hess = objective.gradients(TRAIN.y, np.zeros(TRAIN.n))
+    np.testing.assert_allclose(grad, weight * plain)
+    np.testing.assert_allclose(hess, weight * plain_hess)
+    whole = xgb.DMatrix(TRAIN.x, TRAIN.y, weight=weight)
+    params = {"base_score": 0.0, "nthread": 1}
+    same = xgb.train(params, whole, 4, obj=objective)
+    np.testing.assert_array_equal(model.predict(TRAIN.x), same.predict(whole))
+    shown = model.evals_result()["validation_0"][metric.name_in("xgboost")][-1]
+    assert shown == pytest.approx(metric.score(VALID.y, model.predict(VALID.x)), abs=1e-6)

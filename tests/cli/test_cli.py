@@ -33,8 +33,9 @@ def test_an_unknown_command_lists_what_exists(capsys, name, hint):
     assert all(command in message for command in COMMANDS)
 
 
-def test_version(capsys):
-    assert main(["--version"]) == 0
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(capsys, option):
+    assert main([option]) == 0
     assert capsys.readouterr().out == f"gbmrank {gbmrank.__version__}\n"
 
 

@@ -1,5 +1,6 @@
 """Readers that go away, and disks that are full."""
 
+import json
 import os
 import subprocess
 import sys
@@ -91,3 +92,22 @@ def test_a_disk_that_is_too_small_for_the_rows(tmp_path):
     assert f"{out}/work: the rows cannot be written, is the disk full?" in told
     assert "0 of 2 runs are done and kept" in told
     assert sorted(path.name for path in out.iterdir()) == ["plan.json", "runs"]
+
+
+def test_files_from_standard_input(tmp_path):
+    labels, scores = tmp_path / "qrels", tmp_path / "run"
+    labels.write_text("# judged by hand\n1 0 a 1\n1 0 b 0\n")
+    scores.write_text("1 Q0 a 1 2.0 t\n1 Q0 b 2 3.0 t\n")
+
+    def evaluated(given, piped=""):
+        done = shell(f"{piped}{GBMRANK} evaluate --json {given}")
+        assert not done.stderr
+        return json.loads(done.stdout)["metrics"]
+
+    whole = evaluated(f"--labels {labels} --scores {scores}")
+    assert evaluated(f"--labels {labels} --scores -", f"cat {scores} | ") == whole
+    assert evaluated(f"--labels - --scores {scores} --format trec", f"cat {labels} | ") == whole
+    assert evaluated(f"--labels - --scores {scores} < {labels}") == whole
+    both = shell(f"cat {labels} | {GBMRANK} evaluate --labels - --scores -")
+    assert both.returncode == 2
+    assert "--labels and --scores" in both.stderr

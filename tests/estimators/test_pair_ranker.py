@@ -372,7 +372,7 @@ def test_bad_tables_and_untrained_models_are_refused():
         PairRanker().fit(np.empty((0, 2)), [], qid=[])
     task = make_task(seed=6, queries=20)
     model = PairRanker(**QUICK).fit(task.x, task.y, qid=task.qid)
-    with pytest.raises(DataError, match="trained on 5 features, got 2"):
+    with pytest.raises(DataError, match="X has 2 features, but PairRanker is expecting 5"):
         model.rank(X, qid=Q)
 
 

@@ -198,27 +198,6 @@ def test_contributions_add_up_to_the_scores(backend):
     np.testing.assert_allclose(parts.sum(axis=1), model.predict(TASK.x), atol=1e-5)
 
 
-@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
-def test_shap_explains_the_booster(backend):
-    shap = pytest.importorskip("shap")
-    model = GBMRanker(backend=backend, n_estimators=5).fit(TASK.x, TASK.y, qid=TASK.qid)
-    explained = shap.TreeExplainer(model.booster_)(TASK.x)
-    total = explained.values.sum(axis=1) + explained.base_values
-    np.testing.assert_allclose(total, model.predict(TASK.x), atol=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what mlflow stands on
-@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
-def test_mlflow_takes_names_and_values(backend, tmp_path):
-    mlflow = pytest.importorskip("mlflow")
-    model = stopped(backend)
-    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'runs.db'}")
-    with mlflow.start_run() as run:
-        for value in model.evals_result_["valid_0"]["ndcg@10"]:
-            mlflow.log_metric(gbmrank.metric("ndcg@10").name_in("mlflow"), value)
-    assert "ndcg_at_10" in mlflow.get_run(run.info.run_id).data.metrics
-
-
 @pytest.mark.parametrize("holder", ["objective", "metric"])
 def test_preferences_are_not_in_files_and_that_is_told(tmp_path, holder):
     x, qid = np.arange(12.0)[:, None], np.repeat([0, 1, 2], 4)

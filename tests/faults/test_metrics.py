@@ -152,6 +152,30 @@ def test_names_beside_those_of_the_booster():
     assert sorted(seen["rows"]) == ["ndcg@3", "pre_gbmrank_ndcg@3"]
 
 
+@pytest.mark.fault(
+    "metrics with options in trackers that reject `(`, `=` and `,`, such as MLflow",
+    promise="boosters show plain names (`gbmrank_map_threshold_1`), so every value is logged; "
+    "`make integrations` runs MLflow's autologging",
+)
+@BOTH
+def test_names_are_plain(backend):
+    text = "ndcg(gain=[0, 1, 3, 7, 15], empty=zero)@5, map(threshold=1), eru(neutral=-0.5)"
+    seen: dict = {}
+    metrics, rows = gbmrank.metric(text), data_set(backend, OTHER)
+    if backend == "lightgbm":
+        recording = [lgb.record_evaluation(seen)]
+        params = {"objective": "lambdarank", "metric": "None", "verbosity": -1}
+        lgb.train(params, rows, 2, [rows], ["rows"], feval=metrics, callbacks=recording)
+    else:
+        params = {"objective": "rank:ndcg", "disable_default_eval_metric": 1, "nthread": 1}
+        watched = {"evals": [(rows, "rows")], "evals_result": seen, "verbose_eval": False}
+        xgb.train(params, rows, 2, custom_metric=metrics, **watched)
+    assert list(seen["rows"]) == [one.name_in(backend) for one in metrics]
+    assert all(re.fullmatch(r"[\w.@-]+", name) for name in seen["rows"])
+    assert list(seen["rows"])[1].endswith("gbmrank_map_threshold_1")
+    assert all(len(values) == 2 for values in seen["rows"].values())
+
+
 def measure(name):
     known = {field.name for field in fields(METRICS.get(name))}
     options: dict[str, Any] = {

@@ -5,6 +5,7 @@ import math
 import pickle
 import time
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -410,3 +411,45 @@ def test_a_function_as_gain_maps_each_label_to_a_gain(gain: Any, fact: str) -> N
         gbmrank.metric("dcg", gain=gain).score([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
     with pytest.raises(PluginContractError, match="3 real numbers"):
         gbmrank.metric("dcg", gain=lambda y: y[:1]).score([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])
+
+
+def quotient(metric: str, part: int, whole: int) -> float:
+    """Return a metric of rows of which the first ones are relevant, ranked as they are."""
+    labels = np.r_[np.ones(part), np.zeros(whole - part)]
+    return gbmrank.metric(metric).score(labels, -np.arange(float(whole)))
+
+
+def test_counts_are_divided_once_so_quotients_are_the_nearest_numbers():
+    for whole in range(1, 60):
+        for part in range(whole + 1):
+            assert quotient(f"precision@{whole}", part, whole) == part / whole
+            assert quotient("precision", part, whole) == part / whole
+            if part:
+                k = max(1, part // 2)
+                assert quotient(f"recall@{k}", part, whole) == k / part
+                assert quotient("map", part, whole) == 1.0
+                assert quotient("ptop(normalize=True)", part, whole) == 1.0
+
+
+def test_pairs_and_ranks_are_divided_once_too():
+    """Against fractions: AUC counts pairs, Spearman squares of rank differences."""
+    rng = np.random.default_rng(3)
+    for n in range(2, 40):
+        scores = rng.permutation(n).astype(float)
+        labels = (rng.permutation(n) < rng.integers(1, n)).astype(float)
+        pairs = scores[labels == 1][:, None] - scores[labels == 0]
+        auc = float(Fraction(int((pairs > 0).sum()), pairs.size))
+        assert gbmrank.metric("auc").score(labels, scores) == auc
+        graded = rng.permutation(n)
+        far = int(((graded - scores) ** 2).sum())
+        spearman = float(1 - Fraction(6 * far, n * (n * n - 1)))
+        assert gbmrank.metric("spearman").score(graded, scores) == spearman
+
+
+@pytest.mark.parametrize("text", ["ndcg", "ndcg@5", "ndcg(gain=linear)@10", "eru(normalize=True)"])
+def test_the_best_order_is_one_up_to_the_last_digit(text):
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 7, 20, 100):
+        labels = rng.integers(0, 5, n)
+        labels[0] = 4
+        assert abs(gbmrank.metric(text).score(labels, labels + 0.0) - 1.0) <= 2.3e-16

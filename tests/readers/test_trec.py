@@ -42,6 +42,18 @@ def test_files_are_matched_as_trec_eval_does(tmp_path):
     )
 
 
+def test_lines_of_qrels_that_are_comments(tmp_path):
+    """A topic may be called #7; what starts with # and is no judgment is a comment."""
+    qrels = "# topic iteration document grade\n#made by hand\n#7 0 a 1\n# 7 0 4\n7 0 a 2\n"
+    got = read(tmp_path, qrels, "#7 Q0 a 1 1.0 t\n7 Q0 a 1 1.0 t\n")
+    assert got.qid is not None
+    assert dict(zip(got.qid.tolist(), got.labels.tolist(), strict=True)) == {"#7": 1.0, "7": 2.0}
+    with pytest.raises(DataError, match="is empty"):
+        read(tmp_path, "# nothing\n", RUN)
+    with pytest.raises(ParseError, match=":1:1: expected topic Q0 document"):
+        read(tmp_path, QRELS, "# of a run\n")
+
+
 def test_topics_the_run_lacks_can_be_kept(tmp_path):
     got = read(tmp_path, QRELS, RUN, complete=True)
     assert got.qid is not None

@@ -47,6 +47,26 @@ def wrong_bend(z):
     return value, first, 2.0 * second
 
 
+def wrong_tail(z):
+    value, first, second = right(z)
+    return value, (1.1 if z > 13.0 else 1.0) * first, second
+
+
+def wrong_tail_beside_steep_slopes(z):
+    value = np.exp(-min(z, 700.0) if z > -700.0 else 700.0)
+    return value, -(1.1 if z > 4.0 else 1.0) * value, value
+
+
+def wrong_bend_in_the_tail(z):
+    value, first, second = right(z)
+    return value, first, (0.9 if z < -9.0 else 1.0) * second
+
+
+def wrong_bend_beside_steep_slopes(z):
+    value = np.exp(-min(z, 700.0) if z > -700.0 else 700.0)
+    return value, -value, (0.9 if z > 4.0 else 1.0) * value
+
+
 def wrong_way(z):
     value, first, second = right(-z)
     return value, -first, second
@@ -118,6 +138,10 @@ def failed(subject):
     [
         (wrong_sign, "first_derivative"),
         (wrong_bend, "second_derivative"),
+        (wrong_tail, "first_derivative"),
+        (wrong_tail_beside_steep_slopes, "first_derivative"),
+        (wrong_bend_in_the_tail, "second_derivative"),
+        (wrong_bend_beside_steep_slopes, "second_derivative"),
         (wrong_way, "direction"),
         (ClaimsConvex, "convexity"),
         (ClaimsSmooth, "smoothness"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from gbmrank.boosters.base import Booster, Range, Rows, Tuning
+from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
 from gbmrank.boosters.lightgbm.dataset import (
     READS,
     check_bagging,
@@ -91,6 +91,7 @@ class _LightGBM:
     parameters = PARAMETERS
     tuning = _TUNING
     native: tuple[str, ...] = ("lambdarank", "rank_xendcg")
+    importance_types: tuple[str, ...] = ("gain", "split")
     squared_error = "regression"
     suffixes: tuple[str, ...] = (".txt",)
     first_bytes = b"tree"
@@ -106,8 +107,7 @@ class _LightGBM:
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name that no built-in metric has: two lists would be interleaved."""
-        plain = "".join(text.split())  # LightGBM takes what follows a blank for the name
-        return f"gbmrank_{plain}"
+        return f"gbmrank_{plain_name(text)}"
 
     def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
         """Return name, value and direction."""

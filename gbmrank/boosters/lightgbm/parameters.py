@@ -46,6 +46,9 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "is_unbalance": ("unbalance", "unbalanced_sets"),
     "eval_at": ("ndcg_eval_at", "ndcg_at", "map_eval_at", "map_at"),
     "task": ("task_type",),
+    "categorical_feature": (
+        *("cat_feature", "categorical_column", "cat_column", "categorical_features"),
+    ),
     "verbosity": ("verbose",),
 }
 _NATIVE_ONLY = (

@@ -23,7 +23,10 @@ __all__ = ["LightGBMFitted", "load_model", "train"]
 # made from memory. The text is percent-encoded: LightGBM reads the list without a notion of
 # quotes.
 _SLOT = re.compile(r"^\[data: [^\]]*\]$", re.MULTILINE)
+_HAS_OBJECTIVE = re.compile(r"^objective=", re.MULTILINE)
+_RAW = "lambdarank"
 _MARK = "gbmrank "
+_CATEGORICAL = "categorical_feature"  # which LightGBM wants with the rows
 _PLAIN = " (),.@_-=+/"
 
 
@@ -56,10 +59,22 @@ class LightGBMFitted:
 
     predict = scores
 
-    def importances(self) -> FloatArray:
-        """Return the summed gain of the splits on each feature."""
-        gain = self.booster.feature_importance("gain", iteration=self._n_rounds)
-        return np.asarray(gain, np.float64)
+    def importances(self, kind: str | None = None) -> FloatArray:
+        """Return the importance of each feature: of a kind of LightGBM's, or summed gain."""
+        found = self.booster.feature_importance(kind or "gain", iteration=self._n_rounds)
+        return np.asarray(found, np.float64)
+
+    def for_converters(self) -> Any:
+        """Return a copy that names an objective, as converters ask for one.
+
+        It names lambdarank, whose predictions are raw scores too. The model itself names none, so
+        that ``refit`` is an error, and not a training with lambdarank.
+        """
+        text = self.booster.model_to_string(num_iteration=self._n_rounds)
+        if _HAS_OBJECTIVE.search(text.partition("\nTree=0\n")[0]) is None:
+            text = text.replace("\nfeature_names=", f"\nobjective={_RAW}\nfeature_names=", 1)
+            text = text.replace("\n[objective: custom]\n", f"\n[objective: {_RAW}]\n", 1)
+        return import_lightgbm().Booster(model_str=text)
 
     def stamp(self, identity: str) -> None:
         """Keep a text in the model, which is cut after its best round."""
@@ -111,6 +126,7 @@ def train(job: Job) -> Trained:
     # With its filter LightGBM fails on few rows, where a constant model can say why it is one.
     quiet = {"verbosity": -1, "feature_pre_filter": False}
     params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}
+    before = _rounds_before(lgb, job)
     train_set = _data_set(lgb, job, job.train, params)
     monitor = job.monitor()
     sets = []
@@ -123,18 +139,19 @@ def train(job: Job) -> Trained:
     def after_round(env: Any) -> None:
         grown[:] = [env.model]
         if monitor.end_round():
-            raise lgb.callback.EarlyStopException(monitor.best_round, [])
+            raise lgb.callback.EarlyStopException(before + monitor.best_round, [])
 
     after_round.order = 100  # type: ignore[attr-defined]  # after the values of the round
     try:
         booster = lgb.train(
-            params,
+            {key: value for key, value in params.items() if key != _CATEGORICAL},
             train_set,
             job.rounds,
             valid_sets=sets,
-            valid_names=[f"valid{number}" for number in range(len(sets))],
+            valid_names=list(job.valid),
             feval=monitor if sets else None,
-            callbacks=[after_round],
+            init_model=job.start,
+            callbacks=[*job.callbacks, after_round],
         )
     except NumericError as error:
         error.add_note(f"in round {monitor.rounds_done + 1} of {job.rounds}, LightGBM")
@@ -147,8 +164,25 @@ def train(job: Job) -> Trained:
                 "in a way that LightGBM sees; look at how the features were made"
             ) from error
         raise ConfigError(f"LightGBM: {error}") from error
-    kept = monitor.best_round + 1 if job.keep_best else 0
-    return job.finished(_fitted(booster, kept, params), monitor)
+    kept = job.rounds_kept(monitor, before, booster.best_iteration)
+    return job.finished(_fitted(booster, kept, params), monitor, kept, before)
+
+
+def _rounds_before(lgb: Any, job: Job) -> int:
+    """Check callbacks and the model to continue; return how many rounds that has."""
+    wrong = next((one for one in job.callbacks if not callable(one)), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"callbacks of LightGBM are functions, such as lightgbm.log_evaluation(10); got a "
+            f"{type(wrong).__name__}"
+        )
+    if job.start is None:
+        return 0
+    if not isinstance(job.start, lgb.Booster):
+        raise ConfigError(
+            f"backend='lightgbm' continues a model of LightGBM, got a {type(job.start).__name__}"
+        )
+    return int(job.start.current_iteration())
 
 
 def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
@@ -164,7 +198,8 @@ def _data_set(lgb: Any, job: Job, part: Part, params: Any, reference: Any = None
         group=data.groups.sizes if job.ranks else None,
         weight=data.weight,
         reference=reference,
-        params={key: value for key, value in params.items() if key != "objective"},
+        params={k: v for k, v in params.items() if k not in ("objective", _CATEGORICAL)},
+        categorical_feature=params.get(_CATEGORICAL, "auto"),
         free_raw_data=False,
     )
     keep_ids(made, data.groups.ids)

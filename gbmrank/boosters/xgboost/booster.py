@@ -5,7 +5,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Booster, Range, Rows, Tuning
+from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.xgboost.dataset import (
     READS,
@@ -87,6 +87,7 @@ class _XGBoost:
     parameters = PARAMETERS
     tuning = _TUNING
     native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
+    importance_types: tuple[str, ...] = (*("gain", "weight", "cover", "total_gain", "total_cover"),)
     squared_error = "reg:squarederror"
     suffixes: tuple[str, ...] = (".ubj", ".json")
     first_bytes = b"{"
@@ -106,9 +107,9 @@ class _XGBoost:
         """Return a name from which XGBoost guesses the right direction.
 
         Early stopping maximises only names that start with ``auc``, ``pre``, ``map`` or
-        ``ndcg``; names may hold no colon and no blank.
+        ``ndcg``.
         """
-        plain = "".join(text.split()).replace(":", "_")
+        plain = plain_name(text)
         return f"pre_gbmrank_{plain}" if higher_is_better else f"gbmrank_{plain}"
 
     def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:

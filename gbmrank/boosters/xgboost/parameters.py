@@ -17,7 +17,7 @@ from gbmrank.boosters.settings import BAGGING, METRIC_HINT, Parameters, Setting,
 from gbmrank.boosters.xgboost.dataset import import_xgboost
 from gbmrank.errors import ConfigError, DataError, MissingBackendError
 
-__all__ = ["PARAMETERS", "needed_settings"]
+__all__ = ["OF_DATA_SET", "PARAMETERS", "needed_settings"]
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "num_boost_round": ("n_estimators", "num_round", "num_iterations", "num_trees"),
@@ -44,10 +44,13 @@ _TWINS: Mapping[str, str] = {  # of LightGBM's parameters and their usual aliase
     "boosting_type": "booster",
     "num_threads": "nthread",
     "verbose": "verbosity",
+    "categorical_feature": "feature_types",
 }
 _NOT_USED = re.compile(r"Parameters: \{ (.*?) \} are not used", re.DOTALL)
+OF_DATA_SET = ("feature_types", "feature_weights")
 _PASSED = frozenset(  # always used, or given in another form
     {
+        *OF_DATA_SET,
         "eval_metric",
         "interaction_constraints",
         "monotone_constraints",
@@ -143,6 +146,11 @@ PARAMETERS = Parameters(
         "missing": "missing values are NaN: give them so",
         "enable_categorical": "columns of categories are always read as such; leave it out",
     },
+    implied={
+        "missing": lambda value: isinstance(value, float) and math.isnan(value),
+        "enable_categorical": lambda value: value is True,
+    },
+    of_data_set=OF_DATA_SET,
     native_only=(
         "lambdarank_pair_method",
         "lambdarank_num_pair_per_sample",

@@ -12,6 +12,7 @@ import numpy as np
 from gbmrank.boosters.base import Job, Part, Trained
 from gbmrank.boosters.state import keep_ids
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
+from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import column_names, first_infinite
@@ -60,15 +61,21 @@ class XGBoostFitted:
 
     predict = scores
 
-    def importances(self) -> FloatArray:
-        """Return the summed gain of the splits on each feature."""
+    def importances(self, kind: str | None = None) -> FloatArray:
+        """Return the importance of each feature: of a kind of XGBoost's, or summed gain."""
         width = self.booster.num_features()
         names = self.booster.feature_names or [f"f{number}" for number in range(width)]
         try:
-            gain = self.booster.get_score(importance_type="total_gain")
+            gain = self.booster.get_score(importance_type=kind or "total_gain")
         except ValueError as error:
             raise ConfigError(f"booster=gblinear splits on no feature: {error}") from error
         return np.array([gain.get(name, 0.0) for name in names], np.float64)
+
+    def for_converters(self) -> Any:
+        """Return a copy with an objective that adds nothing: some take ranks for classes."""
+        made = self.booster.copy()
+        made.set_param({"objective": "reg:squarederror"})
+        return made
 
     def stamp(self, identity: str) -> None:
         """Keep a text in the model, as an attribute."""
@@ -104,6 +111,7 @@ def train(job: Job) -> Trained:
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
     if native:
         params["objective"] = job.objective
+    before = _rounds_before(xgb, job)
     train_set = _data_set(xgb, job, job.train, params, "the training set")
     monitor = job.monitor()
     sets = []
@@ -120,14 +128,15 @@ def train(job: Job) -> Trained:
 
     try:
         booster = xgb.train(
-            params,
+            {key: value for key, value in params.items() if key not in OF_DATA_SET},
             train_set,
             job.rounds,
             obj=None if native else job.objective,
-            evals=[(data, f"valid{number}") for number, data in enumerate(sets)],
+            evals=list(zip(sets, map(_set_name, job.valid), strict=True)),
             custom_metric=monitor if sets else None,
             verbose_eval=False,
-            callbacks=[AfterRound()],
+            xgb_model=job.start,
+            callbacks=[*job.callbacks, AfterRound()],
         )
     except NumericError as error:
         error.add_note(f"in round {monitor.rounds_done + 1} of {job.rounds}, XGBoost")
@@ -136,9 +145,33 @@ def train(job: Job) -> Trained:
     except xgb.core.XGBoostError as error:
         _explain_unseen(error, job.train.features, "a validation set")
         raise ConfigError(f"XGBoost: {without_stack(error)}") from error
-    best, threads = monitor.best_round + 1 if job.keep_best else 0, params.get("nthread")
-    kept = first_rounds(booster, best, threads) if best else booster
-    return job.finished(XGBoostFitted(kept, threads), monitor)
+    stopped, threads = booster.attr("best_iteration"), params.get("nthread")
+    kept = job.rounds_kept(monitor, before, 0 if stopped is None else int(stopped) + 1)
+    model = first_rounds(booster, kept, threads) if kept else booster
+    return job.finished(XGBoostFitted(model, threads), monitor, kept, before)
+
+
+def _rounds_before(xgb: Any, job: Job) -> int:
+    """Check callbacks and the model to continue; return how many rounds that has."""
+    base = xgb.callback.TrainingCallback
+    wrong = next((one for one in job.callbacks if not isinstance(one, base)), None)
+    if wrong is not None:
+        raise ConfigError(
+            "callbacks of XGBoost are objects of xgboost.callback.TrainingCallback, got a "
+            f"{type(wrong).__name__}"
+        )
+    if job.start is None:
+        return 0
+    if not isinstance(job.start, xgb.Booster):
+        raise ConfigError(
+            f"backend='xgboost' continues a model of XGBoost, got a {type(job.start).__name__}"
+        )
+    return int(job.start.num_boosted_rounds())
+
+
+def _set_name(name: str) -> str:
+    """Return a name that XGBoost can put before that of a metric, with a dash."""
+    return re.sub(r"[-:\s]+", "_", name)
 
 
 def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
@@ -162,13 +195,21 @@ def _document(booster: Any) -> Any:
 
 
 def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference: Any = None) -> Any:
-    data = part.data
+    data, width = part.data, part.features.shape[1]
+    for name in OF_DATA_SET:
+        if params.get(name) is not None and len(params[name]) != width:  # XGBoost takes fewer
+            raise ConfigError(
+                f"{name} has {len(params[name])} entries, but {what} has {width} columns; give one "
+                "entry per column"
+            )
     columns = {
         "label": data.labels,
         "weight": _query_weight(data) if job.ranks else data.weight,
         "group": data.groups.sizes if job.ranks else None,
         "nthread": params.get("nthread"),
         "enable_categorical": True,
+        "feature_types": params.get("feature_types"),
+        "feature_weights": params.get("feature_weights") if reference is None else None,
     }
     with _explaining(xgb, part.features, what, data.groups.row_order):
         if needs_all_values(params):

@@ -3,7 +3,8 @@
 ========  =====================================  =========================================
 file      columns                                what counts
 ========  =====================================  =========================================
-qrels     topic, iteration, document, grade      iteration is ignored
+qrels     topic, iteration, document, grade      iteration is ignored; lines that start with
+                                                 ``#`` and are no judgment are comments
 run       topic, Q0, document, rank, score, tag  rank is ignored: the score orders; what
                                                  follows the tag is ignored
 ========  =====================================  =========================================
@@ -139,6 +140,8 @@ def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
     topics: Topics = {}
     for number, line in read_lines(path, limits):
         words = line.split()
+        if form is _QRELS and _is_comment(words):
+            continue
         if not form.least <= len(words) <= form.most:
             raise fail(path, number, 1, f"expected {form.columns}; got {len(words)} columns")
         topic, document, text = words[0], words[2], words[form.value]
@@ -155,6 +158,12 @@ def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
     if not topics:
         raise DataError(f"{quoted(path)} is empty; its lines are: {form.columns}")
     return topics
+
+
+def _is_comment(words: list[str]) -> bool:
+    """Whether a line starts with ``#``; ``#7 0 doc 1`` is a judgment of the topic ``#7``."""
+    judged = len(words) == _QRELS.least and to_number(words[_QRELS.value]) is not None
+    return words[0] == "#" or (words[0].startswith("#") and not judged)
 
 
 def _notes(judged: Topics, retrieved: Topics, absent: int, complete: bool) -> tuple[str, ...]:

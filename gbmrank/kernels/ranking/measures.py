@@ -68,7 +68,7 @@ def positional_per_query(ranking: Ranking, items: Positions, span: Span, out: Fl
             if terms == PART:
                 total, part, terms = total + part, 0.0, 0
             start = stop
-        out[q] = items.base[q] + items.scale[q] * (total + part)
+        out[q] = (items.base[q] + (total + part)) / items.divisor[q]
 
 
 @inner
@@ -104,7 +104,7 @@ def average_precision(
                     total += _mean_precisions(found, p, start - begin, stop - start, items.k)
                 found += p
             start = stop
-        out[q] = items.scale[q] * total
+        out[q] = total / items.divisor[q]
 
 
 @inner
@@ -132,7 +132,7 @@ def reciprocal_rank(ranking: Ranking, items: Items, span: Span, out: FloatArray)
                 total = _mean_reciprocal(p, start - begin, stop - start, items.k)
                 break
             start = stop
-        out[q] = items.scale[q] * total
+        out[q] = total / items.divisor[q]
 
 
 @entry
@@ -150,7 +150,7 @@ def positives_at_top(ranking: Ranking, items: Items, span: Span, out: FloatArray
             if negatives > 0.0:
                 break
             start = stop
-        out[q] = items.scale[q] * total
+        out[q] = total / items.divisor[q]
 
 
 @inner
@@ -269,7 +269,7 @@ def cascade_per_query(ranking: Ranking, items: Items, span: Span, out: FloatArra
                 total += reading * _block(buffer[: stop - start], start - begin, items.k)
             reading *= on
             start = stop
-        out[q] = items.scale[q] * total
+        out[q] = total / items.divisor[q]
 
 
 @inner
@@ -316,7 +316,7 @@ def disagreement_per_query(ranking: Ranking, items: Levels, span: Span, out: Flo
                 row = begin + ranking.order[i]
                 total += 0.5 * _lead(counts, sums, items.levels[row], items.values[row])
             start = stop
-        out[q] = items.scale[q] * total
+        out[q] = total / items.divisor[q]
 
 
 @entry
@@ -332,4 +332,4 @@ def edge_disagreement_per_query(
                 total += edges.weight[e]
             elif scores[i] == scores[j]:
                 total += edges.weight[e] * (edges.tie_down if i < j else edges.tie_up)
-        out[q] = edges.scale[q] * total
+        out[q] = total / edges.divisor[q]
