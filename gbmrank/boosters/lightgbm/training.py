@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote, unquote
@@ -9,13 +10,15 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
+from gbmrank.boosters.calling import Training, frames_of
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm
+from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.state import keep_ids
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = ["LightGBMFitted", "load_model", "train"]
+__all__ = ["LightGBMFitted", "current_training", "load_model", "train"]
 
 
 # A model file lists the parameters of its training, and LightGBM hands that list on when it
@@ -149,6 +152,23 @@ def train(job: Job) -> Trained:
         raise ConfigError(f"LightGBM: {error}") from error
     kept = monitor.best_round + 1 if job.keep_best else 0
     return job.finished(_fitted(booster, kept, params), monitor)
+
+
+def current_training() -> Training | None:
+    """Return the Booster that waits for a gradient, if one does."""
+    lgb = sys.modules["lightgbm"]
+    owners = (frame.f_locals.get("self") for frame in frames_of("lightgbm.basic"))
+    model = next((one for one in owners if isinstance(one, lgb.Booster)), None)
+    return (
+        None
+        if model is None
+        else Training(
+            model,
+            lambda: PARAMETERS.read(model.params),
+            lambda: float(model.feature_importance("split").sum()),
+            lambda: model.train_set.get_field("position") is not None,
+        )
+    )
 
 
 def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
