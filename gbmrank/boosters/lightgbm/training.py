@@ -25,7 +25,7 @@ __all__ = ["LightGBMFitted", "current_training", "load_model", "train"]
 # loads and saves. Of all of them "data", the path of a training file, means the least to a model
 # made from memory. The text is percent-encoded: LightGBM reads the list without a notion of
 # quotes.
-_SLOT = re.compile(r"^\[data: [^\]]*\]$", re.MULTILINE)
+_SLOT = re.compile(r"^\[data: [^\]\n]*\]$", re.MULTILINE)
 _MARK = "gbmrank "
 _PLAIN = " (),.@_-=+/"
 
