@@ -211,3 +211,31 @@ def test_metrics_that_xgbranker_averages():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert metric(TASK.y[:5], TASK.y[:5]) == 1.0  # a call of one's own
+
+
+SCALED: dict[str, dict[str, Any]] = {
+    "lightgbm": {
+        "min_sum_hessian_in_leaf": 0.5,
+        "lambda_l1": 0.1,
+        "lambda_l2": 0.5,
+        "min_gain_to_split": 0.02,
+    },
+    "xgboost": {"min_child_weight": 0.5, "alpha": 0.1, "lambda": 0.5, "gamma": 0.02},
+}
+
+
+@BOTH
+def test_a_factor_of_the_loss_is_a_factor_of_these_parameters(backend):
+    factor, params = 4.0, SCALED[backend]
+    features = TASK.x if backend == "lightgbm" else xgb.DMatrix(TASK.x)
+    plain = train(backend, data_set(backend), **params).predict(features)
+    larger: dict[str, Any] = {name: factor * value for name, value in params.items()}
+    scaled = gbmrank.mix(OBJECTIVE, weights=[factor])
+    same = train(backend, data_set(backend), objective=scaled, **larger).predict(features)
+    assert same.tolist() == pytest.approx(plain.tolist(), rel=1e-5, abs=1e-6)
+    for name in params:  # each of them matters
+        other = train(
+            backend, data_set(backend), objective=scaled, **{**larger, name: 8 * larger[name]}
+        )
+        assert other.predict(features).tolist() != pytest.approx(plain.tolist(), rel=1e-3)
+    assert len(np.unique(plain)) > 3
