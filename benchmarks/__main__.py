@@ -19,6 +19,7 @@ TOPICS = {
     "metrics": "tie-exact metrics against other tools",
     "growing": "cost per row from 1e5 to 1e7 rows, memory of our own state",
     "workers": "Dask: one worker against two, and two against one machine",
+    "patterns": "public ways to train a ranker, with only the objective replaced",
     "start": "import time, first gradient call with and without cached kernels",
 }
 

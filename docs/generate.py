@@ -172,6 +172,7 @@ TOPICS = {
     "groups": "Queries",
     "weights": "Weights",
     "training": "Training",
+    "boosters": "Training with the boosters' own interfaces",
     "metrics": "Metrics",
     "dask": "Dask",
     "dask_features": "Features on Dask",

@@ -10,7 +10,14 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from gbmrank.boosters.base import plain_name
-from gbmrank.boosters.doors import booster_named, booster_of, callable_name, read_call, unlabelled
+from gbmrank.boosters.doors import (
+    booster_named,
+    booster_of,
+    callable_name,
+    read_call,
+    unlabelled,
+    warn_if_weighted,
+)
 from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, SpecError
@@ -340,6 +347,7 @@ def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> l
     """Evaluate metrics for whoever calls: LightGBM, XGBoost, or XGBRanker with two arrays."""
     a, b, weight, group = call
     if group is _ABSENT and booster_of(b) is None:
+        warn_if_weighted(metrics[0])
         return [_defined(item, *item._bound(a, b)) for item in metrics]
     booster, columns, preds = read_call(a, b, weight, None if group is _ABSENT else group)
     values = _values(metrics, columns, preds)

@@ -5,16 +5,17 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.api.metrics import Metric, metric_list
+from gbmrank.api.metrics import Metric, MetricList, metric_list
+from gbmrank.boosters.calling import Round, watch
 from gbmrank.boosters.doors import booster_named, read_call, unlabelled
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
-from gbmrank.boosters.state import round_gradients
+from gbmrank.boosters.state import is_ours, round_gradients
 from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
 from gbmrank.errors import DataError, NumericError, UnknownNameError
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.catalogue import OBJECTIVES
-from gbmrank.registry.composition import AbstractValue, build
+from gbmrank.registry.composition import AbstractValue, build, check_text
 from gbmrank.registry.guards import bind_objective
 from gbmrank.registry.spec import Spec
 from gbmrank.types import ArrayLike, FloatArray
@@ -23,6 +24,7 @@ __all__ = [
     "BoosterParams",
     "Objective",
     "booster_params",
+    "check_texts",
     "mix",
     "objective",
     "ranking_objective",
@@ -208,14 +210,18 @@ class Objective(AbstractValue[AbstractObjective]):
         scikit-learn interface, or by XGBoost's with ``sample_weight=`` by name.
         """
         booster, columns, preds = read_call(a, b, sample_weight, group)
-        if columns.owner is b:
-            booster.check_training(b)
         held = getattr(self._part, "preferences", None) is not None
         if held or not len(columns.labels):
             columns = unlabelled(columns, preds, held)
         if not len(columns.labels):
             return np.empty(0, np.float32), np.empty(0, np.float32)
-        return round_gradients(self, columns, preds)
+        if is_ours(columns.owner):
+            return round_gradients(self, columns, preds)
+        grouped = held or columns.sizes is not None
+        this = Round(
+            self, len(columns.labels), grouped, lambda: round_gradients(self, columns, preds)
+        )
+        return watch(booster, this)
 
 
 def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any) -> Objective:
@@ -353,4 +359,13 @@ def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
     **options : object
         Further fields of :class:`gbmrank.boosters.plan.Plan`.
     """
-    return Plan(objective=ranking_objective(objective), metric=metric_list(metric), **options)
+    target, metrics = ranking_objective(objective), metric_list(metric)
+    check_texts(target, metrics)
+    return Plan(objective=target, metric=metrics, **options)
+
+
+def check_texts(target: Objective | Native, metrics: MetricList) -> None:
+    """Raise ParameterError where the text of an objective or a metric does not say all of it."""
+    for part in (getattr(target, "template", None), *(one.measure for one in metrics)):
+        if part is not None:
+            check_text(part)

@@ -13,6 +13,7 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from gbmrank.boosters.calling import Training
     from gbmrank.boosters.settings import Parameters, Setting
     from gbmrank.boosters.state import BoosterColumns
 
@@ -304,6 +305,7 @@ class Booster(Protocol):
     squared_error: str
     suffixes: tuple[str, ...]
     first_bytes: bytes
+    groups_hint: str
     memory_factor: float
     weights_on_cluster: bool
 
@@ -319,8 +321,12 @@ class Booster(Protocol):
         """Return rows per query of a data set, constructed or not; None without queries."""
         ...
 
-    def check_training(self, data: Any) -> None:
-        """Raise where a training set carries a parameter that spoils custom objectives."""
+    def training(self) -> "Training | None":
+        """Return the training that waits for a gradient of this call, if one does."""
+        ...
+
+    def check_training(self, training: "Training") -> None:
+        """Raise ConfigError for a parameter that spoils custom objectives."""
         ...
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:

@@ -1,5 +1,7 @@
 """The boosters gbmrank knows, and which of them is calling."""
 
+import warnings
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +12,9 @@ from gbmrank.boosters.base import Booster
 from gbmrank.boosters.lightgbm.booster import LIGHTGBM
 from gbmrank.boosters.state import BoosterColumns
 from gbmrank.boosters.xgboost.booster import XGBOOST
+from gbmrank.boosters.xgboost.dataset import weighs_by_size
 from gbmrank.data.queries import as_floats
-from gbmrank.errors import ConfigError, DataError
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning
 
 __all__ = [
     "BACKENDS",
@@ -21,6 +24,7 @@ __all__ = [
     "callable_name",
     "read_call",
     "unlabelled",
+    "warn_if_weighted",
 ]
 
 BOOSTERS: tuple[Booster, ...] = (LIGHTGBM, XGBOOST)
@@ -70,6 +74,27 @@ def read_call(
         _numbers(a, "labels"), _array(group, "group"), _array(weight, "weight"), a
     )
     return LIGHTGBM, columns, b
+
+
+_warned: "dict[int, weakref.ref[Any]]" = {}  # metrics by identity
+
+
+def warn_if_weighted(metric: Any) -> None:
+    """Warn once of a metric whose values for single queries are averaged with other weights."""
+    number = id(metric)
+    known = _warned.get(number)
+    if (known is not None and known() is metric) or not weighs_by_size():
+        return
+    mine = weakref.ref(metric, lambda _: _warned.pop(number, None))
+    if _warned.setdefault(number, mine) is not mine:  # another thread was first
+        return
+    warnings.warn(
+        f"XGBRanker averages {metric} over queries with their sizes as weights, so the value it "
+        "reports is not the mean over queries; use gbmrank.GBMRanker(backend='xgboost'), or "
+        "xgboost.train with custom_metric=",
+        GbmrankWarning,
+        stacklevel=5,
+    )
 
 
 def unlabelled(

@@ -323,7 +323,7 @@ def _needed(
         return {}
     settings = booster.settings(target.template.shift_invariant)
     linear = given.get("booster") == "gblinear"  # which has no leaves
-    leafless = booster.parameters.least_curvature if linear else None
+    leafless = booster.parameters.least_curvature[0] if linear else None
     return {setting.name: setting.value for setting in settings if setting.name != leafless}
 
 

@@ -41,17 +41,33 @@ _CALLED = {
     "rounds": "n_estimators= (rounds= of a Plan)",
     "early_stopping": "early_stopping_rounds= (early_stopping= of a Plan)",
 }
+_GAIN = "the gain is part of the target, such as target=dcg(gain=linear)"
+_CUTOFF = "the cut-off is part of the target, such as target=ndcg@10, and all pairs count"
+_SCALE = "the scale is normalize= of the objective"
+_BIAS = "weigh rows by 1 / propensity where the objective takes such weights"
 _INSTEAD: Mapping[str, str] = {
-    "label_gain": "the gain is part of the target, such as target=dcg(gain=linear)",
-    "ndcg_exp_gain": "the gain is part of the target, such as target=dcg(gain=linear)",
+    "label_gain": _GAIN,
+    "ndcg_exp_gain": _GAIN,
     "sigmoid": "the slope is part of the loss: loss=logistic(sigma=2)",
     "scale_pos_weight": "give weights",
     "is_unbalance": "give weights",
+    "lambdarank_truncation_level": _CUTOFF,
+    "lambdarank_pair_method": _CUTOFF,
+    "lambdarank_num_pair_per_sample": _CUTOFF,
+    "lambdarank_norm": _SCALE,
+    "lambdarank_normalization": _SCALE,
+    "lambdarank_score_normalization": _SCALE,
+    "lambdarank_position_bias_regularization": _BIAS,
+    "lambdarank_unbiased": _BIAS,
+    "lambdarank_bias_norm": _BIAS,
+    "eval_at": "the cut-off is part of the metric: gbmrank.metric('ndcg@5,10')",
+    "position": _BIAS,
 }
 _TRUTH: Mapping[str, bool] = {
     **dict.fromkeys(("true", "+", "1"), True),
     **dict.fromkeys(("false", "-", "0", ""), False),
 }
+_FEW_LEAVES = 4  # a tree that may have no more leaves than this is hardly grown
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**31 - 1
 _MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
@@ -94,11 +110,13 @@ class Parameters:
     threads: str
     elsewhere: Mapping[str, str]  # arguments of gbmrank, with what to give
     native_only: tuple[str, ...]  # of the booster's own ranking objectives
-    least_curvature: str  # this, least_gain and least_rows can keep every tree from splitting
+    least_curvature: tuple[str, float]  # with its default; these can keep trees from splitting
     least_gain: str
+    least_slope: str  # summed over a leaf
     unknown: Callable[[Mapping[str, Any]], tuple[str | None, set[str]]]
     check_more: Callable[[Mapping[str, Any], str, bool], None]  # (params, objective, custom)
     all_names: Callable[[], Mapping[str, str]] = dict  # to main names; may be empty
+    unread: Callable[[Mapping[str, Any]], list[str]] = lambda params: []  # beside native_only
     least_rows: tuple[str, int] | None = None  # with its default
     interactions_as_text: bool = False  # interaction constraints, that is
     twins: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +141,19 @@ class Parameters:
             for name in spelled.values()
             if name not in self.implied or not self.implied[name](params[name])
         }
+
+    def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Spell parameters by their main names as the booster does: the main name wins."""
+        known = {other: main for main, others in self.aliases.items() for other in others}
+        same = {**self.all_names(), **known}
+        others = {same.get(name, name): value for name, value in params.items()}
+        return {**others, **{name: params[name] for name in others if name in params}}
+
+    def without_effect(self, params: Mapping[str, Any], positions: bool) -> dict[str, str]:
+        """Return parameters that a custom objective does not read, with what to use instead."""
+        names = [name for name in self.native_only if params.get(name) is not None]
+        names += [*self.unread(params), *(["position"] if positions else [])]
+        return {name: _INSTEAD.get(name, "leave it out") for name in names}
 
     def check_once(self, params: Mapping[str, Any], main: str, called: str, value: object) -> None:
         """Raise ConfigError when a setting that the caller gave as ``called`` is in ``params``."""
@@ -190,26 +221,32 @@ class Parameters:
     def likely_cause(self, params: Mapping[str, Any], n_rows: int, curvature: float | None) -> str:
         """Return the likely reason why no tree splits a query.
 
-        ``curvature`` is the summed Hessian of the first round; None for native objectives.
+        ``curvature`` is the summed Hessian of a round; None for native objectives.
         """
         if params.get("learning_rate") == 0:
             return "the learning rate is 0"
-        name, default = self.least_rows or ("min_data_in_leaf", 0)
-        leaf = int(params.get(name, default))
+        name, rows = self.least_rows or ("min_data_in_leaf", 0)
+        leaf = int(params.get(name, rows))
         if n_rows < 2 * leaf:
             return f"{n_rows} rows cannot be split into leaves of {name}={leaf}"
-        least = float(params.get(self.least_curvature, 0.0))
-        if curvature is not None and curvature < 2 * least:
+        name, default = self.least_curvature
+        least = number_of(params, name, default)
+        if curvature is not None and curvature < _FEW_LEAVES * least:
             return (
-                f"{self.least_curvature}={least:g} is too large for the scale of this loss, whose "
-                f"Hessian sums to {curvature:.3g}; lower it"
+                f"{name}={least:g} is too large for the scale of this loss, whose Hessian is "
+                f"{curvature / n_rows:.3g} per row and sums to {curvature:.3g}; lower it, or "
+                "multiply the loss (docs/boosters.md has factors)"
             )
-        gain = float(params.get(self.least_gain, 0.0))
-        if gain > 0:
-            return f"{self.least_gain}={gain:g} may be more than any split gains"
+        for name in (self.least_gain, self.least_slope):
+            value = number_of(params, name, 0.0)
+            if value > 0:
+                scale = (
+                    "" if curvature is None else f" ({curvature / n_rows:.3g} of Hessian per row)"
+                )
+                return f"{name}={value:g} may be more than any split gains of this loss{scale}"
         return (
             "look for features that do not differ within a query, and at the size of leaves "
-            f"(min_data_in_leaf, {self.least_curvature}, max_depth)"
+            f"(min_data_in_leaf, {self.least_curvature[0]}, max_depth)"
         )
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "InTraining",
     "bound_to",
     "in_training",
+    "is_ours",
     "keep_ids",
     "latest_training",
     "read_scores",
@@ -144,12 +145,13 @@ class _Bound:
 class _Slot:
     """State of one data set: its fingerprint and what was bound to it."""
 
-    __slots__ = ("bound", "fingerprint", "ids", "latest", "queries", "reference")
+    __slots__ = ("bound", "fingerprint", "ids", "latest", "ours", "queries", "reference")
 
     def __init__(self, reference: "weakref.ref[Any]") -> None:
         self.reference = reference
         self.fingerprint: tuple[int, ...] | None = None
         self.ids: npt.NDArray[Any] | None = None
+        self.ours = False
         self.queries = 0
         self.bound: dict[Hashable, _Bound] = {}
         self.latest: _Bound | None = None
@@ -172,9 +174,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def keep_ids(owner: object, ids: npt.NDArray[Any] | None) -> None:
-    """Remember the query ids of a booster's data set, which knows sizes alone, for messages."""
+    """Remember a data set of gbmrank's own, which was checked, and its query ids for messages."""
     with _lock:
-        _slot_of(owner).ids = ids
+        slot = _slot_of(owner)
+        slot.ids, slot.ours = ids, True
+
+
+def is_ours(owner: object) -> bool:
+    """Whether gbmrank made a data set, and so checks the training by itself."""
+    slot = _slots.get(id(owner))
+    return slot is not None and slot.ours and slot.reference() is owner
 
 
 def _ids_of(owner: object) -> npt.NDArray[Any] | None:
@@ -205,7 +214,7 @@ def bound_to(
             slot.bound.clear()
             slot.latest = None
             columns.warn_if_merged()
-            if slot.ids is None:  # gbmrank made and checked the others
+            if not slot.ours:
                 columns.warn_if_zeros()
         found = slot.latest
         if found is None or found.key is not key:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gbmrank.api import MetricList
 from gbmrank.api.metrics import metric_list
+from gbmrank.api.objectives import check_texts
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import check_plan
 from gbmrank.data.columns import read_number, read_whole
@@ -97,6 +98,8 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         default_objectives(metrics[0]) if given is None else given, settings.backends
     )
     chosen = _with_given(chosen, list(source.scores))
+    for one in chosen.objectives.values():
+        check_texts(one, metrics)
     baseline = find_baseline(chosen.systems, settings.baseline)
     margin = read_number(settings.margin, "margin", 0.0)
     if settings.tune:

@@ -23,6 +23,7 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
     "BUILTIN_UTILITIES",
+    "LARGEST_CUTOFF",
     "WITHOUT_UTILITY",
     "AbstractUtility",
     "AucUtility",
@@ -55,6 +56,7 @@ __all__ = [
 Gain: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
 """``"exp2"`` (2^y - 1), ``"linear"`` (y), a table indexed by integer labels, or a function."""
 
+LARGEST_CUTOFF = 2**63 - 1
 _LARGEST_EXP2_LABEL = 31
 _ROWS_AT_ONCE = 1_000_000
 _TOP_INSTEAD = "a push risk (pnorm_push) favours the top; target=wta or ndcg@1 has a theorem"
@@ -286,6 +288,8 @@ class AbstractUtility(ABC):
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     formula: ClassVar[str] = ""
+    per_item: ClassVar[bool] = False
+    """Whether u of an item depends on its own label alone."""
 
     @abstractmethod
     def values(self, data: RankingData) -> FloatArray:
@@ -302,6 +306,7 @@ class IdentityUtility(AbstractUtility):
     """The label is the utility."""
 
     name: ClassVar[str] = "identity"
+    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "y"
 
     def values(self, data: RankingData) -> FloatArray:
@@ -334,6 +339,7 @@ class DcgUtility(AbstractUtility):
     max_grade: float = 4.0
 
     name: ClassVar[str] = "dcg"
+    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "2^y - 1"
 
     def __post_init__(self) -> None:
@@ -438,6 +444,7 @@ class PrecisionUtility(_AbstractBinaryUtility):
     """One for a relevant item, else zero."""
 
     name: ClassVar[str] = "precision"
+    per_item: ClassVar[bool] = True
     aliases: ClassVar[tuple[str, ...]] = ("prec", "p")
     formula: ClassVar[str] = "y"
 
@@ -448,6 +455,7 @@ class WtaUtility(_AbstractBinaryUtility):
     """Winner takes all, which is precision at 1."""
 
     name: ClassVar[str] = "wta"
+    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "y"
 
 
@@ -532,6 +540,7 @@ class EruUtility(AbstractUtility):
     max_grade: float = 4.0
 
     name: ClassVar[str] = "eru"
+    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "max(y - neutral, 0)"
 
     def __post_init__(self) -> None:
@@ -603,5 +612,7 @@ def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
 
 
 def _check_cut_off(name: str, k: int | None) -> None:
-    if k is not None and k < 1:
-        raise ParameterError(f"{name}: a cut-off is a whole number of at least 1, got {k}")
+    if k is not None and not 1 <= k <= LARGEST_CUTOFF:
+        raise ParameterError(
+            f"{name}: a cut-off is a whole number of at least 1 and below 2^63; got {k}"
+        )

@@ -14,7 +14,7 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import Ranking, Span
-from gbmrank.losses.utilities import check_threshold
+from gbmrank.losses.utilities import LARGEST_CUTOFF, check_threshold
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -303,13 +303,13 @@ def check_choice(owner: str, parameter: str, value: object, allowed: Sequence[st
 
 
 def check_cutoff(owner: str, k: object) -> None:
-    """Raise MetricError unless a cut-off is None or a whole number of at least 1."""
+    """Raise MetricError unless a cut-off is None or a whole number from 1 to 2^63 - 1."""
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-    if k is None or (whole and int(k) >= 1):  # type: ignore[call-overload]
+    if k is None or (whole and 1 <= int(k) <= LARGEST_CUTOFF):  # type: ignore[call-overload]
         return
     raise MetricError(
-        f"{owner}: the cut-off k must be a whole number of at least 1, or None to count every "
-        f"rank; got {k!r}"
+        f"{owner}: the cut-off k must be a whole number of at least 1 and below 2^63, or None to "
+        f"count every rank; got {k!r}"
     )
 
 

@@ -84,6 +84,11 @@ class AbstractObjective(ABC):
         """Largest relative error of the linear-time engine, or None where it never serves."""
         return None
 
+    @property
+    def separable(self) -> bool:
+        """Whether every row counts by itself, so that queries make no difference."""
+        return False
+
     @abstractmethod
     def bind(self, data: RankingData) -> "AbstractBound":
         """Compute what depends on labels alone."""
@@ -351,6 +356,11 @@ class Mix(AbstractObjective):
     def shift_invariant(self) -> bool:  # type: ignore[override]
         """Whether every part is."""
         return all(part.shift_invariant for part in self.parts)
+
+    @property
+    def separable(self) -> bool:
+        """Whether every part is."""
+        return all(part.separable for part in self.parts)
 
     @property
     def hessian_trait(self) -> HessianTrait:

@@ -97,6 +97,12 @@ class Bregman(AbstractObjective):
         return self.loss.shift_invariant
 
     @property
+    def separable(self) -> bool:
+        """Whether generator and target are, and no query is divided by its size."""
+        items = self.loss.term is not None and self.target.per_item
+        return items and self.normalize == "none"
+
+    @property
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is."""
         if self.hessian in ("constant", "majorise"):

@@ -223,6 +223,11 @@ class Pointwise(AbstractObjective):
         constant = constant_hessian(self.hessian, data)
         return bind_items(data, columns, self._resolved()[0], self.loss.params, constant)
 
+    @property
+    def separable(self) -> bool:
+        """Whether the target is, and no query is divided by its size."""
+        return self.target.per_item and self.normalize == "none"
+
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return the probability that a score stands for."""
         return self.loss.inverse_link(scores)

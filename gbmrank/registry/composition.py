@@ -34,6 +34,7 @@ __all__ = [
     "as_metric",
     "as_objective",
     "build",
+    "check_text",
     "cut_off",
     "loss_text",
     "spec_of",
@@ -135,6 +136,26 @@ def text_of(part: Any) -> str:
     'comparison(loss=logistic)'
     """
     return str(spec_of(part))
+
+
+def check_text(part: object) -> None:
+    """Raise ParameterError for a parameter that is a function: a text has its name alone.
+
+    What is kept as text, a model or a comparison, would come back with another function of
+    that name, or not at all.
+    """
+    for field in fields(part):  # type: ignore[arg-type]
+        value = () if field.metadata.get("data") else getattr(part, field.name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(one) and not isinstance(one, type):
+                check_text(one)
+            elif callable(one):
+                raise ParameterError(
+                    f"{type(part).name}: {field.name} is the function "  # type: ignore[attr-defined]
+                    f"{getattr(one, '__name__', one)!s}, and models and comparisons keep texts, "
+                    "which cannot hold it; give a table such as [1, 0.5, 0.25], or register a "
+                    "class of your own"
+                )
 
 
 def loss_text(objective: AbstractObjective) -> str:

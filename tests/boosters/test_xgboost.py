@@ -165,6 +165,7 @@ def test_early_stopping_in_cv_follows_the_direction_of_the_metric(called, higher
     assert len(stopped) == early_stop(means(), 4, higher) + 1
 
 
+@pytest.mark.filterwarnings("ignore:XGBRanker averages")
 @pytest.mark.parametrize(("called", "higher"), ODD_NAMES[:1] + ODD_NAMES[-1:])
 def test_early_stopping_of_the_ranker_follows_the_direction_of_the_metric(called, higher):
     metric = agreement_metric(called, higher)
@@ -193,6 +194,7 @@ def test_early_stopping_of_the_ranker_follows_the_direction_of_the_metric(called
     assert fit(early_stopping_rounds=4).best_iteration == expected
 
 
+@pytest.mark.filterwarnings("ignore:XGBRanker averages")
 def test_the_ranker_gets_one_value_per_query():
     ranker = xgb.XGBRanker(objective="rank:ndcg", n_estimators=3, eval_metric=NDCG, n_jobs=2)
     task = make_task(seed=8, queries=30)
@@ -213,6 +215,7 @@ def test_the_ranker_gets_one_value_per_query():
     )
 
 
+@pytest.mark.filterwarnings("ignore:XGBRanker averages")
 def test_an_undefined_query_in_the_ranker_is_an_error_and_not_a_nan():
     labels = TRAIN.y.copy()
     labels[: TRAIN.sizes[0]] = 0.0

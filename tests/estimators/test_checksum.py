@@ -174,3 +174,14 @@ def test_names_that_look_like_the_checksum_do_no_harm(tmp_path):
         model.save(tmp_path / file)
         again = gbmrank.load(tmp_path / file)
         assert again.feature_names_in_.tolist() == list(names)
+
+
+def test_a_hostile_model_of_lightgbm_is_read_in_time_of_its_length(tmp_path):
+    path = tmp_path / "model.txt"
+    fitted("model.txt").save(path)
+    text = re.sub(r"\[data: .*\]\n", "", path.read_text())
+    hostile = text.replace("[objective: ", "[data: \n" * 300_000 + "[objective: ", 1)
+    assert len(hostile) > 2_000_000  # minutes, if each of these lines were read to the end
+    path.write_text(hostile)
+    with pytest.raises(DataError):  # it tells no objective of gbmrank any more
+        gbmrank.load(path, verify=False)

@@ -10,10 +10,10 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.errors import DataError, GbmrankWarning, MetricError, UnknownNameError
+from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError, UnknownNameError
 from gbmrank.experiments.trial import tied_pairs
 from gbmrank.registry import METRICS
-from tests.faults.doors import BACKENDS, OTHER, TASK, data_set, fit
+from tests.faults.doors import BACKENDS, OTHER, TASK, data_set, fit, train
 from tests.ranking_tasks import Task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -273,3 +273,63 @@ def test_scores_of_other_rows():
         bound.score(Ranked(np.zeros(OTHER.n), groups))
     with pytest.raises(DataError, match=rf"scores has {OTHER.n} rows, labels has {TASK.n}"):
         gbmrank.metric("ndcg").score(TASK.y, np.zeros(OTHER.n), group=TASK.sizes)
+
+
+@pytest.mark.fault(
+    "a cut-off far above the longest query, such as `ndcg@1000000`, or above 2^31",
+    promise="the same values as without, in time and memory of the data; from 2^63 on `MetricError`"
+    " or `ParameterError`",
+)
+@pytest.mark.parametrize("k", [10**6, 2**31 + 1, 2**63 - 1])
+def test_huge_cutoffs(k):
+    for name in (
+        "ndcg",
+        "dcg",
+        "recall(threshold=1)",
+        "map(threshold=1)",
+        "mrr(threshold=1)",
+        "err",
+    ):
+        far, whole = gbmrank.metric(f"{name}@{k}"), gbmrank.metric(name)
+        values = [one.score(TASK.y, TASK.x[:, 0], group=TASK.sizes) for one in (far, whole)]
+        assert values[0] == values[1]
+    far, whole = (gbmrank.objective("pairwise", target=t) for t in (f"ndcg@{k}", "ndcg"))
+    grads = [one.gradients(TASK.y, TASK.x[:, 0], group=TASK.sizes)[0] for one in (far, whole)]
+    assert grads[0].tolist() == grads[1].tolist()
+    assert gbmrank.theory.calibration(far, f"ndcg@{k}").status == "calibrated"
+    booster = train("lightgbm", far, data_set("lightgbm"))
+    assert (
+        booster.predict(TASK.x).tolist()
+        == train("lightgbm", whole, data_set("lightgbm")).predict(TASK.x).tolist()
+    )
+    with pytest.raises(MetricError, match=r"below 2\^63"):
+        gbmrank.metric(f"precision@{2**63}")
+    with pytest.raises(ParameterError, match=r"below 2\^63"):
+        gbmrank.objective(f"pairwise(target=ndcg@{2**63})")
+
+
+def _discount(called: str) -> Any:
+    def discount(ranks: Any) -> Any:
+        return 0.5 ** (ranks - 1.0)
+
+    discount.__name__ = called
+    return discount
+
+
+@pytest.mark.fault(
+    "a function as discount in a ranker, which keeps the text of its metric, or in `compare`",
+    promise="`ParameterError` before training, whatever the name of the function; arrays and the "
+    "boosters' own interfaces take it",
+)
+@pytest.mark.parametrize("called", ["log2", "reciprocal", "half", "<lambda>"])
+def test_functions_without_a_text(called):
+    metric = gbmrank.metric("positional", discount=_discount(called))
+    assert metric.score([0, 1], [2.0, 1.0]) == 0.5
+    words = re.escape(f"positional: discount is the function {called}")
+    with pytest.raises(ParameterError, match=words):
+        fit("lightgbm", metric=metric)
+    with pytest.raises(ParameterError, match=words):
+        gbmrank.compare((TASK.x, TASK.y, TASK.qid), objectives=["ranknet"], metrics=[metric])
+    table = gbmrank.metric("positional", discount=[1, 0.5, 0.25])
+    assert gbmrank.metric(str(table)) == table
+    fit("lightgbm", metric=table)

@@ -13,7 +13,14 @@ import xgboost as xgb
 
 import gbmrank
 from gbmrank.boosters.state import in_training, training_gradients
-from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning, NumericError
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    LabelRangeError,
+    LimitError,
+    NoProgressWarning,
+    NumericError,
+)
 from gbmrank.extend import AbstractBound, AbstractObjective
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task, run_python
@@ -129,6 +136,22 @@ def test_huge_scores(backend):
     assert grad.tolist() == [-1.0, 1.0]
     grad, _ = gbmrank.objective("rankboost(normalize=none)").gradients([1, 0], [-1e4, 1e4])
     assert grad.tolist() == [-np.exp(700.0), np.exp(700.0)]
+
+
+@pytest.mark.fault(
+    "`eta` below the utilities of long queries, such as `pointwise(target=spearman, eta=4)`",
+    promise="`LabelRangeError` with the query, the utility and `eta`; shorter queries train",
+)
+@BOTH
+def test_utilities_beyond_eta(backend):
+    made = ranker(backend, "pointwise(target=spearman, eta=4)", metric="spearman")
+    made.set_params(early_stopping_rounds=2)
+    watched: Any = {"eval_set": [(OTHER.x, OTHER.y)], "eval_qid": [OTHER_QID]}
+    with pytest.raises(LabelRangeError, match=r"target=spearman in query .* outside 0..eta=4"):
+        made.fit(TASK.x, TASK.y, qid=TASK.qid, **watched)
+    short = np.repeat(np.arange(TASK.n // 4), 4)
+    x, y = TASK.x[: len(short)], TASK.y[: len(short)]
+    assert made.fit(x, y, qid=short, **watched).best_iteration_ >= 0
 
 
 @pytest.mark.fault(

@@ -13,7 +13,7 @@ from gbmrank.boosters.lightgbm.dataset import (
     read_columns,
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.lightgbm.training import load_model, train
+from gbmrank.boosters.lightgbm.training import current_training, load_model, train
 from gbmrank.boosters.settings import Setting
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray
@@ -95,6 +95,7 @@ class _LightGBM:
     squared_error = "regression"
     suffixes: tuple[str, ...] = (".txt",)
     first_bytes = b"tree"
+    groups_hint = "group= of the Dataset"
     memory_factor = 2.5  # a worker joins its partitions into one table before it bins them
     weights_on_cluster = True  # together with queries, for its own objectives
 
@@ -103,6 +104,7 @@ class _LightGBM:
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
     load = staticmethod(load_model)
+    training = staticmethod(current_training)
     check_training = staticmethod(check_bagging)
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:

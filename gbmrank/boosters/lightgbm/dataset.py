@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.lightgbm.parameters import PARAMETERS
+from gbmrank.boosters.calling import Training
 from gbmrank.boosters.settings import is_on
 from gbmrank.boosters.state import BoosterColumns
 from gbmrank.data.queries import Subset
@@ -15,7 +15,14 @@ from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
 from gbmrank.types import IntArray
 
-__all__ = ["READS", "check_bagging", "group_sizes", "import_lightgbm", "is_dataset", "read_columns"]
+__all__ = [
+    "READS",
+    "check_bagging",
+    "group_sizes",
+    "import_lightgbm",
+    "is_dataset",
+    "read_columns",
+]
 
 READS = Reads(
     name="LightGBM",
@@ -72,13 +79,16 @@ def group_sizes(data: Any) -> Any:
     return _fields(data)[1]
 
 
-def check_bagging(data: Any) -> None:
-    """Raise ConfigError where LightGBM draws queries: it mixes up rows and gradients."""
-    given = data.params or {}
-    if "bagging_by_query" not in given or not is_on(given, "bagging_by_query"):
+def check_bagging(training: Training) -> None:
+    """Raise ConfigError where LightGBM draws queries: it mixes up rows and gradients.
+
+    The parameters are those of the Booster: a Dataset keeps what it was first used with.
+    """
+    if not training.model.params.get("bagging_by_query"):
         return
-    named = PARAMETERS.by_main_names(given)
-    if float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1:
+    named = training.params()
+    drawn = float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1
+    if drawn and is_on(named, "bagging_by_query"):
         raise ConfigError(
             "with a custom objective LightGBM trains a wrong model when bagging_by_query is "
             "on; leave it out, or train with gbmrank.GBMRanker, which draws queries itself"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from gbmrank.boosters.settings import METRIC_HINT, Parameters, Setting, is_on
 from gbmrank.errors import ConfigError
 
@@ -81,6 +83,7 @@ _OF_FILES = frozenset(  # of LightGBM's command line, which reads files
         "weight_column",
     }
 )
+_USUAL_EVAL_AT = (1, 2, 3, 4, 5)  # which LGBMRanker gives when nobody does
 _FILES = ("forcedsplits_filename", "forcedbins_filename")
 
 
@@ -147,6 +150,17 @@ def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None
         raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")
 
 
+def _unread(params: Mapping[str, Any]) -> list[str]:
+    """Return ``eval_at`` where LightGBM evaluates no metric of its own that reads it."""
+    given = params.get("eval_at")
+    if given is None or tuple(np.ravel(given)) == _USUAL_EVAL_AT:
+        return []
+    metric = params.get("metric")
+    shown = [metric] if isinstance(metric, str) else metric or []
+    reads = any(one in str(name).lower() for name in shown for one in ("ndcg", "map", "rank"))
+    return [] if reads else ["eval_at"]
+
+
 PARAMETERS = Parameters(
     booster="lightgbm",
     aliases=_ALIASES,
@@ -160,10 +174,12 @@ PARAMETERS = Parameters(
         "task": "gbmrank only trains; LightGBM cannot refit trees without its own objective",
     },
     native_only=_NATIVE_ONLY,
-    least_curvature="min_sum_hessian_in_leaf",
+    least_curvature=("min_sum_hessian_in_leaf", 1e-3),
     least_gain="min_gain_to_split",
+    least_slope="lambda_l1",
     least_rows=("min_data_in_leaf", 20),
     all_names=_all_names,
+    unread=_unread,
     unknown=_unknown,
     check_more=_check_more,
 )

@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote, unquote
@@ -9,20 +10,22 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
+from gbmrank.boosters.calling import Training, frames_of
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm
+from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.state import keep_ids
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = ["LightGBMFitted", "load_model", "train"]
+__all__ = ["LightGBMFitted", "current_training", "load_model", "train"]
 
 
 # A model file lists the parameters of its training, and LightGBM hands that list on when it
 # loads and saves. Of all of them "data", the path of a training file, means the least to a model
 # made from memory. The text is percent-encoded: LightGBM reads the list without a notion of
 # quotes.
-_SLOT = re.compile(r"^\[data: [^\]]*\]$", re.MULTILINE)
+_SLOT = re.compile(r"^\[data: [^\]\n]*\]$", re.MULTILINE)
 _HAS_OBJECTIVE = re.compile(r"^objective=", re.MULTILINE)
 _RAW = "lambdarank"
 _MARK = "gbmrank "
@@ -183,6 +186,23 @@ def _rounds_before(lgb: Any, job: Job) -> int:
             f"backend='lightgbm' continues a model of LightGBM, got a {type(job.start).__name__}"
         )
     return int(job.start.current_iteration())
+
+
+def current_training() -> Training | None:
+    """Return the Booster that waits for a gradient, if one does."""
+    lgb = sys.modules["lightgbm"]
+    owners = (frame.f_locals.get("self") for frame in frames_of("lightgbm.basic"))
+    model = next((one for one in owners if isinstance(one, lgb.Booster)), None)
+    return (
+        None
+        if model is None
+        else Training(
+            model,
+            lambda: PARAMETERS.read(model.params),
+            lambda: float(model.feature_importance("split").sum()),
+            lambda: model.train_set.get_field("position") is not None,
+        )
+    )
 
 
 def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:

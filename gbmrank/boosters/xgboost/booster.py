@@ -6,6 +6,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
+from gbmrank.boosters.calling import Training
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.xgboost.dataset import (
     READS,
@@ -15,7 +16,7 @@ from gbmrank.boosters.xgboost.dataset import (
     read_columns,
 )
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.xgboost.training import load_model, train, unseen_message
+from gbmrank.boosters.xgboost.training import current_training, load_model, train, unseen_message
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
 from gbmrank.types import FloatArray
@@ -91,6 +92,7 @@ class _XGBoost:
     squared_error = "reg:squarederror"
     suffixes: tuple[str, ...] = (".ubj", ".json")
     first_bytes = b"{"
+    groups_hint = "qid= or group= of the DMatrix"
     memory_factor = 1.5  # a worker bins one partition after the other
     weights_on_cluster = False
 
@@ -99,9 +101,10 @@ class _XGBoost:
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
     load = staticmethod(load_model)
+    training = staticmethod(current_training)
 
-    def check_training(self, data: Any) -> None:
-        """Accept every set: a DMatrix carries no parameters."""
+    def check_training(self, training: Training) -> None:
+        """Accept all: none trains a wrong model."""
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name from which XGBoost guesses the right direction.

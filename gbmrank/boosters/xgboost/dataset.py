@@ -10,12 +10,21 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
+from gbmrank.boosters.calling import frames_of
 from gbmrank.boosters.state import BoosterColumns, latest_training
 from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
-__all__ = ["READS", "data_iterator", "group_sizes", "import_xgboost", "is_dataset", "read_columns"]
+__all__ = [
+    "READS",
+    "data_iterator",
+    "group_sizes",
+    "import_xgboost",
+    "is_dataset",
+    "read_columns",
+    "weighs_by_size",
+]
 
 READS = Reads(
     name="XGBoost",
@@ -54,6 +63,18 @@ def _queries_in_training(data: Any) -> int:
     training, queries = latest_training()
     beside = is_dataset(training) and training.num_col() == data.num_col()
     return queries if beside else 0
+
+
+def weighs_by_size() -> bool:
+    """Whether ``XGBRanker`` is calling a metric of queries of several sizes.
+
+    It calls a metric for each query, in threads, and averages with the sizes as weights.
+    """
+    for frame in frames_of("xgboost.sklearn"):
+        ends = frame.f_locals.get("group_ptr")
+        if frame.f_code.co_qualname.startswith("ltr_metric_decorator") and ends is not None:
+            return len(np.unique(np.diff(ends.astype(np.int64)))) > 1
+    return False
 
 
 def group_sizes(data: Any) -> Any:

@@ -52,6 +52,8 @@ from gbmrank.types import FloatArray
 
 __all__ = ["calibration", "warn_if_not_calibrated"]
 
+_LONGEST = 10_000  # items of a query; a cut-off beyond it is judged as none
+
 _OF_TARGETS = ("threshold", "max_grade")
 Utilities = Callable[[RankingData], FloatArray]
 _SUPPORT = 3
@@ -538,7 +540,7 @@ def _independence_helps(template: Bipartite, seen: View) -> bool:
 
 
 def _constant_discounts(seen: View, measure: AbstractMetric) -> bool:
-    lengths = {2, 3, 8, *(k + 1 for k in (cut_off(measure),) if k is not None)}
+    lengths = {2, 3, 8, *(k + 1 for k in (cut_off(measure),) if k is not None and k <= _LONGEST)}
     return all(float(np.ptp(seen.discounts(n))) == 0.0 for n in lengths)
 
 
@@ -546,7 +548,7 @@ def _cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int
     parts = getattr(template, "parts", (template,))
     targets = [part.target for part in parts if hasattr(part, "target")]
     cuts = [cut_off(each) for each in (*targets, measure)]
-    return tuple(sorted({k for k in cuts if k is not None}))
+    return tuple(sorted({k for k in cuts if k is not None and k <= _LONGEST}))
 
 
 def _unknown(sentence: str) -> Verdict:

@@ -134,11 +134,14 @@ class Alike:
 
 
 def sorts_alike(first: Utilities, second: Utilities, cut_offs: tuple[int, ...] = ()) -> Alike:
-    """Compare two utilities, at lengths on both sides of each cut-off that occurs in them."""
-    lengths = _lengths(cut_offs)
-    domain = next((each for each in DOMAINS if _both_take(first, second, each)), None)
+    """Compare two utilities, at lengths on both sides of each cut-off that occurs in them.
+
+    Longer queries than both take, where a utility grows beyond ``eta``, do not count.
+    """
+    domain = next((each for each in DOMAINS if _both_take(first, second, each, 3)), None)
     if domain is None:
         return Alike(False, None, False, None)
+    lengths = [n for n in _lengths(cut_offs) if _both_take(first, second, domain, n)]
     same = {n: ratio(first, second, domain, n) is not None for n in lengths}
     if all(same.values()):
         return Alike(True, domain, True, None)
@@ -210,8 +213,8 @@ def _lengths(cut_offs: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted({*_SHORT, 8, *around}))
 
 
-def _both_take(first: Utilities, second: Utilities, domain: Domain) -> bool:
-    vectors = label_vectors(domain, 3)
+def _both_take(first: Utilities, second: Utilities, domain: Domain, n: int) -> bool:
+    vectors = label_vectors(domain, n)
     for utilities in (first, second):
         try:
             _table(utilities, vectors)

@@ -1,0 +1,262 @@
+"""Ten public ways to train a ranker, each with only the objective replaced.
+
+Parameters are those of the examples, tuned for the boosters' own objectives. ``normalize=items``
+gives curvature of another scale, so the objective is multiplied by the factor of docs/boosters.md.
+The data are LightGBM's ranking example, with 50 queries to test on: a difference counts when it is
+more than two standard errors of the paired difference.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
+from sklearn.datasets import load_svmlight_file
+
+import gbmrank
+from benchmarks.settings import Settings
+
+__all__ = ["curvatures", "run"]
+
+TARGET = "pairwise(target=ndcg@10)"
+LAMBDARANK, XGBOOST = 3.0, 6.0
+_QUIET = {"verbosity": -1, "seed": 0, "deterministic": True, "force_row_wise": True}
+
+
+class Rows(NamedTuple):
+    """Features, labels and rows per query."""
+
+    x: Any
+    y: Any
+    group: Any
+
+
+class Pattern(NamedTuple):
+    """How a public script trains; ``scores(objective)`` of the test rows, native without one."""
+
+    name: str
+    source: str
+    native: str
+    factor: float
+    scores: Callable[["Bench", Any], Any]
+
+
+class Bench(NamedTuple):
+    """The data of all patterns, and the threads of boosters."""
+
+    train: Rows
+    test: Rows
+    threads: int
+
+
+def _rows(folder: Path, name: str) -> Rows:
+    x, y = load_svmlight_file(str(folder / f"rank.{name}.gz"), n_features=301)
+    return Rows(x.toarray(), y, np.loadtxt(folder / f"rank.{name}.query", dtype=int))
+
+
+def _lgb(params: dict[str, Any], rounds: int) -> Callable[[Bench, Any], Any]:
+    def scores(bench: Bench, objective: Any) -> Any:
+        rows = lgb.Dataset(*bench.train[:2], group=bench.train.group)
+        given = {**_QUIET, **params, "objective": objective, "num_threads": bench.threads}
+        return lgb.train(given, rows, rounds).predict(bench.test.x)
+
+    return scores
+
+
+def _ranker(fit: dict[str, Any] | None = None, **params: Any) -> Callable[[Bench, Any], Any]:
+    def scores(bench: Bench, objective: Any) -> Any:
+        given = {**_QUIET, **params, "objective": objective, "n_jobs": bench.threads}
+        more = {} if fit is None else {
+            "eval_X": (bench.test.x,),
+            "eval_y": (bench.test.y,),
+            "eval_group": [bench.test.group],
+            **fit,
+        }  # fmt: skip
+        model = lgb.LGBMRanker(**given).fit(*bench.train[:2], group=bench.train.group, **more)
+        return model.predict(bench.test.x)
+
+    return scores
+
+
+def _matrix(rows: Rows) -> Any:
+    made = xgb.DMatrix(rows.x, rows.y)
+    made.set_group(rows.group)
+    return made
+
+
+def _xgb(params: dict[str, Any], rounds: int, grade: int = 0) -> Callable[[Bench, Any], Any]:
+    def scores(bench: Bench, objective: Any) -> Any:
+        y = (bench.train.y >= grade).astype(float) if grade else bench.train.y
+        custom = None if isinstance(objective, str) else objective
+        given = {**params, "nthread": bench.threads, "seed": 0}
+        if custom is None:
+            given["objective"] = objective
+        model = xgb.train(given, _matrix(bench.train._replace(y=y)), rounds, obj=custom)
+        return model.predict(_matrix(bench.test), output_margin=True)
+
+    return scores
+
+
+def _estimator(params: dict[str, Any], rounds: int) -> Callable[[Bench, Any], Any]:
+    def scores(bench: Bench, objective: Any) -> Any:
+        qid = np.repeat(np.arange(len(bench.train.group)), bench.train.group)
+        named = f"native:{objective}" if isinstance(objective, str) else objective
+        model = gbmrank.GBMRanker(
+            named, "xgboost", metric="ndcg@10", n_estimators=rounds, n_jobs=bench.threads, **params
+        )
+        return model.fit(*bench.train[:2], qid=qid).predict(bench.test.x)
+
+    return scores
+
+
+def _lgb_cv(bench: Bench, objective: Any) -> Any:
+    rows = lgb.Dataset(*bench.train[:2], group=bench.train.group, free_raw_data=False)
+    given = {**_QUIET, "objective": objective, "metric": "None", "num_threads": bench.threads}
+    found = lgb.cv(
+        given, rows, 40, folds=gbmrank.query_folds(rows, n_folds=3),
+        feval=gbmrank.metric("ndcg@10"), callbacks=[lgb.early_stopping(10, verbose=False)],
+        return_cvbooster=True,
+    )  # fmt: skip
+    return np.mean([one.predict(bench.test.x) for one in found["cvbooster"].boosters], axis=0)
+
+
+def _xgb_cv(bench: Bench, objective: Any) -> Any:
+    custom = None if isinstance(objective, str) else objective
+    given = {"eta": 0.1, "max_depth": 6, "disable_default_eval_metric": 1, "seed": 0}
+    given |= {"nthread": bench.threads, **({"objective": objective} if custom is None else {})}
+    found = xgb.cv(
+        given, _matrix(bench.train), 40, nfold=3, obj=custom, early_stopping_rounds=10,
+        custom_metric=gbmrank.metric("ndcg@10"), maximize=True,
+    )  # fmt: skip
+    rounds = len(found)
+    model = xgb.train(given, _matrix(bench.train), rounds, obj=custom)
+    return model.predict(_matrix(bench.test), output_margin=True)
+
+
+_EXAMPLE: dict[str, Any] = {
+    "learning_rate": 0.1, "num_leaves": 31, "bagging_freq": 1, "bagging_fraction": 0.9,
+    "min_data_in_leaf": 50, "min_sum_hessian_in_leaf": 5.0,
+}  # fmt: skip
+_DEMO: dict[str, Any] = {"eta": 0.1, "gamma": 1.0, "min_child_weight": 0.1, "max_depth": 6}
+_TERRIER: dict[str, Any] = {
+    "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 100, "max_bin": 255, "num_leaves": 7,
+    "metric": "ndcg", "ndcg_eval_at": [1, 3, 5, 10], "learning_rate": 0.1, "num_iterations": 10,
+}  # fmt: skip
+_STOP: dict[str, Any] = {"eval_at": [1, 3], "callbacks": [lgb.early_stopping(20, verbose=False)]}
+
+PATTERNS = (
+    Pattern(
+        "`lgb.train`, parameters of the example",
+        "LightGBM examples/lambdarank/train.conf", "lambdarank", LAMBDARANK, _lgb(_EXAMPLE, 100),
+    ),
+    Pattern(
+        "`LGBMRanker` with early stopping on `ndcg@1,3`",
+        "LightGBM tests and documentation", "lambdarank", LAMBDARANK,
+        _ranker(_STOP, n_estimators=100),
+    ),
+    Pattern(
+        "`LGBMRanker` with early stopping on a metric of gbmrank",
+        "README of gbmrank", "rank_xendcg", LAMBDARANK,
+        _ranker(
+            {
+                "eval_metric": gbmrank.metric("ndcg@10"),
+                "callbacks": [lgb.early_stopping(20, verbose=False)],
+            },
+            n_estimators=100, metric="None",
+        ),
+    ),
+    Pattern(
+        "`LGBMRanker`, `min_sum_hessian_in_leaf=100`",
+        "PyTerrier, learning to rank", "lambdarank", LAMBDARANK, _ranker(**_TERRIER),
+    ),
+    Pattern(
+        "`LGBMRanker(boosting_type='dart')`", "public notebooks of recommendation contests",
+        "lambdarank", LAMBDARANK,
+        _ranker(boosting_type="dart", n_estimators=50, importance_type="gain"),
+    ),
+    Pattern("`lgb.cv` with early stopping", "LightGBM", "lambdarank", LAMBDARANK, _lgb_cv),
+    Pattern(
+        "`xgb.train`, `gamma=1`, 4 rounds", "XGBoost demo/rank", "rank:pairwise", XGBOOST,
+        _xgb(_DEMO, 4),
+    ),
+    Pattern(
+        "`xgb.train` with defaults on 0/1 labels", "public notebooks of the OTTO contest",
+        "rank:pairwise", XGBOOST, _xgb({"tree_method": "hist"}, 50, grade=2),
+    ),
+    Pattern("`xgb.cv` with early stopping", "XGBoost", "rank:ndcg", XGBOOST, _xgb_cv),
+    Pattern(
+        "`XGBRanker`'s settings in `GBMRanker`, `gamma=1`", "PyTerrier, learning to rank",
+        "rank:ndcg", XGBOOST,
+        _estimator(_DEMO, 50),
+    ),
+)  # fmt: skip
+
+
+def _trained(pattern: Pattern, bench: Bench, objective: Any) -> tuple[Any, list[str]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = np.asarray(pattern.scores(bench, objective), dtype=np.float64)
+    told = [str(one.message) for one in caught if issubclass(one.category, gbmrank.GbmrankWarning)]
+    values = gbmrank.metric("ndcg@10").per_query(bench.test.y, scores, group=bench.test.group)
+    return values, list(dict.fromkeys(told))
+
+
+def _line(pattern: Pattern, bench: Bench) -> str:
+    objective = gbmrank.mix(TARGET, weights=[pattern.factor])
+    native, _ = _trained(pattern, bench, pattern.native)
+    ours, told = _trained(pattern, bench, objective)
+    gap = (ours - native)[np.isfinite(ours) & np.isfinite(native)]
+    error = float(np.std(gap, ddof=1) / np.sqrt(len(gap)))
+    verdict = "within noise" if abs(gap.mean()) <= 2 * error else "better"
+    if gap.mean() < -2 * error:
+        verdict = "worse"
+    for text in told:
+        print(f"warning in {pattern.name}: {text}", file=sys.stderr)
+    return (
+        f"| {pattern.name} | {pattern.source} | {pattern.native} | {np.nanmean(native):.4f} | "
+        f"{np.nanmean(ours):.4f} | {gap.mean():+.4f} ± {error:.4f} | {verdict} | {len(told)} |"
+    )
+
+
+def curvatures(bench: Bench, rounds: int = 20) -> dict[str, tuple[float, float]]:
+    """Return the mean Hessian per row, at equal scores and over the first rounds, by objective."""
+    n_rows = len(bench.train.y)
+    found = {}
+    plain = {**_QUIET, "num_threads": bench.threads, "min_data_in_leaf": 1}
+    for name in ("lambdarank", "rank_xendcg", TARGET, "ranknet", "softmax"):
+        objective = name if name in ("lambdarank", "rank_xendcg") else gbmrank.objective(name)
+        rows = lgb.Dataset(*bench.train[:2], group=bench.train.group)
+        given = {**plain, "objective": objective, "min_sum_hessian_in_leaf": 1e-9}
+        table = lgb.train(given, rows, rounds).trees_to_dataframe()
+        leaves = table[table["left_child"].isna()].groupby("tree_index")["weight"].sum() / n_rows
+        found[name] = float(leaves.iloc[0]), float(leaves.mean())
+    for name in ("rank:ndcg", "rank:pairwise"):
+        given = {"objective": name, "eta": 0.1, "min_child_weight": 1e-9, "nthread": bench.threads}
+        table = xgb.train(given, _matrix(bench.train), rounds).trees_to_dataframe()
+        roots = table[table["Node"] == 0].groupby("Tree")["Cover"].sum() / n_rows
+        found[name] = float(roots.iloc[0]), float(roots.mean())
+    return found
+
+
+def run(settings: Settings) -> None:
+    """Print both tables."""
+    data = os.environ.get("GBMRANK_DATA")
+    if data is None:
+        print("GBMRANK_DATA names no folder with lgbm_rank in it; skipped")
+        return
+    folder = Path(data) / "lgbm_rank"
+    bench = Bench(_rows(folder, "train"), _rows(folder, "test"), settings.threads)
+    print("| pattern | from | native objective | native | ours | difference | verdict | warnings |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for pattern in PATTERNS[:2] if settings.quick else PATTERNS:
+        print(_line(pattern, bench), flush=True)
+    print(
+        "\n| objective | Hessian per row at equal scores | mean of 20 rounds |\n| --- | --- | --- |"
+    )
+    for name, (first, mean) in curvatures(bench).items():
+        print(f"| {name} | {first:.3f} | {mean:.3f} |")
