@@ -19,6 +19,8 @@ _HOMES = MappingProxyType(
         "Counterexample": "counterexamples",
         "stored_counterexamples": "counterexamples",
         "Distribution": "distributions",
+        "LowRank": "loss_matrices",
+        "low_rank": "loss_matrices",
         "Minimum": "minimise",
         "essential_loss": "bounds",
         "essential_check": "bounds",
