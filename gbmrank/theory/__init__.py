@@ -16,6 +16,8 @@ _HOMES = MappingProxyType(
         "FiniteBipartite": "bipartite",
         "four_risks": "bipartite",
         "auc_regret_bound": "bipartite",
+        "CalibrationFunction": "calibration_functions",
+        "calibration_function": "calibration_functions",
         "Counterexample": "counterexamples",
         "stored_counterexamples": "counterexamples",
         "Distribution": "distributions",
