@@ -47,6 +47,7 @@ def pages() -> dict[str, str]:
         "losses.md": _losses(),
         "metrics.md": _metrics(),
         "calibration.md": _calibration(),
+        "low_rank.md": _low_rank(),
         "api.md": _api(),
         "faults.md": _faults(),
     }
@@ -150,6 +151,40 @@ def _matched(text: str, judge: str) -> str:
 
 def _sign(verdict: Any) -> str:
     return SIGNS[verdict.status]
+
+
+ITEMS = (2, 3, 4, 5, 6)
+AT_RANKS = ("dcg@2", "precision@2", "recall@2", "err@2", "map@2", "mrr@2")
+
+
+def _low_rank() -> str:
+    """Return how many numbers per list every metric needs, and how an order is found."""
+    names = [c.name for c in _own(METRICS)]
+    rows = ([_code(name), *_dimensions(name)] for name in (*names, *AT_RANKS))
+    graphs = ["`pairwise_disagreement` of graphs", *_dimensions("pairwise_disagreement", True)]
+    head = ["metric", *(f"{n} items" for n in ITEMS)]
+    return (
+        f"{NOTE}\n# How many numbers per list a metric needs\n\nA metric that is a value per item "
+        "times a discount per rank needs at most n - 1 numbers for n items, and sorting them\nis "
+        "best. One that needs more has no such form, so a score per item does not say which order "
+        "is best. The table has the\nrank of the loss over all 0/1 label vectors and all orders, "
+        "rows centred (Ramaswamy, Agarwal and Tewari 2013,\nTheorem 3), and how the best order is "
+        "found from the numbers: *s* by a sort, *a* by an assignment of items to ranks,\n*e* by "
+        "enumerating the orders. 0: all orders are equal. `gbmrank.theory.low_rank(metric, items)` "
+        "gives the factors,\nthe decoder and the bound of the excess risk, `gbmrank.LowRankRanker` "
+        f"learns the numbers with a booster.\n\n{_table(head, [*rows, graphs])}\nERR, the "
+        "reciprocal rank and PTop need 2^n - n - 1 numbers, nearly as many as there are label "
+        "vectors, average\nprecision n(n + 1)/2 - 2. A metric without an entry looks at more than "
+        "the order, or is undefined on 0/1 labels.\n"
+    )
+
+
+def _dimensions(name: str, graphs: bool = False) -> list[str]:
+    try:
+        found = [theory.low_rank(name, n, graphs=graphs) for n in ITEMS]
+    except gbmrank.GbmrankError:
+        return ["-"] * len(ITEMS)
+    return [f"{one.dimension} {one.decoder[0]}" for one in found]
 
 
 def _api() -> str:

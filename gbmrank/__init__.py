@@ -19,7 +19,7 @@ from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)
 from gbmrank.errors import __all__ as _errors
-from gbmrank.estimators import GBMRanker, PairRanker, load
+from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
 from gbmrank.kernels.jit.threads import get_num_threads, set_num_threads
 from gbmrank.registry.catalogue import (
     list_losses,
@@ -36,6 +36,7 @@ __all__ = [
     "BoosterParams",
     "GBMRanker",
     "Groups",
+    "LowRankRanker",
     "Metric",
     "MetricList",
     "Objective",

@@ -15,6 +15,7 @@ ENGINE = "runs the booster's own training on Dask; no other file imports it"
 # Where a booster is named outside of gbmrank/boosters: file, function, reason.
 NAMED = {
     ("estimators/gbm_ranker.py", "GBMRanker.__init__"): DEFAULT,
+    ("estimators/low_rank_ranker.py", "LowRankRanker.__init__"): DEFAULT,
     ("estimators/pair_ranker.py", "PairRanker.__init__"): DEFAULT,
     ("dask/ranker.py", "DaskGBMRanker.__init__"): DEFAULT,
     ("dask/distributed.py", "train"): DEFAULT,

@@ -1,6 +1,7 @@
 """Rankers in the style of scikit-learn."""
 
 from gbmrank.estimators.gbm_ranker import GBMRanker, load
+from gbmrank.estimators.low_rank_ranker import LowRankRanker
 from gbmrank.estimators.pair_ranker import PairRanker
 
-__all__ = ["GBMRanker", "PairRanker", "load"]
+__all__ = ["GBMRanker", "LowRankRanker", "PairRanker", "load"]

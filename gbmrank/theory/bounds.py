@@ -14,7 +14,7 @@ from gbmrank.data.columns import read_number, read_whole, read_wholes
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import binarise, discounts, gains, ideal_dcg
-from gbmrank.metrics import MAP, NDCG, AbstractMetric, Ranked
+from gbmrank.metrics import MAP, NDCG, AbstractMetric, AbstractPositional, Ranked
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import row_scale
 from gbmrank.objectives.levels import Comparison
@@ -91,6 +91,7 @@ def regret_bound(
     surrogate_regret: float,
     *,
     largest_utility: float | None = None,
+    best_value: float | None = None,
 ) -> Bound:
     """Bound the performance lost by a model from what its surrogate regret is.
 
@@ -113,6 +114,10 @@ def regret_bound(
         objective does not know one, or a lower one. It takes the place of ``max U`` in the
         constant; ``eta`` is part of the loss and stays. Without it, utilities that are gains
         are those of labels up to ``max_grade``, which is 4 unless the target has another.
+    best_value : float, optional
+        Mean over queries of the metric under the best orders, or more than that. An item's
+        expected utility is at most that of its query over the discount of the first rank, so
+        constants with ``sqrt(max U)`` need no bound of the utilities (Cor. A.2).
 
     Raises
     ------
@@ -143,7 +148,8 @@ def regret_bound(
             f"there is no regret bound for queries of {sizes[-1]} items: {template.name} is "
             f"calibrated for {measure.name} when {pieces.condition}"
         )
-    bounds = [_bound_at(int(n), template, pieces, largest_utility) for n in sizes]
+    best = None if best_value is None else _best_value(best_value, pieces, largest_utility)
+    bounds = [_bound_at(int(n), template, pieces, (largest_utility, best)) for n in sizes]
     worst = max(bounds, key=lambda bound: bound.value)
     return replace(worst, value=worst.value * float(np.sqrt(regret)))
 
@@ -285,10 +291,29 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
     return _Pieces(preserved, seen, preserved.constant, domain, verdict.condition)
 
 
-def _bound_at(n: int, template: AbstractObjective, pieces: _Pieces, largest: float | None) -> Bound:
+def _best_value(given: float, pieces: _Pieces, largest: float | None) -> float:
+    """Return the best value of the metric, for a constant that it can replace a bound in."""
+    best, constant = read_number(given, "best_value", 0.0), pieces.constant
+    offsets = getattr(pieces.seen.offsets, "__func__", None)
+    no_offset = offsets in (None, AbstractPositional.offsets) and pieces.seen.sign > 0
+    if constant.of != "largest" or constant.power != 0.5 or largest is not None or not no_offset:
+        raise ParameterError(
+            "best_value= takes the place of largest_utility= in constants with sqrt(max U) and for "
+            f"metrics without an offset; here the constant is {constant}"
+        )
+    return best
+
+
+def _bound_at(
+    n: int,
+    template: AbstractObjective,
+    pieces: _Pieces,
+    known: tuple[float | None, float | None],
+) -> Bound:
     """Return the bound for queries of n items and a surrogate regret of one."""
-    preserved, seen, constant, domain, condition = pieces
-    discount = c_phi(seen.discounts(n))
+    (largest, best), (preserved, seen, constant, domain, condition) = known, pieces
+    phi = seen.discounts(n)
+    discount = c_phi(phi)
     if n < 2 or domain is None or discount == 0.0:
         return Bound(0.0, constant.value(), 0.0, 1.0, 1.0, n, constant.text, condition)
     factor = ratio(preserved.utilities, seen.utilities, domain, n)
@@ -297,6 +322,8 @@ def _bound_at(n: int, template: AbstractObjective, pieces: _Pieces, largest: flo
             f"there is no regret bound for queries of {n} items: there {template.name} sorts "
             "another utility than the metric asks for"
         )
+    if best is not None:
+        largest = best / (factor * float(phi[0]))
     c = constant.value(_utility_bound(n, template, constant, largest))
     groups = Groups(np.array([0, n], dtype=np.int64))
     scale = float(row_scale(RankingData(np.zeros(n), groups), template.normalize)[0])

@@ -14,7 +14,7 @@ def test_the_page_runs(tmp_path, monkeypatch):
     names: dict = {"__name__": "page"}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     data = names["data"]
     tied = gbmrank.metric("ndcg@10").score(data.labels, 0.0 * data.labels, qid=data.qid)
     assert names["search"].best_score_ > tied + 0.1

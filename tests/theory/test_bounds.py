@@ -294,3 +294,25 @@ def test_derived_constants_of_other_pair_losses_hold(loss):
             assert lost <= bound * (1 + 1e-6) + 1e-7
             closest = max(closest, lost / bound if lost > 1e-4 else 0.0)
     assert closest > 1 / 20
+
+
+def test_the_best_value_takes_the_place_of_a_bound_of_the_utilities():
+    """Corollary A.2: 2 C_phi sqrt(R* / phi(1)) sqrt(regret), on random distributions."""
+    rng, objective = np.random.default_rng(4), "pairwise(loss=logistic, target=dcg, normalize=none)"
+    for _ in range(30):
+        labels = rng.integers(0, 4, size=(3, 4)).astype(float)
+        labels[0] += 1.0
+        one = theory.Distribution(labels, rng.dirichlet(np.ones(3)))
+        least, scores = one.minimiser(objective), rng.normal(size=4)
+        best = one.best("dcg").value
+        excess = one.inner_risk(objective, scores) - least.value
+        bound = theory.regret_bound(objective, "dcg", [4], excess, best_value=best)
+        assert one.regret("dcg", scores) <= bound.value
+        assert bound.constant == pytest.approx(2.0 * np.sqrt(best))
+
+
+def test_a_best_value_is_for_constants_with_the_largest_utility():
+    with pytest.raises(gbmrank.ParameterError, match="eta"):
+        theory.regret_bound("pointwise(target=precision)", "precision@1", [3], 0.1, best_value=1.0)
+    with pytest.raises(gbmrank.ParameterError, match="offset"):
+        theory.regret_bound("pairwise(target=auc)", "auc", [3], 0.1, best_value=1.0)

@@ -1,0 +1,375 @@
+"""A ranker of short lists that learns every number a metric needs, and decodes an order."""
+
+import importlib
+import itertools
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.api import metric
+from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.boosters.settings import check_seed
+from gbmrank.data.columns import read_whole
+from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.schema import Schema
+from gbmrank.data.tables import column_names, read_matrix
+from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning
+from gbmrank.estimators.base import (
+    AbstractEstimator,
+    check_count,
+    ranks_within,
+    read_queries,
+    reject_unknown,
+)
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["LowRankRanker"]
+
+Matrix = npt.NDArray[Any]
+Self = TypeVar("Self", bound="LowRankRanker")
+
+_EVALUATION = "eval_at eval_metric early_stopping_round early_stopping_rounds maximize"
+_HINTS = {
+    "objective": "the numbers are conditional means, which only squared error estimates",
+    **dict.fromkeys(
+        _EVALUATION.split(), "nothing is evaluated while the numbers are learned; leave it out"
+    ),
+}
+
+
+class _Lists(NamedTuple):
+    """Queries of one length: their rows, shape (q, n), in the order that features give."""
+
+    rows: IntArray
+    features: Matrix
+
+
+class _Model(NamedTuple):
+    """What was learned for lists of one length."""
+
+    factors: Any  # theory.LowRank; theory is imported when it is used
+    arrangements: IntArray
+    regressors: list[Fitted | float]  # one per dimension; a number where the target is constant
+
+    def estimate(self, features: Matrix) -> FloatArray:
+        """Return the mean over arrangements of the estimates, each turned back, shape (q, d)."""
+        beta, orders = self.factors.beta, self.factors.decisions
+        total = np.zeros((len(features), self.factors.dimension))
+        for arrangement in self.arrangements:
+            table = _joined(features[:, arrangement])
+            made = np.column_stack(
+                [
+                    np.full(len(table), one) if isinstance(one, float) else one.scores(table)
+                    for one in self.regressors
+                ]
+            )
+            turned = np.searchsorted(_codes(orders), _codes(arrangement[orders]))
+            total += made @ (beta.T @ beta[turned])
+        return total / len(self.arrangements)
+
+
+@final
+class LowRankRanker(AbstractEstimator):
+    r"""Boosted regression on every number that a metric needs of a short list, then its decoder.
+
+    ERR, reciprocal rank or average precision cannot be maximised by sorting a score per item.
+    On lists of up to 8 items every metric is a sum of a few numbers that depend on the labels,
+    times factors of the order (:func:`gbmrank.theory.low_rank`). This ranker estimates those
+    numbers by least squares, one model per number and length of lists, and returns the order
+    that is best for the estimates: right on every distribution, given enough data.
+
+    A row of the regressions is a list: the features of its items side by side. It is shown in
+    several arrangements, and the estimates of a new list are averaged over them.
+
+    Parameters
+    ----------
+    metric : metric or str, default="err"
+        What is maximised (or minimised).
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        The booster.
+    arrangements : int, default=24
+        In how many arrangements a list is shown, at most; 24 are all of up to 4 items.
+    n_estimators : int, default=100
+        Number of trees of each regression.
+    seed : int, default=0
+        Seed of the arrangements and of the booster.
+    **booster_params : object
+        Other parameters of the booster, such as ``learning_rate`` or ``num_leaves``.
+
+    Attributes
+    ----------
+    factors_ : dict of int to LowRank
+        By the length of lists; ``factors_[4].dimension`` is the number of regressions.
+    n_features_in_ : int
+        Number of features of an item.
+    feature_names_in_ : array of shape (n_features,)
+        Names of the columns, where the features had any.
+
+    References
+    ----------
+    Ramaswamy, Agarwal and Tewari, "Convex calibrated surrogates for low-rank loss matrices with
+    applications to subset ranking losses", NIPS 2013, Thm 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(1200, 2))
+    >>> y, qid = (x[:, 0] > 0).astype(int), np.repeat(np.arange(400), 3)
+    >>> model = LowRankRanker("mrr", n_estimators=30, learning_rate=0.3).fit(x, y, qid=qid)
+    >>> model.factors_[3].dimension, model.score(x, y, qid=qid) > 0.95
+    (4, True)
+    """
+
+    _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
+        "fit": {"qid": True},
+        "predict": {"qid": True},
+        "score": {"qid": True, "sample_weight": None},
+    }
+
+    def __init__(
+        self,
+        metric: Any = "err",
+        backend: str = "lightgbm",
+        *,
+        arrangements: int = 24,
+        n_estimators: int = 100,
+        seed: int = 0,
+        **booster_params: Any,
+    ) -> None:
+        self.metric, self.backend, self.arrangements = metric, backend, arrangements
+        self.n_estimators, self.seed = n_estimators, seed
+        self._booster_params = booster_params
+
+    def fit(
+        self: Self,
+        X: ArrayLike,  # noqa: N803
+        y: Any = None,
+        *,
+        qid: ArrayLike | None = None,
+        **unknown: Any,
+    ) -> Self:
+        """Train one regression per number and length of lists.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features of items.
+        y : array-like of shape (n_rows,)
+            Labels that the metric takes, larger is better.
+        qid : array-like of shape (n_rows,)
+            One query id per row, in any order; at most 8 rows per query.
+        **unknown : object
+            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
+        """
+        reject_unknown(unknown, "LowRankRanker")
+        check_seed(self.seed, least=0)
+        most = read_whole(self.arrangements, "arrangements", 1)
+        x, groups = _read_rows(X, qid)
+        _check_lengths(groups)
+        check_count(y, groups.n_rows)
+        labels = np.asarray(groups.arrange(RankingData.from_arrays(y).labels), np.float64)
+        measure, theory = metric(self.metric).measure, _theory()
+        models: dict[int, _Model] = {}
+        for n, lists in _by_length(x, groups).items():
+            values = labels[lists.rows]
+            factors = theory.factorise(measure, _arrangements_of(values))
+            shown = _drawn(n, most, self.seed)
+            models[n] = _Model(factors, shown, self._regressors(lists, values, factors, shown))
+        if not any(one.factors.dimension for one in models.values()):
+            raise DataError(
+                f"there is nothing to learn: {metric(self.metric)} is the same for every order of "
+                "every list; give labels that differ within queries"
+            )
+        self._models, self.n_features_in_ = models, x.shape[1]
+        self.factors_ = {n: one.factors for n, one in models.items()}
+        self._learned = str(metric(self.metric))
+        self._keep_names(column_names(X))
+        return self
+
+    def rank(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
+        """Return the rank of each row within its query, 1 for the best.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features of items.
+        qid : array-like of shape (n_rows,)
+            One query id per row, in any order; lengths of queries are those of the training.
+        """
+        x, groups = self._read_new(X, qid)
+        return ranks_within(self._places(x, groups), groups)
+
+    def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> FloatArray:  # noqa: N803
+        """Return a score per row: the number of rows of its query that are ranked below it.
+
+        Parameters are those of :meth:`rank`. Scores compare only within a query. The order of
+        rows makes no difference, but for rows with the same features, which keep theirs.
+        """
+        x, groups = self._read_new(X, qid)
+        below = groups.spread(groups.sizes) - 1.0 - self._places(x, groups)
+        return np.asarray(groups.restore(below), np.float64)
+
+    def score(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: Any = None,
+        *,
+        qid: ArrayLike | None = None,
+        **unknown: Any,
+    ) -> float:
+        """Return the mean of the metric, with the sign that makes more better."""
+        reject_unknown(unknown, "LowRankRanker")
+        measure = metric(self.metric)
+        value = float(measure.score(y, self.predict(X, qid=qid), qid=qid))
+        return value if measure.higher_is_better else -value
+
+    def _regressors(
+        self, lists: _Lists, values: FloatArray, factors: Any, shown: IntArray
+    ) -> list[Fitted | float]:
+        rows = np.arange(len(values))[:, None]
+        drawn = _spread(shown, len(values), self.seed)
+        table = np.concatenate([_joined(lists.features[rows, one]) for one in drawn])
+        labels = np.concatenate([values[rows, one] for one in drawn])
+        distinct, place = np.unique(labels, axis=0, return_inverse=True)
+        targets = factors.targets(distinct)[place.reshape(-1)]
+        plan = self._plan(table.shape[1])
+        made: list[Fitted | float] = []
+        for column in targets.T:
+            if np.ptp(column) <= 1e-12 * np.abs(targets).max():
+                made.append(float(column[0]))
+                continue
+            data = RankingData.from_arrays(column, group=[len(column)])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NoProgressWarning)  # a mean may be all there is
+                made.append(train(plan, Part(table, data)).fitted)
+        return made
+
+    def _plan(self, width: int) -> Plan:
+        """Return how to minimise squared error on lists, which are rows without queries."""
+        return Plan(
+            objective=Native(booster_named(self.backend).squared_error),
+            metric=(),
+            backend=self.backend,
+            rounds=self.n_estimators,
+            params=self._booster_params,
+            seed=self.seed,
+            ranks=False,
+            columns=Schema(width),
+            names={"rounds": "n_estimators", "features": "a list"},
+            hints=_HINTS,
+        )
+
+    def _read_new(self, X: ArrayLike, qid: ArrayLike | None) -> tuple[Matrix, Groups]:  # noqa: N803
+        self._check_fitted("factors_")
+        x, groups = _read_rows(X, qid)
+        if x.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
+            )
+        self._check_names(X, "X")
+        if self._learned != str(metric(self.metric)):
+            raise ConfigError("metric has been set since the training; call fit")
+        _check_lengths(groups)
+        new = sorted({int(n) for n in groups.sizes if n > 1} - self._models.keys())
+        if new:
+            known = ", ".join(map(str, sorted(self._models)))
+            raise DataError(
+                f"the model was trained on lists of {known} items, and X has a query of {new[0]}; "
+                "train on lists of that length too"
+            )
+        return x, groups
+
+    def _places(self, x: Matrix, groups: Groups) -> FloatArray:
+        """Return the place of each row in its query, from 0, in query order."""
+        places = np.zeros(groups.n_rows)
+        for n, (rows, features) in _by_length(x, groups).items():
+            model = self._models[n]
+            if not model.factors.dimension:
+                places[rows] = 0.5 * (n - 1.0)
+                continue
+            orders = model.factors.decode(model.estimate(features))
+            np.put_along_axis(
+                made := np.empty((len(rows), n)), orders, np.arange(n, dtype=np.float64)[None], 1
+            )
+            places[rows] = made
+        return places
+
+
+def _theory() -> Any:
+    return importlib.import_module("gbmrank.theory.loss_matrices")  # scipy comes with its solvers
+
+
+def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[Matrix, Groups]:  # noqa: N803
+    x = read_matrix(X)
+    groups = read_queries(qid, len(x))
+    return np.asarray(groups.arrange(x)), groups
+
+
+def _check_lengths(groups: Groups) -> None:
+    longest, most = int(groups.sizes.max(initial=0)), _theory().MOST_ITEMS
+    if longest > most:
+        raise LimitError(
+            f"a query has {longest} rows, and all orders are enumerated for up to {most}; rerank "
+            f"the best {most} of a gbmrank.GBMRanker, or use gbmrank.PairRanker"
+        )
+
+
+def _by_length(x: Matrix, groups: Groups) -> dict[int, _Lists]:
+    """Return queries of two rows or more by their length, rows sorted by their features."""
+    query = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((*x.T[::-1], query))
+    found = {}
+    for n in np.unique(groups.sizes[groups.sizes > 1]).tolist():
+        begins = groups.offsets[:-1][groups.sizes == n]
+        rows = order[begins[:, None] + np.arange(n)[None, :]]
+        found[n] = _Lists(rows, x[rows])
+    return found
+
+
+def _joined(features: Matrix) -> npt.NDArray[np.float32]:
+    return np.ascontiguousarray(features.reshape(len(features), -1), np.float32)
+
+
+def _drawn(n: int, most: int, seed: int) -> IntArray:
+    """Return arrangements of n items: all of them, or some with the given one among them."""
+    total = math.factorial(n)
+    orders = np.array(list(itertools.permutations(range(n))), np.int64)
+    if total <= most:
+        return orders
+    others = np.random.default_rng([seed, n]).choice(total - 1, most - 1, replace=False)
+    return orders[np.concatenate([[0], 1 + np.sort(others)])]
+
+
+def _spread(shown: IntArray, count: int, seed: int) -> IntArray:
+    """Return arrangements of each of some lists, shape (arrangements, lists, n).
+
+    The given one comes first; the others are drawn list by list. Were every list shown in all
+    arrangements, features would have no gain at the root of a tree, and never be split on.
+    """
+    rng = np.random.default_rng([seed, count])
+    drawn = rng.integers(len(shown), size=(len(shown), count))
+    drawn[0] = 0
+    return shown[drawn]
+
+
+def _arrangements_of(labels: FloatArray) -> FloatArray:
+    """Return every arrangement of the label vectors that occur, once."""
+    kinds = np.unique(np.sort(labels, axis=1), axis=0)
+    n = labels.shape[1]
+    repeats = [np.unique(kind, return_counts=True)[1].tolist() for kind in kinds]
+    sizes = [math.factorial(n) // math.prod(map(math.factorial, each)) for each in repeats]
+    _theory().check_work(sum(sizes), math.factorial(n))
+    every = np.array(list(itertools.permutations(range(n))))
+    return np.concatenate([np.unique(kind[every], axis=0) for kind in kinds])
+
+
+def _codes(orders: IntArray) -> IntArray:
+    """Return a number per order that grows as orders do lexicographically."""
+    n = orders.shape[1]
+    return np.asarray(orders @ n ** np.arange(n - 1, -1, -1), np.int64)

@@ -1,0 +1,573 @@
+r"""Calibration functions of short lists, by optimisation: how much loss a misordered list costs.
+
+.. math:: \delta(\varepsilon) = \inf \{L_P(s) - L^*_P : R^*_P - R_P(s) \ge \varepsilon\}
+
+over all distributions P of labels and all scores s. For scores sorted like an order o the loss
+is at least ``g_o(P) = inf {L_P(s): s sorted like o}``, and the infimum without that condition is
+``h(P)``. Both are infima of functions that are linear in P, hence concave.
+
+*The certificate.* Losses and metrics depend on P through a few expectations; their range is a
+polytope, which is cut into simplices. On a simplex g is at least its interpolation from the
+corners, and h at most ``L_P(t)`` for any scores t, here the minimisers at the corners. The
+difference is linear, so its least value where the regret is at least epsilon is found at corners
+and edges. Simplices with the lowest bounds are halved until the bound meets what was found, or
+until there are too many. ``g`` at a corner is a convex problem: its value there is lowered by what
+the slope allows within score differences of up to 30.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.data.columns import read_number, read_table, read_whole
+from gbmrank.data.queries import Groups, RankingData
+from gbmrank.errors import DataError, LimitError, NumericError, ParameterError
+from gbmrank.metrics import AbstractMetric
+from gbmrank.objectives import AbstractBound, AbstractObjective
+from gbmrank.registry.composition import as_metric, as_objective, text_of
+from gbmrank.theory.distributions import Distribution, all_orders, nature_of, repeated_graphs
+from gbmrank.theory.minimise import FAR
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["CalibrationFunction", "calibration_function"]
+
+_BATCHES = (16, 64, 256)  # rows of scores that are evaluated together
+_BATCH = _BATCHES[-1]
+_STEPS = 40
+_MOST_ITEMS = 4
+_MOST_DIMENSIONS = 4  # beyond, simplices are too many
+_SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+_ROUNDS = 25
+_TIGHT = 5e-4  # how near to what was found the certified value has to come
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationFunction:
+    """Values of a calibration function; made by :func:`calibration_function`.
+
+    Parameters
+    ----------
+    eps : array of shape (n,)
+        Metric regrets, ascending.
+    lower : array of shape (n,)
+        Certified: no distribution and scores with at least that metric regret have less
+        surrogate regret. Zeros where nothing is certified.
+    upper : array of shape (n,)
+        The least surrogate regret that was found.
+    largest : float
+        The largest metric regret there is.
+    certified : bool
+        Whether ``lower`` is; otherwise ``upper`` is all there is, an estimate from above.
+    worst : tuple of Distribution
+        Where ``upper`` was found.
+    """
+
+    eps: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    largest: float
+    certified: bool
+    worst: tuple[Distribution, ...] = field(repr=False)
+
+    def __call__(self, eps: float) -> float:
+        """Return the certified surrogate regret of a metric regret of at least ``eps``.
+
+        It is that of the next smaller of the values that were computed, 0 below the first.
+        """
+        given = read_number(eps, "eps", 0.0)
+        place = int(np.searchsorted(self.eps, given * (1.0 + 1e-12), side="right"))
+        return float(self.lower[place - 1]) if place else 0.0
+
+    def regret_bound(self, excess: float, *, estimate: bool = False) -> float:
+        """Return the largest metric regret that a surrogate regret allows.
+
+        It inverts the convex lower hull, so it holds for means over queries of this length.
+
+        Parameters
+        ----------
+        excess : float
+            Surrogate regret, in the objective's own units.
+        estimate : bool, default=False
+            Use the values found and not the certified ones.
+
+        Raises
+        ------
+        ParameterError
+            When nothing is certified, unless an estimate will do.
+        """
+        given = read_number(excess, "excess", 0.0)
+        if not (self.certified or estimate):
+            raise ParameterError(
+                "these values are estimates, which bound nothing; estimate=True uses them"
+            )
+        values = self.upper if estimate else self.lower
+        x = np.append(self.eps, self.largest)
+        y = np.maximum.accumulate(np.append(0.0, values))
+        hull = _lower_hull(np.append(0.0, x), np.append(0.0, y))
+        if given >= hull[-1, 1]:
+            return self.largest
+        return float(np.interp(given, hull[:, 1], hull[:, 0]))
+
+    def constants(self, *, estimate: bool = False) -> FloatArray:
+        """Return ``eps / sqrt(delta(eps))``: what a bound ``c sqrt(excess)`` needs, per value."""
+        values = self.upper if estimate else self.lower
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.eps / np.sqrt(values), np.float64)
+
+
+def calibration_function(  # noqa: PLR0913  (a question, and three options of the answer)
+    objective: Any,
+    metric: Any,
+    items: int = 2,
+    *,
+    grades: ArrayLike = (0, 1),
+    graphs: ArrayLike | None = None,
+    eps: ArrayLike | None = None,
+    cells: int = 20_000,
+) -> CalibrationFunction:
+    r"""Compute how much surrogate regret a metric regret costs at least, on short lists.
+
+    It gives losses without a published constant a regret bound, shows where a bound is not
+    tight, and is zero where a loss is not calibrated.
+
+    Parameters
+    ----------
+    objective : object or text
+        With a loss that is convex and differentiable.
+    metric : object or text
+        What is to be maximised (or minimised).
+    items : int, default=2
+        Length of the list, 2 to 4.
+    grades : array-like, default=(0, 1)
+        Labels; distributions are those on all label vectors of these.
+    graphs : array-like of shape (m, items, items), optional
+        In place of labels: distributions on these m graphs, for ``comparison`` and ``linear``
+        without normalisation (``H_m`` of Duchi et al.).
+    eps : array-like, optional
+        Metric regrets; by default seven, up to the largest there is.
+    cells : int, default=20000
+        Most simplices; more make the certified values larger.
+
+    Returns
+    -------
+    CalibrationFunction
+        Certified where the loss and the metric depend on up to 4 expectations (a utility per
+        item of up to 4 items), else an estimate by random search.
+
+    References
+    ----------
+    Calauzenes, Usunier and Gallinari, Machine Learning 93, 2013, Thm 4.2 and Cor. 4.5. Duchi,
+    Mackey and Jordan, "On the consistency of ranking algorithms", ICML 2010, Lemma 3.
+
+    Examples
+    --------
+    >>> squared = calibration_function("pointwise(loss=squared, target=dcg)", "dcg@1", eps=[0.1])
+    >>> bool(squared.certified), float(squared.constants().round(2)[0])
+    (True, 1.41)
+    """
+    template, measure = as_objective(objective), as_metric(metric)
+    nature = nature_of(template)
+    if not (nature.smooth and nature.convex):
+        raise ParameterError(
+            f"{text_of(template)} has a kink or is not convex; calibration functions are computed "
+            "for convex losses that are differentiable"
+        )
+    outcomes = _outcomes(items, grades, graphs)
+    problem = _Problem(template, measure, outcomes)
+    wanted = _read_eps(eps, problem.largest)
+    most = read_whole(cells, "cells", 1)
+    if problem.largest == 0.0:
+        return CalibrationFunction(wanted, wanted, wanted, 0.0, True, ())
+    parts = [_solved(problem, order, wanted, most) for order in problem.cones]
+    lower = np.min([one[0] for one in parts], axis=0)
+    upper = np.min([one[1] for one in parts], axis=0)
+    best = np.argmin([one[1] for one in parts], axis=0)
+    worst = tuple(Distribution(outcomes, parts[b][2][e]) for e, b in enumerate(best.tolist()))
+    certified = problem.points.shape[1] <= _MOST_DIMENSIONS
+    return CalibrationFunction(wanted, lower, upper, problem.largest, certified, worst)
+
+
+def _outcomes(items: int, grades: ArrayLike, graphs: ArrayLike | None) -> FloatArray:
+    n = read_whole(items, "items", 2) if graphs is None else 0
+    if graphs is not None:
+        table = read_table(graphs, "graphs")
+        if table.ndim != 3 or table.shape[1] != table.shape[2] or not len(table):
+            raise DataError(f"graphs have shape (m, n, n), got {table.shape}")
+        n = table.shape[1]
+    if n > _MOST_ITEMS:
+        raise LimitError(
+            f"calibration functions are computed for 2 to {_MOST_ITEMS} items, not {n}"
+        )
+    if graphs is not None:
+        return table
+    levels = np.unique(read_table(grades, "grades")).tolist()
+    if len(levels) ** n > 1000:
+        raise LimitError(
+            f"{len(levels)} grades and {n} items make {len(levels) ** n:,} label vectors; up to "
+            "1,000 are taken: give fewer grades"
+        )
+    return np.array(list(itertools.product(levels, repeat=n)))
+
+
+def _read_eps(eps: ArrayLike | None, largest: float) -> FloatArray:
+    if eps is None:
+        return np.array(_SHARES) * largest
+    given = np.unique(read_table(eps, "eps"))
+    if not len(given) or not np.all((given > 0) & (given <= max(largest, 0.0) * (1 + 1e-12))):
+        raise ParameterError(
+            f"eps are metric regrets above 0 and up to the largest there is, {largest:g}; got "
+            f"{given.tolist()}"
+        )
+    return given
+
+
+class _Problem:
+    """A loss and a metric on a finite set of outcomes.
+
+    Attributes
+    ----------
+    values : array of shape (m, n!)
+        The metric of every outcome and order, to be maximised.
+    points : array of shape (m, k)
+        Coordinates of outcomes: losses and metric are affine in their mean.
+    cones : array of shape (c, n)
+        Orders that scores may have; one where items are exchangeable.
+    """
+
+    def __init__(
+        self, template: AbstractObjective, measure: AbstractMetric, outcomes: FloatArray
+    ) -> None:
+        self.outcomes, self.n = outcomes, outcomes.shape[1]
+        self.shift = template.shift_invariant
+        self._bounds = {times: _bound(template, outcomes, times) for times in _BATCHES}
+        orders = all_orders(self.n)
+        given = Distribution(outcomes, np.ones(len(outcomes)))
+        ranks = np.argsort(orders, axis=1).astype(np.float64)
+        values = np.nan_to_num(given.order_values(measure, -ranks), nan=0.0)
+        self.values = values if measure.higher_is_better else -values
+        self.largest = float(np.ptp(self.values, axis=1).max())
+        self.points = self._coordinates()
+        self.cones = orders[:1] if self._exchangeable() else orders
+
+    def losses(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return losses (rows, m) and gradients (rows, m, n) of rows of scores."""
+        m, count = len(self.outcomes), len(scores)
+        found, slopes = np.empty((count, m)), np.empty((count, m, self.n))
+        size = next((one for one in _BATCHES if count <= one), _BATCHES[-1])
+        for at in range(0, count, size):
+            block, rows = np.zeros((size, self.n)), slice(at, min(at + size, count))
+            block[: rows.stop - at] = scores[rows]
+            repeated = np.ascontiguousarray(np.tile(block.ravel(), m))
+            grad, _ = self._bounds[size].gradients(repeated)
+            losses = self._bounds[size].losses(repeated).reshape(m, size).T
+            found[rows] = losses[: rows.stop - at]
+            slopes[rows] = grad.reshape(m, size, self.n).transpose(1, 0, 2)[: rows.stop - at]
+        return found, slopes
+
+    def regrets(self, order: IntArray) -> FloatArray:
+        """Return what every other order earns more than one, shape (m, orders)."""
+        own = self.values[:, np.flatnonzero((all_orders(self.n) == order).all(axis=1))[0]]
+        gained = np.unique(np.round(self.values - own[:, None], 13), axis=1)
+        return gained[:, np.abs(gained).max(axis=0) > 0.0]
+
+    def _coordinates(self) -> FloatArray:
+        drawn = np.random.default_rng(0).normal(scale=1.5, size=(8 * self.n * self.n, self.n))
+        losses = self.losses(np.concatenate([np.zeros((1, self.n)), drawn]))[0].T
+        parts = [losses[:, 1:] - losses[:, :1], self.values - self.values.mean(1, keepdims=True)]
+        scaled = [part / max(float(np.abs(part).max()), 1e-300) for part in parts]
+        table = np.concatenate(scaled, axis=1)
+        left, size, _ = np.linalg.svd(table - table.mean(axis=0), full_matrices=False)
+        kept = size > 1e-10 * max(float(size[0]), 1e-300)
+        return np.asarray(left[:, kept] * size[kept], np.float64)
+
+    def _exchangeable(self) -> bool:
+        """Whether swapping two neighbours in labels and scores changes nothing."""
+        if self.outcomes.ndim == 3:
+            return False
+        rows = {tuple(row): at for at, row in enumerate(self.outcomes.tolist())}
+        scores = np.random.default_rng(1).normal(size=(1, self.n))
+        losses = self.losses(scores)[0][0]
+        for i in range(self.n - 1):
+            swap = np.arange(self.n)
+            swap[[i, i + 1]] = i + 1, i
+            to = [rows[tuple(row)] for row in self.outcomes[:, swap].tolist()]
+            if not np.allclose(self.losses(scores[:, swap])[0][0][to], losses, rtol=1e-9):
+                return False
+        return True
+
+
+def _bound(template: AbstractObjective, outcomes: FloatArray, times: int) -> AbstractBound:
+    if outcomes.ndim == 3:
+        if "preferences" not in type(template).__dataclass_fields__:
+            raise ParameterError(
+                f"{template.name} is not defined on preference graphs; comparison and linear are"
+            )
+        graphs = repeated_graphs(outcomes, times)
+        held: Any = replace(template, preferences=graphs, normalize="none")  # type: ignore[call-arg]
+        return held.bind(RankingData(np.zeros(graphs.n_rows), graphs.groups))
+    m, n = outcomes.shape
+    groups = Groups(np.arange(0, m * times * n + 1, n, dtype=np.int64))
+    return template.bind(RankingData(np.repeat(outcomes, times, axis=0).ravel(), groups))
+
+
+def _least(
+    problem: _Problem, mu: FloatArray, order: IntArray, sorted_scores: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Minimise the risk of each row of probabilities by damped, projected Newton steps.
+
+    Returns scores, values, and how much lower the infimum may be within the box.
+    """
+    way = _cone(order, problem.shift)
+    d = way.shape[1]
+    low = np.zeros(d) if sorted_scores else np.full(d, -FAR)
+    low[0] = -FAR if not problem.shift else low[0]
+    x, damping = np.zeros((len(mu), d)), np.full(len(mu), 1e-9)
+
+    def risk(at: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        losses, slopes = problem.losses(at @ way.T)
+        return (p * losses).sum(axis=1), np.einsum("bm,bmn->bn", p, slopes) @ way
+
+    value, grad = risk(x, mu)
+    for _ in range(_STEPS):
+        gap = np.maximum(grad * (x - low), grad * (x - FAR)).sum(axis=1)
+        todo = np.flatnonzero(gap > 1e-8 * (1.0 + np.abs(value)))
+        todo = todo[damping[todo] < 1e12]
+        if not len(todo):
+            break
+        step = _newton(risk, x[todo], grad[todo], mu[todo], (low, damping[todo]))
+        tried = np.clip(x[todo] + step, low, FAR)
+        new, slope = risk(tried, mu[todo])
+        fall = np.einsum("bd,bd->b", grad[todo], tried - x[todo])
+        tiny = 1e-15 * (1.0 + np.abs(value[todo]))
+        good = np.isfinite(new) & (fall <= 0) & (new <= value[todo] + 1e-4 * fall + tiny)
+        took = todo[good]
+        x[took], value[took], grad[took] = tried[good], new[good], slope[good]
+        damping[took] = np.maximum(damping[took] * 0.2, 1e-12)
+        damping[todo[~good]] = np.maximum(damping[todo[~good]] * 10.0, 1e-8)
+    gap = np.maximum(grad * (x - low), grad * (x - FAR)).sum(axis=1)
+    return x @ way.T, value, gap
+
+
+def _newton(
+    risk: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+    x: FloatArray,
+    grad: FloatArray,
+    mu: FloatArray,
+    limits: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Return a step of each row, none along coordinates that their bound holds."""
+    (low, damping), d = limits, x.shape[1]
+    width, hessian = 1e-5, np.empty((len(x), d, d))
+    for i in range(d):
+        ahead, behind = x.copy(), x.copy()
+        ahead[:, i] += width
+        behind[:, i] -= width
+        hessian[:, i] = (risk(ahead, mu)[1] - risk(behind, mu)[1]) / (2.0 * width)
+    hessian = 0.5 * (hessian + hessian.transpose(0, 2, 1))
+    held = ((x <= low) & (grad > 0)) | ((x >= FAR) & (grad < 0))
+    free = ~held
+    hessian = hessian * (free[:, :, None] & free[:, None, :])
+    scale = np.maximum(np.abs(hessian).max(axis=(1, 2)), 1e-12)
+    raised = (damping * scale)[:, None] + held * scale[:, None]
+    hessian[:, np.arange(d), np.arange(d)] += raised
+    values, vectors = np.linalg.eigh(hessian)
+    values = np.maximum(values, 1e-12 * scale[:, None])
+    along = np.einsum("bij,bi->bj", vectors, -grad * free)
+    step = np.einsum("bij,bj->bi", vectors, along / values)
+    longest = np.abs(step).max(axis=1, keepdims=True)
+    return np.asarray(step * np.minimum(1.0, 5.0 / np.maximum(longest, 1e-300)), np.float64)
+
+
+def _cone(order: IntArray, shift: bool) -> FloatArray:
+    """Return M: scores M x are sorted like an order when all but a level are not negative."""
+    n = len(order)
+    way = np.zeros((n, n))
+    way[:, 0] = 1.0
+    for j in range(1, n):
+        way[order[:j], j] = 1.0
+    return way[:, 1:] if shift else way
+
+
+class _Corners:
+    """Distributions at which the two infima are known, for one order of scores."""
+
+    def __init__(self, problem: _Problem, order: IntArray) -> None:
+        m = len(problem.outcomes)
+        self.problem, self.order = problem, order
+        self.gains = problem.regrets(order)
+        self.mu, self.at = np.empty((0, m)), np.empty((0, problem.points.shape[1]))
+        self.least, self.found, self.free = np.empty(0), np.empty(0), np.empty(0)
+        self.losses = np.empty((0, m))
+        self.regret = np.empty((0, self.gains.shape[1]))
+
+    def add(self, mu: FloatArray) -> IntArray:
+        """Add distributions, shape (v, m), and return their numbers."""
+        first = len(self.mu)
+        _, held, gap = _least(self.problem, mu, self.order, True)
+        scores, free, _ = _least(self.problem, mu, self.order, False)
+        self.mu = np.concatenate([self.mu, mu])
+        self.at = np.concatenate([self.at, mu @ self.problem.points])
+        self.least = np.concatenate([self.least, held - gap])
+        self.found = np.concatenate([self.found, held])
+        self.free = np.concatenate([self.free, free])
+        self.losses = np.concatenate([self.losses, self.problem.losses(scores)[0]])
+        self.regret = np.concatenate([self.regret, mu @ self.gains])
+        return np.arange(first, len(self.mu))
+
+    def upper(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least surrogate regret found for each regret, and the distributions.
+
+        Infinite where no distribution was found with such a regret.
+        """
+        cost = np.maximum(self.found - self.free, 0.0)
+        worst = self.regret.max(axis=1)
+        costs = np.where(worst >= eps[:, None] * (1 - 1e-9), cost, np.inf)
+        best = costs.argmin(axis=1)
+        return costs[np.arange(len(eps)), best], self.mu[best]
+
+    def bounds(self, cells: IntArray, eps: float) -> FloatArray:
+        """Return a lower bound of each simplex; infinite where no regret is so large."""
+        mu, losses, regret = self.mu[cells], self.losses[cells], self.regret[cells]
+        lines = self.least[cells][:, None, :] - np.einsum("cim,cjm->cji", mu, losses)
+        inside = regret >= eps * (1 - 1e-9)
+        least = np.where(inside[:, None], lines[..., None], np.inf).min(axis=2)  # cell, line, order
+        for i, j in itertools.permutations(range(cells.shape[1]), 2):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = (eps - regret[:, j]) / (regret[:, i] - regret[:, j])
+            share = np.where(inside[:, i] & ~inside[:, j], share, np.nan)
+            edge = (
+                share[:, None] * lines[:, :, i, None] + (1 - share[:, None]) * lines[:, :, j, None]
+            )
+            least = np.fmin(least, edge)
+        return np.asarray(np.maximum(least.min(axis=2).max(axis=1), 0.0), np.float64)
+
+    def crossings(self, cells: IntArray, eps: float) -> FloatArray:
+        """Return the distributions on edges of simplices where the regret is just eps."""
+        found = []
+        for cell in cells:
+            for i, j in itertools.combinations(cell.tolist(), 2):
+                top = self.regret[[i, j]].max(axis=1)
+                if (top[0] >= eps) == (top[1] >= eps):
+                    continue
+                high, low = (i, j) if top[0] >= eps else (j, i)
+                found.append(_crossing(self, self.mu[high], self.mu[low], eps))
+        return np.array(found).reshape(-1, self.mu.shape[1])
+
+
+def _crossing(corners: _Corners, high: FloatArray, low: FloatArray, eps: float) -> FloatArray:
+    """Go from a distribution of large regret towards another until the regret is eps."""
+    a, b = high @ corners.gains, low @ corners.gains
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(a >= eps, (a - eps) / (a - b), -np.inf)
+    share = float(np.clip(np.nanmax(np.where(a > b, shares, -np.inf)), 0.0, 1.0))
+    return np.asarray(high + share * (low - high), np.float64)
+
+
+def _solved(
+    problem: _Problem, order: IntArray, eps: FloatArray, most: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return lower values, upper values and the worst distributions of one order of scores."""
+    corners = _Corners(problem, order)
+    if problem.points.shape[1] > _MOST_DIMENSIONS:
+        return (np.zeros(len(eps)), *_searched(corners, eps))
+    cells = corners.add(np.eye(len(problem.points)))[_simplices(problem.points)]
+    bounds = np.stack([corners.bounds(cells, e) for e in eps], axis=1)
+    halves: dict[tuple[int, int], int] = {}
+    for turn, e in enumerate(reversed(range(len(eps)))):  # smaller regrets need smaller simplices
+        share = most * (turn + 1) // len(eps)
+        while len(cells) < share:
+            least = corners.upper(eps[e : e + 1])[0] * (1 - _TIGHT) - 1e-11
+            ranked = np.argsort(bounds[:, e], kind="stable")[:_BATCH]
+            chosen = ranked[bounds[ranked, e] < least]
+            if not len(chosen):
+                break
+            across = corners.crossings(cells[ranked[:8]], eps[e])
+            if len(across):
+                corners.add(across)
+            new = _halved(corners, cells[chosen], halves)
+            made = np.stack([corners.bounds(new, each) for each in eps], axis=1)
+            parents = np.concatenate([bounds[chosen], bounds[chosen]])
+            cells = np.concatenate([np.delete(cells, chosen, axis=0), new])
+            bounds = np.concatenate([np.delete(bounds, chosen, axis=0), np.maximum(made, parents)])
+    upper, worst = corners.upper(eps)
+    lower = np.maximum.accumulate(bounds.min(axis=0))
+    return np.minimum(lower, upper), upper, worst
+
+
+def _halved(corners: _Corners, cells: IntArray, halves: dict[tuple[int, int], int]) -> IntArray:
+    """Cut simplices in two at the middle of their longest edge."""
+    at = corners.at[cells]
+    lengths = np.linalg.norm(at[:, :, None] - at[:, None, :], axis=3)
+    longest = lengths.reshape(len(cells), -1).argmax(axis=1)
+    ends = np.stack(np.divmod(longest, cells.shape[1]), axis=1)
+    edges = [tuple(sorted(cell[end].tolist())) for cell, end in zip(cells, ends, strict=True)]
+    new = list({edge for edge in edges if edge not in halves})
+    if new:
+        middle = np.array([0.5 * (corners.mu[i] + corners.mu[j]) for i, j in new])
+        halves.update(zip(new, corners.add(middle).tolist(), strict=True))
+    made = np.concatenate([cells, cells])
+    rows = np.arange(len(cells))
+    numbers = np.array([halves[edge] for edge in edges])
+    made[rows, ends[:, 0]] = numbers
+    made[rows + len(cells), ends[:, 1]] = numbers
+    return made
+
+
+def _simplices(points: FloatArray) -> IntArray:
+    """Cut the convex hull of points into simplices with corners among them."""
+    if points.shape[1] == 1:
+        return np.array([[int(points.argmin()), int(points.argmax())]])
+    from scipy.spatial import ConvexHull, Delaunay
+
+    hull = ConvexHull(points)
+    kept = np.sort(hull.vertices)
+    cells = kept[Delaunay(points[kept]).simplices]
+    edges = points[cells[:, 1:]] - points[cells[:, :1]]
+    volume = np.abs(np.linalg.det(edges)).sum() / np.prod(np.arange(1, points.shape[1] + 1))
+    if abs(volume - hull.volume) > 1e-9 * hull.volume:
+        raise NumericError(
+            f"the simplices cover a volume of {volume:.9g} and not {hull.volume:.9g}; the outcomes "
+            "are too close to a plane"
+        )
+    return np.asarray(cells, np.int64)
+
+
+def _searched(corners: _Corners, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Search at random: mix the best distributions with others, up to where the regret is eps."""
+    rng, m = np.random.default_rng(0), len(corners.problem.outcomes)
+    corners.add(np.concatenate([np.eye(m), rng.dirichlet(np.full(m, 0.3), size=4 * _BATCH)]))
+    for _ in range(_ROUNDS):
+        _, best = corners.upper(eps)
+        tried = []
+        for e, mu in zip(eps, best, strict=True):
+            for _ in range(_BATCH // len(eps) + 1):
+                other = rng.dirichlet(np.full(m, rng.choice([0.05, 0.3])))
+                made = mu + rng.random() ** 4 * (other - mu)
+                if (made @ corners.gains).max() >= e:
+                    tried.append(_crossing(corners, made, rng.dirichlet(np.ones(m)), float(e)))
+                    tried.append(made)
+        if tried:
+            corners.add(np.array(tried))
+    return corners.upper(eps)
+
+
+def _lower_hull(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the corners of the largest convex function below points with ascending x."""
+    hull: list[tuple[float, float]] = []
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(hull) > 1 and _not_below(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return np.array(hull)
+
+
+def _not_below(
+    first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]
+) -> bool:
+    """Whether the middle one of three points is on or above the line of the others."""
+    run, rise = last[0] - first[0], last[1] - first[1]
+    return (middle[1] - first[1]) * run >= (middle[0] - first[0]) * rise

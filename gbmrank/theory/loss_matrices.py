@@ -1,0 +1,381 @@
+"""How many numbers per list a loss needs, and the least-squares surrogate that learns them.
+
+Any loss over finitely many outcomes and decisions is ``<alpha_y, beta_t> + c_y`` in as many
+dimensions as its matrix has rank once every row is centred. Fitting u to alpha by squared error
+and deciding for the least ``<u, beta_t>`` is calibrated on every distribution.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from gbmrank.data.columns import read_number, read_table, read_whole
+from gbmrank.errors import DataError, LimitError, ParameterError
+from gbmrank.metrics import AbstractMetric, PairwiseDisagreement
+from gbmrank.registry.composition import as_metric, text_of
+from gbmrank.theory.distributions import Distribution, all_orders
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["MOST_ITEMS", "LowRank", "check_work", "factorise", "low_rank"]
+
+MOST_ITEMS = 8
+"""Longest list whose orders are enumerated."""
+
+_MOST_WORK = 2e10  # rows x columns x the smaller of the two: about ten seconds
+_SAME = 1e-8
+
+
+class Rule(NamedTuple):
+    """How the least ``<u, beta_t>`` is found: ``cells @ u`` are costs of items at ranks.
+
+    ``discount`` is given where costs are a value of the item times a discount of the rank.
+    """
+
+    name: str
+    cells: FloatArray | None = None
+    discount: FloatArray | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LowRank:
+    r"""A loss as inner products, with its surrogate and decoder; made by :func:`low_rank`.
+
+    .. math:: L(y, t) = \langle \alpha_y, \beta_t \rangle + c_y
+
+    Parameters
+    ----------
+    alpha : array of shape (n_outcomes, dimension)
+        What the surrogate fits for each outcome.
+    beta : array of shape (n_decisions, dimension)
+        Orthonormal columns.
+    decisions : array of shape (n_decisions,) or (n_decisions, items)
+        Numbers of the columns, or orders: items, best first.
+    rule : Rule
+        How decisions are found.
+    singular_values : array of shape (min(n_outcomes, n_decisions),)
+        Of the matrix with centred rows; the dimension counts those above the tolerance.
+    metric : metric or None
+        Where the loss comes from, if not from a matrix.
+    """
+
+    alpha: FloatArray
+    beta: FloatArray
+    decisions: IntArray
+    rule: Rule
+    singular_values: FloatArray
+    metric: AbstractMetric | None = None
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers have to be learned."""
+        return int(self.beta.shape[1])
+
+    @property
+    def decoder(self) -> str:
+        """What :meth:`decode` does.
+
+        ``sort`` where a value per item decides, ``assignment`` where a cost per item and rank
+        does, else ``enumeration`` of all decisions.
+        """
+        return self.rule.name
+
+    def targets(self, labels: ArrayLike) -> FloatArray:
+        """Return alpha of label vectors or graphs, shape (m, dimension), of a metric's loss.
+
+        Raises
+        ------
+        DataError
+            For labels that need other numbers than those the factors were made from.
+        """
+        if self.metric is None:
+            raise ParameterError("alpha of a loss matrix is that of its rows; see .alpha")
+        rows = _centred(_metric_rows(self.metric, labels))
+        if rows.shape[1] != len(self.beta):
+            raise DataError(
+                f"the orders are those of {self.decisions.shape[1]} items, got labels of shape "
+                f"{np.shape(labels)}"
+            )
+        made = rows @ self.beta
+        missed = np.abs(rows - made @ self.beta.T).max(axis=1, initial=0.0)
+        wrong = np.flatnonzero(missed > _SAME * (1.0 + np.abs(rows).max(initial=0.0)))
+        if len(wrong):
+            raise DataError(
+                f"labels {np.asarray(labels)[wrong[0]].tolist()} are not among the outcomes; give "
+                "grades= with every grade that occurs"
+            )
+        return np.asarray(made, np.float64)
+
+    def minimiser(self, distribution: Any) -> FloatArray:
+        """Return what minimises the surrogate: the mean of alpha, shape (dimension,).
+
+        Parameters
+        ----------
+        distribution : Distribution, or array-like of shape (n_outcomes,)
+            Of labels or graphs; for a loss matrix the probabilities of its rows.
+        """
+        p, alpha = self._weighed(distribution)
+        return np.asarray(p @ alpha, np.float64)
+
+    def risk(self, distribution: Any, u: ArrayLike) -> float:
+        """Return the expected squared error ``E |u - alpha|^2`` of u, shape (dimension,)."""
+        p, alpha = self._weighed(distribution)
+        return float(p @ ((self._read(u) - alpha) ** 2).sum(axis=1))
+
+    def decode(self, u: ArrayLike) -> Any:
+        """Return the decision of least ``<u, beta_t>``.
+
+        Parameters
+        ----------
+        u : array-like of shape (dimension,) or (rows, dimension)
+            Estimates of the mean of alpha.
+
+        Returns
+        -------
+        int or array
+            The number of a column, or an order (items, best first); one per row of u.
+        """
+        given = self._read(u)
+        rows = given.reshape(-1, self.dimension) if given.size else np.zeros((_count(given), 0))
+        made = self._decoded(rows)
+        return made if given.ndim == 2 else made[0]
+
+    def bound(self, excess: float) -> float:
+        r"""Return what an excess of the squared risk can cost in the loss.
+
+        .. math:: 2 \max_t |\beta_t| \sqrt{\text{excess}}
+
+        Parameters
+        ----------
+        excess : float
+            ``E |u - alpha|^2`` above its minimum, or its mean over queries.
+        """
+        given = read_number(excess, "excess", 0.0)
+        longest = float(np.sqrt((self.beta**2).sum(axis=1).max(initial=0.0)))
+        return 2.0 * longest * float(np.sqrt(given))
+
+    def _read(self, u: ArrayLike) -> FloatArray:
+        given = read_table(u, "u")
+        if given.ndim not in (1, 2) or given.shape[-1] != self.dimension:
+            raise DataError(
+                f"u has {self.dimension} numbers, or rows of so many; got shape {given.shape}"
+            )
+        return given
+
+    def _weighed(self, distribution: Any) -> tuple[FloatArray, FloatArray]:
+        if isinstance(distribution, Distribution):
+            return distribution.probabilities, self.targets(distribution.labels)
+        p = read_table(distribution, "probabilities")
+        if p.shape != (len(self.alpha),) or not np.all(p >= 0) or not p.sum() > 0:
+            raise DataError(
+                f"probabilities are one per outcome, {len(self.alpha)}, not negative and not all "
+                f"zero; got an array of shape {p.shape}"
+            )
+        return p / p.sum(), self.alpha
+
+    def _decoded(self, rows: FloatArray) -> IntArray:
+        cells, discount = self.rule.cells, self.rule.discount
+        if cells is None:
+            losses = rows @ self.beta.T
+            least = losses.min(axis=1) + 1e-12 * np.abs(losses).max(axis=1)
+            return self.decisions[np.argmax(losses <= least[:, None], axis=1)]
+        n = self.decisions.shape[1]
+        costs = (rows @ cells.T).reshape(len(rows), n, n)
+        if discount is not None:
+            ranks = np.argsort(discount, kind="stable")
+            order = np.empty((len(rows), n), np.int64)
+            order[:, ranks] = np.argsort(-(costs @ discount), axis=1, kind="stable")
+            return order
+        from scipy.optimize import linear_sum_assignment
+
+        ranks_of_items = [linear_sum_assignment(cost)[1] for cost in costs]
+        return np.argsort(np.array(ranks_of_items).reshape(len(rows), n), axis=1)
+
+
+def low_rank(
+    loss: Any,
+    items: int | None = None,
+    *,
+    grades: ArrayLike = (0, 1),
+    graphs: bool = False,
+    tolerance: float = 1e-13,
+) -> LowRank:
+    r"""Factorise a loss: how many numbers it needs, and how to learn and decode them.
+
+    The rank of the loss matrix with centred rows is the dimension (a constant per row changes no
+    decision). The factors come from its singular value decomposition. Where the decisions are
+    orders, they are tried as a sort, then as an assignment of items to ranks.
+
+    Parameters
+    ----------
+    loss : array-like of shape (n_outcomes, n_decisions), or metric
+        A loss matrix; or a metric (object or text), whose outcomes are all label vectors and
+        whose decisions are all orders. Outcomes on which a metric is undefined cost nothing.
+    items : int, optional
+        Length of the lists of a metric, up to 8. With a matrix: its columns are the orders of so
+        many items, in lexicographic order.
+    grades : array-like, default=(0, 1)
+        Labels of a metric's lists.
+    graphs : bool, default=False
+        Take preference graphs in place of labels (``pairwise_disagreement``): every graph is a
+        sum of edges, so edges are the outcomes.
+    tolerance : float, default=1e-13
+        Singular values up to this share of the largest one count as zero.
+
+    Raises
+    ------
+    DataError
+        For a matrix that is not one of finite numbers.
+    LimitError
+        For more items or larger matrices than can be factorised in about ten seconds.
+
+    References
+    ----------
+    Ramaswamy, Agarwal and Tewari, "Convex calibrated surrogates for low-rank loss matrices with
+    applications to subset ranking losses", NIPS 2013, Thm 3.
+
+    Examples
+    --------
+    >>> dcg, err = low_rank("dcg", 4), low_rank("err", 4)
+    >>> dcg.dimension, dcg.decoder, err.dimension, err.decoder
+    (3, 'sort', 11, 'enumeration')
+    >>> one = Distribution([[1, 1, 0, 0], [0, 0, 1, 1]], [0.5, 0.5])
+    >>> err.decode(err.minimiser(one)).tolist()
+    [0, 2, 1, 3]
+    >>> low_rank([[0, 1, 2], [2, 1, 0]]).dimension
+    1
+    """
+    share = read_number(tolerance, "tolerance", 0.0, 0.1)
+    if isinstance(loss, str | AbstractMetric) or hasattr(loss, "measure"):
+        measure = as_metric(loss)
+        n = _read_items(measure, items)
+        given = _edges(measure, n) if graphs else _label_vectors(grades, n)
+        return factorise(measure, given, share)
+    if isinstance(loss, np.ndarray) and loss.ndim == 2:
+        check_work(*loss.shape)
+    matrix = read_table(loss, "losses")
+    if matrix.ndim != 2 or not matrix.size:
+        raise DataError(
+            "a loss matrix has one row per outcome and one column per decision; got an array of "
+            f"shape {matrix.shape}"
+        )
+    if items is None:
+        return _factors(matrix, np.arange(matrix.shape[1]), share)
+    orders = all_orders(_whole_items(items))
+    if len(orders) != matrix.shape[1]:
+        raise DataError(
+            f"{items} items have {len(orders)} orders, and the matrix has {matrix.shape[1]} "
+            "columns; leave out items= where columns are not orders"
+        )
+    return _factors(matrix, orders, share)
+
+
+def factorise(metric: AbstractMetric, outcomes: FloatArray, tolerance: float = 1e-13) -> LowRank:
+    """Factorise the loss of a metric on given label vectors (m, n) or graphs (m, n, n)."""
+    n = outcomes.shape[1]
+    orders = all_orders(_whole_items(n))
+    check_work(len(outcomes), len(orders))
+    return _factors(_metric_rows(metric, outcomes), orders, tolerance, metric)
+
+
+def _factors(
+    matrix: FloatArray, decisions: IntArray, tolerance: float, metric: AbstractMetric | None = None
+) -> LowRank:
+    check_work(*matrix.shape)
+    rows = _centred(matrix)
+    _, values, right = np.linalg.svd(rows, full_matrices=False)
+    scale = max(float(np.abs(matrix).max()), float(values.max(initial=0.0)))
+    beta = np.ascontiguousarray(right[values > tolerance * scale].T)
+    rule = _rule(beta, decisions) if decisions.ndim == 2 else Rule("enumeration")
+    return LowRank(rows @ beta, beta, decisions, rule, values, metric)
+
+
+def _rule(beta: FloatArray, orders: IntArray) -> Rule:
+    """Find out whether costs per item and rank, or values per item, decide."""
+    count, n = orders.shape
+    placed = np.zeros((count, n, n))
+    placed[np.arange(count)[:, None], orders, np.arange(n)[None, :]] = 1.0
+    table = placed.reshape(count, n * n)
+    cells = np.linalg.lstsq(table, beta, rcond=None)[0]
+    if np.abs(table @ cells - beta).max(initial=0.0) > _SAME:
+        return Rule("enumeration")
+    costs = cells.reshape(n, n, -1)
+    costs = costs - costs.mean(axis=0, keepdims=True)
+    costs = costs - costs.mean(axis=1, keepdims=True)
+    cells = costs.reshape(n * n, -1)
+    by_rank = costs.transpose(0, 2, 1).reshape(-1, n)
+    if not by_rank.size:
+        return Rule("sort", cells, np.zeros(n))
+    _, values, right = np.linalg.svd(by_rank, full_matrices=False)
+    if values[1:].max(initial=0.0) > _SAME * max(values[0], _SAME):
+        return Rule("assignment", cells)
+    return Rule("sort", cells, np.round(right[0], 9))
+
+
+def _metric_rows(metric: AbstractMetric, labels: ArrayLike) -> FloatArray:
+    """Return the loss of every order, shape (m, n!); zeros where the metric is undefined."""
+    table = read_table(labels, "labels")
+    count = len(table) if table.ndim else 0
+    given = Distribution(table, np.ones(count))
+    orders = all_orders(_whole_items(given.n_items))
+    ranks = np.argsort(orders, axis=1).astype(np.float64)
+    values = np.nan_to_num(given.order_values(metric, -ranks), nan=0.0)
+    return -values if metric.higher_is_better else values
+
+
+def _centred(rows: FloatArray) -> FloatArray:
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True), np.float64)
+
+
+def _read_items(measure: AbstractMetric, items: int | None) -> int:
+    if items is None:
+        raise ParameterError(
+            f"low_rank({text_of(measure)!r}) needs the number of items of a list: items=4"
+        )
+    return _whole_items(items)
+
+
+def _whole_items(items: int) -> int:
+    n = read_whole(items, "items", 1)
+    if n > MOST_ITEMS:
+        raise LimitError(
+            f"all orders of {n} items are too many; up to {MOST_ITEMS} items are enumerated. For "
+            "longer lists use an objective with a score per item, or gbmrank.PairRanker"
+        )
+    return n
+
+
+def _label_vectors(grades: ArrayLike, n: int) -> FloatArray:
+    levels = np.unique(read_table(grades, "grades"))
+    if not len(levels):
+        raise DataError("grades are the labels that occur, such as (0, 1); got none")
+    check_work(len(levels) ** n, len(all_orders(n)))
+    return np.array(list(itertools.product(levels.tolist(), repeat=n)))
+
+
+def _edges(measure: AbstractMetric, n: int) -> FloatArray:
+    if not isinstance(measure, PairwiseDisagreement):
+        raise ParameterError(
+            f"{text_of(measure)} needs labels; pairwise_disagreement is the metric of graphs"
+        )
+    pairs = np.array(list(itertools.permutations(range(n), 2))).reshape(-1, 2)
+    if not len(pairs):
+        raise ParameterError("a preference graph has two items or more, got items=1")
+    graphs = np.zeros((len(pairs), n, n))
+    graphs[np.arange(len(pairs)), pairs[:, 0], pairs[:, 1]] = 1.0
+    return graphs
+
+
+def check_work(rows: int, columns: int) -> None:
+    """Raise LimitError for a matrix that takes too long to factorise."""
+    if rows * columns * min(rows, columns) > _MOST_WORK:
+        raise LimitError(
+            f"a loss matrix of {rows:,} outcomes and {columns:,} decisions is too large to "
+            "factorise; leave out outcomes or decisions that do not occur, or use fewer grades"
+        )
+
+
+def _count(given: FloatArray) -> int:
+    return len(given) if given.ndim == 2 else 1
