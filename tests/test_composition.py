@@ -131,7 +131,12 @@ def test_an_object_is_returned_as_it_is_or_with_other_parameters():
         ("pairwise(normalize=maybe)", {}, ParameterError, "one of none, items, pairs; got 'maybe'"),
         ("pairwise(hessian=1)", {}, ParameterError, "hessian must be str, got 1"),
         ("pairwise(target=ndcg(k=1.5))", {}, ParameterError, "k must be int or none, got 1.5"),
-        ("pairwise(target=ndcg(gain=cube))", {}, ParameterError, "'exp2', 'linear' or a table"),
+        (
+            "pairwise(target=ndcg(gain=cube))",
+            {},
+            ParameterError,
+            "gain='cube' is not known; use 'exp2', 'linear'",
+        ),
         ("pairwise(target=ndcg(gain=[]))", {}, ParameterError, "a gain table holds finite gains"),
         ("pairwise(target=ndcg(gain=[0, -1]))", {}, ParameterError, "not negative, got (0, -1)"),
         (
