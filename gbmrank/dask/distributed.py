@@ -196,10 +196,9 @@ class DaskEngine:
 
     def run(self, booster: Booster, job: Job) -> Trained:
         """Train, unless a worker is lost meanwhile."""
-        given = [name for name in booster.parameters.of_data_set if name in job.params]
-        if given or job.callbacks or job.start is not None:
-            what = given[0] if given else "callbacks" if job.callbacks else "init_model"
-            raise ConfigError(f"{what}= is for one machine; train with GBMRanker, or leave it out")
+        for name in booster.parameters.of_data_set:
+            if name in job.params:
+                raise ConfigError(f"{name}= is for one machine: use GBMRanker, or leave it out")
         try:
             module = importlib.import_module(f"gbmrank.dask.{booster.name}_engine")
         except ImportError as error:

@@ -14,7 +14,7 @@ from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import evaluate, predict
 from gbmrank.errors import ConfigError
 from gbmrank.estimators import GBMRanker
-from gbmrank.estimators.base import AbstractEstimator
+from gbmrank.estimators.base import AbstractEstimator, reject_unknown
 
 __all__ = ["DaskGBMRanker"]
 
@@ -87,8 +87,13 @@ class DaskGBMRanker(AbstractEstimator):
         eval_set: Sequence[tuple[Any, Any]] = (),
         eval_qid: Sequence[Any] = (),
         eval_sample_weight: Sequence[Any] | None = None,
+        **unknown: Any,
     ) -> "DaskGBMRanker":
         """Train; the parameters are those of :func:`gbmrank.dask.train`."""
+        for name in ("callbacks", "init_model", "verbose"):
+            if name in unknown:
+                raise ConfigError(f"{name}= is for one machine: use GBMRanker, or leave it out")
+        reject_unknown(unknown, "DaskGBMRanker")
         self.trained_ = train(
             self._client(),
             X,

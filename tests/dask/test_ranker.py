@@ -1,6 +1,7 @@
 """The estimator."""
 
 import pickle
+from typing import Any
 
 import cloudpickle
 import dask.array as da
@@ -62,6 +63,19 @@ def test_it_says_when_it_is_not_trained():
         DaskGBMRanker().predict(TASK.x)
     with pytest.raises(ConfigError, match="not trained yet"):
         DaskGBMRanker().to_local()
+
+
+def test_what_is_for_one_machine_is_rejected(client):
+    x, y, qid = arrays(TASK, CUTS)
+    for name in ("callbacks", "init_model", "verbose"):
+        given: dict[str, Any] = {name: None}
+        with pytest.raises(ConfigError, match=f"{name}= is for one machine"):
+            DaskGBMRanker(client=client).fit(x, y, qid=qid, **given)
+    model = DaskGBMRanker(backend="xgboost", client=client, feature_weights=[1.0] * 5)
+    with pytest.raises(ConfigError, match="feature_weights= is for one machine"):
+        model.fit(x, y, qid=qid)
+    with pytest.raises(TypeError, match="colour"):
+        DaskGBMRanker(client=client).fit(x, y, qid=qid, colour="red")
 
 
 def test_it_is_found_without_importing_dask_first():
