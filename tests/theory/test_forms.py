@@ -178,7 +178,7 @@ def test_an_example_leaves_no_best_order_open():
 
 def test_what_losses_declare_is_not_contradicted():
     for cls in BUILTIN_LOSSES:
-        loss = cls()
+        loss: Any = cls()
         if loss.pair_form != "difference":
             assert contradictions(loss) == []
             for rough in (0.01, 0.3):
