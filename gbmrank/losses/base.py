@@ -23,6 +23,7 @@ from gbmrank.numerics import expit, logit
 from gbmrank.types import FloatArray
 
 __all__ = [
+    "PROVEN",
     "AbstractLoss",
     "AbstractMarginLoss",
     "AbstractParametric",
@@ -35,6 +36,17 @@ __all__ = [
 
 ScalarFunction: TypeAlias = Callable[..., tuple[float, float, float]]
 """``(z, *params) -> (value, first derivative, second derivative)``, compilable."""
+PROVEN: tuple[str, ...] = (
+    "proper",  # items: l1' < l-1', and l-1' / (l-1' - l1') rises continuously from 0 to 1
+    "differentiable",
+    "convex",  # this and the rest are about the loss of pairs
+    "decreasing",  # nowhere rising
+    "bounded_below",
+    "bounded_curvature",
+    "parabola",
+)
+"""What a loss may declare in its ``proven``."""
+_HALVINGS = 42
 _PROBES: FloatArray = np.concatenate([np.linspace(-8.0, 8.0, 321), [-30.0, 30.0]])
 
 
@@ -69,6 +81,10 @@ class AbstractLoss(AbstractParametric):
     pair_form: ClassVar[str] = "margin"  # "difference" when it compares utilities too
     closed_form: ClassVar[str | None] = None  # name of the kernels that sum it faster
     link_rate: ClassVar[float | None] = None  # a where the inverse link is sigmoid(a v)
+    proven: ClassVar[tuple[str, ...]] = ()
+    """What holds for every margin and all parameters, by proof: see ``PROVEN``. A verdict of
+    "calibrated" rests on these; what is only measured makes it "conditional". The kit looks for
+    margins that contradict them."""
 
     @property
     @abstractmethod
@@ -94,6 +110,16 @@ class AbstractLoss(AbstractParametric):
     def majorant(self) -> float | None:
         """Upper bound of the second derivatives of both partials, or None."""
         return None
+
+    @property
+    def rate(self) -> float | None:
+        """The a of the inverse link ``sigmoid(a v)``, of these parameters, or None."""
+        return self.link_rate
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Infimum of w(c) for items and for pairs (phi(d), phi(-d)), where a formula gives it."""
+        return None, None
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return the probability that a score stands for."""
@@ -272,12 +298,27 @@ def _traits(function: ScalarFunction, params: tuple[float, ...], label: str) -> 
     rising = np.diff(slopes[:-2])
     scale = max(float(np.abs(slopes).max()), 1e-12)
     convex = bool(np.all(rising >= -1e-9 * scale) and np.all(bends >= -1e-9 * scale))
-    # A jump of the slope within one step that the curvature does not explain is a kink.
-    step = _PROBES[1] - _PROBES[0]
-    explained = step * np.maximum(np.abs(bends[:-3]), np.abs(bends[1:-2])) * 2.0 + 1e-6 * scale
-    kink = bool(np.any(np.abs(rising) > explained))
+    kink = any(_jump(function, params, at, slopes) > 1e-6 * scale for at in range(len(rising)))
     jump = bool(np.any(np.abs(np.diff(bends[:-2])) > 0.5 * max(float(np.abs(bends).max()), 1e-12)))
     return _Traits(convex, not kink, not (kink or jump), convex and bool(bends[160] > 0))
+
+
+def _jump(
+    function: ScalarFunction, params: tuple[float, ...], at: int, slopes: FloatArray
+) -> float:
+    """Return what is left of a rise of the slope when its interval shrinks: a kink's jump stays."""
+    low, high = float(_PROBES[at]), float(_PROBES[at + 1])
+    below, above = float(slopes[at]), float(slopes[at + 1])
+    for _ in range(_HALVINGS):
+        if below == above:
+            break
+        middle = 0.5 * (low + high)
+        slope = float(function(middle, *params)[1])
+        if abs(slope - below) >= abs(above - slope):
+            high, above = middle, slope
+        else:
+            low, below = middle, slope
+    return abs(above - below)
 
 
 def _restored(function: ScalarFunction, name: str, params: tuple[float, ...]) -> AbstractMarginLoss:

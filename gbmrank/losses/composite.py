@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _LOG_2 = math.log(2.0)
+_FALLING = ("proper", "differentiable", "convex", "decreasing", "bounded_below")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,25 @@ class PClassification(AbstractCompositeLoss):
     name: ClassVar[str] = "p_classification"
     formula: ClassVar[str] = "exp(-v), exp(p v)/p"
     reference: ClassVar[str] = "Ertekin and Rudin, JMLR 2011"
+    proven: ClassVar[tuple[str, ...]] = _FALLING
     closed_form: ClassVar[str | None] = "p_classification"
     positive = staticmethod(_p_positive)
     negative = staticmethod(_p_negative)
 
     def __post_init__(self) -> None:
         positive_number(self.name, "p", self.p)
+
+    @property
+    def rate(self) -> float | None:
+        """One more than p."""
+        return self.p + 1.0
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """At c = (1 + r) / 3, with r = 1 / (p + 1); over pairs, 8 r at one half."""
+        r = 1.0 / (self.p + 1.0)
+        items = r * ((1.0 + r) / 3.0) ** (-1.0 - r) * ((2.0 - r) / 3.0) ** (-2.0 + r)
+        return items, 8.0 * r
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
@@ -123,9 +137,15 @@ class AsymmetricA(AbstractCompositeLoss):
     name: ClassVar[str] = "asymmetric_a"
     formula: ClassVar[str] = "2 artanh sqrt(sigmoid(-v)), 2 sqrt(1 + exp(v)) - 2"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, Table 1 (constant added)"
+    proven: ClassVar[tuple[str, ...]] = _FALLING
     link_rate: ClassVar[float | None] = 1.0
     positive = staticmethod(_asymmetric_a_positive)
     negative = staticmethod(_asymmetric_a_negative)
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """At c = 2/5; over pairs, at one half."""
+        return 1.0 / (0.4 * 0.6**1.5), math.sqrt(32.0)
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
@@ -170,9 +190,15 @@ class AsymmetricB(AbstractCompositeLoss):
     name: ClassVar[str] = "asymmetric_b"
     formula: ClassVar[str] = "v>0: exp(-v/2), exp(v/2)-1+log 2; v<=0: logistic (+1-log 2)"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, Table 1 (from its weight)"
+    proven: ClassVar[tuple[str, ...]] = _FALLING
     link_rate: ClassVar[float | None] = 1.0
     positive = staticmethod(_asymmetric_b_positive)
     negative = staticmethod(_asymmetric_b_negative)
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Four, at one half."""
+        return 4.0, 4.0
 
     @property
     def kappa(self) -> ScalarFunction:
@@ -218,6 +244,7 @@ class SquaredHinge(AbstractCompositeLoss):
     name: ClassVar[str] = "squared_hinge"
     formula: ClassVar[str] = "max(t - v, 0)^2, max(v, 0)^2"
     reference: ClassVar[str] = "Calauzenes et al., Machine Learning 2013, Table 2"
+    proven: ClassVar[tuple[str, ...]] = (*_FALLING, "bounded_curvature")
     smooth: ClassVar[bool] = False
     closed_form: ClassVar[str | None] = "squared_hinge"
     positive = staticmethod(_squared_hinge_positive)
@@ -225,6 +252,11 @@ class SquaredHinge(AbstractCompositeLoss):
 
     def __post_init__(self) -> None:
         positive_number(self.name, "t", self.t)
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Two t^2 everywhere."""
+        return 2.0 * self.t**2, None
 
     @property
     def kappa(self) -> ScalarFunction:
@@ -265,6 +297,7 @@ class DifferentiableHinge(AbstractCompositeLoss):
     name: ClassVar[str] = "differentiable_hinge"
     formula: ClassVar[str] = "H(1 - v), H(v)"
     reference: ClassVar[str] = "Calauzenes et al., Machine Learning 2013, Table 2"
+    proven: ClassVar[tuple[str, ...]] = ("proper", "differentiable")
     smooth: ClassVar[bool] = False
     exact_curvature: ClassVar[bool] = False
     pair_form: ClassVar[str] = "none"
@@ -276,6 +309,11 @@ class DifferentiableHinge(AbstractCompositeLoss):
             raise ParameterError(
                 f"{self.name}: alpha must be above 0 and at most 1/2, got {self.alpha}"
             )
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Alpha, at both ends."""
+        return self.alpha, None
 
     @property
     def majorant(self) -> float | None:

@@ -28,6 +28,8 @@ __all__ = [
     "squared_margin",
 ]
 
+_FALLING = ("proper", "differentiable", "convex", "decreasing", "bounded_below")
+
 
 def logistic(margin: float, sigma: float = 1.0) -> tuple[float, float, float]:
     r"""Logistic penalty of the margin by which the better document leads.
@@ -161,11 +163,22 @@ class Logistic(AbstractMarginLoss):
     name: ClassVar[str] = "logistic"
     formula: ClassVar[str] = "log(1 + exp(-sigma z))"
     reference: ClassVar[str] = "Burges et al., ICML 2005"
+    proven: ClassVar[tuple[str, ...]] = (*_FALLING, "bounded_curvature")
     closed_form: ClassVar[str | None] = "logistic"
     phi = staticmethod(logistic)
 
     def __post_init__(self) -> None:
         positive_number(self.name, "sigma", self.sigma)
+
+    @property
+    def rate(self) -> float | None:
+        """Sigma."""
+        return self.sigma
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Four, at one half."""
+        return 4.0, 4.0
 
     @property
     def majorant(self) -> float | None:
@@ -193,9 +206,15 @@ class Exponential(AbstractMarginLoss):
     name: ClassVar[str] = "exponential"
     formula: ClassVar[str] = "exp(-z)"
     reference: ClassVar[str] = "Freund et al., JMLR 2003"
+    proven: ClassVar[tuple[str, ...]] = _FALLING
     closed_form: ClassVar[str | None] = "exponential"
     link_rate: ClassVar[float | None] = 2.0
     phi = staticmethod(exponential)
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Four, at one half."""
+        return 4.0, 4.0
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
@@ -210,6 +229,11 @@ class Exponential(AbstractMarginLoss):
 @dataclass(frozen=True, slots=True)
 class _AbstractSquaredMargin(AbstractMarginLoss):
     """A loss that is ``(1 - z)^2`` below one, with its link and weight function."""
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Eight everywhere."""
+        return 8.0, None
 
     @property
     def majorant(self) -> float | None:
@@ -237,6 +261,13 @@ class SquaredMargin(_AbstractSquaredMargin):
     name: ClassVar[str] = "squared_margin"
     formula: ClassVar[str] = "(1 - z)^2"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, App. E"
+    proven: ClassVar[tuple[str, ...]] = (
+        "proper",
+        "differentiable",
+        "convex",
+        "bounded_below",
+        "parabola",
+    )
     closed_form: ClassVar[str | None] = "squared_margin"
     phi = staticmethod(squared_margin)
 
@@ -249,6 +280,7 @@ class Hinge(AbstractMarginLoss):
     name: ClassVar[str] = "hinge"
     formula: ClassVar[str] = "max(1 - z, 0)"
     reference: ClassVar[str] = "Joachims, KDD 2002"
+    proven: ClassVar[tuple[str, ...]] = ("convex", "decreasing", "bounded_below")
     differentiable: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
     curvature_trait: ClassVar[str] = "heuristic"
@@ -275,6 +307,7 @@ class SquaredHingeMargin(_AbstractSquaredMargin):
     name: ClassVar[str] = "squared_hinge_margin"
     formula: ClassVar[str] = "max(1 - z, 0)^2"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, App. E"
+    proven: ClassVar[tuple[str, ...]] = (*_FALLING, "bounded_curvature")
     smooth: ClassVar[bool] = False
     closed_form: ClassVar[str | None] = "squared_hinge"
     phi = staticmethod(squared_hinge_margin)
@@ -298,7 +331,13 @@ class CanonicalBoosting(AbstractMarginLoss):
     name: ClassVar[str] = "canonical_boosting"
     formula: ClassVar[str] = "sqrt(1 + z^2/4) - z/2"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, Table 1 (sign corrected)"
+    proven: ClassVar[tuple[str, ...]] = (*_FALLING, "bounded_curvature")
     phi = staticmethod(canonical_boosting)
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Four, at one half."""
+        return 4.0, None
 
     @property
     def majorant(self) -> float | None:
@@ -326,10 +365,22 @@ class BrierSigmoid(AbstractMarginLoss):
     name: ClassVar[str] = "brier_sigmoid"
     formula: ClassVar[str] = "sigmoid(-z)^2"
     reference: ClassVar[str] = "Brier, Monthly Weather Review 1950"
+    proven: ClassVar[tuple[str, ...]] = (
+        "proper",
+        "differentiable",
+        "decreasing",
+        "bounded_below",
+        "bounded_curvature",
+    )
     link_rate: ClassVar[float | None] = 1.0
     convex: ClassVar[bool] = False
     exact_curvature: ClassVar[bool] = False
     phi = staticmethod(brier_sigmoid)
+
+    @property
+    def least_weights(self) -> tuple[float | None, float | None]:
+        """Two everywhere."""
+        return 2.0, 2.0
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:

@@ -29,6 +29,7 @@ __all__ = [
     "AucUtility",
     "DcgUtility",
     "EruUtility",
+    "Form",
     "Gain",
     "IdentityUtility",
     "MapUtility",
@@ -46,6 +47,7 @@ __all__ = [
     "discounts",
     "excess",
     "exp2_gains",
+    "gain_form",
     "gains",
     "ideal_dcg",
     "mid_ranks",
@@ -281,6 +283,55 @@ def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
     return ranks
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A utility in symbols, so that two can be compared for all labels and list lengths.
+
+    ``u_i(y) = a(n) gain(y_i) / total(y) + b(y)`` with a > 0: neither a nor b has a part in the
+    order of expected utilities, so only the gain and the total are written down.
+
+    Parameters
+    ----------
+    gain : str
+        ``linear`` y; ``exp2`` 2^y - 1; ``table`` the entry of ``at``; ``step`` 1 from the label
+        ``at`` on (None: labels are 0/1 or -1/+1); ``excess`` max(y - at, 0); ``ranks`` the number
+        of smaller labels, equal ones counting half; ``own`` whatever the object ``at`` computes.
+    at : object
+        Parameter of the gain.
+    over : {"one", "sum", "pairs", "differences", "ideal"}
+        The total: 1; the sum of gains; the number of (gain 1, gain 0) pairs; the sum of
+        ``|y_i - y_j|`` over pairs; the largest discounted sum of gains.
+    discount : object
+        Discount of the ideal: ``log2`` or the half-life of a geometric one.
+    k : int or None
+        Cut-off of the ideal.
+    low, high : float
+        Labels that are taken, where the gain does not say.
+    signed : bool
+        Whether every query with two labels has a negative u.
+    """
+
+    gain: str
+    at: Any = None
+    over: str = "one"
+    discount: Any = None
+    k: int | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    signed: bool = False
+
+
+def gain_form(gain: Gain, **total: Any) -> Form:
+    """Return the form of ``gains`` over a total."""
+    if isinstance(gain, tuple):
+        return Form("table", gain, **total)
+    if callable(gain):
+        return Form("own", gain, **total)
+    high = float(_LARGEST_EXP2_LABEL) if gain == "exp2" else math.inf
+    return Form(gain, low=0.0, high=high, **total)
+
+
 @dataclass(frozen=True, slots=True)
 class AbstractUtility(ABC):
     """Per-item value of a metric; the fields are its parameters."""
@@ -290,6 +341,11 @@ class AbstractUtility(ABC):
     formula: ClassVar[str] = ""
     per_item: ClassVar[bool] = False
     """Whether u of an item depends on its own label alone."""
+
+    @property
+    def form(self) -> Form:
+        """The utility in symbols; one of your own is only known to equal itself."""
+        return Form("own", self)
 
     @abstractmethod
     def values(self, data: RankingData) -> FloatArray:
@@ -308,6 +364,11 @@ class IdentityUtility(AbstractUtility):
     name: ClassVar[str] = "identity"
     per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "y"
+
+    @property
+    def form(self) -> Form:
+        """The label itself; any number."""
+        return Form("linear")
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the labels."""
@@ -351,6 +412,11 @@ class DcgUtility(AbstractUtility):
                 f"dcg: max_grade must be above 0 and at most {largest:g}, got {self.max_grade:g}"
             )
 
+    @property
+    def form(self) -> Form:
+        """The gain."""
+        return gain_form(self.gain)
+
     def values(self, data: RankingData) -> FloatArray:
         """Return the gains."""
         return gains(data.labels, self.gain)
@@ -385,6 +451,11 @@ class NdcgUtility(AbstractUtility):
         check_gain(self.gain)
         _check_cut_off(self.name, self.k)
 
+    @property
+    def form(self) -> Form:
+        """The gain over the ideal."""
+        return gain_form(self.gain, over="ideal", discount="log2", k=self.k)
+
     def values(self, data: RankingData) -> FloatArray:
         """Return the normalised gains."""
         gain = gains(data.labels, self.gain)
@@ -416,6 +487,11 @@ class _AbstractBinaryUtility(AbstractUtility):
         _check_cut_off(self.name, self.k)
         check_threshold(self.name, self.threshold)
 
+    @property
+    def form(self) -> Form:
+        """A step."""
+        return Form("step", self.threshold)
+
     def values(self, data: RankingData) -> FloatArray:
         """Return 0 and 1."""
         return binarise(data.labels, self.threshold, data.groups)
@@ -430,6 +506,11 @@ class _AbstractShareUtility(_AbstractBinaryUtility):
     """One over the number of relevant items, for each of them."""
 
     formula: ClassVar[str] = "y / P"
+
+    @property
+    def form(self) -> Form:
+        """A step over its sum."""
+        return Form("step", self.threshold, over="sum")
 
     def values(self, data: RankingData) -> FloatArray:
         """Return y / P; undefined without a relevant item."""
@@ -491,6 +572,11 @@ class AucUtility(_AbstractBinaryUtility):
     name: ClassVar[str] = "auc"
     formula: ClassVar[str] = "y / (P N)"
 
+    @property
+    def form(self) -> Form:
+        """A step over the number of pairs."""
+        return Form("step", self.threshold, over="pairs")
+
     def values(self, data: RankingData) -> FloatArray:
         """Return y / (P N); undefined when all labels are alike."""
         binary = binarise(data.labels, self.threshold, data.groups)
@@ -510,6 +596,11 @@ class SpearmanUtility(AbstractUtility):
 
     name: ClassVar[str] = "spearman"
     formula: ClassVar[str] = "n - rank of y"
+
+    @property
+    def form(self) -> Form:
+        """Mid-ranks of the labels."""
+        return Form("ranks")
 
     def values(self, data: RankingData) -> FloatArray:
         """Return n - rank; zero for a single item."""
@@ -550,6 +641,11 @@ class EruUtility(AbstractUtility):
                 f"eru: max_grade must be above neutral={self.neutral:g}, got {self.max_grade:g}"
             )
 
+    @property
+    def form(self) -> Form:
+        """The excess; any number."""
+        return Form("excess", self.neutral)
+
     def values(self, data: RankingData) -> FloatArray:
         """Return the positive part of y - neutral."""
         return excess(data.labels, self.neutral)
@@ -569,6 +665,11 @@ class NetDegreeUtility(AbstractUtility):
 
     name: ClassVar[str] = "net_degree"
     formula: ClassVar[str] = "n y_i - sum_j y_j"
+
+    @property
+    def form(self) -> Form:
+        """The label, times n, up to a constant of the query."""
+        return Form("linear", signed=True)
 
     def values(self, data: RankingData) -> FloatArray:
         """Return the net degrees."""

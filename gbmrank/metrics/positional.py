@@ -20,6 +20,7 @@ from gbmrank.losses.utilities import (
     AbstractUtility,
     AucUtility,
     DcgUtility,
+    Form,
     Gain,
     NdcgUtility,
     PrecisionUtility,
@@ -32,6 +33,7 @@ from gbmrank.losses.utilities import (
     check_rank_utility,
     discounts,
     excess,
+    gain_form,
     ideal_dcg,
     query_sums,
 )
@@ -84,6 +86,16 @@ class AbstractPositional(AbstractMetric):
 
     upwards: ClassVar[bool] = False
     """Whether the discount is a function of the number of items below, not of the rank."""
+
+    @property
+    def form(self) -> Form:
+        """The utility in symbols; one of your own is only known to equal itself."""
+        return Form("own", self)
+
+    @property
+    def fall(self) -> str:
+        """Whether the discount is "constant" in every query, "not rising", or "unknown"."""
+        return "unknown"
 
     @abstractmethod
     def utilities(self, data: RankingData) -> FloatArray:
@@ -205,6 +217,18 @@ class Positional(AbstractPositional):
                 f"[1, 0.5, 0.25] or a function of ranks; got {self.discount!r}"
             )
 
+    @property
+    def form(self) -> Form:
+        """That of the utility."""
+        return self.utility.form
+
+    @property
+    def fall(self) -> str:
+        """Constant by name, or a table of zeros; what rises is rejected."""
+        zeros = isinstance(self.discount, tuple) and not any(self.discount)
+        even = self.discount == "constant" and self.k is None
+        return "constant" if zeros or even else "not rising"
+
     def utilities(self, data: RankingData) -> FloatArray:
         """Return the values of the utility."""
         return self.utility.values(data)
@@ -298,6 +322,16 @@ class DCG(_AbstractGain):
     formula: ClassVar[str] = "sum_{r<=k} (2^y - 1) / log2(1 + r)"
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
 
+    @property
+    def form(self) -> Form:
+        """The gain."""
+        return gain_form(self.gain)
+
+    @property
+    def fall(self) -> str:
+        """The discount falls."""
+        return "not rising"
+
     def utilities(self, data: RankingData) -> FloatArray:
         """Return the gains."""
         return DcgUtility(gain=self.gain).values(data)
@@ -341,6 +375,16 @@ class NDCG(_AbstractGain):
     aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
     formula: ClassVar[str] = "DCG@k / largest DCG@k"
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
+
+    @property
+    def form(self) -> Form:
+        """The gain over the ideal."""
+        return gain_form(self.gain, over="ideal", discount="log2", k=self.k)
+
+    @property
+    def fall(self) -> str:
+        """The discount falls."""
+        return "not rising"
 
     def utilities(self, data: RankingData) -> FloatArray:
         """Return the gains over the ideal DCG."""
@@ -398,6 +442,16 @@ class ERU(AbstractPositional):
         """Check the neutral grade and the half-life; grades may be of any size."""
         check_rank_utility(self.neutral, self.half_life)
 
+    @property
+    def form(self) -> Form:
+        """The excess, over the ideal where normalised."""
+        return Form("excess", self.neutral, *(("ideal", self.half_life) if self.normalize else ()))
+
+    @property
+    def fall(self) -> str:
+        """The discount falls."""
+        return "not rising"
+
     def utilities(self, data: RankingData) -> FloatArray:
         """Return the excess over the neutral grade."""
         worth, _, best = self.summed(data)
@@ -446,6 +500,16 @@ class Spearman(AbstractPositional):
     formula: ClassVar[str] = "1 - 6 sum_i (rank_i - label rank_i)^2 / (n (n^2 - 1))"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 1"
     upwards: ClassVar[bool] = True
+
+    @property
+    def form(self) -> Form:
+        """Mid-ranks of the labels."""
+        return Form("ranks")
+
+    @property
+    def fall(self) -> str:
+        """The discount falls."""
+        return "not rising"
 
     def utilities(self, data: RankingData) -> FloatArray:
         """Return the number of items with smaller labels."""
@@ -516,6 +580,16 @@ class Precision(AbstractPositional):
         check_cutoff(self.name, self.k)
         check_choice(self.name, "divisor", self.divisor, ("k", "min"))
 
+    @property
+    def form(self) -> Form:
+        """A step."""
+        return Form("step", self.threshold)
+
+    @property
+    def fall(self) -> str:
+        """Without a cut-off every rank is worth the same."""
+        return "constant" if self.k is None else "not rising"
+
     def utilities(self, data: RankingData) -> FloatArray:
         """Return 0 and 1."""
         return PrecisionUtility(threshold=self.threshold).values(data)
@@ -573,6 +647,16 @@ class Recall(AbstractPositional):
         """Accept whole cut-offs."""
         check_cutoff(self.name, self.k)
 
+    @property
+    def form(self) -> Form:
+        """A step over its sum."""
+        return Form("step", self.threshold, over="sum")
+
+    @property
+    def fall(self) -> str:
+        """Without a cut-off every rank is worth the same."""
+        return "constant" if self.k is None else "not rising"
+
     def utilities(self, data: RankingData) -> FloatArray:
         """Return y / P."""
         return RecallUtility(threshold=self.threshold).values(data)
@@ -622,6 +706,16 @@ class WTA(AbstractPositional):
     formula: ClassVar[str] = "1 if the first item is relevant"
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 4"
 
+    @property
+    def form(self) -> Form:
+        """A step."""
+        return Form("step", self.threshold)
+
+    @property
+    def fall(self) -> str:
+        """The discount falls."""
+        return "not rising"
+
     def utilities(self, data: RankingData) -> FloatArray:
         """Return 0 and 1."""
         return WtaUtility(threshold=self.threshold).values(data)
@@ -665,6 +759,16 @@ class AUC(AbstractPositional):
     formula: ClassVar[str] = "pairs (relevant, other) in the right order / all such pairs"
     reference: ClassVar[str] = "Agarwal et al. 2005"
     upwards: ClassVar[bool] = True
+
+    @property
+    def form(self) -> Form:
+        """A step over the number of pairs."""
+        return Form("step", self.threshold, over="pairs")
+
+    @property
+    def fall(self) -> str:
+        """The discount falls."""
+        return "not rising"
 
     def utilities(self, data: RankingData) -> FloatArray:
         """Return y / (P N)."""

@@ -10,6 +10,7 @@ import numpy as np
 from gbmrank.api import objective
 from gbmrank.boosters.doors import BACKENDS
 from gbmrank.errors import ParameterError
+from gbmrank.losses.base import PROVEN
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build, spec_of
 from gbmrank.testing.checks import (
@@ -26,6 +27,7 @@ from gbmrank.testing.checks import (
     scores_of,
 )
 from gbmrank.testing.objective_checks import OBJECTIVE_CHECKS
+from gbmrank.theory.shapes import contradictions
 
 __all__ = ["LOSS_CHECKS"]
 
@@ -118,6 +120,17 @@ def _smoothness(subject: LossSubject) -> None:
                 f"the {words} of {name} jumps by {jumps[at]:.3g} near {z[at]:.3f}; declare "
                 + advice,
             )
+
+
+def _proven(subject: LossSubject) -> None:
+    if not subject.loss.proven:
+        raise SkipCheck("it declares nothing as proven")
+    wrong = contradictions(subject.loss)
+    fail_unless(
+        not wrong,
+        f"it declares {', '.join(wrong)} in proven, and margins between -12 and 12 contradict "
+        f"that; known names are {', '.join(PROVEN)}",
+    )
 
 
 def _majorant(subject: LossSubject) -> None:
@@ -242,6 +255,7 @@ LOSS_CHECKS: tuple[Check, ...] = (
     Check("direction", "at zero a good item is pulled up", _direction),
     Check("convexity", "where claimed, the loss is convex", _convexity),
     Check("smoothness", "where claimed, derivatives do not jump", _smoothness),
+    Check("proven", "what is declared as proven is not contradicted", _proven),
     Check("majorant", "where given, it bounds the curvature", _majorant),
     Check("link", "where given, the link minimises the conditional risk", _link),
     Check("extremes", "margins up to a million give finite numbers", _extremes),

@@ -25,7 +25,7 @@ from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build
 from gbmrank.theory.distributions import pair_risk
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
-from gbmrank.theory.shapes import decomposable_rate, pair_shape
+from gbmrank.theory.shapes import pair_shape
 from gbmrank.types import ArrayLike, FloatArray
 
 __all__ = ["FiniteBipartite", "auc_regret_bound", "four_risks"]
@@ -204,9 +204,7 @@ def four_risks(population: FiniteBipartite, p: float = 4.0) -> FourRisks:
     exponential push with power p: all lead to ``logit(eta) / (p + 1)``.
     """
     loss = PClassification(p=p)
-    rate = decomposable_rate(loss)
-    if rate is None:
-        raise ParameterError(f"p-classification with p={p} is too steep to be measured")
+    rate = p + 1.0
     proper = population.proper_scorer(loss).scores
     bipartite = population.bipartite_scorer(loss).scores
     push = population.push_scorer(Exponential(), p).scores

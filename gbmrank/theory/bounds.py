@@ -22,16 +22,15 @@ from gbmrank.objectives.listmle import ListMLE
 from gbmrank.registry.composition import as_metric, as_objective
 from gbmrank.theory.shapes import pair_shape
 from gbmrank.theory.verdicts.calibration import calibration
-from gbmrank.theory.verdicts.order import (
-    DOMAINS,
-    Domain,
-    Preserved,
-    preserved_order,
-    ratio,
-    sorts_alike,
-    utility_bound,
+from gbmrank.theory.verdicts.forms import BINARY, Labels, common, legal, probes
+from gbmrank.theory.verdicts.order import Preserved, preserved_order, ratio, utility_bound
+from gbmrank.theory.verdicts.verdict import (
+    AbstractCondition,
+    BinaryLabels,
+    Constant,
+    LabelsFrom,
+    MaxItems,
 )
-from gbmrank.theory.verdicts.verdict import AbstractCondition, BinaryLabels, Constant, MaxItems
 from gbmrank.theory.views import View, c_phi, view
 from gbmrank.types import ArrayLike, FloatArray
 
@@ -266,7 +265,7 @@ class _Pieces(NamedTuple):
     preserved: Preserved
     seen: View
     constant: Constant
-    domain: Domain | None
+    labels: tuple[Labels, ...]
     condition: AbstractCondition | None
 
 
@@ -276,7 +275,7 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
     preserved, seen = preserved_order(template), view(measure)
     if preserved is None or seen is None or verdict.status not in ("calibrated", "conditional"):
         raise ParameterError(f"there is no regret bound: {verdict.sentence}")
-    if not isinstance(verdict.condition, BinaryLabels | MaxItems | None):
+    if not isinstance(verdict.condition, BinaryLabels | LabelsFrom | MaxItems | None):
         raise ParameterError(
             f"no regret bound is known where calibration needs that {verdict.condition}"
         )
@@ -285,10 +284,12 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
             f"{template.name} is calibrated for {measure.name}, so a regret bound exists, but no "
             "constant is published for this loss; squared, logistic and exponential have one"
         )
-    domain = sorts_alike(preserved.utilities, seen.utilities).domain
+    labels = common(preserved.labels, legal(seen.form))
     if isinstance(verdict.condition, BinaryLabels):
-        domain = DOMAINS[-1]
-    return _Pieces(preserved, seen, preserved.constant, domain, verdict.condition)
+        labels = (BINARY,)
+    if isinstance(verdict.condition, LabelsFrom):
+        labels = common(labels, (Labels(low=verdict.condition.low),))
+    return _Pieces(preserved, seen, preserved.constant, labels, verdict.condition)
 
 
 def _best_value(given: float, pieces: _Pieces, largest: float | None) -> float:
@@ -311,12 +312,14 @@ def _bound_at(
     known: tuple[float | None, float | None],
 ) -> Bound:
     """Return the bound for queries of n items and a surrogate regret of one."""
-    (largest, best), (preserved, seen, constant, domain, condition) = known, pieces
+    (largest, best), (preserved, seen, constant, labels, condition) = known, pieces
     phi = seen.discounts(n)
     discount = c_phi(phi)
-    if n < 2 or domain is None or discount == 0.0:
+    if n < 2 or discount == 0.0:
         return Bound(0.0, constant.value(), 0.0, 1.0, 1.0, n, constant.text, condition)
-    factor = ratio(preserved.utilities, seen.utilities, domain, n)
+    grades = [probes((preserved.form, seen.form), each) for each in labels]
+    factors = [ratio(preserved.utilities, seen.utilities, each, n) for each in grades]
+    factor = max((one for one in factors if one is not None), default=None)
     if factor is None:
         raise ParameterError(
             f"there is no regret bound for queries of {n} items: there {template.name} sorts "

@@ -214,11 +214,17 @@ class Distribution:
         values = seen.utilities(self._data()).reshape(len(self.labels), -1)
         return self.probabilities @ np.nan_to_num(values, nan=0.0)
 
-    def mean_graph(self) -> FloatArray:
-        """Return the mean preference graph, shape (n, n); labels give ``(y_i - y_j)_+``."""
+    def mean_graph(self, *, normalize: bool = False) -> FloatArray:
+        """Return the mean preference graph, shape (n, n); labels give ``(y_i - y_j)_+``.
+
+        Normalised, every graph is divided by its total weight first.
+        """
         graphs = self.labels
         if graphs.ndim == 2:
             graphs = np.maximum(graphs[:, :, None] - graphs[:, None, :], 0.0)
+        if normalize:
+            total = graphs.sum(axis=(1, 2), keepdims=True)
+            graphs = graphs / np.where(total > 0, total, 1.0)
         return np.einsum("m,mij->ij", self.probabilities, graphs)
 
     def order_values(self, metric: Any, scores: ArrayLike) -> FloatArray:

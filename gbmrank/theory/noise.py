@@ -21,6 +21,7 @@ __all__ = [
     "NoiseReport",
     "degree_condition",
     "difference_graph",
+    "independence",
     "is_acyclic",
     "is_low_noise",
     "net_degree",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 _TOLERANCE = 1e-12
+_JUDGES = 8
 
 
 @final
@@ -201,6 +203,71 @@ def reinforces(U: ArrayLike) -> Answer:  # noqa: N803
             reason = f"{i} is at least as often relevant as {j}, which others reinforce more"
             return Answer(False, (i, j), reason)
     return _YES
+
+
+def independence(
+    judgments: ArrayLike,
+    *,
+    group: ArrayLike | None = None,
+    threshold: float | None = None,
+    level: float = 0.01,
+) -> Answer:
+    r"""Test on repeated judgments whether items of a query are relevant independently.
+
+    For every pair of items of a query that judges disagree on, m times the squared correlation
+    over the m judges is about chi-squared with one degree of freedom when the two are
+    independent; the sum over pairs is compared with its distribution. A yes says that the
+    judgments do not contradict independence, not that it holds; the witness of a no is the most
+    correlated pair of rows.
+
+    Parameters
+    ----------
+    judgments : array-like of shape (n_rows, n_judges)
+        Labels by judge, at least 8 of them: 0 and 1, or any with a ``threshold``.
+    group : array-like of shape (n_queries,), optional
+        Rows per query; nothing means one query.
+    threshold : float or None, default=None
+        Labels of at least this are relevant.
+    level : float, default=0.01
+        Probability of a no where items are independent.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> bool(independence(rng.random((3, 200)) < 0.4))
+    True
+    >>> coin = rng.random(200) < 0.5
+    >>> independence([coin, coin, ~coin]).witness
+    (0, 1)
+    """
+    from scipy.stats import chi2
+
+    table = read_table(judgments, "judgments")
+    if table.ndim == 2 and threshold is not None:
+        table = (table >= threshold).astype(np.float64)
+    if table.ndim != 2 or table.shape[1] < _JUDGES or not np.isin(table, (0.0, 1.0)).all():
+        raise DataError(
+            f"judgments are 0 or 1 (or labels, with threshold=), one row per item and one column "
+            f"per judge, {_JUDGES} judges at least; got an array of shape {table.shape}"
+        )
+    sizes = [len(table)] if group is None else read_table(group, "group").astype(int).tolist()
+    total, pairs, worst, at = 0.0, 0, 0.0, (0, 0)
+    for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
+        rows = np.arange(end - size, end)
+        rows = rows[np.ptp(table[rows], axis=1) > 0]
+        if len(rows) < 2:
+            continue
+        squared = np.triu(np.corrcoef(table[rows]) ** 2, 1)
+        total, pairs = (
+            total + table.shape[1] * squared.sum(),
+            pairs + len(rows) * (len(rows) - 1) // 2,
+        )
+        i, j = np.unravel_index(int(squared.argmax()), squared.shape)
+        if squared[i, j] > worst:
+            worst, at = float(squared[i, j]), (int(rows[i]), int(rows[j]))
+    if pairs == 0 or chi2.sf(total, pairs) >= level:
+        return _YES
+    return Answer(False, at, f"rows {at[0]} and {at[1]} have a correlation of {worst**0.5:.2g}")
 
 
 @final

@@ -1,6 +1,8 @@
-"""What a scalar loss does, measured on a grid: so that verdicts answer for any loss.
+"""What a scalar loss does: declared and proven, or measured on a grid.
 
-Two questions are asked of a loss. As the loss of items: is the score that minimises
+Built-in losses declare what is proven about them (``AbstractLoss.proven``), and so may yours;
+the rest is measured, which can refute but not prove: ``proven`` of a shape says which it is. Two
+questions are asked of a loss. As the loss of items: is the score that minimises
 ``q l1(s) + (1 - q) l-1(s)`` an increasing function of q, and how strongly does missing it
 cost? As the loss of pairs: is it convex and decreasing with negative slope at zero, or is
 its link ``sigmoid(a d)``, so that all pairs agree on one minimiser?
@@ -8,17 +10,17 @@ its link ``sigmoid(a d)``, so that all pairs agree on one minimiser?
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from gbmrank.losses.base import ScalarFunction
+from gbmrank.losses.base import PROVEN, ScalarFunction
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build
 from gbmrank.types import FloatArray
 
-__all__ = ["decomposable_rate", "item_shape", "pair_shape"]
+__all__ = ["contradictions", "decomposable_rate", "item_shape", "pair_shape"]
 
 _GRID: FloatArray = np.linspace(-12.0, 12.0, 961)  # zero and +-1 are grid points
 _FAR: FloatArray = np.array([1e1, 1e2, 1e3, 1e4, 1e5])
@@ -41,12 +43,15 @@ class ItemShape:
         ``a`` when the link is ``sigmoid(a v)``.
     bounded_curvature : bool
         Whether both partial losses have bounded second derivatives.
+    proven : bool
+        Whether the loss declares it, and not a grid.
     """
 
     proper: bool
     least_weight: float
     rate: float | None
     bounded_curvature: bool
+    proven: bool = False
 
 
 @final
@@ -66,6 +71,10 @@ class PairShape:
         Infimum of the weight function of the symmetric loss.
     bounded_curvature : bool
         Whether the second derivative is bounded.
+    differentiable : bool
+        Whether there is no kink.
+    proven : bool
+        Whether the loss declares it, and not a grid.
     """
 
     convex: bool
@@ -76,6 +85,13 @@ class PairShape:
     rate: float | None
     least_weight: float
     bounded_curvature: bool
+    differentiable: bool = True
+    proven: bool = False
+
+    @property
+    def falls(self) -> bool:
+        """Whether it never rises, has a lower bound, no kink, and falls at zero."""
+        return self.decreasing and self.bounded_below and self.differentiable and self.slope < 0
 
 
 def item_shape(loss: Any) -> ItemShape:
@@ -93,7 +109,12 @@ def item_shape(loss: Any) -> ItemShape:
     (4.0, 1.0)
     """
     chosen = build(LOSSES, loss)
-    return _item_shape(*chosen.partials, chosen.params, chosen.majorant is not None)
+    shape = _item_shape(*chosen.partials, chosen.params, chosen.majorant is not None)
+    if "proper" not in chosen.proven:
+        return replace(shape, proper=shape.proper and chosen.differentiable)
+    least = chosen.least_weights[0]
+    weight = shape.least_weight if least is None else least
+    return replace(shape, proper=True, least_weight=weight, rate=chosen.rate, proven=True)
 
 
 def pair_shape(loss: Any) -> PairShape:
@@ -112,7 +133,46 @@ def pair_shape(loss: Any) -> PairShape:
     (True, True, -1.0, 2.0)
     """
     chosen = build(LOSSES, loss)
-    return _pair_shape(chosen.kappa, chosen.params)
+    shape = _pair_shape(chosen.kappa, chosen.params)
+    if not chosen.proven:
+        return replace(shape, differentiable=chosen.differentiable)
+    least, known = chosen.least_weights[1], set(chosen.proven)
+    return replace(
+        shape,
+        convex="convex" in known,
+        decreasing="decreasing" in known,
+        bounded_below="bounded_below" in known,
+        quadratic="parabola" in known,
+        rate=chosen.rate,
+        least_weight=shape.least_weight if least is None else least,
+        bounded_curvature="bounded_curvature" in known,
+        differentiable="differentiable" in known,
+        proven=True,
+    )
+
+
+def contradictions(loss: Any) -> list[str]:
+    """Return what a loss declares as proven and a grid of margins contradicts.
+
+    Examples
+    --------
+    >>> contradictions("logistic(sigma=3)")
+    []
+    """
+    chosen = build(LOSSES, loss)
+    claimed, found = set(chosen.proven), sorted(set(chosen.proven) - set(PROVEN))
+    if "proper" in claimed and not _item_shape(*chosen.partials, chosen.params, True).proper:
+        found.append("proper")
+    if claimed <= {"proper", "differentiable"}:
+        return found
+    shape = _pair_shape(chosen.kappa, chosen.params)
+    measured = {
+        "convex": shape.convex,
+        "decreasing": shape.decreasing,
+        "bounded_below": shape.bounded_below or not shape.decreasing,
+        "parabola": shape.quadratic,
+    }
+    return [*found, *(name for name, holds in measured.items() if name in claimed and not holds)]
 
 
 def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | None:
@@ -139,6 +199,8 @@ def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | 
     (5.0, None)
     """
     chosen = build(LOSSES, loss)
+    if "proper" in chosen.proven:
+        return None if chosen.rate is None else float(chosen.rate)
     positive, negative = chosen.partials
     a, _ = _slopes(positive, chosen.params, _GRID)
     b, _ = _slopes(negative, chosen.params, _GRID)

@@ -1,7 +1,7 @@
 """Metrics as (u, phi, b): what items are worth, what ranks are worth, and a constant."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -12,6 +12,7 @@ from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import (
     AbstractUtility,
     DcgUtility,
+    Form,
     PrecisionUtility,
     RecallUtility,
     query_sums,
@@ -39,6 +40,8 @@ class View:
     utilities: Callable[[RankingData], FloatArray]  # u of every row, NaN where undefined
     discounts: Callable[[int], FloatArray]  # n -> phi(1), ..., phi(n), non-increasing
     offsets: Callable[[RankingData], FloatArray]  # b of every query
+    form: Form  # u in symbols
+    fall: str = "not rising"  # of the discounts: "constant", "not rising" or "unknown"
     sign: float = 1.0  # -1 for a measure that is minimised: its value is -(b + sum phi u)
 
 
@@ -51,11 +54,14 @@ def view(metric: AbstractMetric) -> View | None:
     labels, which makes it a constant minus ``sum_k (n - k) y``.
     """
     if isinstance(metric, AbstractPositional):
-        return View(metric.utilities, metric.discounts, metric.offsets)
+        return View(metric.utilities, metric.discounts, metric.offsets, metric.form, metric.fall)
     if isinstance(metric, PairwiseDisagreement):
         return _disagreement(metric) if getattr(metric, "preferences", None) is None else None
     top = _top_utility(metric) if cut_off(metric) == 1 else None
-    return None if top is None else View(top.values, _first_rank, _no_offsets)
+    if top is None:
+        return None
+    form = replace(top.form, high=metric.max_grade) if isinstance(metric, ERR) else top.form
+    return View(top.values, _first_rank, _no_offsets, form)
 
 
 def positional(metric: Any, labels: ArrayLike) -> Positional:
@@ -153,7 +159,8 @@ def _disagreement(metric: PairwiseDisagreement) -> View:
         below = data.groups.spread(data.groups.sizes) - 1.0 - place
         return -query_sums(ordered * below, data.groups)
 
-    return View(utilities, _items_below, offsets, -1.0)
+    form = Form("linear", over="differences" if metric.normalize else "one")
+    return View(utilities, _items_below, offsets, form, sign=-1.0)
 
 
 def _pair_totals(data: RankingData) -> FloatArray:

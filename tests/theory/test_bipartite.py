@@ -140,8 +140,8 @@ def test_only_sigmoid_links_decompose():
 def test_populations_are_checked():
     with pytest.raises(gbmrank.DataError, match="between 0 and 1"):
         FiniteBipartite([1, 1], [0.0, 0.5])
-    with pytest.raises(gbmrank.ParameterError, match="p=400"):
-        theory.four_risks(FiniteBipartite([1, 1], [0.2, 0.5]), 400.0)
+    steep = theory.four_risks(FiniteBipartite([1, 1], [0.2, 0.5]), 400.0)
+    assert steep.largest_difference < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,8 @@ def test_a_weight_makes_a_usable_objective():
     verdict = theory.calibration(
         gbmrank.objective("pointwise", loss=loss, target="precision"), "precision@3"
     )
-    assert verdict.status == "calibrated"
+    assert verdict.status == "conditional"  # a weight of your own is measured, not proven
+    assert "proper" in str(verdict.condition)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import pytest
 import gbmrank
 from gbmrank import theory
 from gbmrank.boosters.plan import Native
-from gbmrank.losses.base import loss_class
+from gbmrank.losses.base import AbstractMarginLoss, loss_class
 from gbmrank.losses.utilities import AbstractUtility, PrecisionUtility
 from gbmrank.metrics import Positional
+from gbmrank.objectives.base import Mix
 from gbmrank.registry import UTILITIES
 from gbmrank.registry.composition import as_objective, build
 from gbmrank.theory.falsifier import TABLE_METRICS, table_objectives
@@ -72,10 +73,10 @@ def test_a_loss_that_preserves_the_right_order_is_calibrated(target, metric):
 )
 def test_another_utility_is_not_calibrated_and_the_example_shows_it(target, metric):
     verdict = theory.calibration(f"pairwise(loss=squared, target={target})", metric)
-    if verdict.status == "conditional":
-        assert isinstance(verdict.condition, theory.BinaryLabels)
+    if isinstance(verdict.condition, theory.BinaryLabels | theory.LabelsFrom):
         return
-    assert verdict.status == "not calibrated"
+    independent = verdict.condition == theory.IndependentLabels()
+    assert verdict.status == ("conditional" if independent else "not calibrated")
     example = verdict.counterexample
     distribution = example.distribution
     found = distribution.minimiser(f"pairwise(loss=squared, target={target})")
@@ -102,7 +103,9 @@ def test_utilities_that_agree_on_binary_labels_make_a_condition():
 def test_softmax_sorts_shares_and_softmax_ce_utilities():
     assert _status("bregman(loss=softmax, target=recall)", "recall@2") == "calibrated"
     assert _status("bregman(loss=softmax, target=precision)", "recall@2") == "calibrated"
-    assert _status("bregman(loss=softmax, target=precision)", "precision@2") == "not calibrated"
+    other = theory.calibration("bregman(loss=softmax, target=precision)", "precision@2")
+    assert other.condition == theory.IndependentLabels()
+    assert other.counterexample.regret > 0
     assert _status("bregman(loss=softmax_ce, target=precision)", "precision@2") == "calibrated"
     # SPEC 3.3: (1, 0, 0) with .55 and (0, 3, 3) with .45.
     distribution = theory.Distribution([[1, 0, 0], [0, 3, 3]], [0.55, 0.45])
@@ -136,15 +139,18 @@ def test_the_hinge_in_the_order_preserving_template_is_not():
 @pytest.mark.parametrize("metric", ["dcg", "ndcg@10", "auc", "pairwise_disagreement"])
 def test_comparisons_are_calibrated_for_none(objective, metric):
     verdict = theory.calibration(objective, metric)
+    assert verdict.counterexample is not None
+    if metric == "auc" and objective != "ranksvm":  # 0/1 labels, and no kink
+        assert verdict.condition == theory.IndependentLabels()
+        return
     assert verdict.status == "not calibrated"
     assert "Duchi et al. 2010, Thm 11" in verdict.reference
-    assert verdict.counterexample is not None
 
 
 def test_normalisation_and_curvature_do_not_change_a_verdict():
     changed = "comparison(loss=logistic, normalize=pairs, hessian=majorise, engine=pairs)"
     verdict = theory.calibration(changed, "wta")
-    assert verdict.status == "not calibrated"
+    assert verdict.condition == theory.IndependentLabels()
     assert verdict.counterexample.objective == "comparison(loss=logistic)"
 
 
@@ -224,19 +230,66 @@ def _falling_line(z):
 @pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 @pytest.mark.parametrize(
     ("function", "expected"),
-    [(_soft_step, "calibrated"), (_rising, "unknown"), (_falling_line, "unknown")],
+    [(_soft_step, "conditional"), (_rising, "unknown"), (_falling_line, "unknown")],
 )
 def test_losses_of_plugins_are_measured(function, expected):
     objective = gbmrank.objective("pairwise", loss=loss_class(function)(), target="dcg")
-    assert theory.calibration(objective, gbmrank.metric("dcg@10")).status == expected
+    verdict = theory.calibration(objective, gbmrank.metric("dcg@10"))
+    assert verdict.status == expected
+    if expected == "conditional":
+        assert "convex" in str(verdict.condition)
+        assert verdict.constant is None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _SoftStep(AbstractMarginLoss):
+    name: ClassVar[str] = "soft_step"
+    proven: ClassVar[tuple[str, ...]] = ("convex", "decreasing", "differentiable", "bounded_below")
+    phi = staticmethod(_soft_step)
+
+
+def test_a_loss_that_declares_what_is_proven_is_calibrated():
+    objective = gbmrank.objective("pairwise", loss=_SoftStep(), target="dcg")
+    assert _status(objective, "dcg@10") == "calibrated"
+    # A bound of the curvature is not declared, so sums are not covered.
+    assert _status("mix(pairwise(target=dcg), pairwise(target=dcg))", "dcg") == "calibrated"
+    mixed = Mix(parts=(as_objective(objective), as_objective("pairwise(target=dcg)")))
+    assert _status(mixed, "dcg") == "unknown"
+
+
+def _hidden_kink(z):
+    """A kink at 1 beside a steep parabola."""
+    gap = max(1.0 - z, 0.0)
+    inside = z < 1.0
+    return gap + 10 * gap**2, (-1.0 - 20.0 * gap) if inside else 0.0, 20.0 if inside else 0.0
+
+
+def test_curvature_does_not_hide_a_kink():
+    loss = loss_class(_hidden_kink)()
+    assert not loss.differentiable
+    objective = gbmrank.objective("pairwise", loss=loss, target="dcg")
+    assert _status(objective, "dcg") not in ("calibrated", "conditional")
+    assert loss_class(_soft_step)().differentiable
+    assert loss_class(_smooth_hinge)().differentiable
+
+
+def _smooth_hinge(z):
+    """A parabola below 1: its second derivative jumps, its first does not."""
+    gap = max(1.0 - z, 0.0)
+    return 1e3 * gap**2, -2e3 * gap, 2e3 if gap > 0 else 0.0
 
 
 def test_a_plugin_loss_in_the_comparison_template_meets_the_theorem():
     objective = gbmrank.objective("comparison", loss=loss_class(_soft_step)())
     verdict = theory.calibration(objective, "dcg")
     assert verdict.status == "not calibrated"
-    assert verdict.counterexample is None
-    assert _status(objective, "precision@2") == "unknown"
+    example = verdict.counterexample
+    found = example.distribution.minimiser(objective)
+    assert example.distribution.regret("dcg", found.scores) == pytest.approx(example.regret)
+    given = theory.calibration(objective, "precision@2").condition
+    assert given.parts[0] == theory.IndependentLabels()
+    assert "convex" in str(given.parts[1])
 
 
 @final
@@ -251,12 +304,31 @@ class _SquaredLabel(AbstractUtility):
         return None
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class _Scaled(AbstractUtility):
+    name: ClassVar[str] = "scaled"
+
+    def values(self, data):
+        return np.where(data.labels < 50, 3.0 * data.labels, 7.0)
+
+    def upper_bounds(self, sizes):
+        return None
+
+
 def test_metrics_and_utilities_of_plugins_are_compared_as_functions():
     metric = Positional(utility=_SquaredLabel(), discount="reciprocal")
     same = gbmrank.objective("pairwise", loss="squared", target=_SquaredLabel())
     assert _status(same, metric) == "calibrated"
-    assert _status("pairwise(loss=squared, target=dcg)", metric) == "conditional"
+    assert _status("pairwise(loss=squared, target=dcg)", metric) == "not calibrated"
     assert _status("pairwise(loss=squared, target=ndcg)", metric) == "not calibrated"
+    scaled = Positional(utility=_Scaled(), discount="reciprocal")
+    verdict = theory.calibration("pairwise(loss=squared, target=identity)", scaled)
+    assert verdict.status == "conditional"  # looking does not prove that it is linear everywhere
+    assert verdict.condition.holds(gbmrank.RankingData.from_arrays([1, 0, 2, 1], group=[2, 2]))
+    assert not verdict.condition.holds(
+        gbmrank.RankingData.from_arrays([100, 0, 0, 1], group=[2, 2])
+    )
     rbp = Positional(utility=PrecisionUtility(), discount=lambda k: 0.8**k)
     assert _status("pointwise(loss=logistic, target=precision)", rbp) == "calibrated"
 
@@ -334,10 +406,11 @@ def test_sorting_the_probability_of_relevance_is_right_for_auc_of_independent_la
 @pytest.mark.parametrize(
     ("objective", "metric"),
     [
-        ("pointwise(loss=logistic, target=recall)", "auc"),  # sorts E[y/P], not E[y]
-        ("pointwise(loss=logistic, target=precision)", "recall@2"),  # no theorem in SPEC 5.2
         ("pointwise(loss=squared, target=identity)", "auc(threshold=2)"),
-        ("ranknet", "auc"),
+        ("ranksvm", "auc"),
+        ("ranknet", "auc(threshold=2)"),
+        ("listmle", "auc"),
+        ("bipartite(threshold=2)", "auc(threshold=3)"),
         ("bipartite(loss=squared_margin)", "auc"),
     ],
 )
@@ -360,7 +433,8 @@ def test_precision_at_the_first_rank_is_winner_takes_all(objective):
 @pytest.mark.parametrize("objective", ["duchi_linear", "linear(regulariser=cosh)"])
 def test_advice_is_about_what_the_objective_has(objective):
     verdict = theory.calibration(objective, "pairwise_disagreement")
-    assert verdict.status == "not calibrated"
+    assert isinstance(verdict.condition, theory.SortsPreferences)
+    assert not verdict.condition.holds(verdict.counterexample.distribution)
     assert "target" not in verdict.sentence
     right = "pairwise_disagreement(normalize=false)"
     assert verdict.sentence.endswith(f"it is right for {right}")

@@ -1,69 +1,68 @@
 """Is an objective calibrated for a metric? Derived from their parts, not from their names.
 
-Where the answer is no, a distribution shows it: :func:`order_witness` and :func:`kink_witness`
-find one without minimising anything large, and :func:`remedy` says what would help, tried out,
-not guessed.
+"Calibrated" is said where an argument covers all labels that both sides take, all list lengths and
+cut-offs. Where the answer is no, a distribution shows it
+(:mod:`gbmrank.theory.verdicts.witnesses`), and :func:`remedy` says what would help, tried out, not
+guessed.
 """
 
 import functools
-import itertools
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import CalibrationWarning, GbmrankError, NumericError
-from gbmrank.losses import Hinge
-from gbmrank.losses.utilities import AbstractUtility, IdentityUtility, RecallUtility
-from gbmrank.metrics import AUC, ERR, MAP, AbstractMetric, PairwiseDisagreement
+from gbmrank.errors import CalibrationWarning, GbmrankError
+from gbmrank.losses.convex import BUILTIN_OUTERS
+from gbmrank.losses.utilities import AbstractUtility, Form
+from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, PairwiseDisagreement, PTop
 from gbmrank.objectives import AbstractObjective
+from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.pairwise import Pairwise
+from gbmrank.objectives.push import Push
 from gbmrank.objectives.value_linear import Linear
-from gbmrank.registry.composition import as_metric, as_objective, cut_off, text_of
+from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import Counterexample, known_for
-from gbmrank.theory.distributions import Distribution, all_orders, pair_risk
-from gbmrank.theory.minimise import Nature, minimise, minimise_in_tiers
 from gbmrank.theory.shapes import pair_shape
-from gbmrank.theory.verdicts.order import (
-    DOMAINS,
-    Alike,
-    Domain,
-    Preserved,
-    disagreement,
-    label_vectors,
-    preserved_order,
-    sorts_alike,
+from gbmrank.theory.verdicts.forms import (
+    BINARY,
+    Labels,
+    alike,
+    common,
+    is_constant,
+    legal,
+    weighs_relevance,
 )
+from gbmrank.theory.verdicts.order import Preserved, assumed_of, preserved_order, same_order
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
+    AllOf,
+    Assumed,
     BinaryLabels,
     DegreeCondition,
     IndependentLabels,
+    LabelsFrom,
     MaxItems,
     Reinforcement,
+    SortsPreferences,
     Verdict,
 )
-from gbmrank.theory.views import View, order_value, view
-from gbmrank.types import FloatArray
+from gbmrank.theory.verdicts.witnesses import comparison_witness, kink_witness, order_witness
+from gbmrank.theory.views import View, view
 
 __all__ = ["calibration", "warn_if_not_calibrated"]
 
-_LONGEST = 10_000  # items of a query; a cut-off beyond it is judged as none
-
 _OF_TARGETS = ("threshold", "max_grade")
-Utilities = Callable[[RankingData], FloatArray]
-_SUPPORT = 3
-_MARGIN = 1e-4
-_MIXTURES = 4000
-_ENOUGH = 400  # mixtures after which the first good example will do
 _C = "Calauzenes et al. 2013"
+_MENON = "; Menon and Williamson 2014"
 _COUNTEREXAMPLE = "counterexample, verified numerically"
 _FAIR_TIES = ("mean", "index")
 _NATIVE = "native:"
+_LONG_ENOUGH = 5  # items: that two agree on shorter lists is no help
+_NONE = object()  # no relevance that both sides see
 _warned: set[tuple[str, str]] = set()  # a grid trains one pair many times
 
 
@@ -162,65 +161,6 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
     return f"{no_target}gbmrank advise {text_of(measure)} names objectives that may do"
 
 
-def order_witness(
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    utilities: Utilities,
-    domain: Domain | None,
-) -> Counterexample | None:
-    """Return a distribution whose expected utilities are sorted in a suboptimal order."""
-    seen = view(measure)
-    if seen is not None and domain is not None:
-        for n in (3, 4, *(k + 1 for k in _cut_offs(template, measure) if k >= 3)):
-            for labels, p in disagreement(utilities, seen.utilities, domain, n):
-                example = _judged(Distribution(labels, p), template, measure, utilities)
-                if example is not None:
-                    return example
-        return None
-    for each in reversed(DOMAINS):
-        for n in (3, 4):
-            found = _enumerated(template, measure, utilities, each, n)
-            if found is not None:
-                return found
-    return None
-
-
-def expected_utilities(distribution: Distribution, utilities: Utilities) -> FloatArray:
-    """Return the expectation of utilities, undefined ones counting zero."""
-    return distribution.probabilities @ _utility_rows(distribution.labels, utilities)
-
-
-def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample | None:
-    """Return a distribution on which a loss with a kink ties items that should not tie.
-
-    One item is useful at a time, with probabilities 1/2, 3/10 and 1/5: the minimiser of the
-    hinge is (1, 0, 0) up to a constant. It counts when the best order costs more as soon as
-    items are a thousandth apart.
-    """
-    seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
-    distribution = Distribution(np.eye(3), weights)
-    if seen is None or not pair_shape(template.loss).convex:
-        return None
-    nature = Nature(shift_invariant=True, smooth=False, whole=template.loss == Hinge())
-    try:
-        sorted_by = expected_utilities(distribution, template.target.values)
-        wanted = distribution.expected_utilities(measure)
-        pairs = np.outer(np.maximum(sorted_by, 0.0), np.ones(3)) * (1.0 - np.eye(3))
-        risk = pair_risk(template.loss.kappa, template.loss.params, pairs)
-        found = minimise(risk, 3, nature)
-        order = np.argsort(-wanted, kind="stable")
-        apart = minimise_in_tiers(risk, tuple((int(i),) for i in order), found.scores, nature, 1e-3)
-    except (ValueError, NumericError):  # labels that the target does not take, or no minimum
-        return None
-    if not found.attained or apart - found.value < 1e-5 * abs(found.value):
-        return None
-    phi = seen.discounts(3)
-    regret = order_value(wanted, phi, wanted) - order_value(wanted, phi, found.scores)
-    if regret <= _MARGIN * np.abs(wanted).max():
-        return None
-    return _example(distribution, template, measure, (found.scores, regret, order))
-
-
 def _aimed(template: Any, target: AbstractUtility) -> Any | None:
     """Return an objective with another target, without the old one's options, or None."""
     known = {field.name for field in fields(template)}
@@ -239,103 +179,10 @@ def _options(template: Any) -> list[str]:
 
 def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:
     seen, preserved = view(measure), preserved_order(template)
-    if seen is None or preserved is None:
+    if seen is None or preserved is None or preserved.assumed or preserved.up_to is not None:
         return False
-    cut_offs = _cut_offs(template, measure)
-    return sorts_alike(preserved.utilities, seen.utilities, cut_offs).alike
-
-
-def _utility_rows(vectors: FloatArray, utilities: Utilities) -> FloatArray:
-    m, n = vectors.shape
-    data = RankingData.from_arrays(vectors.ravel(), group=[n] * m)
-    return np.nan_to_num(utilities(data), nan=0.0).reshape(m, n)
-
-
-def _judged(
-    distribution: Distribution,
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    utilities: Utilities,
-) -> Counterexample | None:
-    """Compare the order by these utilities with the best one of a positional metric."""
-    seen = view(measure)
-    sorted_by = expected_utilities(distribution, utilities)
-    wanted = distribution.expected_utilities(measure)
-    phi = np.ones(0) if seen is None else seen.discounts(distribution.n_items)
-    best = order_value(wanted, phi, wanted)
-    regret = best - order_value(wanted, phi, sorted_by)
-    if regret <= _MARGIN * max(abs(best), 1e-9):
-        return None
-    order = np.argsort(-wanted, kind="stable")
-    return _example(distribution, template, measure, (sorted_by, regret, order))
-
-
-def _enumerated(
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    utilities: Utilities,
-    domain: Domain,
-    n: int,
-) -> Counterexample | None:
-    """Go through small mixtures of label vectors; every order of the items is tried."""
-    if len(domain.grades) ** n > 700:
-        return None
-    vectors = np.array(list(itertools.product(domain.grades, repeat=n)))
-    uniform = Distribution(vectors, np.ones(len(vectors)))
-    orders = all_orders(n)
-    ranks = np.argsort(orders, axis=1)
-    try:
-        values = uniform.order_values(measure, -ranks.astype(np.float64))
-        table = _utility_rows(vectors, utilities)
-    except (GbmrankError, ValueError):
-        return None
-    keep = np.flatnonzero(~np.isnan(values).any(axis=1))
-    sign = 1.0 if measure.higher_is_better else -1.0
-    best: tuple[float, Distribution, FloatArray, FloatArray] | None = None
-    for tried, (rows, p) in enumerate(_mixtures(keep)):
-        if best is not None and tried >= _ENOUGH:
-            break
-        expected, u = sign * (p @ values[rows]), p @ table[rows]
-        if len(np.unique(u.round(9))) < n:
-            continue
-        mine = int(np.flatnonzero((orders == np.argsort(-u)).all(axis=1))[0])
-        regret = float(expected.max() - expected[mine])
-        if regret > _MARGIN and (best is None or regret > best[0] + 1e-9):
-            best = regret, Distribution(vectors[rows], p), u, orders[int(expected.argmax())]
-    return (
-        None if best is None else _example(best[1], template, measure, (best[2], best[0], best[3]))
-    )
-
-
-def _mixtures(rows: np.ndarray) -> Iterator[tuple[list[int], FloatArray]]:
-    """Yield a fixed sample of mixtures of two and three label vectors."""
-    rng = np.random.default_rng(0)
-    for _ in range(_MIXTURES):
-        size = int(rng.integers(2, _SUPPORT + 1))
-        if len(rows) < size:
-            return
-        parts = rng.choice(np.arange(1, 10), size=size)
-        chosen = rng.choice(rows, size=size, replace=False)
-        yield chosen.tolist(), parts / parts.sum()
-
-
-def _example(
-    distribution: Distribution,
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    found: tuple[FloatArray, float, np.ndarray],
-) -> Counterexample:
-    scores, regret, order = found
-    return Counterexample(
-        text_of(template),
-        text_of(measure),
-        tuple(tuple(float(y) for y in row) for row in distribution.labels),
-        tuple(float(f"{p:.6g}") for p in distribution.probabilities),
-        tuple(float(f"{s:.6g}") for s in scores),
-        float(regret),
-        None,
-        tuple(int(i) for i in order),
-    )
+    both = common(preserved.labels, legal(seen.form))
+    return bool(both) and all(alike(preserved.form, seen.form, each).holds for each in both)
 
 
 def _is_native(objective: Any) -> bool:
@@ -359,7 +206,7 @@ def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdic
     if measure.ties not in _FAIR_TIES:
         return _unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
     seen, preserved = view(measure), preserved_order(template)
-    if seen is not None and _constant_discounts(seen, measure):
+    if _every_order_is_best(template, measure, seen, preserved):
         sentence = f"every order has the same {measure.name}, so every loss is calibrated for it"
         return Verdict("calibrated", None, None, "by definition", sentence)
     if preserved is None:
@@ -369,30 +216,142 @@ def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdic
     return _other_measure(template, measure, preserved)
 
 
+def _every_order_is_best(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    seen: View | None,
+    preserved: Preserved | None,
+) -> bool:
+    """Whether ranks are worth the same, or items are, with every label that both sides take."""
+    if seen is not None and seen.fall == "constant":
+        return True
+    form = worth_of(measure, seen)
+    taken = labels_of(template) if preserved is None else preserved.labels
+    both = common(taken, legal(form))
+    return bool(both) and all(is_constant(form, each) for each in both)
+
+
+def worth_of(measure: AbstractMetric, seen: View | None) -> Form:
+    """Return the form of what an item is worth to a metric; of relevance for other measures."""
+    if seen is not None:
+        return seen.form
+    if isinstance(measure, ERR):
+        return Form("exp2", low=0.0, high=measure.max_grade)
+    if isinstance(measure, MAP | MRR | PTop):
+        return Form("step", measure.threshold)
+    return Form("own", measure)
+
+
+def labels_of(template: AbstractObjective) -> tuple[Labels, ...]:
+    """Return the labels that an objective without a utility takes."""
+    if isinstance(template, Bipartite | Push):
+        return legal(Form("step", template.threshold))
+    if isinstance(template, Mix):
+        parts = [labels_of(part) for part in template.parts]
+        return functools.reduce(common, parts)
+    weighted = getattr(template, "weights", "none") != "none"
+    preserved = preserved_order(template)
+    if preserved is not None:
+        return preserved.labels
+    target = getattr(template, "target", None)
+    if target is not None:
+        return legal(target.form)
+    return (Labels(0.0, 31.0),) if weighted else (Labels(),)
+
+
 def _positional(
     template: AbstractObjective, measure: AbstractMetric, preserved: Preserved, seen: View
 ) -> Verdict:
-    alike = sorts_alike(preserved.utilities, seen.utilities, _cut_offs(template, measure))
-    if alike.alike and alike.domain is not None:
+    both = common(preserved.labels, legal(seen.form))
+    if not both:
+        return _unknown("the objective and the metric do not take the same labels")
+    found = [alike(preserved.form, seen.form, each) for each in both]
+    limits = [k for k in (preserved.up_to, *(one.up_to for one in found)) if k is not None]
+    narrower: AbstractCondition | None = None
+    if not all(one.holds for one in found) or limits:
+        short = all(one.holds or one.up_to is not None for one in found)
+        narrower = _narrower(preserved, seen, both)
+        if short and min(limits) >= _LONG_ENOUGH:
+            narrower = MaxItems(min(limits))
+    if narrower is not None or (all(one.holds for one in found) and not limits):
+        return _sorted(measure, preserved, seen, (narrower, " and ".join(map(str, both))))
+    return _not_sorted(template, measure, preserved, seen, both)
+
+
+def _sorted(
+    measure: AbstractMetric,
+    preserved: Preserved,
+    seen: View,
+    found: tuple[AbstractCondition | None, str],
+) -> Verdict:
+    """The minimiser sorts what the metric asks for, maybe under a condition."""
+    narrower, labels = found
+    condition = _all_of(narrower, *_assumed(preserved, measure, seen))
+    constant, reference = preserved.constant, preserved.reference
+    if condition is None:
         sentence = (
             f"minimisers are sorted like the expected utility of {measure.name}, which is the best "
-            f"order ({alike.domain.words})"
+            f"order ({labels})"
         )
-        return Verdict("calibrated", None, preserved.constant, preserved.reference, sentence)
-    condition = _narrower(alike)
-    if condition is not None:
+        return Verdict("calibrated", None, constant, reference, sentence)
+    if narrower is None:
         sentence = (
-            f"it sorts another utility than {measure.name} asks for, but the two agree when "
-            f"{condition}"
+            f"minimisers are sorted like the expected utility of {measure.name}, if {condition}; "
+            "a look for contradictions found none"
         )
-        return Verdict("conditional", condition, preserved.constant, preserved.reference, sentence)
-    if isinstance(measure, AUC) and _sorts_relevance(preserved, measure):
-        return _by_relevance(measure, preserved)
-    if alike.domain is None:
-        return _unknown("the objective and the metric do not take the same labels")
-    example = known_for(template, measure) or order_witness(
-        template, measure, preserved.utilities, alike.domain
+        return Verdict("conditional", condition, constant, reference, sentence)
+    sentence = (
+        f"it sorts another utility than {measure.name} asks for, but the two agree when {condition}"
     )
+    return Verdict("conditional", condition, constant, reference, sentence)
+
+
+def _assumed(
+    preserved: Preserved, measure: AbstractMetric, seen: View | None
+) -> tuple[AbstractCondition, ...]:
+    """Return what is not proven of parts of your own."""
+    losses = tuple(Assumed(words, _no_contradiction) for words in preserved.assumed)
+    if seen is None or seen.fall != "unknown":
+        return losses
+
+    def not_rising(where: Any) -> bool:
+        sizes = where.groups.sizes if isinstance(where, RankingData) else [where.n_items]
+        return all(np.all(np.diff(seen.discounts(int(n))) <= 0) for n in np.unique(sizes))
+
+    words = f"the discounts of {measure.name} do not rise with the rank"
+    return (*losses, Assumed(words, not_rising))
+
+
+def _no_contradiction(where: Any) -> bool:  # noqa: ARG001  (labels say nothing about a loss)
+    """The shapes were measured on a grid before the verdict; that found no contradiction."""
+    return True
+
+
+def _all_of(*conditions: AbstractCondition | None) -> AbstractCondition | None:
+    there = tuple(each for each in conditions if each is not None)
+    if len(there) < 2:
+        return there[0] if there else None
+    return AllOf(there)
+
+
+def _not_sorted(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    preserved: Preserved,
+    seen: View,
+    both: tuple[Labels, ...],
+) -> Verdict:
+    """The minimiser sorts another utility, or one of which that is not known."""
+    example = known_for(template, measure) or order_witness(
+        template, measure, preserved, both, (preserved.form, seen.form)
+    )
+    if isinstance(measure, PairwiseDisagreement):
+        return _on_p_f(template, measure, preserved, example)
+    independent = given_independent(template, measure)
+    if independent is not None and seen.form.gain == "step":
+        return replace(independent, counterexample=example)
+    if example is None and "own" in (preserved.form.gain, seen.form.gain):
+        return _if_alike(measure, preserved, seen)
     if example is None:
         return _unknown("it sorts another utility, and no distribution was found where that costs")
     sentence = (
@@ -403,45 +362,154 @@ def _positional(
     return Verdict("not calibrated", None, None, reference, sentence, example)
 
 
-def _sorts_relevance(preserved: Preserved, measure: AUC) -> bool:
-    """Whether 0/1 labels themselves are sorted, so that scores rise with P(y = 1)."""
-    if measure.threshold is not None and not 0 < measure.threshold <= 1:
-        return False
-    alike = sorts_alike(preserved.utilities, IdentityUtility().values)
-    return alike.on_binary or (alike.alike and alike.domain is not None)
+def _if_alike(measure: AbstractMetric, preserved: Preserved, seen: View) -> Verdict:
+    """One utility is a function of yours: whether it agrees can be tested on labels."""
+
+    def agree(where: Any) -> bool:
+        return same_order(preserved.utilities, seen.utilities, where)
+
+    words = f"the utility it sorts is, on your labels, that of {measure.name} times a factor"
+    condition = _all_of(Assumed(words, agree), *_assumed(preserved, measure, seen))
+    sentence = f"its minimisers are in the best order if {words}; no contradiction was found"
+    return Verdict("conditional", condition, None, preserved.reference, sentence)
 
 
-def _by_relevance(measure: AbstractMetric, preserved: Preserved) -> Verdict:
-    """Scores that increase with the probability of relevance are best for AUC."""
-    condition, menon = IndependentLabels(), "; Menon and Williamson 2014"
+def _on_p_f(
+    template: AbstractObjective,
+    measure: PairwiseDisagreement,
+    preserved: Preserved,
+    example: Counterexample | None,
+) -> Verdict:
+    condition = _all_of(
+        SortsPreferences(preserved.utilities, measure.normalize),
+        *_assumed(preserved, measure, None),
+    )
+    sentence = (
+        f"its minimisers sort an expectation, which is best when {condition}; "
+        f"{remedy(template, measure)}"
+    )
+    reference = "Ramaswamy et al. 2013, Thm 6"
+    return Verdict("conditional", condition, None, reference, sentence, example)
+
+
+def _narrower(
+    preserved: Preserved, seen: View, both: tuple[Labels, ...]
+) -> AbstractCondition | None:
+    """Return a condition on labels under which two utilities sort alike, and the metric matters."""
+    if preserved.up_to is not None:
+        return None
+    bends = [f.at for f in (preserved.form, seen.form) if f.gain == "excess"]
+    tried: list[tuple[AbstractCondition, Labels]] = [
+        (LabelsFrom(float(low)), Labels(low=float(low))) for low in sorted(bends)
+    ]
+    tried.append((BinaryLabels(), BINARY))
+    for condition, wanted in tried:
+        left = [each & wanted for each in both if (each & wanted).several]
+        if not left or all(is_constant(seen.form, each) for each in left):
+            continue
+        if all(alike(preserved.form, seen.form, each).holds for each in left):
+            return condition
+    return None
+
+
+def given_independent(template: AbstractObjective, measure: AbstractMetric) -> Verdict | None:
+    """Return what holds when items are relevant independently, for 0/1 labels or a threshold.
+
+    Swapping the labels of two items shows that ``E[y_i z(P)]`` rises with the probability that
+    item i is relevant, whatever z > 0. So every positional metric that pays for relevance asks
+    for the order of these probabilities, and average precision does, because then
+    ``E[y_i y_g / P]`` rises with it for every g: its distributions have the reinforcement
+    property.
+    """
+    seen, preserved = view(measure), preserved_order(template)
+    threshold = _relevance(template, measure, seen, preserved)
+    if threshold is _NONE:
+        return None
+    if preserved is not None:
+        reference = f"{preserved.reference.removesuffix(_MENON)}{_MENON}, Prop. 6 and Cor. 7"
+        assumed: tuple[AbstractCondition, ...] = _assumed(preserved, measure, seen)
+    else:
+        words = _sorts_probability(template)
+        if words is None:
+            return None
+        reference = "Menon and Williamson 2014, Prop. 8, Cor. 9 and Cor. 12"
+        assumed = tuple(Assumed(one, _no_contradiction) for one in words)
+    condition = _all_of(IndependentLabels(threshold), *assumed)
     sentence = (
         "its minimisers are sorted like the probability of relevance, which is best for "
         f"{measure.name} when {condition}"
     )
-    reference = f"{preserved.reference.removesuffix(menon)}{menon}, Prop. 6 and Cor. 7"
     return Verdict("conditional", condition, None, reference, sentence)
 
 
-def _narrower(alike: Alike) -> AbstractCondition | None:
-    if alike.up_to is not None:
-        return MaxItems(alike.up_to)
-    return BinaryLabels() if alike.on_binary else None
+def _relevance(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    seen: View | None,
+    preserved: Preserved | None,
+) -> Any:
+    """Return the threshold by which both sides see relevance (None: 0/1 labels), or _NONE."""
+    form = worth_of(measure, seen)
+    if seen is None and not (isinstance(measure, MAP) and measure.k is None):
+        return _NONE
+    own = preserved.form if preserved is not None else Form("step", _threshold(template))
+    steps = own.gain == form.gain == "step" and own.at is not None and own.at == form.at
+    if steps:
+        return own.at
+    taken = preserved.labels if preserved is not None else labels_of(template)
+    for side, labels in ((own, taken), (form, legal(form))):
+        if not any(0.0 in each and 1.0 in each for each in labels) or not weighs_relevance(side):
+            return _NONE
+    return None
+
+
+def _threshold(template: AbstractObjective) -> float | None:
+    return getattr(template, "threshold", None)
+
+
+def _sorts_probability(template: AbstractObjective) -> tuple[str, ...] | None:
+    """Return what is assumed for a loss of pairs to sort the probability of relevance, or None.
+
+    Its pairs have weights that depend on the number of relevant items alone. With more
+    probability for item i than for j, exchanging their scores where ``s_i < s_j`` does not cost,
+    and where they tie moving them apart gains, because the loss falls at zero; the losses of a
+    push are increasing functions of such sums.
+    """
+    if not isinstance(template, Comparison | Bipartite | Push):
+        return None
+    shape, margin = pair_shape(template.loss), getattr(template, "margin", 0.0)
+    shift = 1.0 if isinstance(margin, str) else float(margin)
+    falls = shape.falls and template.loss.kappa(-shift, *template.loss.params)[1] < 0
+    linked = shape.rate is not None and not isinstance(template, Push) and shift == 0.0
+    if not falls or not (shape.convex or linked):
+        return None
+    words = () if shape.proven else (assumed_of(template.loss, convex=shape.convex),)
+    price = getattr(template, "g", None)
+    if price is not None and type(price) not in BUILTIN_OUTERS:
+        words = (*words, f"the price {price.name} is increasing and differentiable")
+    return words
 
 
 def _other_measure(
     template: AbstractObjective, measure: AbstractMetric, preserved: Preserved
 ) -> Verdict:
     """Measures outside the positional family, under a loss that sorts a utility."""
-    if isinstance(measure, MAP) and measure.k is None:
-        shares = RecallUtility(threshold=measure.threshold).values
-        if sorts_alike(preserved.utilities, shares).alike:
-            condition = Reinforcement()
+    form = worth_of(measure, None)
+    both = common(preserved.labels, legal(form))
+    example = known_for(template, measure) or order_witness(
+        template, measure, preserved, both, (preserved.form, form)
+    )
+    if isinstance(measure, MAP) and measure.k is None and preserved.up_to is None:
+        ideal = Form("step", measure.threshold, over="sum")
+        if both and all(alike(preserved.form, ideal, each).holds for each in both):
+            condition = Reinforcement(measure.threshold)
             sentence = f"sorting E[y/P] is best for average precision when {condition}"
             reference = "Ramaswamy et al. 2013, Thm 4 and Cor. 5"
-            return Verdict("conditional", condition, None, reference, sentence)
-    example = known_for(template, measure) or order_witness(
-        template, measure, preserved.utilities, None
-    )
+            all_of = _all_of(condition, *_assumed(preserved, measure, None))
+            return Verdict("conditional", all_of, None, reference, sentence, example)
+    independent = given_independent(template, measure)
+    if independent is not None:
+        return replace(independent, counterexample=example)
     if example is None:
         return _unknown(f"no result about {measure.name} and losses that sort a utility")
     theorem = f"{_C}, Thm 3.3; " if isinstance(measure, ERR | MAP) else ""
@@ -456,10 +524,12 @@ def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
     """Preference graphs: the linear loss sorts net degrees, comparisons misorder."""
     if not isinstance(measure, PairwiseDisagreement):
         return _unknown(f"{measure.name} needs labels")
-    if isinstance(template, Linear) and not measure.normalize:
-        condition = DegreeCondition()
+    if isinstance(template, Linear):
+        condition = DegreeCondition(measure.normalize)
         sentence = f"its minimisers sort net degrees, which is best when {condition}"
         reference = "Duchi et al. 2010, Thm 13 and Cor. 15"
+        if measure.normalize:
+            reference += "; Ramaswamy et al. 2013, Thm 6"
         return Verdict("conditional", condition, None, reference, sentence)
     example = known_for(template, measure, graphs=True)
     theorem = _theorem_against(template, measure, None)
@@ -473,14 +543,10 @@ def _without_order(
     template: AbstractObjective, measure: AbstractMetric, seen: View | None
 ) -> Verdict:
     """Objectives that are not known to sort any utility."""
-    if isinstance(template, Bipartite) and seen is not None and _independence_helps(template, seen):
-        condition_2 = IndependentLabels()
-        sentence = f"its minimiser is the log-odds of relevance up to scale when {condition_2}"
-        reference = "Menon and Williamson 2014, Prop. 8 and Cor. 9"
-        return Verdict("conditional", condition_2, None, reference, sentence)
-    example = known_for(template, measure)
-    if example is None and isinstance(template, Pairwise) and not template.loss.differentiable:
-        example = kink_witness(template, measure)
+    example = _known_example(template, measure)
+    independent = given_independent(template, measure)
+    if independent is not None and (seen is None or seen.form.gain == "step"):
+        return replace(independent, counterexample=example)
     theorem = _theorem_against(template, measure, seen)
     if example is None and theorem is None:
         return _unknown(
@@ -488,8 +554,20 @@ def _without_order(
             "gbmrank check searches for one"
         )
     sentence = _why_not(template)
+    if independent is not None:
+        sentence += f"; it is right when {independent.condition}"
     reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
     return Verdict("not calibrated", None, None, reference, sentence, example)
+
+
+def _known_example(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
+    """Return a stored counterexample, or one that a sum over three items gives."""
+    stored = known_for(template, measure)
+    if stored is not None:
+        return stored
+    if isinstance(template, Pairwise) and not pair_shape(template.loss).differentiable:
+        return kink_witness(template, measure)
+    return comparison_witness(template, measure) if isinstance(template, Comparison) else None
 
 
 def _theorem_against(
@@ -498,13 +576,14 @@ def _theorem_against(
     """Comparing labels pair by pair with a convex loss misorders, even under low noise."""
     if not isinstance(template, Comparison) or template.weights != "none":
         return None
-    if not pair_shape(template.loss).convex or pair_shape(template.loss).slope >= 0:
+    shape = pair_shape(template.loss)
+    if not (shape.proven and shape.convex and shape.slope < 0):
         return None
     if template.margin != 0.0:
-        lead = isinstance(template.margin, int | float) and template.margin > 0
-        raw = isinstance(measure, PairwiseDisagreement) and not measure.normalize
-        return "Duchi et al. 2010, Thm 12" if lead and raw and seen is None else None
-    if isinstance(measure, PairwiseDisagreement) and not measure.normalize:
+        lead = template.margin == "weight" or float(template.margin) > 0
+        disagrees = isinstance(measure, PairwiseDisagreement) and seen is None
+        return "Duchi et al. 2010, Thm 12" if lead and disagrees else None
+    if isinstance(measure, PairwiseDisagreement):
         return "Duchi et al. 2010, Thm 11"
     strict = seen is not None and bool(np.all(np.diff(seen.discounts(3)) < 0))
     return f"Duchi et al. 2010, Thm 11; {_C}, sec. 6" if strict else None
@@ -519,36 +598,6 @@ def _why_not(template: AbstractObjective) -> str:
     if isinstance(template, Pairwise):
         return f"the kink of {template.loss.name} makes it tie items of different expected utility"
     return f"{template.name} does not sort the expected utility of the metric"
-
-
-def _independence_helps(template: Bipartite, seen: View) -> bool:
-    """Whether a positional metric of 0/1 labels always prefers the likelier item."""
-    at_one = template.threshold is None or 0 < template.threshold <= 1
-    if pair_shape(template.loss).rate is None or not at_one:
-        return False
-    binary = DOMAINS[-1]
-    for n in (2, 3, 4):
-        vectors = label_vectors(binary, n)
-        for vector in vectors:
-            u = seen.utilities(RankingData.from_arrays(vector))
-            ones, zeros = u[vector == 1], u[vector == 0]
-            if np.isnan(u).any() or not len(ones) or not len(zeros):
-                continue
-            if np.ptp(ones) > 1e-12 or np.ptp(zeros) > 1e-12 or ones[0] <= zeros[0]:
-                return False
-    return True
-
-
-def _constant_discounts(seen: View, measure: AbstractMetric) -> bool:
-    lengths = {2, 3, 8, *(k + 1 for k in (cut_off(measure),) if k is not None and k <= _LONGEST)}
-    return all(float(np.ptp(seen.discounts(n))) == 0.0 for n in lengths)
-
-
-def _cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int, ...]:
-    parts = getattr(template, "parts", (template,))
-    targets = [part.target for part in parts if hasattr(part, "target")]
-    cuts = [cut_off(each) for each in (*targets, measure)]
-    return tuple(sorted({k for k in cuts if k is not None and k <= _LONGEST}))
 
 
 def _unknown(sentence: str) -> Verdict:

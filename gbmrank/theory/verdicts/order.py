@@ -10,26 +10,32 @@ the rules below, where the papers have none:
 * *pairs, convex*: for ``U_i > U_j`` a swap of ``s_i < s_j`` gains, and a tie can be improved
   because ``phi'(0) < 0``; convexity keeps items with positive U together, so a limit exists.
 * *pairs, link sigmoid(a d)*: every pair is minimised at ``log(U_i / U_j) / a``, so all agree.
-* *pairs, parabola*: the minimiser is ``1 - (2V - T) / (n U_i + V)``, increasing in U_i.
-* *sums*: swaps and ties argue for sums of such losses too. With bounded curvature the gain
-  at a tie is bounded below wherever the other scores are, so no limit is needed.
+* *pairs, parabola*: with V the sum of U and scores that sum to 0, the minimiser is
+  ``s_i = 1 - V / ((1 - A) (n U_i + V))`` with ``A = sum_j U_j / (n U_j + V)``, and A is at most
+  1/2 because ``x / (n x + V)`` is concave; so s_i increases with U_i.
+* *sums* of such losses for utilities that sort alike, parabolas of pairs excepted: a swap of
+  ``s_i < s_j`` loses in no part. Where they are apart by d or more it gains at least
+  ``(U_i - U_j) (phi(-d) - phi(d))`` (or as much in the loss of items); nearer than that, moving
+  them apart gains at a rate of at least a constant, as curvatures are bounded. So there is a gap
+  for every distribution, and no limit is needed.
 
-Two utilities ask for the same order when they sort every expectation alike: they are compared as
-functions, on many label vectors of several lengths, and u and u' do when ``u'(y) = a u(y) + b(y)``
-with a > 0 that depends on the number of items at most. A label vector on which one of them is
-undefined carries no information and counts as zeros.
+Whether two utilities ask for the same order is derived from their forms
+(:mod:`gbmrank.theory.verdicts.forms`). :func:`disagreements` looks for distributions on which two
+do not, by computing them: it may refute, and never confirms.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 
 from gbmrank.data.queries import Groups, RankingData
+from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import (
+    BUILTIN_REGULARISERS,
     AbstractGenerator,
     BinaryEntropy,
     ItakuraSaito,
@@ -38,7 +44,13 @@ from gbmrank.losses.convex import (
     SoftmaxCE,
     SquaredGenerator,
 )
-from gbmrank.losses.utilities import AbstractUtility, NetDegreeUtility, query_sums
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    Form,
+    IdentityUtility,
+    NetDegreeUtility,
+    query_sums,
+)
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.bregman import Bregman
@@ -46,26 +58,34 @@ from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.objectives.pointwise import Pointwise, with_options
 from gbmrank.objectives.value_linear import Linear
 from gbmrank.theory.shapes import item_shape, pair_shape
+from gbmrank.theory.verdicts.forms import (
+    SIGNS,
+    Labels,
+    alike,
+    bounded,
+    common,
+    legal,
+    shares,
+)
 from gbmrank.theory.verdicts.verdict import Constant
 from gbmrank.types import FloatArray
 
 __all__ = [
-    "DOMAINS",
-    "Alike",
-    "Domain",
     "Preserved",
-    "disagreement",
-    "label_vectors",
+    "Utilities",
+    "assumed_of",
+    "disagreements",
     "preserved_order",
     "ratio",
-    "sorts_alike",
+    "same_order",
     "utility_bound",
+    "utility_rows",
 ]
 
 Utilities = Callable[[RankingData], FloatArray]
-_TOLERANCE = 1e-9
-_SHORT = (2, 3, 4, 5)
 _THEOREM = "Calauzenes et al. 2013, Thm 3.2"
+_PARABOLA = "closed-form minimiser of the parabola over pairs (gbmrank.theory.verdicts.order)"
+_EACH = 40  # candidates of one length
 
 
 @final
@@ -73,10 +93,14 @@ _THEOREM = "Calauzenes et al. 2013, Thm 3.2"
 class Preserved:
     """The order an objective preserves."""
 
-    utilities: Utilities  # minimisers are sorted like its expectation
+    form: Form  # minimisers are sorted like the expectation of this
+    labels: tuple[Labels, ...]  # that the objective takes; a few more where a query decides
+    utilities: Utilities  # computes them, and rejects labels that the objective rejects
     constant: Constant | None  # of the regret bound
     reference: str
-    bounded_curvature: bool = False  # of the second derivatives along a swap
+    in_sums: bool = False  # whether sums with other such losses preserve the order
+    up_to: int | None = None  # longest list, where a sum agrees on short ones only
+    assumed: tuple[str, ...] = ()  # what is measured of a loss, and not proven
 
 
 def preserved_order(objective: AbstractObjective) -> Preserved | None:
@@ -105,182 +129,185 @@ def utility_bound(objective: AbstractObjective, n: int) -> float | None:
     return None if bounds is None else float(bounds[0])
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """Labels that both sides take."""
-
-    words: str
-    grades: tuple[float, ...]
-
-
-DOMAINS = (
-    Domain("graded labels", (0.0, 1.0, 2.0, 3.0, 4.0)),
-    Domain("labels between 0 and 1", (0.0, 0.25, 0.5, 0.75, 1.0)),
-    Domain("0/1 labels", (0.0, 1.0)),
-)
-"""From the widest to the narrowest."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """Whether two utilities ask for the same order."""
-
-    alike: bool  # on the widest domain that both take
-    domain: Domain | None  # that domain, if there is one
-    on_binary: bool  # whether they do on 0/1 labels
-    up_to: int | None  # longest query up to which they do, when they do not beyond it
-
-
-def sorts_alike(first: Utilities, second: Utilities, cut_offs: tuple[int, ...] = ()) -> Alike:
-    """Compare two utilities, at lengths on both sides of each cut-off that occurs in them.
-
-    Longer queries than both take, where a utility grows beyond ``eta``, do not count.
-    """
-    domain = next((each for each in DOMAINS if _both_take(first, second, each, 3)), None)
-    if domain is None:
-        return Alike(False, None, False, None)
-    lengths = [n for n in _lengths(cut_offs) if _both_take(first, second, domain, n)]
-    same = {n: ratio(first, second, domain, n) is not None for n in lengths}
-    if all(same.values()):
-        return Alike(True, domain, True, None)
-    binary = DOMAINS[-1]
-    on_binary = domain is not binary and all(
-        ratio(first, second, binary, n) is not None for n in lengths
-    )
-    failing = min(n for n in lengths if not same[n])
-    below = [n for n in lengths if n < failing]
-    up_to = max(below) if below and failing > max(_SHORT[-1], min(cut_offs, default=0)) else None
-    return Alike(False, domain, on_binary, up_to)
-
-
-def disagreement(
-    first: Utilities, second: Utilities, domain: Domain, n: int
+def disagreements(
+    first: Utilities, second: Utilities, grades: tuple[float, ...], n: int, top: int
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield distributions on two label vectors that the utilities order differently.
+    """Yield distributions of n labels that two utilities may order differently.
 
     For a pair of items whose order depends on the label vector, the two utilities change
-    their minds at different mixing probabilities; half-way between, they disagree.
+    their minds at different mixing probabilities; half-way between, they disagree. The pair
+    should be at the ranks ``top`` and ``top + 1``, so ``top - 1`` other items may be lifted by
+    a third label vector.
     """
-    vectors = label_vectors(domain, n, 60)
-    u, v = _table(first, vectors), _table(second, vectors)
+    vectors, u, v = _defined(first, second, _vectors(grades, n, top))
+    if not len(vectors):
+        return
+    gap_u, gap_v = u[:, 0] - u[:, 1], v[:, 0] - v[:, 1]
     found = []
-    for i, j in itertools.combinations(range(min(n, 6)), 2):
-        gap_u, gap_v = u[:, i] - u[:, j], v[:, i] - v[:, j]
-        for a, b in itertools.product(np.flatnonzero(gap_u > 0), np.flatnonzero(gap_u < 0)):
-            p_u = -gap_u[b] / (gap_u[a] - gap_u[b])
-            if gap_v[a] <= 0 or gap_v[b] >= 0:
-                p_v = 1.0 if gap_v[a] <= 0 else 0.0
-            else:
-                p_v = -gap_v[b] / (gap_v[a] - gap_v[b])
-            found.append((abs(p_u - p_v), a, b, 0.5 * (p_u + p_v)))
+    for a, b in itertools.product(np.flatnonzero(gap_u > 0), np.flatnonzero(gap_u < 0)):
+        p_u = -gap_u[b] / (gap_u[a] - gap_u[b])
+        if gap_v[a] <= 0 or gap_v[b] >= 0:
+            p_v = 1.0 if gap_v[a] <= 0 else 0.0
+        else:
+            p_v = -gap_v[b] / (gap_v[a] - gap_v[b])
+        found.append((abs(p_u - p_v), a, b, 0.5 * (p_u + p_v)))
     found.sort(key=lambda entry: (-round(entry[0], 9), entry[1], entry[2]))
-    for distance, a, b, p in found[:200]:
+    best = vectors[int(np.argmax(v.max(axis=1)))].max()
+    lift = np.full(n, vectors[0].min())
+    lift[2 : top + 1] = best
+    for distance, a, b, p in found[:_EACH]:
         if distance > 1e-6:
             yield vectors[[a, b]], np.array([p, 1.0 - p])
+            yield np.array([vectors[a], vectors[b], lift]), np.array([p, 1.0 - p, 1.0])
 
 
-def label_vectors(domain: Domain, n: int, count: int = 80) -> FloatArray:
-    """Return label vectors of n items: all of them when there are few, else a sample."""
-    count = max(min(count, 400_000 // n), 4)
-    if n <= 8 and len(domain.grades) ** n <= count:
-        return np.array(list(itertools.product(domain.grades, repeat=n)))
-    rng = np.random.default_rng([n, len(domain.grades)])
-    density = rng.random((count, 1))
-    density[:2] = 1.0  # no item without a gain: cut-offs of ideals show at the next length
-    drawn = rng.choice(np.array(domain.grades[1:]), size=(count, n))
-    vectors = np.where(rng.random((count, n)) < density, drawn, domain.grades[0])
-    ones = np.unique([*np.linspace(1, n, min(n, count // 2, 24)).astype(np.int64), n - 2, n - 1])
-    steps = np.where(np.arange(n)[None, :] < ones[:, None], domain.grades[-1], 0.0)
-    return np.unique(np.concatenate([vectors, steps, steps[:, ::-1]]), axis=0)
+def ratio(first: Utilities, second: Utilities, grades: tuple[float, ...], n: int) -> float | None:
+    """Return the a of ``second = a first + b(y)``, known to exist, for queries of n items."""
+    for high, low in itertools.permutations(grades, 2):
+        vector = np.full((1, n), low)
+        vector[0, 0] = high
+        _, u, v = _defined(first, second, vector)
+        if len(u) and u[0, 0] != u[0, 1] and v[0, 0] != v[0, 1]:
+            return float((v[0, 0] - v[0, 1]) / (u[0, 0] - u[0, 1]))
+    return None
 
 
-def ratio(first: Utilities, second: Utilities, domain: Domain, n: int) -> float | None:
-    """Return a > 0 with ``second = a first + b(y)`` for queries of n items; None without one."""
-    vectors = label_vectors(domain, n)
-    u, v = _table(first, vectors), _table(second, vectors)
-    size_u, size_v = float(np.sqrt(np.sum(u * u))), float(np.sqrt(np.sum(v * v)))
-    if size_u <= _TOLERANCE or size_v <= _TOLERANCE:
-        return 1.0 if size_u <= _TOLERANCE and size_v <= _TOLERANCE else None
-    u, v = u / size_u, v / size_v
-    alike = np.sum(u * v) > 0.5 and np.abs(u - v).max() <= _TOLERANCE * np.abs(u).max()
-    return size_v / size_u if alike else None
-
-
-def _lengths(cut_offs: tuple[int, ...]) -> tuple[int, ...]:
-    around = {n for k in cut_offs for n in (k, k + 1, k + 2) if n >= 2}
-    return tuple(sorted({*_SHORT, 8, *around}))
-
-
-def _both_take(first: Utilities, second: Utilities, domain: Domain, n: int) -> bool:
-    vectors = label_vectors(domain, n)
-    for utilities in (first, second):
-        try:
-            _table(utilities, vectors)
-        except ValueError:  # DataError is one
+def same_order(first: Utilities, second: Utilities, where: Any) -> bool:
+    """Whether ``second = a(n) first + b(y)`` on the label vectors of data or a distribution."""
+    labels = np.asarray(where.labels, dtype=np.float64)
+    if isinstance(where, RankingData):
+        bounds = where.groups.offsets
+        vectors = [labels[begin:end] for begin, end in itertools.pairwise(bounds.tolist())]
+    else:
+        vectors = list(labels)
+    by_length: dict[int, list[FloatArray]] = {}
+    for vector in vectors:
+        by_length.setdefault(len(vector), []).append(vector)
+    for rows in by_length.values():
+        u, v = (utility_rows(np.array(rows), each) for each in (first, second))
+        u, v = u - u.mean(axis=1, keepdims=True), v - v.mean(axis=1, keepdims=True)
+        factor = float(np.sqrt(np.sum(v * v) / max(np.sum(u * u), 1e-300)))
+        if np.sum(u * v) < 0 or np.abs(v - factor * u).max() > 1e-9 * np.abs(v).max():
             return False
     return True
 
 
-def _table(utilities: Utilities, vectors: FloatArray) -> FloatArray:
-    """Return u of each label vector, centred; zeros where undefined."""
+def utility_rows(vectors: FloatArray, utilities: Utilities) -> FloatArray:
+    """Return u of each label vector; zeros where undefined. ValueError for illegal labels."""
     count, n = vectors.shape
     groups = Groups(np.arange(0, count * n + 1, n, dtype=np.int64))
     values = utilities(RankingData(vectors.ravel().copy(), groups)).reshape(count, n)
-    values = np.where(np.isnan(values).any(axis=1, keepdims=True), 0.0, values)
-    return values - values.mean(axis=1, keepdims=True)
+    return np.where(np.isnan(values).any(axis=1, keepdims=True), 0.0, values)
+
+
+def _vectors(grades: tuple[float, ...], n: int, top: int) -> FloatArray:
+    """Return label vectors: all of two or three items, the others low, high or in between."""
+    free, low, high = (3 if n > 2 and len(grades) <= 5 else 2), min(grades), max(grades)
+    rows = []
+    for few in itertools.product(grades, repeat=free):
+        rows.append([*few, *[high] * (top - 1), *[low] * n][:n])
+        rows.append([*few, *[low] * n][:n])
+    counts = sorted({*range(min(n - 1, 4)), (n - 2) // 2, *range(max(n - 5, 0), n - 1)})
+    for m in counts:
+        for pair in itertools.permutations({low, high, grades[len(grades) // 2]}, 2):
+            rows.append([*pair, *[high] * m, *[low] * (n - 2 - m)])
+    return np.unique(np.array(rows, dtype=np.float64), axis=0)
+
+
+def _defined(
+    first: Utilities, second: Utilities, vectors: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the label vectors that both take, with both utilities."""
+    try:
+        return vectors, utility_rows(vectors, first), utility_rows(vectors, second)
+    except ValueError:  # DataError is one
+        pass
+    kept, u, v = [], [], []
+    for vector in vectors:
+        try:
+            rows = [utility_rows(vector[None], each)[0] for each in (first, second)]
+        except ValueError:
+            continue
+        kept.append(vector)
+        u.append(rows[0])
+        v.append(rows[1])
+    return np.array(kept), np.array(u), np.array(v)
 
 
 def _pointwise(objective: Pointwise) -> Preserved | None:
     target = with_options(objective.target, objective.max_grade, objective.threshold)
     if objective.loss.pair_form == "difference":
         constant = Constant("sqrt(2)", math.sqrt(2.0))
-        return Preserved(target.values, constant, f"{_THEOREM}, Table 2", True)
+        reference = f"{_THEOREM}, Table 2"
+        labels = legal(target.form)
+        return Preserved(target.form, labels, target.values, constant, reference, True)
     shape = item_shape(objective.loss)
-    if not (objective.loss.differentiable and shape.proper):
+    if not shape.proper:
         return None
     factor = 2.0 / math.sqrt(shape.least_weight)
-    bounded = _bounded(target, objective.eta)
+    known = shape.proven and factor < 1e3  # a weight that vanishes somewhere has no such bound
     constant = Constant(f"{_number(factor)}sqrt(eta)", factor, 0.5, "eta")
-    reference = f"{_THEOREM} and 5.3; Menon and Williamson 2014"
-    known = factor < 1e3  # a weight that vanishes somewhere has no such bound
-    return Preserved(bounded, constant if known else None, reference, shape.bounded_curvature)
+    return Preserved(
+        target.form,
+        _up_to_eta(target, objective.eta),
+        _bounded(target, objective.eta),
+        constant if known else None,
+        f"{_THEOREM} and 5.3; Menon and Williamson 2014",
+        shape.bounded_curvature and objective.loss.convex,
+        assumed=() if shape.proven else (f"the loss {objective.loss.name} is strictly proper",),
+    )
 
 
 def _pairwise(objective: Pairwise) -> Preserved | None:
-    values = objective.target.values
+    form, values = objective.target.form, objective.target.values
     if objective.loss.pair_form == "difference":
-        return Preserved(values, Constant("1", 1.0), f"{_THEOREM}, Table 2", True)
-    if not objective.loss.differentiable:
-        return None
+        constant, reference = Constant("1", 1.0), f"{_THEOREM}, Table 2"
+        return Preserved(form, legal(form), values, constant, reference, True)
     shape = pair_shape(objective.loss)
-    monotone = shape.convex and shape.decreasing and shape.bounded_below and shape.slope < 0
-    parabola = shape.quadratic and shape.slope < 0
-    if not (monotone or parabola or shape.rate is not None):
+    monotone = shape.convex and shape.falls
+    parabola = shape.quadratic and shape.slope < 0 and shape.differentiable
+    linked = shape.rate is not None and shape.falls
+    if not (monotone or parabola or linked):
         return None
-    constant = None
-    if shape.rate is not None and 0 < shape.least_weight < math.inf:
+    constant_2 = None
+    if shape.proven and shape.rate is not None and 0 < shape.least_weight < math.inf:
         factor = 4.0 / math.sqrt(shape.least_weight)
-        constant = Constant(f"{_number(factor)}sqrt(max U)", factor, 0.5, "largest")
-    reference = f"{_THEOREM} and sec. 3.1"
-    return Preserved(_not_negative(values), constant, reference, shape.bounded_curvature)
+        constant_2 = Constant(f"{_number(factor)}sqrt(max U)", factor, 0.5, "largest")
+    return Preserved(
+        form,
+        tuple(bounded(form, each) for each in legal(form)),
+        _not_negative(values),
+        constant_2,
+        _PARABOLA if parabola else f"{_THEOREM} and sec. 3.1",
+        shape.bounded_curvature and not parabola,
+        assumed=() if shape.proven else (assumed_of(objective.loss, convex=monotone),),
+    )
+
+
+def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> str:
+    """Return what a grid found no contradiction to, for a loss of pairs that proves nothing."""
+    shape = "convex, without a kink" if convex else "of a link sigmoid(a d)"
+    return f"the loss {loss.name} is {shape}, nowhere rising and bounded below at every margin"
 
 
 def _bregman(objective: Bregman) -> Preserved | None:
     target = with_options(objective.target, objective.max_grade, objective.threshold)
-    values: Utilities = target.values
-    if isinstance(objective.loss, Softmax):
-        values = _shares_of(_not_negative(values))
-    elif isinstance(objective.loss, BinaryEntropy):
-        values = _bounded(target, objective.eta)
-    elif not isinstance(objective.loss, SquaredGenerator):
-        values = _not_negative(values)
     constant = _generator_constant(objective.loss)
     if constant is None:
         return None
+    form = target.form
+    values: Utilities = target.values
+    labels = tuple(bounded(form, each) for each in legal(form))
+    if isinstance(objective.loss, Softmax):
+        form, values = shares(form), _shares_of(_not_negative(values))
+    elif isinstance(objective.loss, BinaryEntropy):
+        labels, values = _up_to_eta(target, objective.eta), _bounded(target, objective.eta)
+    elif isinstance(objective.loss, SquaredGenerator):
+        labels = legal(form)
+    else:
+        values = _not_negative(values)
     smooth = isinstance(objective.loss, SquaredGenerator | Softmax | SoftmaxCE | BinaryEntropy)
-    return Preserved(values, constant, f"{_THEOREM} and 5.3", smooth)
+    return Preserved(form, labels, values, constant, f"{_THEOREM} and 5.3", smooth)
 
 
 def _generator_constant(generator: AbstractGenerator) -> Constant | None:
@@ -300,20 +327,48 @@ def _generator_constant(generator: AbstractGenerator) -> Constant | None:
 def _linear(objective: Linear) -> Preserved | None:
     if getattr(objective, "preferences", None) is not None:
         return None
+    target = NetDegreeUtility()
     reference = "Duchi et al. 2010, Thm 13 and Cor. 15; Calauzenes et al. 2013, Thm 3.2"
-    return Preserved(NetDegreeUtility().values, None, reference, objective.regulariser.even)
+    own = type(objective.regulariser) not in BUILTIN_REGULARISERS
+    words = f"the regulariser {objective.regulariser.name} is strictly convex, without a kink"
+    return Preserved(
+        target.form,
+        legal(target.form),
+        target.values,
+        None,
+        reference,
+        objective.regulariser.even,
+        assumed=(words,) if own else (),
+    )
 
 
 def _mix(objective: Mix) -> Preserved | None:
     parts = [preserved_order(part) for part in objective.parts]
     first = parts[0]
-    for part in parts:
-        if first is None or part is None or not part.bounded_curvature:
+    if first is None:
+        return None
+    if len(parts) == 1:
+        return replace(first, constant=None)
+    joined = first
+    for part in parts[1:]:
+        if part is None:
             return None
-        if not sorts_alike(first.utilities, part.utilities).alike:
+        labels = common(joined.labels, part.labels)
+        found = [alike(first.form, part.form, each) for each in labels]
+        if not found or any(not one.holds and one.up_to is None for one in found):
             return None
-    assert first is not None  # noqa: S101  (a mix has at least one part)
-    return Preserved(first.utilities, None, f"{_THEOREM}, for sums of losses", True)
+        limits = [one.up_to for one in found if one.up_to is not None]
+        limits += [k for k in (joined.up_to, part.up_to) if k is not None]
+        assumed = tuple(dict.fromkeys(joined.assumed + part.assumed))
+        joined = replace(joined, labels=labels, up_to=min(limits, default=None), assumed=assumed)
+    if not all(part is not None and part.in_sums for part in parts):
+        return None
+    return replace(
+        joined,
+        utilities=_of_all([part.utilities for part in parts if part is not None]),
+        constant=None,
+        reference=f"{_THEOREM}, for sums of losses",
+    )
 
 
 def _number(factor: float) -> str:
@@ -321,12 +376,22 @@ def _number(factor: float) -> str:
 
 
 def _shares_of(values: Utilities) -> Utilities:
-    def shares(data: RankingData) -> FloatArray:
+    def divided(data: RankingData) -> FloatArray:
         utilities = np.nan_to_num(values(data), nan=0.0)
         totals = query_sums(utilities, data.groups)
         return utilities / data.groups.spread(np.where(totals > 0, totals, np.nan))
 
-    return shares
+    return divided
+
+
+def _of_all(parts: list[Utilities]) -> Utilities:
+    """Return the first utilities, of labels that all parts take."""
+
+    def checked(data: RankingData) -> FloatArray:
+        first, *_ = [part(data) for part in parts]
+        return first
+
+    return checked
 
 
 def _not_negative(values: Utilities) -> Utilities:
@@ -341,9 +406,22 @@ def _not_negative(values: Utilities) -> Utilities:
     return checked
 
 
+def _up_to_eta(target: AbstractUtility, eta: float | None) -> tuple[Labels, ...]:
+    """Return labels whose utility an objective with a bound takes, or a few more."""
+    bounds = target.upper_bounds(np.array([2])) if eta is None else np.array([eta])
+    most = math.inf if bounds is None else float(bounds[0])
+    taken = tuple(bounded(target.form, each, most) for each in legal(target.form))
+    signs = eta == 1.0 and isinstance(target, IdentityUtility)  # -1 and +1 are read as 0 and 1
+    return (*taken, SIGNS) if signs else taken
+
+
 def _bounded(target: AbstractUtility, eta: float | None) -> Utilities:
+    signs = eta == 1.0 and isinstance(target, IdentityUtility)
+
     def checked(data: RankingData) -> FloatArray:
         utilities = target.values(data)
+        if signs and np.all(np.abs(utilities) == 1.0):
+            utilities = (utilities + 1.0) / 2.0
         bounds = target.upper_bounds(data.groups.sizes)
         bounds = np.full(data.groups.n_queries, np.inf) if bounds is None else bounds
         limit = data.groups.spread(bounds if eta is None else np.full(len(bounds), eta))

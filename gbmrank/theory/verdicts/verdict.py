@@ -4,24 +4,30 @@ A condition of a verdict is an object that can be tested on data or on a distrib
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 import numpy as np
 
-from gbmrank.data.queries import RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.theory.noise import degree_condition, reinforces
-from gbmrank.types import FloatArray
+from gbmrank.losses.utilities import binarise
+from gbmrank.theory.noise import Answer, degree_condition, independence, net_degree, reinforces
+from gbmrank.types import ArrayLike, FloatArray
 
 __all__ = [
     "AbstractCondition",
+    "AllOf",
+    "Assumed",
     "BinaryLabels",
     "Constant",
     "DegreeCondition",
     "IndependentLabels",
+    "LabelsFrom",
     "MaxItems",
     "Reinforcement",
+    "SortsPreferences",
     "Verdict",
 ]
 
@@ -172,21 +178,96 @@ class MaxItems(AbstractCondition):
 
 @final
 @dataclass(frozen=True, slots=True)
-class IndependentLabels(AbstractCondition):
-    """The 0/1 labels of the items of a query are independent given the features.
+class LabelsFrom(AbstractCondition):
+    """No label is below a number.
 
     Parameters
     ----------
-    tolerance : float, default=1e-9
-        Largest difference from the product of the marginal probabilities.
+    low : float
+        The smallest label.
     """
 
-    tolerance: float = 1e-9
+    low: float
+
+    def holds(self, where: Any) -> bool:
+        """Look at every label."""
+        return bool(np.all(where.labels >= self.low))
+
+    def __str__(self) -> str:
+        return f"no label is below {self.low:g}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Assumed(AbstractCondition):
+    """What is assumed of parts of your own, which no proof covers.
+
+    Parameters
+    ----------
+    words : str
+        The assumption.
+    check : callable
+        Looks for a contradiction on a Distribution or RankingData; True where there is none.
+    """
+
+    words: str
+    check: Callable[[Any], bool] = field(compare=False)
+
+    def holds(self, where: Any) -> bool:
+        """Return whether the check finds no contradiction."""
+        return bool(self.check(where))
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AllOf(AbstractCondition):
+    """Several conditions at once.
+
+    Parameters
+    ----------
+    parts : tuple of AbstractCondition
+        At least two.
+    """
+
+    parts: tuple[AbstractCondition, ...]
+
+    def holds(self, where: Any) -> bool:
+        """Return whether every one holds."""
+        return all(part.holds(where) for part in self.parts)
+
+    def __str__(self) -> str:
+        return ", and ".join(map(str, self.parts))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IndependentLabels(AbstractCondition):
+    """Whether items are relevant is independent within a query, given the features.
+
+    Parameters
+    ----------
+    threshold : float or None, default=None
+        Labels of at least this are relevant; without one, labels are 0 and 1.
+    tolerance : float, default=1e-9
+        Largest difference from the product of the marginal probabilities.
+
+    References
+    ----------
+    Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014.
+    """
+
+    threshold: float | None = None
+    tolerance: float = field(default=1e-9, compare=False)
 
     def holds(self, where: Any) -> bool:
         """Compare the joint probability of every label vector with the product."""
         labels, probabilities = _finite(where)
-        if not BinaryLabels().holds(where):
+        if self.threshold is not None:
+            labels = (labels >= self.threshold).astype(np.float64)
+        elif not BinaryLabels().holds(where):
             return False
         marginal = probabilities @ labels
         vectors, index = np.unique(labels, axis=0, return_inverse=True)
@@ -195,7 +276,24 @@ class IndependentLabels(AbstractCondition):
         missing = 1.0 - float(product.sum())
         return bool(np.abs(joint - product).max() <= self.tolerance and missing <= self.tolerance)
 
+    def estimate(self, judgments: ArrayLike, *, group: ArrayLike | None = None) -> Answer:
+        """Test it on repeated judgments; see :func:`gbmrank.theory.independence`.
+
+        Parameters
+        ----------
+        judgments : array-like of shape (n_rows, n_judges)
+            Labels by judge.
+        group : array-like of shape (n_queries,), optional
+            Rows per query; nothing means one query.
+        """
+        return independence(judgments, group=group, threshold=self.threshold)
+
     def __str__(self) -> str:
+        if self.threshold is not None:
+            return (
+                f"labels of at least {self.threshold:g} come independently to a query's items, "
+                "given their features"
+            )
         return "the 0/1 labels of a query's items are independent given their features"
 
 
@@ -206,10 +304,17 @@ class Reinforcement(AbstractCondition):
 
     ``U_ii >= U_jj`` implies ``U_ii >= U_jj + sum_{g not in {i, j}} (U_jg - U_ig)_+``.
 
+    Parameters
+    ----------
+    threshold : float or None, default=None
+        Labels of at least this are relevant; without one, labels are 0/1 or -1/+1.
+
     References
     ----------
     Ramaswamy, Agarwal and Tewari, NIPS 2013, Theorem 4 and Corollary 5.
     """
+
+    threshold: float | None = None
 
     def holds(self, where: Any) -> bool:
         """Test the mean matrix of a distribution, or a matrix."""
@@ -217,10 +322,13 @@ class Reinforcement(AbstractCondition):
         return bool(reinforces(mean))
 
     def mean(self, where: Any) -> FloatArray:
-        """Return the mean of ``y y' / P`` over a distribution of 0/1 labels."""
+        """Return the mean of ``y y' / P`` over a distribution of labels."""
         labels, probabilities = _finite(where)
-        positives = np.maximum(labels.sum(axis=1), 1.0)
-        return np.einsum("m,mi,mj->ij", probabilities / positives, labels, labels)
+        m, n = labels.shape
+        groups = Groups(np.arange(0, m * n + 1, n, dtype=np.int64))
+        relevant = binarise(labels.ravel(), self.threshold, groups).reshape(m, n)
+        positives = np.maximum(relevant.sum(axis=1), 1.0)
+        return np.einsum("m,mi,mj->ij", probabilities / positives, relevant, relevant)
 
     def __str__(self) -> str:
         return "the distribution has the reinforcement property (Ramaswamy et al. 2013, Thm 4)"
@@ -234,18 +342,72 @@ class DegreeCondition(AbstractCondition):
     ``A_ij > A_ji`` implies ``f_i > f_j`` with ``f_i = sum_j (A_ij - A_ji)``, and the difference
     graph has no cycle. Low noise implies it; graphs made of labels always meet it.
 
+    Parameters
+    ----------
+    normalize : bool, default=False
+        Whether the mean is that of graphs over their total weights, as the normalised metric
+        has it; net degrees are those of the graphs themselves.
+
     References
     ----------
     Duchi, Mackey and Jordan, ICML 2010, Theorem 13 and Lemma 14.
     """
 
+    normalize: bool = False
+
     def holds(self, where: Any) -> bool:
         """Test the mean graph of a distribution, or a matrix."""
-        mean = where if isinstance(where, np.ndarray | list) else _mean_graph(where)
-        return bool(degree_condition(mean))
+        if isinstance(where, np.ndarray | list):
+            return bool(degree_condition(where))
+        raw = _mean_graph(where, normalize=False)
+        mean = _mean_graph(where, normalize=self.normalize)
+        return bool(degree_condition(mean, f=net_degree(raw)))
 
     def __str__(self) -> str:
-        return "net degrees order pairs as the mean preference graph does (Duchi et al., Thm 13)"
+        over = ", over total weights," if self.normalize else ""
+        return f"net degrees order pairs as the mean preference graph{over} does"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SortsPreferences(AbstractCondition):
+    """An expected f orders every pair as the mean preferences do: the distributions P_f.
+
+    Parameters
+    ----------
+    f : callable
+        What is sorted: from RankingData, one value per row.
+    normalize : bool, default=False
+        Whether preferences are over their total weight, as the normalised metric has them.
+
+    References
+    ----------
+    Ramaswamy, Agarwal and Tewari, NIPS 2013, Theorem 6.
+
+    Examples
+    --------
+    >>> from gbmrank import theory
+    >>> squares = SortsPreferences(lambda data: data.labels**2)
+    >>> squares.holds(theory.Distribution([[3, 0], [0, 2]], [0.5, 0.5]))
+    True
+    >>> squares.holds(theory.Distribution([[3, 0], [0, 2]], [0.35, 0.65]))
+    False
+    """
+
+    f: Callable[[RankingData], FloatArray] = field(compare=False)
+    normalize: bool = False
+
+    def holds(self, where: Any) -> bool:
+        """Test the mean preferences of a distribution of labels against the expected f."""
+        labels, probabilities = _finite(where)
+        m, n = labels.shape
+        groups = Groups(np.arange(0, m * n + 1, n, dtype=np.int64))
+        values = self.f(RankingData(labels.ravel().copy(), groups)).reshape(m, n)
+        expected = probabilities @ np.nan_to_num(values, nan=0.0)
+        return bool(degree_condition(_mean_graph(where, normalize=self.normalize), f=expected))
+
+    def __str__(self) -> str:
+        return "it orders every pair of items as their mean preference does"
 
 
 def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
@@ -257,8 +419,8 @@ def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
     return np.asarray(where.labels), np.asarray(where.probabilities)
 
 
-def _mean_graph(where: Any) -> FloatArray:
+def _mean_graph(where: Any, *, normalize: bool) -> FloatArray:
     if not hasattr(where, "mean_graph"):
         raise ParameterError("data do not show the mean graph; test it on a theory.Distribution")
-    mean: FloatArray = where.mean_graph()
+    mean: FloatArray = where.mean_graph(normalize=normalize)
     return mean

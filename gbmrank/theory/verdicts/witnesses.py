@@ -1,0 +1,256 @@
+"""Distributions that show that an objective is wrong for a metric, without a search.
+
+:func:`order_witness` is for objectives that sort a utility: the minimiser is known without
+minimising. :func:`kink_witness` and :func:`comparison_witness` minimise a sum over three items in
+Python. All labels are such that the objective and the metric take them, and an example counts
+when no best order of the metric is one that the minimiser leaves open.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from gbmrank.errors import GbmrankError, NumericError
+from gbmrank.losses import Hinge
+from gbmrank.losses.utilities import Form
+from gbmrank.metrics import AbstractMetric
+from gbmrank.objectives import AbstractObjective
+from gbmrank.objectives.base import Mix
+from gbmrank.objectives.levels import Comparison
+from gbmrank.objectives.pairwise import Pairwise
+from gbmrank.registry.composition import cut_off, text_of
+from gbmrank.theory.counterexamples import Counterexample
+from gbmrank.theory.distributions import Distribution, all_orders, pair_risk
+from gbmrank.theory.minimise import Nature, Risk, minimise, minimise_in_tiers
+from gbmrank.theory.shapes import pair_shape
+from gbmrank.theory.verdicts.forms import Labels, probes
+from gbmrank.theory.verdicts.order import Preserved, Utilities, disagreements, utility_rows
+from gbmrank.theory.views import View, order_value, view
+from gbmrank.types import FloatArray
+
+__all__ = ["comparison_witness", "cut_offs", "kink_witness", "order_witness"]
+
+_SUPPORT = 3
+_MARGIN = 1e-4
+_MIXTURES = 4000
+_ENOUGH = 400  # mixtures after which the first good example will do
+_LONGEST = 60  # list for which disagreements are looked for
+
+
+def order_witness(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    preserved: Preserved,
+    labels: Iterable[Labels],
+    forms: Iterable[Form],
+) -> Counterexample | None:
+    """Return a distribution whose expected utilities are sorted in a suboptimal order."""
+    seen, forms = view(measure), tuple(forms)
+    sets = [probes(forms, each) for each in labels]
+    if seen is None:
+        return _among_mixtures(template, measure, preserved.utilities, sets)
+    lengths = {2, 3, 4, *(k + more for k in cut_offs(template, measure) for more in (1, 2))}
+    for n, grades in itertools.product(sorted(n for n in lengths if n <= _LONGEST), sets):
+        drops = np.flatnonzero(np.diff(seen.discounts(n)) < 0) + 1
+        for top in dict.fromkeys(drops[[0, -1]].tolist() if len(drops) else ()):
+            tried = disagreements(preserved.utilities, seen.utilities, grades, n, top)
+            for vectors, p in tried:
+                found = _judged(Distribution(vectors, p), template, measure, preserved.utilities)
+                if found is not None:
+                    return found
+    return None
+
+
+def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample | None:
+    """Return a distribution on which a loss with a kink ties items that should not tie.
+
+    One item is useful at a time, with probabilities 1/2, 3/10 and 1/5: the minimiser of the
+    hinge is (1, 0, 0) up to a constant. It counts when the best order costs more as soon as
+    items are a thousandth apart.
+    """
+    seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
+    if seen is None or not pair_shape(template.loss).convex:
+        return None
+    distribution = Distribution(np.eye(3), weights)
+    nature = Nature(shift_invariant=True, smooth=False, whole=template.loss == Hinge())
+    try:
+        sorted_by = weights @ utility_rows(np.eye(3), template.target.values)
+        pairs = np.outer(np.maximum(sorted_by, 0.0), np.ones(3)) * (1.0 - np.eye(3))
+        risk = pair_risk(template.loss.kappa, template.loss.params, pairs)
+        return _solved(distribution, (template, measure), risk, nature)
+    except (ValueError, NumericError):  # labels that a side does not take, or no minimum
+        return None
+
+
+def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counterexample | None:
+    """Minimise the comparison loss where item 2 wins narrowly more often than item 1 is worth.
+
+    Labels 0/1: (0, 0, 1), (1, 0, 0) and (1, 1, 0) with probabilities 1/5, 1/2 and 3/10, on
+    which a fixed margin counts as it is and the weight of an edge is 1.
+    """
+    vectors, p = np.array([[0.0, 0, 1], [1, 0, 0], [1, 1, 0]]), np.array([0.2, 0.5, 0.3])
+    if view(measure) is None or not pair_shape(template.loss).convex:
+        return None
+    wins = np.einsum("m,mi,mj->ij", p, vectors, 1.0 - vectors)
+    margin = 1.0 if isinstance(template.margin, str) else float(template.margin)
+    risk = pair_risk(template.loss.kappa, template.loss.params, wins, margin)
+    smooth = pair_shape(template.loss).differentiable
+    try:
+        nature = Nature(shift_invariant=True, smooth=smooth, convex=True)
+        return _solved(Distribution(vectors, p), (template, measure), risk, nature)
+    except (ValueError, NumericError):
+        return None
+
+
+def cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int, ...]:
+    """Return the cut-offs of a metric and of all targets, also inside sums."""
+    if isinstance(template, Mix):
+        inside = [k for part in template.parts for k in cut_offs(part, measure)]
+    else:
+        target = getattr(template, "target", None)
+        inside = [k for k in (None if target is None else cut_off(target),) if k is not None]
+    own = cut_off(measure)
+    return tuple(sorted({*inside, *(() if own is None else (own,))}))
+
+
+def _solved(
+    distribution: Distribution,
+    pair: tuple[AbstractObjective, AbstractMetric],
+    risk: Risk,
+    nature: Nature,
+) -> Counterexample | None:
+    """Minimise a risk of three scores; the best order has to cost more, a thousandth apart."""
+    seen = view(pair[1])
+    wanted = distribution.expected_utilities(pair[1])
+    if seen is None or len(set(wanted.round(9).tolist())) < len(wanted):
+        return None
+    found, phi = minimise(risk, len(wanted), nature), seen.discounts(len(wanted))
+    regret = order_value(wanted, phi, wanted) - order_value(wanted, phi, found.scores)
+    if not found.attained or regret <= _MARGIN * np.abs(wanted).max():
+        return None
+    order = np.argsort(-wanted, kind="stable")
+    lead = 0.0 if nature.smooth else 1e-3
+    edges = np.flatnonzero(np.diff(phi)) + 1  # ranks that are worth the same share a tier
+    tiers = tuple(tuple(map(int, tier)) for tier in np.split(order, edges))
+    gap = minimise_in_tiers(risk, tiers, found.scores, nature, lead) - found.value
+    if gap < 1e-5 * abs(found.value):
+        return None
+    held = None if nature.smooth else 0.0
+    return _example(distribution, pair, (found.scores, regret, order), held)
+
+
+def _judged(
+    distribution: Distribution,
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    utilities: Utilities,
+) -> Counterexample | None:
+    """Compare the order by these utilities with the best one of a positional metric."""
+    try:
+        sorted_by = distribution.probabilities @ utility_rows(distribution.labels, utilities)
+        wanted = distribution.expected_utilities(measure)
+    except ValueError:  # a label vector that one side does not take
+        return None
+    seen: View | None = view(measure)
+    phi = np.ones(0) if seen is None else seen.discounts(distribution.n_items)
+    best = order_value(wanted, phi, wanted)
+    # Ties of the minimiser in favour of the metric: every best order costs more than that.
+    order = np.lexsort((-wanted, -_without_rounding(sorted_by)))
+    regret = best - float(phi @ wanted[order])
+    if regret <= _MARGIN * max(abs(best), 1e-9):
+        return None
+    best_order = np.argsort(-wanted, kind="stable")
+    return _example(distribution, (template, measure), (sorted_by, regret, best_order), None)
+
+
+def _without_rounding(values: FloatArray) -> FloatArray:
+    """Make values equal that differ by rounding alone."""
+    order, cleaned = np.argsort(values), values.copy()
+    for low, high in itertools.pairwise(order):
+        if values[high] - values[low] <= 1e-9 * np.abs(values).max():
+            cleaned[high] = cleaned[low]
+    return cleaned
+
+
+def _among_mixtures(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    utilities: Utilities,
+    sets: list[tuple[float, ...]],
+) -> Counterexample | None:
+    few = [grades for grades in sets if len(grades) > 1]
+    ends = {(grades[0], grades[-1]) for grades in few} | {grades[:3] for grades in few}
+    usual = {(0.0, 1.0), (0.0, 1.0, 2.0)}
+    for grades in sorted(usual | ends, key=lambda one: (len(one), one)):
+        for n in (3, 4):
+            found = _enumerated(template, measure, utilities, grades, n)
+            if found is not None:
+                return found
+    return None
+
+
+def _enumerated(
+    template: AbstractObjective,
+    measure: AbstractMetric,
+    utilities: Utilities,
+    grades: tuple[float, ...],
+    n: int,
+) -> Counterexample | None:
+    """Go through small mixtures of label vectors; every order of the items is tried."""
+    vectors = np.array(list(itertools.product(grades, repeat=n)))
+    uniform = Distribution(vectors, np.ones(len(vectors)))
+    orders = all_orders(n)
+    ranks = np.argsort(orders, axis=1)
+    try:
+        values = uniform.order_values(measure, -ranks.astype(np.float64))
+        table = utility_rows(vectors, utilities)
+    except (GbmrankError, ValueError):
+        return None
+    keep = np.flatnonzero(~np.isnan(values).any(axis=1))
+    sign = 1.0 if measure.higher_is_better else -1.0
+    best: tuple[float, Distribution, FloatArray, FloatArray] | None = None
+    for tried, (rows, p) in enumerate(_mixtures(keep)):
+        if best is not None and tried >= _ENOUGH:
+            break
+        expected, u = sign * (p @ values[rows]), p @ table[rows]
+        if len(np.unique(u.round(9))) < n:
+            continue
+        mine = int(np.flatnonzero((orders == np.argsort(-u)).all(axis=1))[0])
+        regret = float(expected.max() - expected[mine])
+        if regret > _MARGIN and (best is None or regret > best[0] + 1e-9):
+            best = regret, Distribution(vectors[rows], p), u, orders[int(expected.argmax())]
+    if best is None:
+        return None
+    return _example(best[1], (template, measure), (best[2], best[0], best[3]), None)
+
+
+def _mixtures(rows: np.ndarray) -> Iterator[tuple[list[int], FloatArray]]:
+    """Yield a fixed sample of mixtures of two and three label vectors."""
+    rng = np.random.default_rng(0)
+    for _ in range(_MIXTURES):
+        size = int(rng.integers(2, _SUPPORT + 1))
+        if len(rows) < size:
+            return
+        parts = rng.choice(np.arange(1, 10), size=size)
+        chosen = rng.choice(rows, size=size, replace=False)
+        yield chosen.tolist(), parts / parts.sum()
+
+
+def _example(
+    distribution: Distribution,
+    pair: tuple[AbstractObjective, AbstractMetric],
+    found: tuple[FloatArray, float, np.ndarray],
+    gap: float | None,
+) -> Counterexample:
+    scores, regret, order = found
+    return Counterexample(
+        text_of(pair[0]),
+        text_of(pair[1]),
+        tuple(tuple(float(y) for y in row) for row in distribution.labels),
+        tuple(float(f"{p:.6g}") for p in distribution.probabilities),
+        tuple(float(f"{s:.6g}") for s in scores),
+        float(regret),
+        gap,
+        tuple(int(i) for i in order),
+    )
