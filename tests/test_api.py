@@ -581,3 +581,9 @@ def test_columns_of_objects_and_masks_in_callbacks_with_arrays():
 def test_a_metric_is_not_given_as_bytes():
     with pytest.raises(MetricError, match="got bytes: b'ndcg'"):
         gbmrank.metric(b"ndcg")
+
+
+def test_objectives_of_the_boosters_are_told_apart():
+    for name in ("rank:ndcg", "rank_xendcg"):
+        with pytest.raises(UnknownNameError, match=f"did you mean native:{name}"):
+            gbmrank.objective(name)

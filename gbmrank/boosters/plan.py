@@ -399,6 +399,7 @@ def _check_target(engine: Engine, target: Target | Native, data: Any, facts: Fac
 def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
     """Check widths, weights, labels and queries; the training set may be there to be watched."""
     deciding = next(reversed(list(valid)), None)
+    queries = 0 if train.ids is None else len(train.ids)
     for name, facts in {TRAINING: train, **valid}.items():
         if facts.width != train.width:
             raise DataError(
@@ -424,7 +425,8 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
             if facts is not train and train.ids is not None and facts.ids is not None
             else []
         )
-        if len(both) and (name == deciding or facts.n_rows != train.n_rows):
+        same = (len(both), facts.n_rows) == (queries, train.n_rows)
+        if len(both) and (name == deciding or not same):
             warnings.warn(
                 f"{len(both)} queries are in the training set and in {name}, such as "
                 f"{both[0]!r}: its values will look too good; leave them out of one set, or "

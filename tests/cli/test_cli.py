@@ -247,3 +247,19 @@ def test_texts_for_the_terminal_have_no_markup(capsys, name):
 def test_names_in_the_wrong_place_are_explained(capsys, arguments, words):
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        (["info", "rank:ndcg"], "native:rank:ndcg"),
+        (["check", "rank:pairwise"], "native:rank:pairwise"),
+        (["info", "ndcg10"], "'ndcg@10'"),
+        (["info", "hr@10"], "'recall'"),
+        (["advise", "ndcg10"], "'ndcg@10'"),
+        (["evaluate", "--labels", "rows.txt", "--metrics", "hr@10"], "'recall'"),
+    ],
+)
+def test_names_of_other_tools_get_the_one_that_is_meant(command, meant, capsys):
+    assert main(command) == 2
+    assert meant in capsys.readouterr().err

@@ -48,16 +48,10 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             ): {"1": _ONLY_SPEED},
             "depth = counted if counted < longest else None": {"counted >= longest": _ONLY_SPEED},
         },
-        "ERU.utilities": {
+        "ERU.summed": {
             "table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))": {
                 "1": "equivalent: a query has at least one row"
             },
-        },
-        "Precision.factors": {
-            (
-                'return 1.0 / (np.minimum(sizes, self.k) if self.divisor == "min" else '
-                "0 * sizes + self.k)"
-            ): {"0 / sizes": "equivalent: a query has at least one row"},
         },
     },
     "gbmrank/metrics/precision.py": {
