@@ -452,7 +452,7 @@ def regret(metric, vectors, p, scores):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_calibrated_verdict_falls(seed):
     rng = np.random.default_rng(seed)
-    counts = Counter()
+    counts: Counter[str] = Counter()
     for _ in range(DRAWS):
         objective = draw_objective(rng)
         parts = objective.get("parts", [objective])
