@@ -8,7 +8,7 @@ Importing this module compiles nothing. See docs/plugins.md.
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.kernels.layout import GradHess
 from gbmrank.losses import AbstractCompositeLoss, AbstractLoss, AbstractMarginLoss, Logistic
-from gbmrank.losses.convex import AbstractOuter
+from gbmrank.losses.convex import AbstractGenerator, AbstractOuter
 from gbmrank.losses.utilities import AbstractUtility, binarise, discounts, gains
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 from gbmrank.metrics.positional import AbstractPositional, cut
@@ -24,6 +24,7 @@ __all__ = [
     "AbstractBound",
     "AbstractBoundMetric",
     "AbstractCompositeLoss",
+    "AbstractGenerator",
     "AbstractLoss",
     "AbstractMarginLoss",
     "AbstractMetric",

@@ -20,6 +20,12 @@ _WIDTH = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("metric", help="such as ndcg@10 or err@10")
+    parser.add_argument(
+        "--given",
+        choices=("independent", "low-noise"),
+        help="what is known of your data: 0/1 labels that are independent given the features, or "
+        "preference graphs with low noise; what is proven for such data comes first",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -29,16 +35,15 @@ def run(given: argparse.Namespace) -> int:
     from gbmrank.theory.verdicts.advice import advise
 
     measure = as_metric(given.metric)
-    rows = advise(measure)
+    rows = advise(measure, given=given.given)
     name = text_of(measure)
     if given.json:
         advice = [row.as_dict() for row in rows]
-        print(
-            json.dumps({"schema": "gbmrank.advise/1", "metric": name, "advice": advice}, indent=2)
-        )
+        known = {"schema": "gbmrank.advise/1", "metric": name, "given": given.given}
+        print(json.dumps({**known, "advice": advice}, indent=2))
         return 0
-    good = [row for row in rows if row.verdict.status == "calibrated"]
-    print(bold(f"OBJECTIVES FOR {name.upper()}"))
+    when = {"independent": ", 0/1 LABELS INDEPENDENT", "low-noise": ", GRAPHS WITH LOW NOISE"}
+    print(bold(f"OBJECTIVES FOR {name.upper()}{when.get(given.given, '')}"))
     cells = [
         [row.objective, row.verdict.status, row.verdict.constant or "-", row.cost, _why(row)]
         for row in rows
@@ -47,7 +52,7 @@ def run(given: argparse.Namespace) -> int:
     print()
     print("\n".join(_reasons(rows)))
     print()
-    print(_closing(name, measure.name, rows, bool(good)))
+    print(_closing(name, measure.name, rows))
     return 0
 
 
@@ -64,9 +69,11 @@ def _reasons(rows: Sequence["Advice"]) -> list[str]:
     ]
 
 
-def _closing(name: str, kind: str, rows: Sequence["Advice"], good: bool) -> str:
-    if good:
-        best = rows[0]
+def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
+    best = rows[0]
+    if best.proven and best.verdict.constant is None:
+        return _wrapped(f"Take {best.objective}: {best.verdict.sentence}.")
+    if best.proven:
         note = (
             f"Take {best.objective}. c is the constant of the bound: {name} lost <= c C_phi(2) "
             "sqrt(loss above its infimum), with sums as the formulas have them."

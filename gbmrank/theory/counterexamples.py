@@ -2,6 +2,12 @@
 
 To show one, the best orders of the metric are needed: :func:`best_tiers` gives them in few
 tiers where ranks are worth the same.
+
+*Padding.* A loss of comparisons that misorders for precision at k on n items misorders for
+precision at k + m: add m items that are relevant but for a small probability. Their scores grow
+as that probability falls, their terms vanish, the other scores tend to the old minimiser, and they
+take the first m places. :func:`padded` solves the padded problem itself and verifies the regret, so
+that no limit is claimed; other losses are solved again in the same way, and may not be found.
 """
 
 import functools
@@ -9,6 +15,7 @@ import itertools
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast, final
@@ -19,16 +26,21 @@ from gbmrank.data.queries import RankingData
 from gbmrank.errors import NumericError
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
+from gbmrank.objectives.levels import Comparison
+from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.registry.composition import as_metric, as_objective, cut_off, loss_text, text_of
-from gbmrank.theory.distributions import Distribution, nature_of
-from gbmrank.theory.minimise import Minimum, Tiers, minimise_in_tiers
+from gbmrank.theory.distributions import Distribution, nature_of, pair_risk
+from gbmrank.theory.minimise import Minimum, Nature, Risk, Tiers, minimise, minimise_in_tiers
 from gbmrank.theory.views import order_value, view
+from gbmrank.types import FloatArray
 
 __all__ = [
     "Counterexample",
     "best_tiers",
     "grouped",
     "known_for",
+    "padded",
+    "padded_distributions",
     "shown",
     "stored_counterexamples",
 ]
@@ -36,6 +48,8 @@ __all__ = [
 _ENUMERATED = 5  # items; beyond, positional metrics are sorted
 _MOST = 24
 _LEAD = 1e-3
+_CUT = ("precision", "recall", "wta")  # metrics whose discount is one up to the cut-off
+_CHANCES = (1e-3, 1e-2, 5e-2)  # of an added item to be irrelevant
 _FILE = Path(__file__).with_name("counterexamples.json")
 
 
@@ -203,7 +217,113 @@ def known_for(
             served = _serving(each, measure)
             if served is not None:
                 return replace(served, objective=texts[0])
+    return None if graphs else padded(template, measure)
+
+
+def padded(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
+    """Return a counterexample for a cut-off that the stored ones do not reach, by padding them.
+
+    For losses of pairs; the added items are alike, so they share a score, and few scores are left
+    to minimise over (a convex risk has a minimum of that kind).
+    """
+    if not isinstance(template, Comparison | Pairwise) or not nature_of(template).convex:
+        return None
+    if template.loss.pair_form != "margin" or getattr(template, "margin", 0.0) != 0.0:
+        return None
+    for small, distribution in padded_distributions(template, measure):
+        try:
+            found = _verified_padding(distribution, small, template, measure)
+        except (NumericError, ValueError):
+            continue
+        if found is not None:
+            return found
     return None
+
+
+def padded_distributions(
+    template: AbstractObjective, measure: AbstractMetric
+) -> Iterator[tuple[int, Distribution]]:
+    """Yield padded versions of stored 0/1 counterexamples, with the number of original items."""
+    k = cut_off(measure)
+    if k is None or view(measure) is None or measure.name not in _CUT:
+        return
+    for k_0, labels, p in _small_examples(template):
+        if not k_0 < min(k, labels.shape[1]) or not np.isin(labels, (0, 1)).all():
+            continue
+        shape = (len(labels), k - k_0)
+        rows = np.concatenate([np.hstack([labels, np.full(shape, y)]) for y in (1.0, 0.0)])
+        for chance in _CHANCES:
+            weights = np.concatenate([p * (1.0 - chance), p * chance])
+            yield labels.shape[1], Distribution(rows, weights)
+
+
+def _small_examples(template: AbstractObjective) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """Yield cut-off, labels and probabilities of examples that may be padded."""
+    texts = {loss_text(template), loss_text(_uncut(template, 3)), loss_text(_uncut(template, 4))}
+    for each in stored_counterexamples():
+        if each.on_graphs or each.objective not in texts:
+            continue
+        stored = as_metric(each.metric)
+        k = cut_off(stored)
+        if stored.name in _CUT and k is not None:
+            yield k, np.asarray(each.labels, dtype=np.float64), np.asarray(each.probabilities)
+    if isinstance(template, Pairwise) and not template.loss.differentiable:
+        yield 2, np.eye(3), np.array([0.5, 0.3, 0.2])  # a kink ties the last two
+
+
+def _verified_padding(
+    distribution: Distribution, small: int, template: Any, measure: AbstractMetric
+) -> Counterexample | None:
+    """Minimise over the scores of the original items and the one of the added items."""
+    n = distribution.n_items
+    owner = np.minimum(np.arange(n), small)
+    joined = np.zeros((small + 1, small + 1))
+    np.add.at(joined, (owner[:, None], owner[None, :]), _pair_weights(distribution, template))
+    np.fill_diagonal(joined, 0.0)
+    nature = nature_of(template)
+    risk = pair_risk(template.loss.kappa, template.loss.params, joined)
+    found = minimise(risk, small + 1, nature)
+    wanted, seen = distribution.expected_utilities(measure), view(measure)
+    scores = _without_noise(found.scores)[owner]
+    if seen is None or not found.attained:
+        return None
+    phi = seen.discounts(n)
+    best = order_value(wanted, phi, wanted)
+    regret = float(best - order_value(wanted, phi, scores))
+    order = np.argsort(-wanted, kind="stable")
+    k = int(np.flatnonzero(np.diff(phi))[0]) + 1
+    apart = wanted[order[k - 1]] - wanted[order[k]] > 1e-9
+    if (
+        regret <= 1e-3 * abs(best)
+        or not apart
+        or not set(range(small, n)) <= set(order[:k].tolist())
+    ):
+        return None
+    upper = tuple(sorted({int(owner[i]) for i in order[:k]}))
+    tiers = (upper, tuple(i for i in range(small) if i not in upper))
+    gap = _gap_in(risk, nature, found, (tiers,))
+    if gap is None:
+        return None
+    return Counterexample(
+        loss_text(template),
+        text_of(measure),
+        _nested(distribution.labels),
+        tuple(float(f"{p:.9g}") for p in distribution.probabilities),
+        tuple(float(f"{s:.7g}") for s in scores),
+        regret,
+        gap,
+        tuple(int(i) for i in order),
+    )
+
+
+def _pair_weights(distribution: Distribution, template: Any) -> FloatArray:
+    """Return the factor of every phi(s_i - s_j) in the expected loss, of 0/1 labels."""
+    labels, p, n = distribution.labels, distribution.probabilities, distribution.n_items
+    if isinstance(template, Comparison):
+        return np.einsum("m,mij->ij", p, (labels[:, :, None] > labels[:, None, :]) * 1.0)
+    data = RankingData.from_arrays(labels.ravel(), group=[n] * len(p))
+    worth = p @ np.nan_to_num(template.target.values(data)).reshape(len(p), n)
+    return np.outer(worth, np.ones(n)) * (1.0 - np.eye(n))
 
 
 def _closed(orders: tuple[tuple[int, ...], ...], size: int, *, first: bool) -> bool:
@@ -254,7 +374,11 @@ def _gap(
 
     It is 0 where a kink holds items together: apart by a thousandth they cost more in proportion.
     """
-    nature, risk, value = nature_of(template), distribution.risk(template), found.value
+    return _gap_in(distribution.risk(template), nature_of(template), found, orders)
+
+
+def _gap_in(risk: Risk, nature: Nature, found: Minimum, orders: tuple[Tiers, ...]) -> float | None:
+    value = found.value
 
     def least(lead: float) -> float:
         return min(minimise_in_tiers(risk, tiers, found.scores, nature, lead) for tiers in orders)

@@ -34,16 +34,22 @@ _MOST_ITEMS = 8
 _ROWS_AT_ONCE = 2_000_000
 
 
-def graph_risk(objective: AbstractObjective, mean: FloatArray) -> Risk:
-    """Return the expected loss of scores given the mean graph, shape (n, n).
+def graph_risk(objective: AbstractObjective, graphs: FloatArray, p: FloatArray) -> Risk:
+    """Return the expected loss of scores given graphs, shape (m, n, n), and probabilities.
 
-    ``sum A_ij phi(s_i - s_j - h)`` for comparison with a margin h that is a number,
-    ``-sum f_i s_i + nu sum r(s_i)`` for linear; no normalisation.
+    ``sum A_ij phi(s_i - s_j - h)`` for comparison with a margin h that is a number and
+    ``-sum f_i s_i + nu sum r(s_i)`` for linear depend on the mean graph alone; with
+    ``margin=weight`` every edge counts once, ``sum 1[A_ij > 0] phi(s_i - s_j - A_ij)``. No
+    normalisation.
     """
+    mean = np.einsum("m,mij->ij", p, graphs)
     if isinstance(objective, Comparison):
-        if isinstance(objective.margin, str):
-            raise ParameterError("margin=weight depends on every graph, not on their mean alone")
-        return pair_risk(objective.loss.kappa, objective.loss.params, mean, objective.margin)
+        loss = objective.loss
+        if not isinstance(objective.margin, str):
+            return pair_risk(loss.kappa, loss.params, mean, objective.margin)
+        graph, rows, columns = np.nonzero(graphs)
+        margins = graphs[graph, rows, columns]
+        return _edge_risk(loss.kappa, loss.params, (rows, columns), p[graph], margins)
     if isinstance(objective, Linear):
         return _linear_risk(objective, mean)
     raise ParameterError(
@@ -57,9 +63,20 @@ def pair_risk(
     """Return ``scores -> sum_ij w_ij phi(s_i - s_j - margin)`` with its gradient."""
     rows, columns = np.nonzero(weights)
     w = weights[rows, columns]
+    return _edge_risk(phi, params, (rows, columns), w, np.full(len(w), margin))
+
+
+def _edge_risk(
+    phi: ScalarFunction,
+    params: tuple[float, ...],
+    edges: tuple[IntArray, IntArray],
+    w: FloatArray,
+    margins: FloatArray,
+) -> Risk:
+    rows, columns = edges
 
     def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-        terms = [phi(float(d), *params) for d in scores[rows] - scores[columns] - margin]
+        terms = [phi(float(d), *params) for d in scores[rows] - scores[columns] - margins]
         table = np.array(terms, dtype=np.float64).reshape(-1, 3)
         slopes = w * table[:, 1]
         grad = np.zeros(len(scores))
@@ -158,7 +175,7 @@ class Distribution:
         """Return the inner risk as a function ``scores -> (value, gradient)``."""
         template = as_objective(objective)
         if self.labels.ndim == 3:
-            return _of_length(graph_risk(template, self.mean_graph()), self.n_items)
+            return _of_length(graph_risk(template, self.labels, self.probabilities), self.n_items)
         if held_preferences(template):
             raise _in_place_of_labels(template.name)
         bound = template.bind(self._data())

@@ -10,7 +10,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -21,9 +21,15 @@ from gbmrank.errors import DataError, GbmrankError, NumericError, ParameterError
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Comparison
+from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import as_metric, as_objective, cut_off, loss_text, text_of
-from gbmrank.theory.counterexamples import Counterexample, shown
+from gbmrank.theory.counterexamples import (
+    Counterexample,
+    padded,
+    padded_distributions,
+    shown,
+)
 from gbmrank.theory.distributions import Distribution, nature_of
 from gbmrank.theory.minimise import MOST_WITH_KINKS
 from gbmrank.theory.noise import is_low_noise
@@ -59,8 +65,10 @@ TABLE_METRICS = (
     "ndcg@2",
     "precision",
     "precision@2",
+    "precision@5",
     "recall",
     "recall@2",
+    "recall@5",
     "wta",
     "auc",
     "spearman",
@@ -102,6 +110,8 @@ class SearchResult:
         Those of them whose expected loss has no minimum, as scores run off.
     silent : str
         Why the search says nothing about this metric; empty where it does.
+    by : {"search", "padding"}
+        What found it: trying distributions, or adding items to a stored counterexample.
     """
 
     example: Counterexample | None
@@ -109,8 +119,11 @@ class SearchResult:
     failed: int = 0
     unattained: int = 0
     silent: str = ""
+    by: str = "search"
 
     def __str__(self) -> str:
+        if self.by == "padding":
+            return f"{self.example}\n  found by adding items to a smaller counterexample"
         if self.silent:
             return f"the search says nothing: {self.silent}"
         left = [
@@ -137,7 +150,8 @@ def falsify(
 ) -> Counterexample | None:
     """Search for a counterexample to calibration, verify it and make it small.
 
-    Adversarial distributions come first, then random ones; from those where a swap of
+    A counterexample of a smaller cut-off is padded first, where one is stored. Then adversarial
+    distributions are tried, then random ones; from those where a swap of
     neighbours is nearly worth it, probabilities are moved to make it so. A candidate counts
     when the minimum is attained, ranking by it loses at least a thousandth of the best
     value, and every best order costs more loss than the minimum (or, for a loss with kinks,
@@ -205,12 +219,30 @@ def search(
     """
     template, measure = as_objective(objective), as_metric(metric)
     given = None if items is None else _numbers_of_items(items)
+    if given is None and grades is None:
+        found = _by_padding(template, measure)
+        if found is not None:
+            return found
     lengths = _lengths(template, measure) if given is None else _telling(measure, given)
     if not lengths:
         return SearchResult(None, 0, silent=_silence(template, measure, given))
     labels = settings_for(template, measure) if grades is None else _grades(grades)
     distributions = candidates(template, measure, lengths, labels, read_whole(seed, "seed", 0))
     return _searched(distributions, (template, measure), budget)
+
+
+def _by_padding(template: AbstractObjective, measure: AbstractMetric) -> SearchResult | None:
+    """Add items to a stored counterexample of a smaller cut-off, and minimise again."""
+    example = padded(template, measure)
+    if example is not None:
+        return SearchResult(example, 1, by="padding")
+    if isinstance(template, Comparison | Pairwise):
+        return None
+    distributions = [each for _, each in padded_distributions(template, measure)]
+    if not distributions:
+        return None
+    found = _searched(iter(distributions), (template, measure), len(distributions))
+    return replace(found, by="padding") if found.example is not None else None
 
 
 def falsify_on_graphs(

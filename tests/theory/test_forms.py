@@ -163,6 +163,12 @@ def test_a_bound_needs_the_verdict():
     assert "[0, 1, 10]" in first.objective
 
 
+def test_neutral_grades_above_the_usual_ones_are_advised_on():
+    first = theory.advise("eru(neutral=5)")[0]
+    assert first.verdict.status == "calibrated"
+    assert "eru(neutral=5" in first.objective
+
+
 def test_an_example_leaves_no_best_order_open():
     """A tie of the minimiser that one best order breaks is no counterexample."""
     for objective, metric in [

@@ -4,17 +4,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
-from gbmrank.errors import GbmrankError
-from gbmrank.losses.utilities import AbstractUtility, IdentityUtility, NdcgUtility
-from gbmrank.metrics import AbstractMetric
+from gbmrank.errors import GbmrankError, ParameterError
+from gbmrank.losses.utilities import AbstractUtility, EruUtility, IdentityUtility, NdcgUtility
+from gbmrank.metrics import ERU, AbstractMetric, PairwiseDisagreement
 from gbmrank.metrics import Positional as PositionalMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry.catalogue import LOSSES, OBJECTIVES, UTILITIES
 from gbmrank.registry.composition import as_metric, build, text_of
-from gbmrank.theory.verdicts.calibration import calibration
-from gbmrank.theory.verdicts.verdict import Verdict
+from gbmrank.theory.verdicts.calibration import calibration, given_independent
+from gbmrank.theory.verdicts.verdict import (
+    AbstractCondition,
+    BinaryLabels,
+    DegreeCondition,
+    IndependentLabels,
+    LabelsFrom,
+    Verdict,
+)
 
-__all__ = ["Advice", "advise", "target_for"]
+__all__ = ["GIVEN", "Advice", "advise", "target_for"]
+
+GIVEN = ("independent", "low-noise")
+"""What may be known of the data that advice is for."""
 
 _WITH_TARGET = (
     ("pairwise", "logistic"),
@@ -56,24 +66,31 @@ class Advice:
         What is known.
     cost : str
         Per query of n items.
+    proven : bool
+        Whether it is right: on every distribution, or on those that were given.
     """
 
     objective: str
     verdict: Verdict
     cost: str
+    proven: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""
-        return {"objective": self.objective, "cost": self.cost, **self.verdict.as_dict()}
+        known = {"objective": self.objective, "cost": self.cost, "proven": self.proven}
+        return {**known, **self.verdict.as_dict()}
 
 
-def advise(metric: Any) -> list[Advice]:
-    """Return objectives for a metric: calibrated ones first, known to be wrong ones last.
+def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
+    """Return objectives for a metric: what is proven first, what is known to be wrong last.
 
     Parameters
     ----------
     metric : Metric, measure or str
         What should be best.
+    given : {"independent", "low-noise"} or None, default=None
+        What is known of your data: 0/1 labels that are independent within a query given the
+        features, or preference graphs with low noise, for pairwise disagreement.
 
     Examples
     --------
@@ -82,10 +99,18 @@ def advise(metric: Any) -> list[Advice]:
     ('pairwise(loss=logistic, target=ndcg@10)', 'calibrated')
     """
     measure = as_metric(metric)
-    rows = [
-        Advice(text_of(each), calibration(each, measure), each.cost)
-        for each in _candidates(measure)
-    ]
+    if given not in (None, *GIVEN):
+        raise ParameterError(f"given must be {' or '.join(GIVEN)}, got {given!r}")
+    if given == "low-noise" and not isinstance(measure, PairwiseDisagreement):
+        raise ParameterError(
+            "low noise is a condition on preference graphs, whose metric is "
+            f"pairwise_disagreement; {text_of(measure)} is one of labels"
+        )
+    rows = []
+    for each in _candidates(measure):
+        verdict = _verdict(each, measure, given)
+        sure = verdict.status == "calibrated" or _implied(given, verdict.condition)
+        rows.append(Advice(text_of(each), verdict, each.cost, sure))
     return sorted(rows, key=_rank)
 
 
@@ -93,6 +118,9 @@ def target_for(measure: AbstractMetric) -> AbstractUtility:
     """Return the utility that goes with a metric, or the one nearest to it."""
     if measure.name == "pairwise_disagreement":
         return IdentityUtility()
+    if isinstance(measure, ERU) and measure.neutral >= EruUtility().max_grade:
+        most = measure.neutral + EruUtility().max_grade  # grades go on above the neutral one
+        return EruUtility(measure.neutral, measure.half_life, most)
     if not isinstance(measure, PositionalMetric) and measure.name not in UTILITIES:
         return NdcgUtility(k=getattr(measure, "k", None))
     return build(UTILITIES, measure)
@@ -121,5 +149,22 @@ def _candidates(measure: AbstractMetric) -> Iterator[AbstractObjective]:
         yield build(OBJECTIVES, text)
 
 
-def _rank(advice: Advice) -> tuple[int, bool]:
-    return _STATUS.index(advice.verdict.status), advice.verdict.constant is None
+def _verdict(template: AbstractObjective, measure: AbstractMetric, given: str | None) -> Verdict:
+    """Return the verdict that speaks of what is given, where there is one."""
+    verdict = calibration(template, measure, graphs=given == "low-noise")
+    if given != "independent" or verdict.status == "calibrated":
+        return verdict
+    independent = given_independent(template, measure)
+    return verdict if independent is None else independent
+
+
+def _implied(given: str | None, condition: AbstractCondition | None) -> bool:
+    """Whether a condition follows from what is given."""
+    if given == "independent":
+        return condition in (IndependentLabels(), BinaryLabels(), LabelsFrom(0.0))
+    return given == "low-noise" and condition == DegreeCondition()
+
+
+def _rank(advice: Advice) -> tuple[bool, int, bool]:
+    verdict = advice.verdict
+    return not advice.proven, _STATUS.index(verdict.status), verdict.constant is None

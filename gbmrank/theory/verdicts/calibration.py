@@ -50,10 +50,15 @@ from gbmrank.theory.verdicts.verdict import (
     SortsPreferences,
     Verdict,
 )
-from gbmrank.theory.verdicts.witnesses import comparison_witness, kink_witness, order_witness
+from gbmrank.theory.verdicts.witnesses import (
+    comparison_witness,
+    graph_witness,
+    kink_witness,
+    order_witness,
+)
 from gbmrank.theory.views import View, view
 
-__all__ = ["calibration", "warn_if_not_calibrated"]
+__all__ = ["calibration", "given_independent", "warn_if_not_calibrated"]
 
 _OF_TARGETS = ("threshold", "max_grade")
 _C = "Calauzenes et al. 2013"
@@ -530,8 +535,11 @@ def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
         reference = "Duchi et al. 2010, Thm 13 and Cor. 15"
         if measure.normalize:
             reference += "; Ramaswamy et al. 2013, Thm 6"
-        return Verdict("conditional", condition, None, reference, sentence)
-    example = known_for(template, measure, graphs=True)
+        example = graph_witness(template, measure)
+        return Verdict("conditional", condition, None, reference, sentence, example)
+    if not isinstance(template, Comparison):
+        return _unknown(f"no result about {template.name} on preference graphs")
+    example = known_for(template, measure, graphs=True) or graph_witness(template, measure)
     theorem = _theorem_against(template, measure, None)
     if example is None and theorem is None:
         return _unknown(f"no result about {template.name} on preference graphs")

@@ -35,6 +35,7 @@ import numpy as np
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import (
+    BUILTIN_GENERATORS,
     BUILTIN_REGULARISERS,
     AbstractGenerator,
     BinaryEntropy,
@@ -75,6 +76,7 @@ __all__ = [
     "Utilities",
     "assumed_of",
     "disagreements",
+    "generates",
     "preserved_order",
     "ratio",
     "same_order",
@@ -293,8 +295,13 @@ def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> str:
 def _bregman(objective: Bregman) -> Preserved | None:
     target = with_options(objective.target, objective.max_grade, objective.threshold)
     constant = _generator_constant(objective.loss)
-    if constant is None:
-        return None
+    assumed: tuple[str, ...] = ()
+    if type(objective.loss) not in BUILTIN_GENERATORS:
+        if not generates(objective.loss, utility_bound(objective, 2)):
+            return None
+        name = objective.loss.name
+        words = f"the slope of the generator {name} is h(s) (g(s) - v), h > 0, with g increasing"
+        assumed = () if objective.loss.proven else (words,)
     form = target.form
     values: Utilities = target.values
     labels = tuple(bounded(form, each) for each in legal(form))
@@ -307,7 +314,27 @@ def _bregman(objective: Bregman) -> Preserved | None:
     else:
         values = _not_negative(values)
     smooth = isinstance(objective.loss, SquaredGenerator | Softmax | SoftmaxCE | BinaryEntropy)
-    return Preserved(form, labels, values, constant, f"{_THEOREM} and 5.3", smooth)
+    reference = f"{_THEOREM} and 5.3"
+    return Preserved(form, labels, values, constant, reference, smooth, assumed=assumed)
+
+
+def generates(generator: AbstractGenerator, eta: float | None) -> bool:
+    """Whether a grid of scores and utilities does not contradict that a term is a Bregman one."""
+    if generator.term is None:
+        return False
+    top = 1.0 if eta is None else eta
+    at = np.array([0.0, 0.5, 1.0]) * top
+    rows = [
+        [generator.term(float(s), float(v), top, *generator.params)[1] for v in at]
+        for s in np.linspace(-8.0, 8.0, 161)
+    ]
+    slopes = np.array(rows, dtype=np.float64)
+    fall = slopes[:, 0] - slopes[:, 2]
+    bent = np.abs(slopes[:, 0] - 2.0 * slopes[:, 1] + slopes[:, 2])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        link = slopes[:, 0] / fall
+    straight = np.all(bent <= 1e-9 * np.abs(slopes).max(axis=1))
+    return bool(straight and np.all(fall > 0) and np.all(np.diff(link) >= 0) and np.ptp(link) > 0)
 
 
 def _generator_constant(generator: AbstractGenerator) -> Constant | None:

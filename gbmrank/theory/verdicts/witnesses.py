@@ -20,7 +20,7 @@ from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.registry.composition import cut_off, text_of
-from gbmrank.theory.counterexamples import Counterexample
+from gbmrank.theory.counterexamples import Counterexample, shown
 from gbmrank.theory.distributions import Distribution, all_orders, pair_risk
 from gbmrank.theory.minimise import Nature, Risk, minimise, minimise_in_tiers
 from gbmrank.theory.shapes import pair_shape
@@ -29,12 +29,15 @@ from gbmrank.theory.verdicts.order import Preserved, Utilities, disagreements, u
 from gbmrank.theory.views import View, order_value, view
 from gbmrank.types import FloatArray
 
-__all__ = ["comparison_witness", "cut_offs", "kink_witness", "order_witness"]
+__all__ = ["comparison_witness", "cut_offs", "graph_witness", "kink_witness", "order_witness"]
 
 _SUPPORT = 3
 _MARGIN = 1e-4
 _MIXTURES = 4000
 _ENOUGH = 400  # mixtures after which the first good example will do
+_THEOREM_11 = ((0.0, 0.5, 1.5), (0.0, 0.0, 0.1), (0.5, 0.0, 0.0))
+_THEOREM_12 = ((0.0, 0.25, 0.5), (0.0, 0.0, 0.01), (0.24, 0.0, 0.0))
+_CHAIN = ((0.0, 1.0, 0.0), (0.0, 0.0, 6.0), (0.0, 0.0, 0.0))
 _LONGEST = 60  # list for which disagreements are looked for
 
 
@@ -103,6 +106,27 @@ def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counter
         return None
 
 
+def graph_witness(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
+    """Return preference graphs on which a comparison (or the linear loss) misorders.
+
+    The mean graphs of Duchi et al., Thms 11 and 12, which have low noise, and a chain without
+    the degree condition; each edge is a graph of its own with weight 1, so that normalising
+    changes nothing and a margin that is the weight is 1.
+    """
+    for mean in (_THEOREM_11, _THEOREM_12) if isinstance(template, Comparison) else (_CHAIN,):
+        weights = np.array(mean)
+        winner, loser = np.nonzero(weights)
+        graphs = np.zeros((len(winner), 3, 3))
+        graphs[np.arange(len(winner)), winner, loser] = 1.0
+        try:
+            found = shown(Distribution(graphs, weights[winner, loser]), template, measure)
+        except (GbmrankError, FloatingPointError):
+            continue
+        if found is not None:
+            return found
+    return None
+
+
 def cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int, ...]:
     """Return the cut-offs of a metric and of all targets, also inside sums."""
     if isinstance(template, Mix):
@@ -165,10 +189,10 @@ def _judged(
 
 
 def _without_rounding(values: FloatArray) -> FloatArray:
-    """Make values equal that differ by rounding alone."""
+    """Make values equal that differ by little: an example should be plain to see."""
     order, cleaned = np.argsort(values), values.copy()
     for low, high in itertools.pairwise(order):
-        if values[high] - values[low] <= 1e-9 * np.abs(values).max():
+        if values[high] - values[low] <= _MARGIN * np.abs(values).max():
             cleaned[high] = cleaned[low]
     return cleaned
 
