@@ -35,6 +35,7 @@ _LOOSE: dict[str, Any] = {
 # Nothing but kernels calls these: what unpacks Python objects would be compiled in vain.
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
+_ENTRY: dict[str, Any] = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 _LOG2_E = 1.4426950408889634
 _LOG_2_HIGH = 0.693147180369123816490
@@ -87,7 +88,7 @@ def _as(kind: type[CPUDispatcher], compiled: F) -> F:
 
 def entry(function: F) -> F:
     """Compile a kernel that Python calls; cached on disk, without the interpreter lock."""
-    return _as(_Kernel, numba.njit(nogil=True, cache=True, **_LOOSE)(function))
+    return _as(_Kernel, numba.njit(**_ENTRY, **_LOOSE)(function))
 
 
 def merged(function: F) -> F:
@@ -96,7 +97,7 @@ def merged(function: F) -> F:
     A kernel that others call is optimised again in each of them, which takes longer than to
     compile it in its place; for large functions with one or two callers.
     """
-    compiled = numba.njit(nogil=True, cache=True, inline="always", **_LOOSE)(function)
+    compiled = numba.njit(**_ENTRY, inline="always", **_LOOSE)(function)
     return _as(_Kernel, compiled)
 
 
@@ -131,7 +132,8 @@ def _scale_by_power(typingctx: Any, value: Any, shifted: Any) -> Any:
 @exact_inner
 def exp(x: float) -> float:
     """Exponential of x clipped to plus or minus 700."""
-    x = min(max(x, -700.0), 700.0)
+    x = x if x > -700.0 else -700.0  # min and max would be functions more to compile
+    x = x if x < 700.0 else 700.0
     shifted = x * _LOG2_E + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
@@ -181,7 +183,7 @@ def _sigmoid(x: float) -> float:
 
 @exact_inner
 def _softplus(x: float) -> float:
-    return max(x, 0.0) + log1p_unit(exp(-abs(x)))
+    return (x if x > 0.0 else 0.0) + log1p_unit(exp(-abs(x)))
 
 
 @overload(numerics.exp, strict=False)  # type: ignore[untyped-decorator]
