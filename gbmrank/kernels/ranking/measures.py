@@ -51,16 +51,20 @@ _LOWEST, _HIGHEST = -46.0, 38.0  # of the logit; the rest weighs below 1e-16
 def positional_per_query(ranking: Ranking, items: Positions, span: Span, out: FloatArray) -> None:
     """Write one value per query of a span."""
     cumulative, values = items.cumulative, items.values
+    order, tied = ranking.order, ranking.tied
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
         total, part, terms = 0.0, 0.0, 0
         start = begin
         while start < end and start - begin < items.k:
             stop = start + 1
-            value = values[begin + ranking.order[start]]
-            if stop < end and ranking.tied[stop]:
-                stop = block_end(ranking, start, end)
-                value = block_sum(values, begin, ranking, start, stop)
+            value, few = values[begin + order[start]], 0.0
+            while stop < end and tied[stop]:
+                few += values[begin + order[stop]]
+                stop += 1
+                if (stop - start) % PART == 0:
+                    value, few = value + few, 0.0
+            value += few
             first = end - stop if items.upwards else start - begin
             discount = items.discounts[first]
             if stop - start > 1:

@@ -177,21 +177,6 @@ def _write(work: Workspace, begin: int, n: int, ranking: Ranking) -> None:
         ranking.tied[begin + i] = work.keys[i] == work.keys[i - 1]
 
 
-@inner
-def _bound(scores: FloatArray, k: int, begin: int, end: int, keys: FloatArray) -> float:
-    """Return a score that at least k of a query reach: the smallest of the best of k piles."""
-    for pile in range(k):
-        keys[pile] = -np.inf
-    pile = 0
-    for i in range(begin, end):
-        keys[pile] = scores[i] if scores[i] > keys[pile] else keys[pile]
-        pile = pile + 1 if pile + 1 < k else 0
-    bound = keys[0]
-    for pile in range(k):
-        bound = keys[pile] if keys[pile] < bound else bound
-    return bound
-
-
 @entry
 def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: Ranking) -> None:
     """Rank at least the first k items of each query, and all that tie with the k-th."""
@@ -199,7 +184,17 @@ def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: 
     order, tied = ranking.order, ranking.tied
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
-        bound = _bound(scores, k, begin, end, keys) if end - begin > _FEW * k else -np.inf
+        bound = -np.inf
+        if end - begin > _FEW * k:
+            for pile in range(k):
+                keys[pile] = scores[begin + pile]
+            pile = 0
+            for i in range(begin + k, end):
+                keys[pile] = scores[i] if scores[i] > keys[pile] else keys[pile]
+                pile = pile + 1 if pile + 1 < k else 0
+            bound = keys[0]
+            for pile in range(k):
+                bound = keys[pile] if keys[pile] < bound else bound
         count, place = 0, begin
         for i in range(begin, end):
             keys[count] = scores[i]
