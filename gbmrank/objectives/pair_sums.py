@@ -38,7 +38,7 @@ from gbmrank.objectives.base import (
     scale_hessian,
     sum_queries,
 )
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "LEVELS",
@@ -82,6 +82,7 @@ class _Kind(NamedTuple):
     dense: str = ""  # in pairs.dense
     closed: str = ""  # in pairs.sums
     closed_end: str = ""  # how closed forms end: exponential_pairs, exponential_levels
+    narrow: str = ""  # in linear.narrow
 
 
 PAIRS: Final = _Kind(
@@ -93,6 +94,7 @@ PAIRS: Final = _Kind(
     "dense_all",
     "closed_all",
     "_pairs",
+    "narrow_all",
 )
 """All ordered pairs of a query, weighted by the utility of the first item."""
 
@@ -105,6 +107,7 @@ LEVELS: Final = _Kind(
     "dense_different",
     "closed_different",
     "_levels",
+    "narrow_levels",
 )
 """Pairs of different level, weighted by the better item."""
 
@@ -130,6 +133,9 @@ class PairEngine(NamedTuple):
     dense_kernel: str  # its name there
     closed_queries: Any  # the kernel of the closed form, or None
     long_queries: Any  # the kernel that hands long queries to the linear-time engine, or None
+    narrow: Any  # the template that sums most of them, or None
+    narrow_kernel: str  # its name there
+    tables: FloatArray  # of the loss, for it
     linear_kernels: Any  # that engine, or None where no query needs it
     engines: Engines
     report: PlanReport | None
@@ -146,13 +152,27 @@ class PairEngine(NamedTuple):
         linear_from = max(self.engines.linear_from, self.exact_up_to)
         return self.engines._replace(linear_from=linear_from)
 
-    def sums(self, longest: int, engines: Engines) -> tuple[Callable[..., None], ...]:
-        """Return the kernels that visit no pair, for queries of up to ``longest`` items."""
-        ways = (
-            (self.long_queries, longest >= engines.linear_from),
-            (self.closed_queries, longest >= engines.closed_from),
-        )
-        return tuple(kernel for kernel, useful in ways if kernel is not None and useful)
+    def sum_span(
+        self,
+        columns: tuple[Any, Span, FloatArray],
+        params: Any,
+        engines: Engines,
+        served: BoolArray,
+        results: tuple[FloatArray, GradHess],
+    ) -> None:
+        """Sum what visits no pair: long queries, the widest of them last, and closed forms."""
+        span, call = columns[1], (*columns, params, engines, served, *results)
+        if self.long_queries is not None and span.longest >= engines.linear_from:
+            too_wide = self.narrow is None
+            if not too_wide:
+                work = self.narrow.workspace(self.tables, span.longest)
+                kernel, (values, out) = getattr(self.narrow, self.narrow_kernel), results
+                room = _buffers(span, np.float64)
+                too_wide = kernel(*columns, engines, served, values, room, *work, out) > 0
+            if too_wide:
+                self.long_queries(*call)
+        if self.closed_queries is not None and not served[span.first : span.last].all():
+            self.closed_queries(*call)
 
     def visits(self, single: bool) -> Iterator[tuple[Any, Callable[..., None], tuple[float, ...]]]:
         """Yield precision, kernel and settings of what visits every pair, the first one first."""
@@ -219,6 +239,7 @@ def pair_engine(
     if engine == "auto" and not served and (kind is PUSH or loss.closed_form is None):
         _check_affordable(loss, longest)
     sums = compiler.load("pairs.sums", phi=curvature.phi, **more)
+    narrow = compiler.load("linear.narrow") if linear is not None and kind.narrow else None
     return PairEngine(
         gradients=getattr(sums, kind.gradients),
         values=getattr(sums, kind.values),
@@ -226,6 +247,9 @@ def pair_engine(
         dense_kernel=kind.dense,
         closed_queries=_closed_queries(kind, loss) if longest >= closed_from else None,
         long_queries=_long_kernel(kind, linear, more),
+        narrow=narrow,
+        narrow_kernel=kind.narrow,
+        tables=np.empty(0) if narrow is None else _tables(curvature.phi, loss.params, engines.plan),
         linear_kernels=linear,
         engines=engines,
         report=report,
@@ -307,9 +331,8 @@ class BoundPairs(AbstractBound):
 
         def fill_span(span: Span) -> None:
             left, columns = served[span.first : span.last], (self.queries, span, scores)
-            for kernel in engine.sums(span.longest, engines):
-                if not left.all():
-                    kernel(*columns, params, engines, served, unused, out)
+            if not left.all():
+                engine.sum_span(columns, params, engines, served, (unused, out))
             for precision, kernel, more in engine.visits(single):
                 if not left.all():
                     given = (params[0], *more) if more else (params,)
@@ -326,9 +349,7 @@ class BoundPairs(AbstractBound):
 
         def sum_span(span: Span, values: FloatArray) -> None:
             left, columns = served[span.first : span.last], (self.queries, span, scores)
-            for kernel in engine.sums(span.longest, engines):
-                if not left.all():
-                    kernel(*columns, params, engines, served, values, _NO_ROWS)
+            engine.sum_span(columns, params, engines, served, (values, _NO_ROWS))
             if not left.all():
                 engine.values(*columns, params, served, _buffers(span, np.float64), values)
 
@@ -407,6 +428,12 @@ def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
 @functools.lru_cache(maxsize=256)
 def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
     return make_plan(phi, params, ACCURACY)
+
+
+@functools.lru_cache(maxsize=64)
+def _tables(phi: ScalarFunction, params: tuple[float, ...], plan: LinearPlan) -> FloatArray:
+    tables: FloatArray = compiler.load("linear.narrow").make_tables(phi, params, plan)
+    return tables
 
 
 def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
