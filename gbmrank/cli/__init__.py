@@ -29,6 +29,7 @@ COMMANDS = {
     "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
     "plugin": ("gbmrank.cli.plugin", "write a new plugin: gbmrank plugin new NAME"),
     "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
+    "warm": ("gbmrank.cli.warm", "compile kernels ahead, for container images"),
 }
 """Module and purpose of each command; a new one is one line here."""
 

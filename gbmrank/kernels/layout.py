@@ -15,6 +15,8 @@ from gbmrank.kernels.linear.interpolation import LinearPlan, Side
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
+    "LANES",
+    "Buffers",
     "EdgeQueries",
     "EdgeWeights",
     "Engines",
@@ -35,8 +37,6 @@ __all__ = [
     "Span",
     "closed_levels",
     "closed_pairs",
-    "dense_levels",
-    "dense_pairs",
     "linear_cross",
     "linear_fields",
     "linear_pairs",
@@ -51,6 +51,12 @@ Out = tuple[FloatArray, FloatArray]
 
 Params = tuple[float, ...]
 """Parameters of a scalar loss."""
+
+Buffers = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
+"""Room for the scores, weights, gradient and Hessian of one query."""
+
+LANES = 8
+"""Pairs are visited in whole vectors, so buffers have room for so many more items."""
 
 _FILLED = AssertionError("a slot that the compiler fills")
 
@@ -291,14 +297,4 @@ def linear_fields(
     out: FloatArray,
 ) -> bool:
     """Weighted sums over sources for every target in linear time; False when it declines."""
-    raise _FILLED
-
-
-def dense_pairs(s: FloatArray, v: FloatArray, useful: int, params: Any, out: Out) -> bool:
-    """Every pair in a faster way; False when it declines."""
-    raise _FILLED
-
-
-def dense_levels(s: FloatArray, w: FloatArray, level: Level, params: Any, out: Out) -> bool:
-    """Every pair of different level in a faster way; False when it declines."""
     raise _FILLED

@@ -30,7 +30,7 @@ __all__ = [
     "weighted_sum",
 ]
 
-_DEEPEST_SELECTION = 100  # beyond this cut-off a sort is as fast as keeping the best
+_DEEPEST_SELECTION = 30  # beyond this cut-off a sort is as fast
 Kernel = Callable[[Ranking, Any, Span, FloatArray], None]
 
 
@@ -112,7 +112,10 @@ class Ranked:
         usefulness = values if ties == "best" else -values
         kernels = compiler.load("ranking.sorting")
         run_queries(
-            lambda span: kernels.settle(ranking, usefulness, self._depth, span, untied), self.groups
+            lambda span: kernels.settle(
+                ranking, usefulness, self._depth, span, kernels.workspace(span.longest), untied
+            ),
+            self.groups,
         )
         return untied
 
@@ -138,7 +141,12 @@ class Ranked:
         ranking = Ranking(
             self.groups.offsets, np.empty(n_rows, np.int32), np.empty(n_rows, np.uint8)
         )
-        run_queries(lambda span: kernels.rank_best(self.scores, depth, span, ranking), self.groups)
+        best = (depth,) if depth < self._whole_depth else ()
+        rank = kernels.rank_best if best else kernels.rank_all
+        run_queries(
+            lambda span: rank(self.scores, *best, span, kernels.workspace(span.longest), ranking),
+            self.groups,
+        )
         return ranking
 
 

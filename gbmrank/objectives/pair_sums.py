@@ -2,8 +2,8 @@
 
 A query is summed by the first of these ways that serves it: the linear-time engine (long
 queries), a closed form or a sort (losses that have one), a shortcut over every pair (logistic),
-or the loss of every pair. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, names the
-kernels of each way.
+or the loss of every pair. Each way is a kernel of its own, which is compiled when a query first
+needs it. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, names the kernels of each way.
 """
 
 import functools
@@ -17,7 +17,16 @@ import numpy as np
 from gbmrank.data.queries import Groups
 from gbmrank.errors import LimitError, ParameterError
 from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import Engines, GradHess, ItemQueries, LevelQueries, PushQueries, Span
+from gbmrank.kernels.layout import (
+    LANES,
+    Buffers,
+    Engines,
+    GradHess,
+    ItemQueries,
+    LevelQueries,
+    PushQueries,
+    Span,
+)
 from gbmrank.kernels.linear.interpolation import LinearPlan, PlanReport, Side, Tail, make_plan
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, with_curvature
@@ -29,7 +38,7 @@ from gbmrank.objectives.base import (
     scale_hessian,
     sum_queries,
 )
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "LEVELS",
@@ -70,16 +79,35 @@ class _Kind(NamedTuple):
     long: str  # in linear.long
     linear: str  # in linear.engine
     linear_slot: str  # and what linear.long calls it
-    shortcuts: str = ""  # how closed forms and shortcuts end: exponential_pairs, dense_pairs, ...
+    dense: str = ""  # in pairs.dense
+    closed: str = ""  # in pairs.sums
+    closed_end: str = ""  # how closed forms end: exponential_pairs, exponential_levels
+    narrow: str = ""  # in linear.narrow
 
 
 PAIRS: Final = _Kind(
-    "all_gradients", "all_values", "long_all", "all_pairs", "linear_pairs", "_pairs"
+    "all_gradients",
+    "all_values",
+    "long_all",
+    "all_pairs",
+    "linear_pairs",
+    "dense_all",
+    "closed_all",
+    "_pairs",
+    "narrow_all",
 )
 """All ordered pairs of a query, weighted by the utility of the first item."""
 
 LEVELS: Final = _Kind(
-    "level_gradients", "level_values", "long_levels", "cross_pairs", "linear_cross", "_levels"
+    "level_gradients",
+    "level_values",
+    "long_levels",
+    "cross_pairs",
+    "linear_cross",
+    "dense_different",
+    "closed_different",
+    "_levels",
+    "narrow_levels",
 )
 """Pairs of different level, weighted by the better item."""
 
@@ -96,35 +124,64 @@ class Curvature(NamedTuple):
     trait: HessianTrait
 
 
-class PairKernels(NamedTuple):
-    """Compiled functions that sum the pairs of short queries."""
-
-    gradients: Callable[..., None]
-    values: Callable[..., None]
-
-
 class PairEngine(NamedTuple):
     """Compiled kernels and the choice among them."""
 
-    kernels: PairKernels
-    training_kernels: PairKernels  # with float32 lanes where the loss has them
+    gradients: Callable[..., None]  # every pair by the loss
+    values: Callable[..., None]
+    dense: Any  # the template of the shortcut over every pair, or None
+    dense_kernel: str  # its name there
+    closed_queries: Any  # the kernel of the closed form, or None
+    long_queries: Any  # the kernel that hands long queries to the linear-time engine, or None
+    narrow: Any  # the template that sums most of them, or None
+    narrow_kernel: str  # its name there
+    tables: FloatArray  # of the loss, for it
+    linear_kernels: Any  # that engine, or None where no query needs it
     engines: Engines
-    linear_kernels: Any  # the linear-time engine, or None where no query needs it
-    long_queries: Any  # the kernel that hands long queries to it, or None
     report: PlanReport | None
     exact_up_to: int  # items up to which calls outside of training visit every pair
 
-    def choose(self, single: bool) -> tuple[tuple[PairKernels, ...], Engines]:
-        """Return kernels, each for what those before it leave, and their settings for one call.
+    def settings(self, single: bool) -> Engines:
+        """Return the choice for one call.
 
-        ``single`` is training: float32 lanes and interpolation where they are safe and faster.
-        Otherwise queries of moderate length are summed exactly.
+        ``single`` is training: interpolation where it is safe and faster. Otherwise queries of
+        moderate length are summed exactly.
         """
         if single:
-            same = self.training_kernels == self.kernels
-            return (() if same else (self.training_kernels,)) + (self.kernels,), self.engines
+            return self.engines
         linear_from = max(self.engines.linear_from, self.exact_up_to)
-        return (self.kernels,), self.engines._replace(linear_from=linear_from)
+        return self.engines._replace(linear_from=linear_from)
+
+    def sum_span(
+        self,
+        columns: tuple[Any, Span, FloatArray],
+        params: Any,
+        engines: Engines,
+        served: BoolArray,
+        results: tuple[FloatArray, GradHess],
+    ) -> None:
+        """Sum what visits no pair: long queries, the widest of them last, and closed forms."""
+        span, call = columns[1], (*columns, params, engines, served, *results)
+        if self.long_queries is not None and span.longest >= engines.linear_from:
+            too_wide = self.narrow is None
+            if not too_wide:
+                work = self.narrow.workspace(self.tables, span.longest)
+                kernel, (values, out) = getattr(self.narrow, self.narrow_kernel), results
+                room = _buffers(span, np.float64)
+                too_wide = kernel(*columns, engines, served, values, room, *work, out) > 0
+            if too_wide:
+                self.long_queries(*call)
+        if self.closed_queries is not None and not served[span.first : span.last].all():
+            self.closed_queries(*call)
+
+    def visits(self, single: bool) -> Iterator[tuple[Any, Callable[..., None], tuple[float, ...]]]:
+        """Yield precision, kernel and settings of what visits every pair, the first one first."""
+        if self.dense is not None:
+            kernel = getattr(self.dense, self.dense_kernel)
+            if single:
+                yield np.float32, kernel, (self.dense.SINGLE_RANGE,)
+            yield np.float64, kernel, (self.dense.DOUBLE_RANGE,)
+        yield np.float64, self.gradients, ()
 
 
 def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
@@ -179,19 +236,25 @@ def pair_engine(
         bend=curvature.bend,
         plan=report.plan if report is not None and report.plan is not None else _NO_PLAN,
     )
-    closed = longest >= closed_from
-    exact, training = (
-        _pair_kernels(kind, phi=curvature.phi, **more, **shortcuts)
-        for shortcuts in _shortcuts(kind, loss, curvature, closed)
-    )
-    long = None
-    if linear is not None:
-        slot = {kind.linear_slot: getattr(linear, kind.linear)}
-        long = getattr(compiler.load("linear.long", **more, **slot), kind.long)
     if engine == "auto" and not served and (kind is PUSH or loss.closed_form is None):
         _check_affordable(loss, longest)
-    exact_up_to = 0 if engine == "linear" else 4096 if fast else 1024
-    return PairEngine(exact, training, engines, linear, long, report, exact_up_to)
+    sums = compiler.load("pairs.sums", phi=curvature.phi, **more)
+    narrow = compiler.load("linear.narrow") if linear is not None and kind.narrow else None
+    return PairEngine(
+        gradients=getattr(sums, kind.gradients),
+        values=getattr(sums, kind.values),
+        dense=_dense(kind, loss, curvature),
+        dense_kernel=kind.dense,
+        closed_queries=_closed_queries(kind, loss) if longest >= closed_from else None,
+        long_queries=_long_kernel(kind, linear, more),
+        narrow=narrow,
+        narrow_kernel=kind.narrow,
+        tables=np.empty(0) if narrow is None else _tables(curvature.phi, loss.params, engines.plan),
+        linear_kernels=linear,
+        engines=engines,
+        report=report,
+        exact_up_to=0 if engine == "linear" else 4096 if fast else 1024,
+    )
 
 
 def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
@@ -260,20 +323,20 @@ class BoundPairs(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         engine, curvature, params, constant = self.pair_sum
-        ways, engines = engine.choose(single)
+        engines = engine.settings(single)
         served = np.zeros(self.groups.n_queries, np.bool_)
         for query in self.long:
             served[query] = self._fill_long(int(query), scores, out)
         unused = np.empty(self.groups.n_queries)
 
         def fill_span(span: Span) -> None:
-            left = served[span.first : span.last]
-            call = (self.queries, span, scores, params, engines, served)
-            if span.longest >= engines.linear_from and not left.all():
-                engine.long_queries(*call, unused, out)
-            for kernels in ways:
+            left, columns = served[span.first : span.last], (self.queries, span, scores)
+            if not left.all():
+                engine.sum_span(columns, params, engines, served, (unused, out))
+            for precision, kernel, more in engine.visits(single):
                 if not left.all():
-                    kernels.gradients(*call, kernels is ways[-1], out)
+                    given = (params[0], *more) if more else (params,)
+                    kernel(*columns, *given, served, _buffers(span, precision), out)
 
         run_queries(fill_span, self.chunks, self.groups)
         scale_hessian(out, constant, curvature.factor)
@@ -281,15 +344,14 @@ class BoundPairs(AbstractBound):
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         engine, _, params, _ = self.pair_sum
-        (kernels,), engines = engine.choose(single=False)
+        engines = engine.settings(single=False)
         served = np.zeros(self.groups.n_queries, np.bool_)
 
         def sum_span(span: Span, values: FloatArray) -> None:
-            call = (self.queries, span, scores, params, engines, served)
-            if span.longest >= engines.linear_from:
-                engine.long_queries(*call, values, _NO_ROWS)
-            if not served[span.first : span.last].all():
-                kernels.values(*call, values)
+            left, columns = served[span.first : span.last], (self.queries, span, scores)
+            engine.sum_span(columns, params, engines, served, (values, _NO_ROWS))
+            if not left.all():
+                engine.values(*columns, params, served, _buffers(span, np.float64), values)
 
         return sum_queries(sum_span, self.chunks, self.groups)
 
@@ -330,9 +392,11 @@ class BoundPairs(AbstractBound):
         return True
 
 
-def _pair_kernels(kind: _Kind, **slots: Callable[..., Any]) -> PairKernels:
-    kernels = compiler.load("pairs.sums", **slots)
-    return PairKernels(getattr(kernels, kind.gradients), getattr(kernels, kind.values))
+def _buffers(span: Span, precision: Any) -> Buffers:
+    """Return room for the longest query of a span, and for whole vectors."""
+    room = span.longest + LANES
+    s, v, g, h = (np.zeros(room, precision) for _ in range(4))
+    return s, v, g, h
 
 
 def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
@@ -366,29 +430,39 @@ def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
     return make_plan(phi, params, ACCURACY)
 
 
+@functools.lru_cache(maxsize=64)
+def _tables(phi: ScalarFunction, params: tuple[float, ...], plan: LinearPlan) -> FloatArray:
+    tables: FloatArray = compiler.load("linear.narrow").make_tables(phi, params, plan)
+    return tables
+
+
 def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
     if not loss.smooth:
         return PlanReport(None, math.inf, "the loss is not twice differentiable; use engine=auto")
     return _plan(curvature.phi, loss.params)
 
 
-def _shortcuts(
-    kind: _Kind, loss: AbstractLoss, curvature: Curvature, closed: bool
-) -> Iterator[dict[str, Callable[..., Any]]]:
-    """Functions that replace visiting pairs one by one: in double, then in single precision."""
-    if kind is PUSH:
-        yield from ({}, {})
-        return
-    from gbmrank.kernels.pairs import shortcuts
+def _dense(kind: _Kind, loss: AbstractLoss, curvature: Curvature) -> Any:
+    """Return the template that visits every pair of a logistic loss, or None for others."""
+    fast = loss.closed_form == "logistic" and math.isnan(curvature.bend)
+    return compiler.load("pairs.dense") if fast and kind.dense else None
 
-    form, end = loss.closed_form or "", kind.shortcuts
-    summed = getattr(shortcuts, f"no_closed{end}")
-    if closed and form in _CLOSED:
-        summed = getattr(compiler.load(_CLOSED[form]), form + end)
-    fast = form == "logistic" and math.isnan(curvature.bend)
-    for precision in ("dense", "single"):
-        every = getattr(shortcuts, precision + end) if fast else shortcuts.no_dense
-        yield {f"closed{end}": summed, f"dense{end}": every}
+
+def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
+    """Return the kernel of the closed form, or None where there is none."""
+    form = loss.closed_form or ""
+    if form not in _CLOSED or not kind.closed:
+        return None
+    slot = {f"closed{kind.closed_end}": getattr(compiler.load(_CLOSED[form]), form + kind.closed_end)}
+    return getattr(compiler.load("pairs.sums", **slot), kind.closed)
+
+
+def _long_kernel(kind: _Kind, linear: Any, more: dict[str, Callable[..., Any]]) -> Any:
+    """Return the kernel that hands long queries to the linear-time engine."""
+    if linear is None:
+        return None
+    slot = {kind.linear_slot: getattr(linear, kind.linear)}
+    return getattr(compiler.load("linear.long", **more, **slot), kind.long)
 
 
 def _long_queries(

@@ -1,15 +1,18 @@
 """Templates filled with functions: on disk once, never mixed up, wherever they can be kept."""
 
+import errno
 import hashlib
 import json
 import math
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gbmrank.kernels.jit import compiler
+from gbmrank.errors import GbmrankWarning
+from gbmrank.kernels.jit import cache, compiler, progress
 from gbmrank.kernels.scores import middle_and_range
 from tests.ranking_tasks import run_python
 
@@ -30,9 +33,8 @@ def test_the_second_start_compiles_nothing(tmp_path):
     second = json.loads(run_python(START, GBMRANK_CACHE_DIR=str(tmp_path)))
     assert second == first  # the same numbers, the same files, none written again
     names = [Path(name).suffix for name in first[3]]
-    assert names.count(".py") >= 2  # the pair template and the callback
-    assert ".nbi" in names  # the compiler's index
-    assert ".tmp" not in names
+    assert set(names) == {".kernel"}  # nothing half written, no source that could be run
+    assert len(names) >= 3  # of the pairs and the callback
 
 
 LOSS = """
@@ -84,7 +86,7 @@ def make_loss(factor):
 
 
 def file_of(phi):
-    return compiler.load("test_template", phi=phi).__file__
+    return compiler.load("test_template", phi=phi).__name__
 
 
 DECORATED = "from gbmrank.kernels.jit.decorators import entry\n\n\n@entry\ndef value(z):\n"
@@ -97,11 +99,12 @@ def template(tmp_path, monkeypatch):
     source.mkdir()
     (source / "test_template.py").write_text(DECORATED + "    return phi(z)[0]\n")
     (tmp_path / "numerics.py").write_text("")
-    monkeypatch.setattr(compiler, "_SOURCES", source)
+    monkeypatch.setattr(compiler, "SOURCES", source)
+    monkeypatch.setattr(cache, "_warned", False)
     monkeypatch.setenv("GBMRANK_CACHE_DIR", str(tmp_path / "cache"))
-    compiler._sources_digest.cache_clear()
+    cache.sources_digest.cache_clear()
     yield tmp_path
-    compiler._sources_digest.cache_clear()
+    cache.sources_digest.cache_clear()
     for key in [key for key in compiler._loaded if key[0] == "test_template"]:
         del compiler._loaded[key]
 
@@ -111,19 +114,19 @@ def test_templates_lie_in_folders_and_each_counts_for_the_cache(template):
     folder.mkdir()
     text = DECORATED + "    return 7.0 * z\n"
     (folder / "deep.py").write_text(text)
-    compiler._sources_digest.cache_clear()
-    before = compiler._sources_digest()
+    cache.sources_digest.cache_clear()
+    before = cache.sources_digest()
     assert compiler.load("inner.deep").value(2.0) == 14.0
     (folder / "deep.py").write_text(text.replace("7.0", "8.0"))
-    compiler._sources_digest.cache_clear()
-    assert compiler._sources_digest() != before
+    cache.sources_digest.cache_clear()
+    assert cache.sources_digest() != before
     compiler._loaded.pop(("inner.deep", ()))
     assert compiler.load("inner.deep").value(2.0) == 16.0
     compiler._loaded.pop(("inner.deep", ()))
 
 
 def test_every_kernel_source_counts_for_the_cache():
-    root = compiler._SOURCES
+    root = compiler.SOURCES
     assert (root.name, (root.parent / "numerics.py").is_file()) == ("kernels", True)
     assert compiler.template_path("linear.engine").is_file()
 
@@ -138,7 +141,7 @@ def test_losses_with_the_same_code_and_other_constants_do_not_collide(template):
     two, three = make_loss(2.0), make_loss(3.0)
     first = compiler.load("test_template", phi=two)
     second = compiler.load("test_template", phi=three)
-    assert first.__file__ != second.__file__
+    assert first.__name__ != second.__name__
     assert (first.value(5.0), second.value(5.0)) == (10.0, 15.0)
 
 
@@ -187,48 +190,155 @@ def test_defaults_of_keyword_arguments_count():
     assert parts_of(make(1.0)) != parts_of(make(2.0))
 
 
-def test_a_folder_that_cannot_be_written_falls_back_to_a_temporary_one(template, monkeypatch):
+def started_anew(factor):
+    """The value at 2 as another process would compute it: nothing in memory, all on disk."""
+    for key in [key for key in compiler._loaded if key[0] == "test_template"]:
+        del compiler._loaded[key]
+    return compiler.load("test_template", phi=make_loss(factor)).value(2.0)
+
+
+def kernel_file(template):
+    (path,) = template.rglob("*.kernel")
+    return path
+
+
+def test_a_folder_that_cannot_be_written_keeps_kernels_in_memory(template, monkeypatch):
     blocked = template / "a_file"
     blocked.write_text("")
     monkeypatch.setenv("GBMRANK_CACHE_DIR", str(blocked))
-    folder = compiler.cache_folder()
-    assert blocked not in folder.parents
-    assert os.access(folder, os.W_OK)
-    assert compiler.cache_folder() == folder  # one per process, not one per kernel
-    assert compiler.load("test_template", phi=make_loss(7.0)).value(2.0) == 14.0
+    with pytest.warns(GbmrankWarning, match=r"a_file.*memory") as warned:
+        assert started_anew(7.0) == 14.0
+        assert started_anew(8.0) == 16.0
+    assert len(warned) == 1
 
 
-def test_a_user_without_a_home_falls_back_to_a_temporary_folder(template, monkeypatch):
+def test_a_user_without_a_home_keeps_kernels_in_memory(template, monkeypatch):
     def no_home():
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("GBMRANK_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", no_home)
-    assert os.access(compiler.cache_folder(), os.W_OK)
+    with pytest.warns(GbmrankWarning, match="home"):
+        assert cache.cache_folder() is None
+
+
+def test_a_full_disk_keeps_kernels_in_memory(template, monkeypatch):
+    def full(*_args, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(GbmrankWarning, match="No space left") as warned:
+        assert started_anew(7.0) == 14.0
+        assert started_anew(8.0) == 16.0
+    assert len(warned) == 1
+    assert not [path for path in (template / "cache").rglob("*") if path.is_file()]
+
+
+def test_a_kernel_of_another_process_is_found(template, monkeypatch):
+    assert started_anew(7.0) == 14.0
+    written = kernel_file(template).stat().st_mtime_ns
+    monkeypatch.setattr(cache, "_write", None)  # nothing is compiled, so nothing is written
+    assert started_anew(7.0) == 14.0
+    assert kernel_file(template).stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("damage", ["flipped", "short", "empty", "another's"])
+def test_a_damaged_kernel_is_compiled_and_written_again(template, damage):
+    assert started_anew(7.0) == 14.0
+    path = kernel_file(template)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    other = whole
+    if damage == "another's":
+        path.unlink()
+        assert started_anew(8.0) == 16.0
+        other = kernel_file(template).read_bytes()
+    path.write_bytes({"flipped": flipped, "short": whole[:-9], "empty": b""}.get(damage, other))
+    with pytest.warns(GbmrankWarning, match="damaged"):
+        assert started_anew(7.0) == 14.0
+    assert started_anew(7.0) == 14.0  # without another warning
+
+
+def make_foreign(path):
+    os.chown(path, 12345, -1)
+
+
+def make_writable(path):
+    path.chmod(path.stat().st_mode | 0o020)
+
+
+@pytest.mark.parametrize("whole_folder", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            make_foreign, marks=pytest.mark.skipif(os.geteuid() != 0, reason="root may give away")
+        ),
+        make_writable,
+    ],
+)
+def test_nothing_is_executed_that_another_user_could_have_written(template, change, whole_folder):
+    assert started_anew(7.0) == 14.0
+    path = kernel_file(template)
+    change(path.parent if whole_folder else path)
+    with pytest.warns(GbmrankWarning, match="12345" if change is make_foreign else "other users"):
+        assert cache._read(path.name) is None if whole_folder else started_anew(7.0) == 14.0
+
+
+@pytest.mark.parametrize("mask", [0, 0o077, 0o777])
+def test_the_folder_is_the_user_s_alone_whatever_the_umask(template, mask):
+    (template / "cache").mkdir()
+    before = os.umask(mask)
+    try:
+        assert started_anew(7.0) == 14.0
+    finally:
+        os.umask(before)
+    path = kernel_file(template)
+    assert path.stat().st_mode & 0o077 == 0
+    assert [folder.stat().st_mode & 0o777 for folder in path.parents[:2]] == [0o700, 0o700]
+
+
+def test_a_long_compilation_is_reported_once(caplog, capsys, monkeypatch):
+    caplog.set_level("INFO", "gbmrank")
+    monkeypatch.setattr(progress, "_pending", [])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    progress.compiled("one", 0.3)
+    assert not caplog.records
+    progress.compiled("two", 0.4)
+    progress.compiled("three", 0.4)
+    (record,) = caplog.records
+    folder = str(cache.cache_folder())
+    assert all(fact in record.message for fact in ("one, two", "0.7 s", folder, "gbmrank warm"))
+    assert capsys.readouterr().err == f"{record.message}\n"
+    monkeypatch.setenv("GBMRANK_QUIET", "1")
+    progress.compiled("four", 0.4)
+    assert len(caplog.records) == 2
+    assert capsys.readouterr().err == ""
 
 
 def test_the_cache_is_where_the_environment_says(template, monkeypatch):
     monkeypatch.delenv("GBMRANK_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(template / "xdg"))
-    assert compiler.cache_folder().parent == template / "xdg" / "gbmrank"
+    assert cache.cache_folder().parent == template / "xdg" / "gbmrank"
 
 
 def test_changed_kernel_sources_move_to_another_folder(template):
-    before = compiler.cache_folder()
+    before = cache.cache_folder()
     compiler.template_path("test_template").write_text("# other\n")
-    compiler._sources_digest.cache_clear()
-    assert compiler.cache_folder() != before
+    cache.sources_digest.cache_clear()
+    assert cache.cache_folder() != before
 
 
 def test_folders_of_old_versions_are_removed_after_a_month(template):
-    parent = compiler.cache_folder().parent
+    parent = cache.cache_folder().parent
     old, recent = parent / "kernels-old", parent / "kernels-recent"
     for folder in (old, recent):
         folder.mkdir()
     month_ago = os.stat(recent).st_mtime - 40 * 86_400
     os.utime(old, (month_ago, month_ago))
-    compiler.load("test_template", phi=make_loss(11.0))
+    assert compiler.load("test_template", phi=make_loss(11.0)).value(2.0) == 22.0
     assert not old.exists()
     assert recent.exists()
 
@@ -255,7 +365,7 @@ def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path, nam
     for _ in range(2):
         shown = run_python(code, GBMRANK_CACHE_DIR=str(tmp_path / "kernels"), TMPDIR=str(tmp_path))
         assert "-0.5" in shown
-    assert not list(tmp_path.glob("gbmrank-kernels-*"))
+    assert not list(tmp_path.rglob("pairs_*"))
 
 
 def test_python_may_call_what_only_kernels_call():

@@ -46,41 +46,48 @@ def test_order_is_a_stable_sort(name: str, longest: int):
     np.testing.assert_array_equal(ranking.tied, tied)
 
 
-@pytest.mark.parametrize("name", score_vectors())
-@pytest.mark.parametrize("depth", [1, 3, 10])
-def test_best_few_are_the_beginning_of_the_order(name: str, depth: int):
-    scores = score_vectors()[name]
-    groups = Groups.from_sizes(np.full(60, 100), 6000)
+@pytest.mark.parametrize("name", [*score_vectors(), "one pile"])
+@pytest.mark.parametrize(("depth", "size"), [(1, 100), (3, 100), (10, 100), (10, 8), (30, 600)])
+def test_best_few_are_the_beginning_of_the_order(name: str, depth: int, size: int):
+    """Every tenth row above the others: most scores reach the bound, though none tie."""
+    normal = score_vectors()["normal"]
+    scores = {**score_vectors(), "one pile": normal + 9.0 * (np.arange(6000) % 10 == 0)}[name]
+    groups = Groups.from_sizes(np.full(6000 // size, size), 6000)
     few, whole = Ranked(scores, groups).ranking(depth), Ranked(scores, groups).ranking()
     for begin in groups.offsets[:-1]:
-        end = begin + depth
-        while end < begin + 100 and whole.tied[end]:
+        end = begin + min(depth, size)
+        while end < begin + size and whole.tied[end]:
             end += 1
         np.testing.assert_array_equal(few.order[begin:end], whole.order[begin:end])
         np.testing.assert_array_equal(few.tied[begin:end], whole.tied[begin:end])
-        assert end == begin + 100 or few.tied[end] == 0
+        assert end == begin + size or few.tied[end] == 0
 
 
 def test_one_sort_for_several_metrics(monkeypatch: pytest.MonkeyPatch):
     data = RankingData.from_arrays(np.tile([0, 1, 1, 0], 50), group=np.full(10, 20))
     bounds = [metric.bind(data) for metric in (NDCG(k=3), MAP(), ERR(k=5), NDCG(k=10))]
-    calls: list[int] = []
+    calls: list[Any] = []
     kernels = compiler.load("ranking.sorting")
-    original = kernels.rank_best
+    best, whole = kernels.rank_best, kernels.rank_all
 
-    def counting(*args: Any) -> None:
+    def rank_best(*args: Any) -> None:
         calls.append(args[1])
-        original(*args)
+        best(*args)
 
-    monkeypatch.setattr(kernels, "rank_best", counting)
+    def rank_all(*args: Any) -> None:
+        calls.append("all")
+        whole(*args)
+
+    monkeypatch.setattr(kernels, "rank_best", rank_best)
+    monkeypatch.setattr(kernels, "rank_all", rank_all)
     scores = np.random.default_rng(0).normal(size=200)
     ranked = Ranked(scores, data.groups).prepare(*[bound.depth for bound in bounds])
     together = [bound.score(ranked) for bound in bounds]
-    assert set(calls) == {200}
+    assert set(calls) == {"all"}
     calls.clear()
     unprepared = Ranked(scores, data.groups)
     assert [bound.score(unprepared) for bound in bounds] == pytest.approx(together, rel=1e-14)
-    assert set(calls) == {3, 200}
+    assert set(calls) == {3, "all"}
     calls.clear()
     Ranked(scores, data.groups).prepare(3, 10)
     assert set(calls) == {10}

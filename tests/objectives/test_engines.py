@@ -321,8 +321,8 @@ def test_single_precision_over_wide_ranges(spec, rng):
         size = np.abs(whole).reshape(len(widths), -1).max(axis=1)
         assert error[0] <= 1e-5 * size[0]
         assert (error[1:] <= 1e-7 * size[1:]).all()  # in double, but for the rounded result
-    training, kernels = bound.pair_sum.engine.choose(single=True)[0]
-    assert training is not kernels
+    precisions = [precision for precision, _, _ in bound.pair_sum.engine.visits(single=True)]
+    assert precisions == [np.float32, np.float64, np.float64]
 
 
 @pytest.mark.parametrize("spec", ["pairwise", "push(p=200)", "comparison"])

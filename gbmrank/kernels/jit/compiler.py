@@ -1,32 +1,24 @@
-"""Turn kernel templates and scalar functions into compiled modules that are kept on disk.
+"""Turn kernel templates and scalar functions into compiled modules.
 
 A template is a module of this package with *slots*: names it only imports under
 ``TYPE_CHECKING``, such as ``phi``, the scalar loss. :func:`load` fills the slots with
-functions and compiles the module. Closures over a loss would be recompiled at every
-start of Python; so the template is written out once per combination of functions, under
-a name made of the hash of everything that can change the machine code, and the
-compiler's own disk cache does the rest. The files live in the folder named by
-``GBMRANK_CACHE_DIR``, else in the user's cache folder, else in a temporary folder.
+functions and runs the module under a name made of the hash of everything that can change the
+machine code. By that name :mod:`gbmrank.kernels.jit.cache` keeps what was compiled.
 
 Losses from plugins and notebooks take the same way as built-in ones. They are compiled as a
 trial first; one that cannot be compiled is rejected with the line. ``GBMRANK_SLOW_PLUGINS=1``
 accepts it: the kernels that need it then run in plain Python, hundreds of times slower.
 """
 
-import atexit
 import contextlib
-import functools
 import hashlib
 import importlib.metadata
-import importlib.util
 import inspect
 import linecache
 import os
 import re
 import sys
-import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -38,18 +30,20 @@ import numpy as np
 from gbmrank import numerics
 from gbmrank.errors import GbmrankWarning, PluginContractError
 
-__all__ = ["cache_folder", "check_compiles", "is_plain", "load", "template_path"]
+__all__ = ["SOURCES", "check_compiles", "is_plain", "load", "template_path"]
 
 Scalar = Callable[..., Any]
+
+SOURCES = Path(__file__).parents[1]
+"""Templates are named by their path below this folder; all in it can change compiled code."""
 
 _PLACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RAISED = re.compile(r"\.*\s*Raised from (?P<file>.+?) \((?P<line>\d+)\)$")
 _TELLING = ("Unknown attribute", "Untyped", "Use of unsupported", "Cannot", "Can't unify")
 _COLUMNS = ("labels", "scores", "at", "grad", "hess")  # arguments of a function of a query
-_SOURCES = Path(__file__).parents[1]  # templates are named by their path below this folder
+_PASSING = "gbmrank.kernels._passing."  # of functions that no other process can import
 _PLAIN = "gbmrank.kernels._plain."
 _DECORATORS = re.compile(r"^from gbmrank\.kernels\.jit\.decorators import (.+)$", re.MULTILINE)
-_STALE_AFTER_DAYS = 30
 _lock = threading.RLock()  # templates load others while they are loaded
 _loaded: dict[tuple[str, tuple[tuple[str, Scalar], ...]], ModuleType] = {}
 _registered: set[Scalar] = set()
@@ -71,26 +65,12 @@ def load(template: str, **slots: Scalar) -> ModuleType:
 
 def template_path(template: str) -> Path:
     """Return the source file of a template."""
-    return _SOURCES.joinpath(*template.split(".")).with_suffix(".py")
+    return SOURCES.joinpath(*template.split(".")).with_suffix(".py")
 
 
 def is_plain(module: ModuleType) -> bool:
     """Whether a module that :func:`load` gave runs in plain Python."""
     return module.__name__.startswith(_PLAIN)
-
-
-def cache_folder() -> Path:
-    """Return the folder of the compiled kernels of this version, created when missing."""
-    for base in _candidate_folders():
-        folder = base / "gbmrank" / f"kernels-{_sources_digest()}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
-        except OSError:
-            continue
-        return folder
-    return _temporary_folder()
 
 
 def check_compiles(function: FunctionType) -> None:
@@ -200,70 +180,39 @@ def _place(function: FunctionType, error: Exception) -> tuple[str, int]:
     return own, function.__code__.co_firstlineno
 
 
-@functools.cache
-def _temporary_folder() -> Path:
-    """Return a folder that lives as long as this process."""
-    folder = Path(tempfile.mkdtemp(prefix="gbmrank-kernels-"))
-    atexit.register(_remove_own, folder, os.getpid())
-    return folder
-
-
-def _remove_own(folder: Path, owner: int) -> None:
-    """Delete a folder, unless this is a child of the process that made it."""
-    import shutil
-
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _candidate_folders() -> Iterator[Path]:
-    named = os.environ.get("GBMRANK_CACHE_DIR")
-    if named:
-        yield Path(named)
-    elif os.environ.get("XDG_CACHE_HOME"):
-        yield Path(os.environ["XDG_CACHE_HOME"])
-    elif sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
-        yield Path(os.environ["LOCALAPPDATA"])
-    else:
-        with contextlib.suppress(RuntimeError):  # a user without a home
-            yield Path.home() / ".cache"
-
-
 def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
-    from gbmrank.kernels.jit import decorators  # noqa: F401  (registers the compiled numerics)
-    from gbmrank.kernels.jit.decorators import inner
+    from gbmrank.kernels.jit import cache
+    from gbmrank.kernels.jit.decorators import inner  # registers the compiled numerics, too
 
-    source = template_path(template).read_text(encoding="utf-8")
     digest = hashlib.sha256()
     modules: set[str] = set()
     for name in sorted(slots):
         digest.update(name.encode())
         for part in _code_parts(slots[name], set()):
             digest.update(part)
-        # The compiler's files import the modules of all functions inside when they are read.
+        # Compiled code imports the modules of all functions inside when it is read.
         own = _modules_of(slots[name], set())
         digest.update(repr(sorted(own)).encode())
         modules |= own
     name = f"{template.replace('.', '_')}_{digest.hexdigest()[:16]}"
     lasting = all(module in sys.modules for module in modules)  # else code from exec()
-    path = (cache_folder() if lasting else _temporary_folder()) / f"{name}.py"
-    if not path.exists() and not _compiles(slots):
+    if not (lasting and cache.holds(name)) and not _compiles(slots):
         return _import_plain(template, name, slots)
-    _write_once(path, source)
-    spec = importlib.util.spec_from_file_location(f"gbmrank.kernels._filled.{name}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot import the compiled kernels from {path}")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(f"{cache.FILLED if lasting else _PASSING}{name}")
     for slot, function in slots.items():
         _register_callees(function)
         setattr(module, slot, inner(function) if isinstance(function, FunctionType) else function)
+    return _run(module, template, template_path(template).read_text(encoding="utf-8"))
+
+
+def _run(module: ModuleType, template: str, source: str) -> ModuleType:
     sys.modules[module.__name__] = module
-    spec.loader.exec_module(module)
+    exec(compile(source, str(template_path(template)), "exec"), vars(module))  # noqa: S102  (ours)
     return module
 
 
 def _compiles(slots: dict[str, Scalar]) -> bool:
-    """Try plugins' functions unless the file exists; False when one fails and may run in Python."""
+    """Try plugins' functions; False when one fails and may run in Python."""
     for function in _plugin_functions(slots.values()):
         _register_callees(function)
         try:
@@ -293,10 +242,8 @@ def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleT
     module = ModuleType(f"{_PLAIN}{name}")
     vars(module).update(slots)
     vars(module).update(dict.fromkeys(imported[1].split(", "), _undecorated))
-    sys.modules[module.__name__] = module
     # The empty line keeps the numbers of lines in messages.
-    exec(compile(_DECORATORS.sub("", source), str(path), "exec"), vars(module))  # noqa: S102  (a file of ours)
-    return module
+    return _run(module, template, _DECORATORS.sub("", source))
 
 
 def _undecorated(function: Scalar) -> Scalar:
@@ -333,41 +280,6 @@ def _names_in(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names_in(constant)
-
-
-def _write_once(path: Path, source: str) -> None:
-    """Write atomically unless the file is there: a new time stamp would void its cache."""
-    os.utime(path.parent)
-    if path.exists():
-        return
-    _remove_stale(path.parent)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(source)
-    os.replace(temporary, path)
-
-
-def _remove_stale(current: Path) -> None:
-    """Delete kernels of other versions that nobody used for a month."""
-    import shutil
-
-    oldest = time.time() - _STALE_AFTER_DAYS * 86_400
-    for folder in current.parent.glob("kernels-*"):
-        with contextlib.suppress(OSError):  # another process may be as tidy
-            if folder != current and folder.stat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@functools.cache
-def _sources_digest() -> str:
-    """Hash of all kernel sources, the numerics and the compiler's version."""
-    import numba
-
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for path in [*sorted(_SOURCES.rglob("*.py")), _SOURCES.parent / "numerics.py"]:
-        digest.update(path.relative_to(_SOURCES.parent).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _modules_of(value: Any, seen: set[int]) -> set[str]:

@@ -13,6 +13,7 @@ sums the series of ``2 artanh(x / (2 + x))``.
 
 import contextlib
 import gc
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -23,6 +24,8 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
 from gbmrank import numerics
+from gbmrank.kernels.jit import progress
+from gbmrank.kernels.jit.cache import FILLED, KernelCache
 
 __all__ = ["INLINED", "entry", "exact_inner", "exp", "inner", "merged", "separate"]
 
@@ -35,6 +38,7 @@ _LOOSE: dict[str, Any] = {
 # Nothing but kernels calls these: what unpacks Python objects would be compiled in vain.
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
+_ENTRY: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 _LOG2_E = 1.4426950408889634
 _LOG_2_HIGH = 0.693147180369123816490
@@ -64,8 +68,12 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function that Python calls."""
 
     def compile(self, signature: Any) -> Any:
+        start, before = time.perf_counter(), self.stats.cache_misses.total()
         with _without_collector():
-            return super().compile(signature)
+            compiled = super().compile(signature)
+        if self.stats.cache_misses.total() > before:
+            progress.compiled(self.py_func.__name__, time.perf_counter() - start)
+        return compiled
 
 
 class _Inside(CPUDispatcher):  # type: ignore[misc]
@@ -85,9 +93,18 @@ def _as(kind: type[CPUDispatcher], compiled: F) -> F:
     return compiled
 
 
+def _kernel(function: F, **options: Any) -> F:
+    compiled = _as(_Kernel, numba.njit(**_ENTRY, **_LOOSE, **options)(function))
+    module = function.__module__
+    if isinstance(compiled, _Kernel) and module.startswith(FILLED):
+        name = f"{module.removeprefix(FILLED)}.{function.__name__}"
+        compiled._cache = KernelCache(name)
+    return compiled
+
+
 def entry(function: F) -> F:
     """Compile a kernel that Python calls; cached on disk, without the interpreter lock."""
-    return _as(_Kernel, numba.njit(nogil=True, cache=True, **_LOOSE)(function))
+    return _kernel(function)
 
 
 def merged(function: F) -> F:
@@ -96,8 +113,7 @@ def merged(function: F) -> F:
     A kernel that others call is optimised again in each of them, which takes longer than to
     compile it in its place; for large functions with one or two callers.
     """
-    compiled = numba.njit(nogil=True, cache=True, inline="always", **_LOOSE)(function)
-    return _as(_Kernel, compiled)
+    return _kernel(function, inline="always")
 
 
 def inner(function: F) -> F:
@@ -131,7 +147,8 @@ def _scale_by_power(typingctx: Any, value: Any, shifted: Any) -> Any:
 @exact_inner
 def exp(x: float) -> float:
     """Exponential of x clipped to plus or minus 700."""
-    x = min(max(x, -700.0), 700.0)
+    x = x if x > -700.0 else -700.0  # min and max would be functions more to compile
+    x = x if x < 700.0 else 700.0
     shifted = x * _LOG2_E + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
@@ -181,7 +198,7 @@ def _sigmoid(x: float) -> float:
 
 @exact_inner
 def _softplus(x: float) -> float:
-    return max(x, 0.0) + log1p_unit(exp(-abs(x)))
+    return (x if x > 0.0 else 0.0) + log1p_unit(exp(-abs(x)))
 
 
 @overload(numerics.exp, strict=False)  # type: ignore[untyped-decorator]

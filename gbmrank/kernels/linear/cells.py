@@ -148,7 +148,7 @@ def _probe(keys: IntArray, cell: np.int64) -> np.uint64:
 
 
 @exact_inner
-def _place_in_cell(score: float, number: float, width: float, per_width: float) -> float:
+def place_in_cell(score: float, number: float, width: float, per_width: float) -> float:
     """Place of a score in its cell, from -1 to 1."""
     return (score - (number + 0.5) * width) * (2.0 * per_width)
 
@@ -161,7 +161,7 @@ def _locate(grid: Grid, scores: FloatArray, slots: IntArray, places: FloatArray)
     """
     for i in range(len(scores)):
         number = np.floor(scores[i] * grid.per_width)
-        places[i] = _place_in_cell(scores[i], number, grid.width, grid.per_width)
+        places[i] = place_in_cell(scores[i], number, grid.width, grid.per_width)
         slots[i] = np.int64(number - grid.first)
     if len(grid.keys):
         for i in range(len(scores)):

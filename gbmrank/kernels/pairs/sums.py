@@ -9,10 +9,13 @@ r"""Sums over the pairs of every query; a template.
 ==========================  =====================================================================
 
 ``phi(z, *params) -> (value, first, second)`` is the slot that all need. ``outer``, of the same
-kind, is the price G. Two other ways to sum a query may decline it: ``closed_pairs`` and
-``closed_levels`` (a closed form), ``dense_pairs`` and ``dense_levels`` (every pair, faster than
-by calling ``phi``). Long queries that :mod:`gbmrank.kernels.linear.long` has served are passed
-over.
+kind, is the price G. ``closed_pairs`` and ``closed_levels`` are the closed forms behind
+:func:`closed_all` and :func:`closed_different`. Queries that another kernel has served are
+passed over.
+
+What a kernel costs to compile grows with its statements and with every function it calls, so
+these are flat: buffers come from the caller, ``(scores, weights, gradient, Hessian)`` with room
+for ``LANES`` more items than the longest query.
 """
 
 from typing import TYPE_CHECKING
@@ -21,11 +24,12 @@ import numpy as np
 
 from gbmrank.kernels.jit.decorators import entry, inner
 from gbmrank.kernels.layout import (
+    LANES,
+    Buffers,
     EdgeQueries,
     Engines,
     GradHess,
     ItemQueries,
-    Level,
     LevelQueries,
     Out,
     Params,
@@ -33,59 +37,11 @@ from gbmrank.kernels.layout import (
     PushQueries,
     Span,
 )
-from gbmrank.kernels.scores import read_levels, read_scores, write_scaled
+from gbmrank.kernels.scores import mark_served, read_levels, read_scores, write_scaled
 from gbmrank.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from gbmrank.kernels.layout import (
-        closed_levels,
-        closed_pairs,
-        dense_levels,
-        dense_pairs,
-        outer,
-        phi,
-    )
-
-_LANES = 8  # pairs are visited in whole vectors; those past the end count nothing
-
-
-@inner
-def _visit_all(s: FloatArray, v: FloatArray, useful: int, params: Params, out: Out) -> None:
-    """Visit every pair of one query once; buffers have room for ``_LANES`` more items than it."""
-    g, h = out
-    g[:] = 0.0
-    h[:] = 0.0
-    for i in range(len(g) - _LANES):
-        s_i, v_i, g_i, h_i = s[i], v[i], 0.0, 0.0
-        stop = min(i, useful)
-        for j in range((stop + _LANES - 1) // _LANES * _LANES):
-            margin = s_i - s[j]
-            _, slope_i, bend_i = phi(margin, *params)
-            _, slope_j, bend_j = phi(-margin, *params)
-            pull = v_i * slope_i - v[j] * slope_j
-            bend = v_i * bend_i + v[j] * bend_j
-            pull = pull if j < stop else 0.0
-            bend = bend if j < stop else 0.0
-            g_i += pull
-            h_i += bend
-            g[j] -= pull
-            h[j] += bend
-        g[i] += g_i
-        h[i] += h_i
-
-
-@inner
-def _value_of_all(s: FloatArray, v: FloatArray, useful: int, params: Params) -> float:
-    total = 0.0
-    for i in range(useful):
-        s_i, item = s[i], 0.0
-        for j in range(i):
-            item += phi(s_i - s[j], *params)[0]
-        rest = s[i + 1 :]
-        for j in range(len(rest)):
-            item += phi(s_i - rest[j], *params)[0]
-        total += v[i] * item
-    return total
+    from gbmrank.kernels.layout import closed_levels, closed_pairs, outer, phi
 
 
 @entry
@@ -94,43 +50,46 @@ def all_gradients(
     span: Span,
     scores: FloatArray,
     params: Params,
-    engines: Engines,
     served: BoolArray,
-    last: bool,
+    buffers: Buffers,
     out: GradHess,
 ) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span not yet served.
 
-    Unless ``last``, a query whose pairs would be visited by calling ``phi`` is left to the next.
+    Every pair is visited once, in whole vectors: pairs past the end of a row count nothing.
     """
-    room = span.longest + _LANES
-    s_buffer, v_buffer = np.zeros(room), np.zeros(room)
-    g_buffer, h_buffer = np.empty(room), np.empty(room)
+    s, v, g, h = buffers
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, end = queries.offsets[q], queries.offsets[q + 1]
-        n = end - begin
-        rows = queries.order[begin:end]
-        v = queries.utilities[begin:end]
-        s, g, h = s_buffer[:n], g_buffer[:n], h_buffer[:n]
-        read_scores(scores, rows, s)
-        useful, value = queries.useful[q], np.nan
-        if useful == 0 or queries.scale[q] == 0.0:
-            g[:] = 0.0
-            h[:] = 0.0
-            value = 0.0
-        elif n >= engines.closed_from:
-            value = closed_pairs(s, v, params, engines.bend, (g, h))
-        if np.isnan(value) and not dense_pairs(s, v, useful, params, (g, h)):
-            if not last:
-                continue
-            for i in range(n):  # v_buffer[:n] = v would compile the error of unequal shapes
-                v_buffer[i] = v[i]
-            wide = g_buffer[: n + _LANES], h_buffer[: n + _LANES]
-            _visit_all(s_buffer, v_buffer, useful, params, wide)
-        write_scaled(g, h, queries.scale[q], rows, out)
-        served[q] = True
+        begin, scale = queries.offsets[q], queries.scale[q]
+        n = queries.offsets[q + 1] - begin
+        useful = queries.useful[q] if scale != 0.0 else 0
+        for i in range(n):
+            s[i] = scores[queries.order[begin + i]]
+            v[i] = queries.utilities[begin + i]
+            g[i] = 0.0
+            h[i] = 0.0
+        for i in range(n):
+            s_i, v_i, g_i, h_i = s[i], v[i], 0.0, 0.0
+            stop = i if i < useful else useful
+            for j in range((stop + LANES - 1) // LANES * LANES):
+                margin = s_i - s[j]
+                _, slope_i, bend_i = phi(margin, *params)
+                _, slope_j, bend_j = phi(-margin, *params)
+                pull = v_i * slope_i - v[j] * slope_j
+                bend = v_i * bend_i + v[j] * bend_j
+                pull = pull if j < stop else 0.0
+                bend = bend if j < stop else 0.0
+                g_i += pull
+                h_i += bend
+                g[j] -= pull
+                h[j] += bend
+            g[i] += g_i
+            h[i] += h_i
+        for i in range(n):
+            out.grad[queries.order[begin + i]] = scale * g[i]
+            out.hess[queries.order[begin + i]] = scale * h[i]
 
 
 @entry
@@ -139,62 +98,28 @@ def all_values(
     span: Span,
     scores: FloatArray,
     params: Params,
-    engines: Engines,
     served: BoolArray,
+    buffers: Buffers,
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
-    s_buffer = np.empty(span.longest)
-    g_buffer = np.empty(span.longest)
-    h_buffer = np.empty(span.longest)
+    s = buffers[0]
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, end = queries.offsets[q], queries.offsets[q + 1]
-        v = queries.utilities[begin:end]
-        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        read_scores(scores, queries.order[begin:end], s)
-        value = np.nan
-        if queries.useful[q] == 0 or queries.scale[q] == 0.0:
-            value = 0.0
-        elif len(s) >= engines.closed_from:
-            value = closed_pairs(s, v, params, engines.bend, (g, h))
-        if np.isnan(value):
-            value = _value_of_all(s, v, queries.useful[q], params)
-        out[q] = queries.scale[q] * value
-
-
-@inner
-def _visit_levels(s: FloatArray, w: FloatArray, level: Level, params: Params, out: Out) -> None:
-    """Write gradient and curvature of one query by visiting every pair once."""
-    g, h = out
-    g[:] = 0.0
-    h[:] = 0.0
-    for i in range(len(s)):
-        s_i, w_i, g_i, h_i = s[i], w[i], 0.0, 0.0
-        lower, g_lower, h_lower = s[level.end[i] :], g[level.end[i] :], h[level.end[i] :]
-        for j in range(len(lower)):
-            _, slope, bend = phi(s_i - lower[j], *params)
-            pull = w_i * slope
-            bend *= w_i
-            g_i += pull
-            h_i += bend
-            g_lower[j] -= pull
-            h_lower[j] += bend
-        g[i] += g_i
-        h[i] += h_i
-
-
-@inner
-def _value_of_levels(s: FloatArray, w: FloatArray, level: Level, params: Params) -> float:
-    total = 0.0
-    for i in range(len(s)):
-        s_i, item = s[i], 0.0
-        lower = s[level.end[i] :]
-        for j in range(len(lower)):
-            item += phi(s_i - lower[j], *params)[0]
-        total += w[i] * item
-    return total
+        begin = queries.offsets[q]
+        n = queries.offsets[q + 1] - begin
+        for i in range(n):
+            s[i] = scores[queries.order[begin + i]]
+        total = 0.0
+        for i in range(queries.useful[q] if queries.scale[q] != 0.0 else 0):
+            s_i, item = s[i], 0.0
+            for j in range(i):
+                item += phi(s_i - s[j], *params)[0]
+            for j in range(i + 1, n):
+                item += phi(s_i - s[j], *params)[0]
+            total += queries.utilities[begin + i] * item
+        out[q] = queries.scale[q] * total
 
 
 @entry
@@ -203,39 +128,40 @@ def level_gradients(
     span: Span,
     scores: FloatArray,
     params: Params,
-    engines: Engines,
     served: BoolArray,
-    last: bool,
+    buffers: Buffers,
     out: GradHess,
 ) -> None:
-    """Like :func:`all_gradients`, over pairs of different level."""
-    s_buffer = np.empty(span.longest)
-    g_buffer = np.empty(span.longest)
-    h_buffer = np.empty(span.longest)
-    begins = np.empty(span.longest, np.int64)
-    ends = np.empty(span.longest, np.int64)
+    """Like :func:`all_gradients`, over pairs of different level, weighted by the better item."""
+    s, w, g, h = buffers
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, end = queries.offsets[q], queries.offsets[q + 1]
-        rows = queries.order[begin:end]
-        w = queries.weights[begin:end]
-        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        read_scores(scores, rows, s)
-        level = read_levels(queries.levels[begin:end], begins, ends)
-        scale, value = queries.scale[q], np.nan
-        if level.levels < 2 or scale == 0.0:
-            g[:] = 0.0
-            h[:] = 0.0
-            value = 0.0
-        elif len(s) >= engines.closed_from:
-            value = closed_levels(s, w, level, params, engines.bend, (g, h))
-        if np.isnan(value) and not dense_levels(s, w, level, params, (g, h)):
-            if not last:
-                continue
-            _visit_levels(s, w, level, params, (g, h))
-        write_scaled(g, h, scale, rows, out)
-        served[q] = True
+        begin, scale = queries.offsets[q], queries.scale[q]
+        n = queries.offsets[q + 1] - begin
+        for i in range(n):
+            s[i] = scores[queries.order[begin + i]]
+            w[i] = queries.weights[begin + i]
+            g[i] = 0.0
+            h[i] = 0.0
+        better = 0  # items of better levels, which come first
+        for i in range(n if scale != 0.0 else 0):
+            if i > 0 and queries.levels[begin + i] != queries.levels[begin + i - 1]:
+                better = i
+            s_i, g_i, h_i = s[i], 0.0, 0.0
+            for j in range(better):
+                _, slope, bend = phi(s[j] - s_i, *params)
+                pull = w[j] * slope
+                bend *= w[j]
+                g_i -= pull
+                h_i += bend
+                g[j] += pull
+                h[j] += bend
+            g[i] += g_i
+            h[i] += h_i
+        for i in range(n):
+            out.grad[queries.order[begin + i]] = scale * g[i]
+            out.hess[queries.order[begin + i]] = scale * h[i]
 
 
 @entry
@@ -244,32 +170,96 @@ def level_values(
     span: Span,
     scores: FloatArray,
     params: Params,
-    engines: Engines,
     served: BoolArray,
+    buffers: Buffers,
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
+    s, w = buffers[0], buffers[1]
+    for q in range(span.first, span.last):
+        if served[q]:
+            continue
+        begin = queries.offsets[q]
+        n = queries.offsets[q + 1] - begin
+        for i in range(n):
+            s[i] = scores[queries.order[begin + i]]
+            w[i] = queries.weights[begin + i]
+        total, better = 0.0, 0
+        for i in range(n if queries.scale[q] != 0.0 else 0):
+            if i > 0 and queries.levels[begin + i] != queries.levels[begin + i - 1]:
+                better = i
+            item = 0.0
+            for j in range(better):
+                item += w[j] * phi(s[j] - s[i], *params)[0]
+            total += item
+        out[q] = queries.scale[q] * total
+
+
+@entry
+def closed_all(
+    queries: ItemQueries,
+    span: Span,
+    scores: FloatArray,
+    params: Params,
+    engines: Engines,
+    served: BoolArray,
+    values: FloatArray,
+    out: GradHess,
+) -> None:
+    """Sum the queries of a span in closed form and mark them done; empty ``out``: values only."""
+    s_buffer = np.empty(span.longest)
+    g_buffer = np.empty(span.longest)
+    h_buffer = np.empty(span.longest)
+    for q in range(span.first, span.last):
+        begin, end = queries.offsets[q], queries.offsets[q + 1]
+        if served[q] or end - begin < engines.closed_from:
+            continue
+        rows, v = queries.order[begin:end], queries.utilities[begin:end]
+        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
+        read_scores(scores, rows, s)
+        scale, value = queries.scale[q], 0.0
+        if queries.useful[q] == 0 or scale == 0.0:
+            g[:] = 0.0
+            h[:] = 0.0
+        else:
+            value = closed_pairs(s, v, params, engines.bend, (g, h))
+        if mark_served(q, scale * value, values, served) and len(out.grad):
+            write_scaled(g, h, scale, rows, out)
+
+
+@entry
+def closed_different(
+    queries: LevelQueries,
+    span: Span,
+    scores: FloatArray,
+    params: Params,
+    engines: Engines,
+    served: BoolArray,
+    values: FloatArray,
+    out: GradHess,
+) -> None:
+    """Like :func:`closed_all`, over pairs of different level."""
     s_buffer = np.empty(span.longest)
     g_buffer = np.empty(span.longest)
     h_buffer = np.empty(span.longest)
     begins = np.empty(span.longest, np.int64)
     ends = np.empty(span.longest, np.int64)
     for q in range(span.first, span.last):
-        if served[q]:
-            continue
         begin, end = queries.offsets[q], queries.offsets[q + 1]
-        w = queries.weights[begin:end]
+        if served[q] or end - begin < engines.closed_from:
+            continue
+        rows, w = queries.order[begin:end], queries.weights[begin:end]
         s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        read_scores(scores, queries.order[begin:end], s)
+        read_scores(scores, rows, s)
         level = read_levels(queries.levels[begin:end], begins, ends)
-        value = np.nan
-        if level.levels < 2 or queries.scale[q] == 0.0:
-            value = 0.0
-        elif len(s) >= engines.closed_from:
+        scale, value = queries.scale[q], 0.0
+        if level.levels < 2 or scale == 0.0:
+            g[:] = 0.0
+            h[:] = 0.0
+        else:
             value = closed_levels(s, w, level, params, engines.bend, (g, h))
-        if np.isnan(value):
-            value = _value_of_levels(s, w, level, params)
-        out[q] = queries.scale[q] * value
+        if mark_served(q, scale * value, values, served) and len(out.grad):
+            write_scaled(g, h, scale, rows, out)
 
 
 @inner
@@ -313,15 +303,12 @@ def push_gradients(
     span: Span,
     scores: FloatArray,
     params: PushParams,
-    _engines: Engines,  # here and below, because all templates are called alike
     served: BoolArray,
-    _last: bool,
+    buffers: Buffers,
     out: GradHess,
 ) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
-    s_buffer = np.empty(span.longest)
-    g_buffer = np.empty(span.longest)
-    h_buffer = np.empty(span.longest)
+    s_buffer, _, g_buffer, h_buffer = buffers
     for q in range(span.first, span.last):
         if served[q]:
             continue
@@ -336,7 +323,6 @@ def push_gradients(
         else:
             _visit_push(s, positives, params, (g, h))
         write_scaled(g, h, scale, rows, out)
-        served[q] = True
 
 
 @entry
@@ -345,12 +331,12 @@ def push_values(
     span: Span,
     scores: FloatArray,
     params: PushParams,
-    _engines: Engines,
     served: BoolArray,
+    buffers: Buffers,
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
-    s_buffer = np.empty(span.longest)
+    s_buffer = buffers[0]
     for q in range(span.first, span.last):
         if served[q]:
             continue

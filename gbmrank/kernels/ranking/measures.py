@@ -50,20 +50,26 @@ _LOWEST, _HIGHEST = -46.0, 38.0  # of the logit; the rest weighs below 1e-16
 @entry
 def positional_per_query(ranking: Ranking, items: Positions, span: Span, out: FloatArray) -> None:
     """Write one value per query of a span."""
-    cumulative = items.cumulative
+    cumulative, values = items.cumulative, items.values
+    order, tied = ranking.order, ranking.tied
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
         total, part, terms = 0.0, 0.0, 0
         start = begin
         while start < end and start - begin < items.k:
-            stop = block_end(ranking, start, end)
-            first, last = start - begin, stop - begin
-            if items.upwards:
-                first, last = end - stop, end - start
+            stop = start + 1
+            value, few = values[begin + order[start]], 0.0
+            while stop < end and tied[stop]:
+                few += values[begin + order[stop]]
+                stop += 1
+                if (stop - start) % PART == 0:
+                    value, few = value + few, 0.0
+            value += few
+            first = end - stop if items.upwards else start - begin
             discount = items.discounts[first]
-            if last - first > 1:
-                discount = (cumulative[last] - cumulative[first]) / (last - first)
-            part += discount * block_sum(items.values, begin, ranking, start, stop)
+            if stop - start > 1:
+                discount = (cumulative[first + stop - start] - cumulative[first]) / (stop - start)
+            part += discount * value
             terms += 1
             if terms == PART:
                 total, part, terms = total + part, 0.0, 0
@@ -95,14 +101,16 @@ def average_precision(
         total, found = 0.0, 0.0
         start = begin
         while start < end and start - begin < items.k:
-            stop = block_end(ranking, start, end)
-            p = block_sum(items.values, begin, ranking, start, stop)
-            if p > 0.0:
-                if whole or stop == start + 1:
-                    total += p * (found + p) / (stop - begin)
-                else:
-                    total += _mean_precisions(found, p, start - begin, stop - start, items.k)
-                found += p
+            stop = start + 1
+            p = items.values[begin + ranking.order[start]]
+            if stop < end and ranking.tied[stop]:
+                stop = block_end(ranking, start, end)
+                p = block_sum(items.values, begin, ranking, start, stop)
+            if whole or stop == start + 1:
+                total += p * (found + p) / (stop - begin)
+            elif p > 0.0:
+                total += _mean_precisions(found, p, start - begin, stop - start, items.k)
+            found += p
             start = stop
         out[q] = total / items.divisor[q]
 

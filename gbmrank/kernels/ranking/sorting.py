@@ -1,9 +1,15 @@
-"""Scores to rankings: the whole order, the best few, and ties settled by value.
+"""Scores to rankings: the whole order, the best few, and ties settled by value; a template.
 
-One query is sorted stably by decreasing score. Scores are spread over as many buckets as there
-are items by a monotone map, which leaves little for the insertion sort that follows; scores that
-crowd into few buckets are merged instead. Comparisons are exact, so nothing depends on the map
-but the time. Equal scores form a block, marked by ``tied``.
+The whole order is a stable sort of each query by decreasing score. Scores are spread over as many
+buckets as there are items by a monotone map, which leaves little for the insertion sort that
+follows; scores that crowd into few buckets are merged instead. Comparisons are exact, so nothing
+depends on the map but the time.
+
+For the best k, rows are dealt into k piles. The smallest of the piles' best scores is a bound that
+at least k scores reach; usually few others do, and each finds its rank by counting those above
+it. Where many reach the bound, as ties do, one block of equal scores is taken after the other.
+
+Equal scores form a block, marked by ``tied``.
 """
 
 from typing import NamedTuple
@@ -13,12 +19,14 @@ import numpy.typing as npt
 
 from gbmrank.kernels.jit.decorators import entry, exact_inner, inner
 from gbmrank.kernels.layout import Ranking, Span
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["PART", "block_end", "block_sum"]
 
 _RUN = 8
 _MOVES_PER_ITEM = 6  # beyond this merging is faster than insertion
+_FEW = 3  # times k items, among which there is nothing to select
+_CROWDED = 6  # times k items, for which counting takes too long
 
 Numbers = npt.NDArray[np.int32]
 PART = 1024
@@ -33,20 +41,19 @@ class Workspace(NamedTuple):
     other_keys: FloatArray
     other_items: Numbers
     buckets: Numbers
-    counts: Numbers
+    counts: IntArray
     settled: FloatArray
 
 
-@inner
 def workspace(longest: int) -> Workspace:
-    """Return buffers for queries of up to ``longest`` items."""
+    """Return buffers for queries of up to ``longest`` items; kernels would have to compile it."""
     return Workspace(
-        np.empty(longest, np.float64),
-        np.empty(longest, np.int32),
-        np.empty(longest, np.float64),
-        np.empty(longest, np.int32),
-        np.empty(longest, np.int32),
+        np.empty(longest + 1, np.float64),
         np.empty(longest + 1, np.int32),
+        np.empty(longest, np.float64),
+        np.empty(longest, np.int32),
+        np.empty(longest, np.int32),
+        np.empty(longest + 1, np.int64),
         np.empty(longest, np.float64),
     )
 
@@ -170,55 +177,66 @@ def _write(work: Workspace, begin: int, n: int, ranking: Ranking) -> None:
         ranking.tied[begin + i] = work.keys[i] == work.keys[i - 1]
 
 
-@inner
-def _keep_best(scores: FloatArray, k: int, work: Workspace) -> None:
-    """Write the k largest scores and their items, earlier rows first among equals."""
-    keys, items = work.keys, work.items
-    kept = 0
-    for i in range(len(scores)):
-        score = scores[i]
-        if kept == k and not score > keys[k - 1]:
-            continue
-        kept = min(kept + 1, k)
-        j = kept - 1
-        while j > 0 and keys[j - 1] < score:
-            keys[j] = keys[j - 1]
-            items[j] = items[j - 1]
-            j -= 1
-        keys[j] = score
-        items[j] = i
-
-
-@inner
-def _write_best(scores: FloatArray, k: int, begin: int, work: Workspace, ranking: Ranking) -> None:
-    """Write the k best of a query and all that tie with the last of them."""
-    _keep_best(scores, k, work)
-    last = work.keys[k - 1]
-    above = 0
-    while work.keys[above] > last:
-        above += 1
-    _write(work, begin, above + 1, ranking)
-    place = begin + above
-    for i in range(len(scores)):
-        if scores[i] == last:
-            ranking.order[place] = i
-            ranking.tied[place] = place > begin + above
-            place += 1
-    if place < begin + len(scores):
-        ranking.tied[place] = 0
+@entry
+def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: Ranking) -> None:
+    """Rank at least the first k items of each query, and all that tie with the k-th."""
+    keys, items, places = work.keys, work.items, work.counts
+    order, tied = ranking.order, ranking.tied
+    for q in range(span.first, span.last):
+        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        bound = -np.inf
+        if end - begin > _FEW * k:
+            for pile in range(k):
+                keys[pile] = scores[begin + pile]
+            pile = 0
+            for i in range(begin + k, end):
+                keys[pile] = scores[i] if scores[i] > keys[pile] else keys[pile]
+                pile = pile + 1 if pile + 1 < k else 0
+            bound = keys[0]
+            for pile in range(k):
+                bound = keys[pile] if keys[pile] < bound else bound
+        count, place = 0, begin
+        for i in range(begin, end):
+            keys[count] = scores[i]
+            items[count] = i - begin
+            count += scores[i] >= bound
+        if count <= _CROWDED * k:
+            for i in range(count):
+                key, ahead = keys[i], 0
+                for j in range(i):
+                    lower = keys[j] < key
+                    places[j] += lower
+                    ahead += not lower
+                places[i] = ahead
+            for i in range(count):
+                order[begin + places[i]] = items[i]
+            tied[begin] = 0
+            for i in range(begin + 1, begin + count):
+                tied[i] = scores[begin + order[i]] == scores[begin + order[i - 1]]
+            place += count
+        ceiling = np.inf
+        while place < begin + k and place < end:
+            top, first = -np.inf, place
+            for i in range(count):
+                key = keys[i] if keys[i] < ceiling else -np.inf
+                top = key if key > top else top
+            for i in range(count):
+                if keys[i] == top:
+                    order[place] = items[i]
+                    tied[place] = place > first
+                    place += 1
+            ceiling = top
+        if place < end:
+            tied[place] = 0
 
 
 @entry
-def rank_best(scores: FloatArray, k: int, span: Span, ranking: Ranking) -> None:
-    """Rank at least the first k items of each query, and all that tie with the k-th."""
-    work = workspace(span.longest)
+def rank_all(scores: FloatArray, span: Span, work: Workspace, ranking: Ranking) -> None:
+    """Rank all items of each query."""
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
-        if end - begin > 2 * k:
-            _write_best(scores[begin:end], k, begin, work, ranking)
-        else:
-            sort_down(scores[begin:end], work)
-            _write(work, begin, end - begin, ranking)
+        sort_down(scores[begin:end], work)
+        _write(work, begin, end - begin, ranking)
 
 
 @inner
@@ -236,9 +254,10 @@ def _settle_block(
 
 
 @entry
-def settle(ranking: Ranking, values: FloatArray, k: int, span: Span, out: Ranking) -> None:
+def settle(
+    ranking: Ranking, values: FloatArray, k: int, span: Span, work: Workspace, out: Ranking
+) -> None:
     """Write the order in which tied items follow each other by decreasing value."""
-    work = workspace(span.longest)
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
         start = begin

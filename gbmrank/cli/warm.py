@@ -1,0 +1,82 @@
+"""``gbmrank warm``: compile kernels ahead of the first training, for container images."""
+
+import argparse
+import json
+import time
+from typing import Any
+
+import numpy as np
+
+from gbmrank.cli.arguments import check_no_loss, check_not_native
+from gbmrank.cli.screen import clean
+from gbmrank.errors import GbmrankError, ParameterError
+
+__all__ = ["add_arguments", "run"]
+
+_USUAL = ("pairwise", "ndcg@10")
+_SIZES = (20, 5000)  # a usual query, and one that is left to the linear-time engine
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"objectives and metrics as in Python ({', '.join(_USUAL)} if left out)",
+    )
+    parser.add_argument("--all", action="store_true", help="everything that is registered")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Compile what each name needs; the exit code is 2 when a name that was given fails."""
+    from gbmrank.kernels.jit.cache import cache_folder
+    from gbmrank.registry import catalogue
+
+    if given.all and given.names:
+        raise ParameterError(f"give names or --all, not both; got {' '.join(given.names)}")
+    names = given.names or _USUAL
+    if given.all:
+        entries = [*catalogue.list_objectives(), *catalogue.list_metrics()]
+        names = [entry.name for entry in entries]
+    rows = [_warmed(name) for name in names]
+    folder = cache_folder()
+    where = None if folder is None else str(folder)
+    if given.json:
+        print(json.dumps({"schema": "gbmrank.warm/1", "folder": where, "warmed": rows}, indent=2))
+    else:
+        for row in rows:
+            state = row["error"] or f"{row['seconds']:.1f} s"
+            print(clean(f"{row['name']}: {state}"))
+        print(clean(f"kernels are kept in {where or 'memory only'}"))
+    failed = any(row["error"] for row in rows)
+    return 2 if failed and not given.all else 0
+
+
+def _warmed(name: str) -> dict[str, Any]:
+    start, error = time.perf_counter(), None
+    try:
+        _call(name)
+    except GbmrankError as raised:  # needs data of another kind; the others are compiled
+        error = str(raised)
+    return {"name": name, "seconds": round(time.perf_counter() - start, 2), "error": error}
+
+
+def _call(name: str) -> None:
+    """Do with an objective or a metric what a booster would, on small data."""
+    from gbmrank.api import metric, objective
+    from gbmrank.registry.catalogue import METRICS
+    from gbmrank.registry.spec import parse_list
+
+    check_not_native(name)
+    is_metric = all(spec.name in METRICS for spec in parse_list(name))
+    if not is_metric:
+        check_no_loss(name)
+    made = metric(name) if is_metric else objective(name)
+    for size in _SIZES:
+        labels, scores = np.arange(size) % 2.0, np.linspace(0.0, 1.0, size)
+        if is_metric:
+            made.score(labels, scores)
+        else:
+            made(labels, scores)

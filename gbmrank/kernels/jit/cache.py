@@ -1,0 +1,204 @@
+"""Compiled kernels on disk: one file for each kernel and kind of arguments.
+
+The files lie in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache folder; below
+it, in a folder of this version that nobody else can write to. Compiled code is executed, so a file
+counts only if this user (or root) owns it, nobody else may write to it, and its digest is that of
+its name and content. Files appear whole, by renaming, so any number of processes may start at
+once.
+
+Nothing here is a reason to fail. Without a folder, on a full disk or with a damaged file, kernels
+are compiled and stay in memory, with one warning.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
+
+from gbmrank.errors import GbmrankWarning
+from gbmrank.kernels.jit import compiler
+
+__all__ = ["FILLED", "KernelCache", "cache_folder", "holds", "sources_digest"]
+
+FILLED = "gbmrank.kernels._filled."
+"""What the names of modules begin with whose kernels are kept."""
+
+_STALE_AFTER_DAYS = 30
+_DIGEST_BYTES = 32
+_warned = False
+
+
+class KernelCache(NullCache):  # type: ignore[misc]
+    """Where the compiler looks for a kernel before it compiles it, and puts it afterwards."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled kernel for a signature, or None."""
+        name = self._file_name(sig, target_context.codegen())
+        try:
+            content = _read(name)
+            if content is None:
+                return None
+            rtsys.initialize(target_context)  # all that ready code needs; refreshing takes longer
+            return CompileResult._rebuild(target_context, *pickle.loads(content))
+        except Exception as error:  # whatever a file that is not ours can lead to
+            _warn_once(f"{name} cannot be used ({error})")
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel."""
+        if data.lifted or data.library.has_dynamic_globals:
+            return
+        name = self._file_name(sig, data.codegen)
+        try:
+            _write(name, dumps(data._reduce()))
+        except OSError as error:
+            _warn_once(f"{name} cannot be written ({error})")
+
+    def _file_name(self, sig: Any, codegen: Any) -> str:
+        kind = repr((sig, codegen.magic_tuple())).encode()
+        return f"{self._name}-{hashlib.sha256(kind).hexdigest()[:16]}.kernel"
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of the kernels of this version, created when missing, or None."""
+    base = _base_folder()
+    if base is None:
+        _warn_once("there is no home folder")
+        return None
+    folder = base / "gbmrank" / f"kernels-{sources_digest()}"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        for part in (folder.parent, folder):
+            if not part.exists():
+                with contextlib.suppress(FileExistsError):  # another process was first
+                    part.mkdir(mode=0o700)
+                    part.chmod(0o700)  # whatever the umask took away
+        _check_ours(folder.lstat(), stat.S_ISDIR)
+    except OSError as error:
+        _warn_once(f"{folder} cannot be used ({error})")
+        return None
+    return folder
+
+
+def holds(name: str) -> bool:
+    """Whether a kernel of a module was compiled before."""
+    folder = cache_folder()
+    return folder is not None and next(folder.glob(f"{name}.*"), None) is not None
+
+
+def _base_folder() -> Path | None:
+    for variable in ("GBMRANK_CACHE_DIR", "XDG_CACHE_HOME"):
+        if os.environ.get(variable):
+            return Path(os.environ[variable])
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"])
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        return Path.home() / ".cache"
+    return None
+
+
+def _check_ours(status: os.stat_result, is_kind: Any) -> None:
+    """Raise PermissionError where another user could have written, or can."""
+    if not is_kind(status.st_mode):
+        raise PermissionError("it is not a plain file or folder")
+    if not hasattr(os, "geteuid"):  # Windows: folders of a user have their own access lists
+        return
+    if status.st_uid not in (os.geteuid(), 0):
+        raise PermissionError(f"it belongs to user {status.st_uid}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError("other users may write to it")
+
+
+def _read(name: str) -> bytes | None:
+    """Return the content of a file after checking it, or None where there is none."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    try:
+        with (folder / name).open("rb") as file:
+            _check_ours(os.fstat(file.fileno()), stat.S_ISREG)
+            whole = file.read()
+    except FileNotFoundError:
+        return None
+    digest, content = whole[:_DIGEST_BYTES], whole[_DIGEST_BYTES:]
+    if digest != _digest(name, content):
+        raise ValueError("it is damaged")
+    return content
+
+
+def _write(name: str, content: bytes) -> None:
+    folder = cache_folder()
+    if folder is None:
+        return
+    _remove_stale(folder)
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")  # for its owner alone
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_digest(name, content) + content)
+        os.replace(temporary, folder / name)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + content).digest()
+
+
+def _remove_stale(current: Path) -> None:
+    """Delete kernels of other versions that nobody used for a month."""
+    import shutil
+
+    oldest = time.time() - _STALE_AFTER_DAYS * 86_400
+    with contextlib.suppress(OSError):
+        os.utime(current)
+    for folder in _siblings(current):
+        with contextlib.suppress(OSError):  # another process may be as tidy
+            if folder.stat().st_mtime < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _siblings(current: Path) -> Iterator[Path]:
+    return (folder for folder in current.parent.glob("kernels-*") if folder != current)
+
+
+def _warn_once(reason: str) -> None:
+    global _warned  # noqa: PLW0603
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"the cache of compiled kernels: {reason}; they are compiled and kept in memory. "
+            "Remove the file, or set GBMRANK_CACHE_DIR to a folder of your own",
+            GbmrankWarning,
+            stacklevel=2,
+        )
+
+
+@functools.cache
+def sources_digest() -> str:
+    """Hash of all kernel sources, the numerics and the compiler's version."""
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    root = compiler.SOURCES
+    for path in [*sorted(root.rglob("*.py")), root.parent / "numerics.py"]:
+        digest.update(path.relative_to(root.parent).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,40 @@
+"""Say when compiling takes long: one line for the kernels of half a second."""
+
+import logging
+import os
+import sys
+import threading
+
+from gbmrank.kernels.jit.cache import cache_folder
+
+__all__ = ["compiled"]
+
+_LONG = 0.5  # seconds
+_log = logging.getLogger("gbmrank")
+_lock = threading.Lock()
+_pending: list[tuple[str, float]] = []
+
+
+def compiled(kernel: str, seconds: float) -> None:
+    """Note that a kernel was compiled; tell once what came together.
+
+    On the logger ``gbmrank`` at level INFO and, in a terminal or a notebook, on standard error
+    unless ``GBMRANK_QUIET`` is set.
+    """
+    with _lock:
+        _pending.append((kernel, seconds))
+        total = sum(taken for _, taken in _pending)
+        if total < _LONG:
+            return
+        names = ", ".join(name for name, _ in _pending)
+        _pending.clear()
+    folder = cache_folder()
+    kept = "in memory only" if folder is None else f"in {folder}"
+    line = (
+        f"gbmrank compiled {names} in {total:.1f} s and keeps the code {kept}; "
+        "'gbmrank warm' does this ahead of time, GBMRANK_QUIET=1 hides this line"
+    )
+    _log.info(line)
+    watched = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+    if watched and os.environ.get("GBMRANK_QUIET", "") in ("", "0"):
+        print(line, file=sys.stderr)
