@@ -1,7 +1,8 @@
 """Write the reference pages that come from the registry, and the one that comes from tests.
 
 ``python docs/generate.py`` writes them; ``python docs/generate.py --check`` fails when one
-of them is not what the registry or the tests say.
+of them is not what the registry or the tests say, or when the page of a paper in docs/results
+has not the stamp of the study's code: then ``make reproduce STUDIES=...`` runs it again.
 """
 
 import argparse
@@ -37,7 +38,24 @@ def main() -> int:
             path.write_text(text, encoding="utf-8")
     if stale:
         print(f"not up to date: {', '.join(stale)}; run python docs/generate.py", file=sys.stderr)
-    return 1 if stale else 0
+    old = _old_results() if check else []
+    if old:
+        names = " ".join(old)
+        print(
+            f"results older than their code: {names}; run make reproduce STUDIES='{names}', or, "
+            "where no result changes, python -m examples.papers NAME --stamp --out docs/results",
+            file=sys.stderr,
+        )
+    return 1 if stale or old else 0
+
+
+def _old_results() -> list[str]:
+    """Return the studies whose page was made by other code than that of today."""
+    sys.path.insert(0, str(HERE.parent))  # examples are not installed
+    from examples.papers.__main__ import STUDIES
+    from examples.papers.study import outdated
+
+    return outdated(HERE / "results", STUDIES)
 
 
 def pages() -> dict[str, str]:

@@ -230,12 +230,26 @@ def _pairwise(template: Any, y: Any, s: Any, m: Any) -> Any:
     return sum(u[i] * kappa(loss.name, s[i] - s[j], m, **params_of(loss)) for i, j in pairs)
 
 
+def step_weight(weights: Any, label: float, rank: int) -> float:
+    """Weight of a label at a rank: 1, a table, or gain times discount up to a cut-off."""
+    if weights == "none":
+        return 1.0
+    if isinstance(weights, tuple):
+        return float(weights[rank - 1]) if rank <= len(weights) else 0.0
+    gain, k = getattr(weights, "gain", "exp2"), getattr(weights, "k", None)
+    discount: Any = getattr(weights, "discount", "log2")
+    if k is not None and rank > k:
+        return 0.0
+    worth = {"exp2": exp2_gain(label), "linear": label}[gain]
+    if discount == "log2":
+        return worth / math.log2(1 + rank)
+    return worth * discount[rank - 1] if rank <= len(discount) else 0.0
+
+
 def _comparison(template: Any, y: Any, s: Any, m: Any) -> Any:
     total = 0.0
     for i in range(len(y)):
-        factor = 1.0
-        if template.weights == "gain_discount":
-            factor = exp2_gain(y[i]) / math.log2(2 + sum(label > y[i] for label in y))
+        factor = step_weight(template.weights, y[i], 1 + sum(label > y[i] for label in y))
         for j in range(len(y)):
             if y[i] > y[j]:
                 penalty = kappa(template.loss.name, s[i] - s[j], m, **params_of(template.loss))
@@ -329,7 +343,7 @@ def _listmle(template: Any, y: Any, s: Any, m: Any) -> Any:
     order = sorted(range(len(y)), key=lambda i: -y[i])
     total = 0.0
     for place, i in enumerate(order[:-1]):
-        beta = exp2_gain(y[i]) / math.log2(place + 2) if template.weights != "none" else 1.0
+        beta = step_weight(template.weights, y[i], place + 1)
         total += beta * (log_sum([s[k] for k in order[place:]], m) - s[i])
     return total
 

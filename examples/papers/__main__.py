@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from examples.papers.files import data_folder
-from examples.papers.study import PROGRAM, Report, Settings, Study, has_matplotlib
+from examples.papers.study import PROGRAM, Report, Settings, Study, has_matplotlib, restamp
 from gbmrank import GbmrankError, get_num_threads, set_num_threads
 from gbmrank.cli.arguments import whole
 from gbmrank.cli.screen import bold, clean, system_message, table
@@ -117,6 +117,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=whole, default=0, help="of everything random (0)")
     add("--out", metavar="FOLDER", help="write a page with plots there")
     add("--threads", type=whole, metavar="N", help="of boosters and kernels")
+    add(
+        "--stamp",
+        action="store_true",
+        help="run nothing: stamp the page in --out, after a change that changes no result",
+    )
     add("--json", action="store_true", help="print JSON")
     return parser
 
@@ -146,6 +151,11 @@ def _run(given: argparse.Namespace) -> None:
         raise ParameterError(
             f"--seed is 0 or more and --threads 1 or more, got {given.seed} and {given.threads}"
         )
+    if given.stamp:
+        if given.out is None:
+            raise ParameterError("--stamp needs --out, the folder of the page")
+        _say(f"stamped: {restamp(Path(given.out), given.name)}")
+        return
     settings = Settings(
         data=None if given.small else data_folder(given.data),
         small=given.small,

@@ -1,5 +1,7 @@
 """What a study is given, what it gives back, and the page that is made of it."""
 
+import ast
+import hashlib
 import importlib.metadata
 import importlib.util
 import platform
@@ -9,7 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, final
 
-__all__ = ["Outcome", "Report", "Settings", "Study", "Table", "has_matplotlib", "write_index"]
+__all__ = [
+    "Outcome",
+    "Report",
+    "Settings",
+    "Study",
+    "Table",
+    "has_matplotlib",
+    "outdated",
+    "restamp",
+    "stamp",
+    "write_index",
+]
 
 
 @final
@@ -173,6 +186,7 @@ class Report:
                 f"- command: `{self.command}`",
                 f"- time: {_duration(self.seconds)}",
                 f"- versions: {used}",
+                stamp(self.name),
                 *facts,
                 "",
             ]
@@ -202,6 +216,83 @@ class Report:
         page = folder / f"{self.name}.md"
         page.write_text(self.as_markdown([path.name for path in plots]), encoding="utf-8")
         return [page, *plots, write_index(folder)]
+
+
+_HERE = Path(__file__).parent
+_LAYOUT = ("study", "__main__")  # how a page looks, not what it says
+_STAMP = "- stamp: "
+_AGAIN = "- stamped without a new run: the figures are of an earlier version of this code"
+
+
+def stamp(name: str) -> str:
+    """Return a line for the page of a study that changes when its code does.
+
+    It covers the study's module and the modules of this package that it imports, without their
+    imports, comments and docstrings. A change elsewhere, such as in ``gbmrank`` itself, does not
+    change it: run a study again when what it measures changes.
+
+    Parameters
+    ----------
+    name : str
+        Of the study.
+
+    Examples
+    --------
+    >>> stamp("ramaswamy2013")
+    '- stamp: `...` of the code of intervals.py, low_rank.py, ramaswamy2013.py; ...'
+    """
+    found, todo = {}, [name]
+    while todo:
+        module = todo.pop()
+        if module not in found and module not in _LAYOUT:
+            found[module], imported = _code((_HERE / f"{module}.py").read_text(encoding="utf-8"))
+            todo += imported
+    code = "\n".join(f"{module}\n{found[module]}" for module in sorted(found))
+    digest = hashlib.sha256(code.encode()).hexdigest()[:16]
+    files = ", ".join(f"{module}.py" for module in sorted(found))
+    return f"{_STAMP}`{digest}` of the code of {files}; `make check` fails when it changes"
+
+
+def outdated(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return the studies whose page in a folder has no stamp, or that of other code."""
+    pages = {name: folder / f"{name}.md" for name in names}
+    return [
+        name
+        for name, page in pages.items()
+        if not page.exists() or stamp(name) not in page.read_text(encoding="utf-8").split("\n")
+    ]
+
+
+def restamp(folder: Path, name: str) -> Path:
+    """Put the stamp of today's code on a page without a new run, which the page then says.
+
+    For a change that should change no result, where a run takes too long.
+    """
+    page = folder / f"{name}.md"
+    lines = page.read_text(encoding="utf-8").split("\n")
+    kept = [line for line in lines if not line.startswith((_STAMP, _AGAIN))]
+    after = 1 + next(at for at, line in enumerate(kept) if line.startswith("- versions: "))
+    page.write_text("\n".join([*kept[:after], stamp(name), _AGAIN, *kept[after:]]), "utf-8")
+    return page
+
+
+def _code(text: str) -> tuple[str, list[str]]:
+    """Return the lines of a module that compute, and the modules of this package it imports."""
+    dropped: set[int] = set()
+    imported: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        first = body[0] if isinstance(body, list) and body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            dropped.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            dropped.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            module = getattr(node, "module", None) or ""
+            if module.startswith("examples.papers."):
+                imported.append(module.rpartition(".")[2])
+    lines = enumerate(text.split("\n"), 1)
+    kept = [line.rstrip() for at, line in lines if at not in dropped]
+    return "\n".join(one for one in kept if one and not one.lstrip().startswith("#")), imported
 
 
 def write_index(folder: Path) -> Path:

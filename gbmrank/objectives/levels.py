@@ -17,9 +17,7 @@ from gbmrank.objectives.base import (
     AbstractObjective,
     BoundSums,
     HessianTrait,
-    check_choice,
     constant_hessian,
-    gain_weights,
     query_scale,
 )
 from gbmrank.objectives.pair_sums import (
@@ -31,11 +29,10 @@ from gbmrank.objectives.pair_sums import (
     pair_curvature,
     pair_engine,
 )
-from gbmrank.types import FloatArray
+from gbmrank.objectives.step_weights import Weights, check_weights, step_weights
+from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]
-
-_WEIGHTS = ("none", "gain_discount")
 
 
 @final
@@ -59,9 +56,11 @@ class Comparison(AbstractObjective):
     ----------
     loss : loss, default=logistic
         Penalty of a margin.
-    weights : {"none", "gain_discount"}, default="none"
+    weights : "none", "gain_discount" or tuple of float, default="none"
         Factor of a pair: 1, or the gain of the better item times the discount of the best
-        rank it can have, :math:`(2^{y_i} - 1) / \log_2(2 + \#\{y > y_i\})`.
+        rank it can have, :math:`(2^{y_i} - 1) / \log_2(2 + \#\{y > y_i\})`. Other gains and
+        discounts and a cut-off are options: ``gain_discount(gain=linear, k=10)``. A table has the
+        factors of that rank, zero beyond its end.
     engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
         How pairs are summed.
     margin : float or "weight", default=0
@@ -77,7 +76,7 @@ class Comparison(AbstractObjective):
     """
 
     loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
-    weights: str = "none"
+    weights: Weights = field(default="none", metadata={"nested": "weights"})
     normalize: str = "items"
     engine: str = "auto"
     margin: float | str = 0.0
@@ -91,7 +90,7 @@ class Comparison(AbstractObjective):
 
     def __post_init__(self) -> None:
         super(Comparison, self).__post_init__()
-        check_choice(self.name, "weights", self.weights, _WEIGHTS)
+        check_weights(self.name, self.weights)
         _check_edges(self)
         check_pair_loss(self.name, self.loss, self.hessian)
         check_engine(self.name, self.loss, self.hessian, self.engine)
@@ -118,8 +117,9 @@ class Comparison(AbstractObjective):
             return _bound_edges(self, data, _edge_queries(graphs, self.margin, scale))
         weights = np.ones(len(graphs.levels))
         order = rows_by_value(graphs.levels, data.groups)
-        if self.weights == "gain_discount":
-            weights = _gain_discount(graphs.levels[order], data)
+        if self.weights != "none":
+            levels = graphs.levels[order]
+            weights = step_weights(self.name, self.weights, levels, _best_ranks(levels, data))
         columns = (graphs.levels[order], weights, scale)
         return _bound_levels(self, data, order, columns)
 
@@ -270,13 +270,12 @@ def _bound_levels(
     return BoundPairs(data.groups, queries, pair_sum)
 
 
-def _gain_discount(labels: FloatArray, data: RankingData) -> FloatArray:
-    """Gain of each item times the discount of the best rank it can have; labels best first."""
+def _best_ranks(labels: FloatArray, data: RankingData) -> IntArray:
+    """Return the best rank each item can have, from 1; labels best first."""
     offsets = data.groups.offsets
     position = np.arange(len(labels)) - data.groups.spread(offsets[:-1])
     new_level = np.ones(len(labels), dtype=bool)
     new_level[1:] = labels[1:] != labels[:-1]
     new_level[offsets[:-1]] = True
     better = np.maximum.accumulate(np.where(new_level, np.arange(len(labels)), 0))
-    rank = 1.0 + position[better]
-    return gain_weights("comparison", labels) / np.log2(1.0 + rank)
+    return np.asarray(1 + position[better], np.int64)

@@ -1,6 +1,6 @@
 """ListMLE: the likelihood of a ranking by labels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -10,17 +10,15 @@ from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import ItemQueries
-from gbmrank.losses.utilities import discounts
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
     BoundSums,
     HessianTrait,
-    check_choice,
     constant_hessian,
-    gain_weights,
     query_scale,
 )
+from gbmrank.objectives.step_weights import Weights, check_weights, step_weights
 from gbmrank.types import is_whole
 
 __all__ = ["ListMLE"]
@@ -42,8 +40,9 @@ class ListMLE(AbstractObjective):
 
     Parameters
     ----------
-    weights : {"none", "gain_discount"}, default="none"
-        Factor of position p: 1, or gain of the label there over ``log2(1 + p)``.
+    weights : "none", "gain_discount" or tuple of float, default="none"
+        Factor of position p: 1, or gain of the label there over ``log2(1 + p)``, with options as
+        ``gain_discount(gain=linear, discount=[1, 0.5], k=10)``, or a table: zero beyond its end.
     seed : int or None, default=0
         Order of equal labels.
 
@@ -53,7 +52,7 @@ class ListMLE(AbstractObjective):
     Ma and Li, "Ranking measures and loss functions in learning to rank", NIPS 2009.
     """
 
-    weights: str = "none"
+    weights: Weights = field(default="none", metadata={"nested": "weights"})
     seed: int | None = 0
 
     name: ClassVar[str] = "listmle"
@@ -64,7 +63,7 @@ class ListMLE(AbstractObjective):
 
     def __post_init__(self) -> None:
         super(ListMLE, self).__post_init__()
-        check_choice(self.name, "weights", self.weights, ("none", "gain_discount"))
+        check_weights(self.name, self.weights)
         if self.seed is not None and (not is_whole(self.seed) or self.seed < 0):
             raise ParameterError(
                 f"listmle: seed must be a whole number of at least 0 or none, got {self.seed!r}"
@@ -83,10 +82,7 @@ class ListMLE(AbstractObjective):
         order = _target_order(data, self.seed)
         sizes, offsets = data.groups.sizes, data.groups.offsets
         position = np.arange(len(order)) - data.groups.spread(offsets[:-1])
-        beta = np.ones(len(order))
-        if self.weights == "gain_discount":
-            discount = discounts(int(sizes.max(initial=0)))
-            beta = gain_weights(self.name, data.labels)[order] * discount[position]
+        beta = step_weights(self.name, self.weights, data.labels[order], 1 + position)
         beta[offsets[1:] - 1] = 0.0
         scale = query_scale(data, self.normalize)
         queries = ItemQueries(offsets, order, beta, sizes, scale)

@@ -28,6 +28,7 @@ from gbmrank.losses.convex import (
 from gbmrank.losses.utilities import BUILTIN_UTILITIES, AbstractUtility
 from gbmrank.metrics import BUILTIN_METRICS, AbstractMetric
 from gbmrank.objectives import BUILTIN_OBJECTIVES, PRESETS, AbstractObjective
+from gbmrank.objectives.step_weights import BUILTIN_WEIGHTS, GainDiscount
 from gbmrank.registry.entry_points import (
     Entry,
     Loader,
@@ -48,6 +49,7 @@ __all__ = [
     "OUTERS",
     "REGULARISERS",
     "UTILITIES",
+    "WEIGHTS",
     "Entry",
     "Origin",
     "Registry",
@@ -318,6 +320,7 @@ OUTERS: Registry[AbstractOuter] = Registry("outer function", AbstractOuter, BUIL
 REGULARISERS: Registry[AbstractRegulariser] = Registry(
     "regulariser", AbstractRegulariser, BUILTIN_REGULARISERS
 )
+WEIGHTS: Registry[GainDiscount] = Registry("kind of weights", GainDiscount, BUILTIN_WEIGHTS)
 
 
 def list_losses() -> list[Entry[AbstractLoss]]:

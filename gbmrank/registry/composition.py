@@ -23,6 +23,7 @@ from gbmrank.registry.catalogue import (
     OUTERS,
     REGULARISERS,
     UTILITIES,
+    WEIGHTS,
     Registry,
 )
 from gbmrank.registry.entry_points import with_article
@@ -53,6 +54,7 @@ _REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
         "generator": GENERATORS,
         "outer": OUTERS,
         "regulariser": REGULARISERS,
+        "weights": WEIGHTS,
     }
 )
 
@@ -288,7 +290,12 @@ def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object])
 
 
 def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:
-    kind = field.metadata.get("kind")
+    kind, nested = field.metadata.get("kind"), field.metadata.get("nested")
+    if nested is not None:  # a word, a table, or a name with options
+        options = isinstance(value, str) and not value.isidentifier()
+        spec = parse(value) if options and isinstance(value, str) else value
+        if isinstance(spec, Spec):
+            return build(_REGISTRIES[nested], spec)
     if kind is None or (value is None and field.default is None):
         return _coerce(what, value, hint)
     if field.metadata.get("positional"):

@@ -27,6 +27,8 @@ _HOMES = MappingProxyType(
         "essential_loss": "bounds",
         "essential_check": "bounds",
         "EssentialCheck": "bounds",
+        "regression_bound": "bounds",
+        "inversion_bound": "bounds",
         "falsify": "falsifier",
         "falsify_on_graphs": "falsifier",
         "search": "falsifier",

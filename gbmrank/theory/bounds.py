@@ -10,16 +10,18 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.data.columns import read_number, read_whole, read_wholes
+from gbmrank.data.columns import as_floats, read_number, read_table, read_whole, read_wholes
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.losses.utilities import binarise, discounts, gains, ideal_dcg
+from gbmrank.losses.utilities import binarise, discounts, gains, ideal_dcg, query_sums
 from gbmrank.metrics import MAP, NDCG, AbstractMetric, AbstractPositional, Ranked
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import row_scale
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.listmle import ListMLE
-from gbmrank.registry.composition import as_metric, as_objective
+from gbmrank.objectives.step_weights import GainDiscount, Weights, check_weights, step_weights
+from gbmrank.registry.catalogue import WEIGHTS
+from gbmrank.registry.composition import as_metric, as_objective, build, text_of
 from gbmrank.theory.shapes import pair_shape
 from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.verdicts.forms import BINARY, Labels, common, legal, probes
@@ -34,7 +36,15 @@ from gbmrank.theory.verdicts.verdict import (
 from gbmrank.theory.views import View, c_phi, view
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Bound", "EssentialCheck", "essential_check", "essential_loss", "regret_bound"]
+__all__ = [
+    "Bound",
+    "EssentialCheck",
+    "essential_check",
+    "essential_loss",
+    "inversion_bound",
+    "regression_bound",
+    "regret_bound",
+]
 
 
 @final
@@ -181,7 +191,7 @@ def essential_loss(
     scores: ArrayLike,
     *,
     group: ArrayLike | None = None,
-    weights: str = "ndcg",
+    weights: Any = "ndcg",
     k: int | None = None,
 ) -> FloatArray:
     r"""Return the essential loss of each query.
@@ -198,8 +208,9 @@ def essential_loss(
         Larger is better.
     group : array-like of shape (n_queries,), optional
         Rows per query; nothing means one query.
-    weights : {"ndcg", "one"}, default="ndcg"
-        ``(2^y - 1) / log2(1 + p)`` of the label at step p, or 1.
+    weights : {"ndcg", "one"}, GainDiscount, text or array-like, default="ndcg"
+        ``(2^y - 1) / log2(1 + p)`` of the label at step p, or 1; the weights of an objective,
+        such as ``"gain_discount(gain=linear, k=10)"``; or beta of steps 1, 2, ..., zero beyond.
     k : int or None, default=None
         Last rank that counts in the weights ``"ndcg"``.
 
@@ -213,12 +224,9 @@ def essential_loss(
     >>> essential_loss([1, 1, 0], [1.0, 1.0, 0.0]), essential_loss([1, 0], [0.0, 0.0])
     (array([0.]), array([1.]))
     """
-    if weights not in ("ndcg", "one"):
-        raise ParameterError(f"weights must be ndcg or one, got {weights!r}")
-    if k is not None:
-        k = read_whole(k, "k", 1)
+    made = _read_weights(weights, None if k is None else read_whole(k, "k", 1))
     data = RankingData.from_arrays(labels, group=group)
-    return _essential(data, data.read_scores(scores), None if weights == "one" else (k,))
+    return _essential(data, data.read_scores(scores), made)
 
 
 def essential_check(
@@ -238,10 +246,10 @@ def essential_check(
     group : array-like of shape (n_queries,), optional
         Rows per query; nothing means one query.
     objective : object or text, default="ranknet"
-        A comparison loss (convex, not increasing, ``phi(0) > 0``) or ListMLE, with or
-        without the weights ``gain_discount``.
+        A comparison loss (convex, not increasing, ``phi(0) > 0``) or ListMLE, without weights
+        or with ``gain_discount`` of the metric's gain and cut-off.
     metric : object or text, default="ndcg"
-        ``ndcg@k``, or ``map`` (0/1 labels).
+        ``ndcg@k`` with a gain that does not fall, or ``map`` (0/1 labels).
 
     Returns
     -------
@@ -259,6 +267,103 @@ def essential_check(
     with np.errstate(invalid="ignore"):
         broken = (lost > essential + tolerance) | (essential > surrogate * (1.0 + 1e-9) + tolerance)
     return EssentialCheck(lost, essential, surrogate, not bool(np.any(broken)))
+
+
+def regression_bound(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    *,
+    group: ArrayLike | None = None,
+    gain: Any = "exp2",
+    k: int | None = None,
+) -> FloatArray:
+    r"""Return what least squares on gains says about one minus NDCG, per query.
+
+    .. math:: 1 - \mathrm{NDCG} \le \frac{1}{N} \Bigl(2 \sum_p D(p)^2\Bigr)^{1/2}
+              \Bigl(\sum_i (s_i - G(y_i))^2\Bigr)^{1/2}
+
+    Scores have to estimate gains: with labels as targets it is false. NaN where no item has a
+    gain. It holds with a cut-off too, where D is zero beyond it.
+
+    Parameters
+    ----------
+    labels, scores : array-like of shape (n_rows,)
+        Larger is better.
+    group : array-like of shape (n_queries,), optional
+        Rows per query; nothing means one query.
+    gain : {"exp2", "linear"} or table, default="exp2"
+        That of the metric.
+    k : int or None, default=None
+        Cut-off of the metric.
+
+    References
+    ----------
+    Cossock and Zhang, "Subset ranking using regression", COLT 2006, as quoted by Chen et al. 2009,
+    sec. 2.3.
+
+    Examples
+    --------
+    >>> regression_bound([1, 0], [0.4, 0.5]).round(3)
+    array([1.306])
+    """
+    data = RankingData.from_arrays(labels, group=group)
+    measure = NDCG(gain=gain if isinstance(gain, str) else tuple(gain), k=k)
+    values = gains(data.labels, measure.gain)
+    errors = query_sums((data.read_scores(scores) - values) ** 2, data.groups)
+    longest = int(data.groups.sizes.max(initial=0))
+    squares = np.cumsum(discounts(longest, measure.k) ** 2)[data.groups.sizes - 1]
+    ideal = ideal_dcg(values, data.groups, measure.k)
+    return np.asarray(np.sqrt(2.0 * squares * errors) / np.where(ideal > 0, ideal, np.nan))
+
+
+def inversion_bound(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    *,
+    group: ArrayLike | None = None,
+    threshold: float | None = None,
+) -> FloatArray:
+    r"""Return what the number of misordered pairs says about average precision, per query.
+
+    .. math:: \mathrm{AP} \ge \frac{1}{P} \Bigl(\sum_{i=1}^{P} \sqrt i\Bigr)^2
+              \Bigl(Q + \frac{P (P + 1)}{2}\Bigr)^{-1}
+
+    Q counts pairs of a relevant item below another one, half of them where scores tie. NaN where
+    nothing is relevant.
+
+    Parameters
+    ----------
+    labels, scores : array-like of shape (n_rows,)
+        Larger is better.
+    group : array-like of shape (n_queries,), optional
+        Rows per query; nothing means one query.
+    threshold : float, optional
+        Labels of at least this are relevant; needed for graded labels.
+
+    References
+    ----------
+    Joachims, "Optimizing search engines using clickthrough data", KDD 2002, as quoted by Chen et
+    al. 2009, sec. 2.3.
+
+    Examples
+    --------
+    >>> inversion_bound([1, 0, 0], [1.0, 2.0, 0.0])
+    array([0.5])
+    """
+    data = RankingData.from_arrays(labels, group=group)
+    relevant, column = binarise(data.labels, threshold, data.groups), data.read_scores(scores)
+    found = np.full(data.groups.n_queries, np.nan)
+    for query, (begin, end) in enumerate(_spans(data.groups)):
+        good = relevant[begin:end] == 1.0
+        ups, others = column[begin:end][good], np.sort(column[begin:end][~good])
+        if not len(ups):
+            continue
+        above = len(others) - np.searchsorted(others, ups, side="right")
+        above_or_tied = len(others) - np.searchsorted(others, ups, side="left")
+        pairs = 0.5 * float((above + above_or_tied).sum())
+        p = np.arange(1.0, len(ups) + 1.0)
+        found[query] = np.sqrt(p).sum() ** 2 / (pairs + p.sum()) / len(ups)
+    return found
 
 
 class _Pieces(NamedTuple):
@@ -350,24 +455,39 @@ def _utility_bound(
     return bound + float(getattr(getattr(template, "loss", None), "eps", 0.0))
 
 
-def _weights(
-    data: RankingData, measure: AbstractMetric
-) -> tuple[tuple[int | None] | None, FloatArray]:
-    """Return the kind of step weights and what the metric is divided by."""
-    if isinstance(measure, NDCG) and measure.gain == "exp2":
-        ideal = ideal_dcg(gains(data.labels, "exp2"), data.groups, measure.k)
-        return (measure.k,), np.where(ideal > 0, ideal, np.nan)
-    if isinstance(measure, MAP) and measure.k is None:
-        positives = np.add.reduceat(
-            binarise(data.labels, measure.threshold, data.groups), data.groups.offsets[:-1]
+def _read_weights(weights: Any, k: int | None) -> Weights:
+    if isinstance(weights, GainDiscount):
+        return weights
+    if isinstance(weights, str):
+        if weights == "one":
+            return "none"
+        if weights == "ndcg":
+            return GainDiscount(k=k)
+        if weights.startswith(GainDiscount.name):
+            return build(WEIGHTS, weights)
+        raise ParameterError(
+            f"weights must be ndcg or one, gain_discount with options or numbers; got {weights!r}"
         )
-        return None, np.where(positives > 0, positives, np.nan)
-    raise ParameterError("the essential loss bounds ndcg (gain=exp2) and map without a cut-off")
+    table = tuple(read_table(as_floats(weights, "weights"), "weights").tolist())
+    check_weights("essential_loss", table)
+    return table
 
 
-def _essential(
-    data: RankingData, scores: FloatArray, weights: tuple[int | None] | None
-) -> FloatArray:
+def _weights(data: RankingData, measure: AbstractMetric) -> tuple[Weights, FloatArray]:
+    """Return the weights of steps and what the metric is divided by."""
+    if isinstance(measure, NDCG):
+        if isinstance(measure.gain, tuple) and np.any(np.diff(measure.gain) < 0):
+            raise ParameterError(f"the gains of larger labels are not smaller, got {measure.gain}")
+        ideal = ideal_dcg(gains(data.labels, measure.gain), data.groups, measure.k)
+        made = GainDiscount(gain=measure.gain, k=measure.k)
+        return made, np.where(ideal > 0, ideal, np.nan)
+    if isinstance(measure, MAP) and measure.k is None:
+        positives = query_sums(binarise(data.labels, measure.threshold, data.groups), data.groups)
+        return "none", np.where(positives > 0, positives, np.nan)
+    raise ParameterError("the essential loss bounds ndcg and map without a cut-off")
+
+
+def _essential(data: RankingData, scores: FloatArray, weights: Weights) -> FloatArray:
     losses = np.zeros(data.groups.n_queries)
     for query, (begin, end) in enumerate(_spans(data.groups)):
         labels, column = data.labels[begin:end], scores[begin:end]
@@ -381,17 +501,15 @@ def _essential(
     return losses
 
 
-def _betas(ordered: FloatArray, weights: tuple[int | None] | None) -> FloatArray:
-    if weights is None:
-        return np.ones(len(ordered))
-    return gains(ordered, "exp2") * discounts(len(ordered), weights[0])
+def _betas(ordered: FloatArray, weights: Weights) -> FloatArray:
+    return step_weights("essential loss", weights, ordered, np.arange(1, len(ordered) + 1))
 
 
 def _surrogate(
     template: AbstractObjective,
     data: RankingData,
     scores: FloatArray,
-    weights: tuple[int | None] | None,
+    weights: Weights,
 ) -> FloatArray:
     """Return the surrogate with the factor that makes it at least the essential loss."""
     if getattr(template, "preferences", None) is not None:
@@ -403,10 +521,14 @@ def _surrogate(
             "on does"
         )
     factor = np.ones(data.groups.n_queries)
-    weighted = getattr(template, "weights", "none") == "gain_discount"
-    if weighted and weights != (None,):
-        raise ParameterError("weights=gain_discount are those of ndcg without a cut-off")
-    if not weighted:
+    own = getattr(template, "weights", "none")
+    own = GainDiscount() if own == GainDiscount.name else own
+    if own not in ("none", weights):
+        raise ParameterError(
+            f"{text_of(template)} has other weights than the metric; without weights, or with "
+            "gain_discount of the gain and cut-off of ndcg, it bounds the essential loss"
+        )
+    if own == "none":
         for query, (begin, end) in enumerate(_spans(data.groups)):
             ordered = -np.sort(-data.labels[begin:end])
             factor[query] = _betas(ordered, weights).max()

@@ -104,6 +104,8 @@ def _grid(template: str) -> Iterator[dict[str, str]]:
 MORE = (
     "comparison(weights=gain_discount)",
     "comparison(weights=gain_discount, loss=squared_hinge)",
+    "comparison(weights=gain_discount(gain=linear, k=3))",
+    "comparison(weights=[3, 2, 1])",
     "comparison(loss=logistic(sigma=2))",
     "pairwise(loss=p_classification(p=0.5), target=dcg)",
     "pairwise(loss=logistic(sigma=0.7), target=dcg)",
@@ -121,6 +123,8 @@ MORE = (
     "linear(regulariser=cosh, hessian=exact)",
     "listmle(seed=none)",
     "listmle(weights=gain_discount)",
+    "listmle(weights=gain_discount(discount=[1, 0.5, 0.25], k=2))",
+    "listmle(weights=[3, 2, 1])",
     "mix(ranknet, softmax, weights=[0.7, 0.3])",
     "mix(pairwise(loss=squared), pointwise(target=dcg), listmle)",
 )

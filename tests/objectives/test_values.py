@@ -185,10 +185,11 @@ def pair_factors(template: Any, y: Any) -> Any:
         up = y >= (template.threshold or 1.0)
         return np.outer(up, ~up) / max(up.sum() * (~up).sum(), 1)
     factors = (y[:, None] > y[None, :]).astype(float)
-    if template.weights == "gain_discount":
-        better = (y[None, :] > y[:, None]).sum(axis=1)
-        factors *= ((2.0**y - 1) / np.log2(2 + better))[:, None]
-    return factors
+    better = (y[None, :] > y[:, None]).sum(axis=1)
+    weights = [
+        oracle.step_weight(template.weights, a, 1 + n) for a, n in zip(y, better, strict=True)
+    ]
+    return factors * np.array(weights)[:, None]
 
 
 PAIR_TEXTS = [

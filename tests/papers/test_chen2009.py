@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gbmrank
 from examples.papers import chen2009 as study
 from examples.papers.__main__ import main
 from examples.papers.intervals import Estimate
@@ -15,7 +16,10 @@ from examples.papers.study import Settings
 from gbmrank.errors import ConfigError
 
 MODELS = ("linear", "lightgbm", "xgboost")
-METHODS = ("RankNet", "W-RankNet", "ListMLE", "W-ListMLE", "Regression")
+METHODS = (
+    *("RankNet", "W-RankNet", "ListMLE", "W-ListMLE", "Regression"),
+    *("Ranking SVM", "RankBoost", "ListNet"),
+)
 
 
 def rows(number: int, features: int = 2) -> study._Rows:
@@ -93,6 +97,13 @@ def test_seeds_are_for_what_depends_on_chance():
     assert study._seeds("xgboost", "ranknet", plan, 0) == range(3)
     assert study._seeded("w_listmle", 2) == "listmle(weights=gain_discount, seed=2)"
     assert study._seeded("ranknet", 2) == "ranknet"
+
+
+def test_list_net_is_the_cross_entropy_of_top_one_probabilities():
+    labels, scores = np.array([2.0, 0.0, 1.0]), np.array([0.3, -0.2, 0.9])
+    wanted = np.exp(scores) / np.exp(scores).sum() - np.exp(labels) / np.exp(labels).sum()
+    grad, _ = gbmrank.objective(study._OBJECTIVES["ListNet"]).gradients(labels, scores)
+    np.testing.assert_allclose(grad, wanted, atol=1e-12)
 
 
 def test_a_small_run_has_every_model_and_method_and_no_printed_number(small):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gbmrank
+from examples.papers import study as pages
 from examples.papers.__main__ import STUDIES, load_study, main, run_study
 from examples.papers.files import data_folder, find_files, find_parts
 from examples.papers.intervals import over_queries, over_runs
@@ -221,3 +222,34 @@ def test_the_command_runs_as_a_module_from_the_root():
         check=True,
     )
     assert done.stdout.startswith("usage: python -m examples.papers ")
+
+
+def copied_studies(folder, monkeypatch):
+    """Copy the code of the studies, so that it can be changed."""
+    for path in (ROOT / "examples" / "papers").glob("*.py"):
+        (folder / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(pages, "_HERE", folder)
+
+
+def test_a_page_is_outdated_when_the_code_of_its_study_changes(report, tmp_path, monkeypatch):
+    copied_studies(tmp_path, monkeypatch)
+    out = tmp_path / "pages"
+    report.save(out)
+    assert pages.outdated(out, ["duchi2010"]) == []
+    assert pages.outdated(out, ["duchi2010", "chen2009"]) == ["chen2009"]  # no page yet
+    used, other = tmp_path / "movielens.py", tmp_path / "chen2009.py"
+    before = used.read_text(encoding="utf-8")
+    used.write_text(f"{before}\n# a comment\nimport os\n", encoding="utf-8")
+    other.write_text("RATE = 2\n", encoding="utf-8")
+    assert pages.outdated(out, ["duchi2010"]) == []
+    used.write_text(f"{before}\nRATE = 2\n", encoding="utf-8")
+    assert pages.outdated(out, ["duchi2010"]) == ["duchi2010"]
+    assert main(["duchi2010", "--stamp", "--out", str(out)]) == 0
+    assert pages.outdated(out, ["duchi2010"]) == []
+    text = (out / "duchi2010.md").read_text(encoding="utf-8")
+    assert text.count("- stamp: ") == text.count("stamped without a new run") == 1
+
+
+def test_a_stamp_needs_a_page(capsys):
+    assert main(["duchi2010", "--stamp"]) == 2
+    assert "--out" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def _factors(template: Any, y: Any) -> Any:
         ups = sum(label >= bar for label in y)
         share = mp.mpf(1) / max(ups * (n - ups), 1)
         return [[share if a >= bar > b else 0 for b in y] for a in y]
-    gain = [1.0] * n
+    gain = [oracle.step_weight(template.weights, a, 1 + sum(b > a for b in y)) for a in y]
     if template.weights == "gain_discount":
         gain = [oracle.exp2_gain(a) / mp.log(2 + sum(b > a for b in y), 2) for a in y]
     return [[gain[i] if y[i] > b else 0 for b in y] for i in range(n)]

@@ -7,6 +7,7 @@ import pytest
 
 import gbmrank
 from gbmrank import theory
+from gbmrank.objectives import step_weights
 from gbmrank.theory.views import order_value
 
 POSITIONAL = (
@@ -129,3 +130,72 @@ def test_the_parts_of_a_metric_give_its_value(metric):
 def test_a_cascade_has_no_parts():
     with pytest.raises(gbmrank.ParameterError, match="no sum of utilities"):
         theory.positional("err@2", [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("weights", "betas"),
+    [
+        ("gain_discount(gain=linear, k=2)", lambda y, p: y / np.log2(p + 1) if p <= 2 else 0.0),
+        ([3.0, 2.0, 1.0], lambda y, p: max(4.0 - p, 0.0)),
+    ],
+)
+def test_weights_of_ones_own(weights, betas):
+    for labels, scores in _queries(60, 3):
+        ordered = -np.sort(-labels)
+        steps = [betas(y, p) for p, y in enumerate(ordered, 1)]
+        ours = theory.essential_loss(labels, scores, weights=weights)[0]
+        assert ours == pytest.approx(_by_definition(labels, scores, steps), abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["ndcg@2", "ndcg(gain=linear)@3", "ndcg(gain=[0, 1, 5, 6])"])
+@pytest.mark.parametrize("template", ["ranknet", "listmle", "comparison", "listmle(weighted)"])
+def test_the_chain_with_other_gains_and_cut_offs(metric, template):
+    made = gbmrank.metric(metric)
+    text = {"listmle(weighted)": "listmle"}.get(template, template)
+    objective = gbmrank.objective(text)
+    if template in ("comparison", "listmle(weighted)"):
+        weights = step_weights.GainDiscount(gain=made.measure.gain, k=made.measure.k)
+        objective = gbmrank.objective(text, weights=weights)
+    broken = 0
+    for labels, scores in _queries(200, 4):
+        check = theory.essential_check(labels, scores, objective=objective, metric=metric)
+        broken += not check.holds
+    assert broken == 0
+    if text != template:
+        with pytest.raises(gbmrank.ParameterError, match="other weights"):
+            theory.essential_check([1, 0], [0.0, 1.0], objective=objective, metric="ndcg@7")
+
+
+def test_the_regression_bound():
+    loose = []
+    for labels, scores in _queries(300, 5):
+        for k, gain in itertools.product((None, 2), ("exp2", "linear")):
+            lost = 1.0 - gbmrank.metric("ndcg", gain=gain, k=k).per_query(labels, scores)[0]
+            bound = theory.regression_bound(labels, scores, gain=gain, k=k)[0]
+            assert np.isnan(bound) == np.isnan(lost)
+            assert np.isnan(lost) or lost <= bound + 1e-12
+            loose.append(bound)
+    assert np.nanmin(loose) < 1.0
+    # Targets have to be gains: for labels (4, 3) and scores near them it would be false.
+    error = np.sqrt(((np.array([3.49, 3.51]) - [4, 3]) ** 2).sum())
+    gains = np.array([15.0, 7.0])
+    ideal = gains @ [1.0, 1.0 / np.log2(3)]
+    assert np.sqrt(2 * (1 + np.log2(3) ** -2)) * error / ideal == pytest.approx(0.0621, abs=1e-4)
+    lost = 1.0 - gbmrank.metric("ndcg").score([4, 3], [3.49, 3.51])
+    assert lost == pytest.approx(0.1521, abs=1e-4)
+    assert theory.regression_bound([4, 3], [3.49, 3.51])[0] > lost
+
+
+def test_the_bound_by_inversions():
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        labels = rng.integers(0, 2, rng.integers(1, 7))
+        scores = rng.integers(0, 4, len(labels)).astype(float)
+        value = gbmrank.metric("map").per_query(labels, scores)[0]
+        bound = theory.inversion_bound(labels, scores)[0]
+        assert np.isnan(bound) == np.isnan(value)
+        assert np.isnan(value) or bound <= value + 1e-12
+    # One relevant item: the bound is one over its rank.
+    assert theory.inversion_bound([0, 0, 1], [3.0, 2.0, 1.0])[0] == pytest.approx(1 / 3)
+    graded = theory.inversion_bound([2, 0, 1, 2], [1.0, 2.0, 0.0, 2.0], group=[2, 2], threshold=2)
+    np.testing.assert_allclose(graded, [0.5, 1.0])
