@@ -134,6 +134,42 @@ def _metrics() -> str:
 
 JUDGED_BY = ("dcg@10", "ndcg@10", "precision@5", "recall@5", "auc", "spearman", "err@10", "map")
 MATCHED = ("pointwise(loss=squared)", "pointwise", "pairwise", "pairwise(loss=hinge)")
+CONDITIONS = """## Conditions
+
+An *if* comes with an object: `theory.calibration(...).condition.holds(distribution)` tests it on a
+`theory.Distribution`, and conditions on labels or lengths on your data.
+
+| condition | says | tested on |
+| --- | --- | --- |
+| `BinaryLabels`, `LabelsFrom` | labels are 0 and 1; none is below a number | data |
+| `MaxItems` | no query is longer than the smallest cut-off | data |
+| `IndependentLabels` | 0/1 labels are independent given the features | distributions; `theory.independence` on repeated judgments |
+| `Reinforcement` | who is relevant more often is also relevant more often beside every other item | distributions, `theory.noise_report` |
+| `DegreeCondition` | net degrees order pairs as the mean preference graph does; low noise implies it | distributions, `theory.noise_report` |
+| `SortsPreferences` | the expectation that is sorted orders pairs as mean preferences do | distributions |
+| `Assumed` | what no proof covers in a loss, utility or metric of your own | data, where labels show it |
+
+`gbmrank advise METRIC --given independent` puts first what is proven for such labels.
+
+## What a verdict rests on
+
+*Calibrated* needs an argument for all labels that both sides take, all list lengths and all cut-offs. The utility of
+a target and that of a metric are compared in symbols: gain, threshold, normaliser and cut-off. Losses declare what is
+proven about them (`proven`); one that declares nothing is measured on a grid, which can refute, and its verdict is *if*.
+
+Arguments that the papers do not have:
+
+- **Independent labels.** Let item i be relevant more probably than j. Exchanging their two labels leaves the number of
+  relevant items as it is, so the weight of every comparison that i wins is at least that of j, and more between the
+  two. With a loss that never rises and falls at zero, scores with i not above j can be improved. Positional metrics of
+  0/1 labels and average precision want the same order, by the same exchange.
+- **Padding.** A loss of comparisons that misorders for precision at k does so at k + m: m more items that are nearly
+  always relevant take the first places and leave the other scores as they were. Every stored example is solved and
+  verified as it is, not in the limit.
+- **The parabola over pairs**, `pairwise(loss=squared_margin)`: its minimiser has a closed form that increases with the
+  expected utility.
+- **Sums.** Losses with bounded curvature that preserve the same order preserve it in a `mix`.
+"""  # noqa: E501
 SIGNS = {"calibrated": "yes", "not calibrated": "no", "conditional": "if", "unknown": "?"}
 
 
@@ -155,7 +191,7 @@ def _calibration() -> str:
         f"losses too.\n\n## With the metric as `target=`\n\n{_table(head, fitting)}\nThere is no "
         "target for ERR and none that is right for MAP everywhere: no utility per item gives their "
         "order.\n\n"
-        f"## Named objectives\n\n{_table(head, presets)}"
+        f"## Named objectives\n\n{_table(head, presets)}\n{CONDITIONS}"
     )
 
 

@@ -130,6 +130,8 @@ def test_check_searches_beyond_the_cut_off(capsys):
     out = _out(capsys, "check", "ranknet", "--metric", "precision@5")
     assert "misorders for precision@5" in out
     found = json.loads(_out(capsys, "check", "ranknet", "--metric", "precision@40", "--json"))
+    assert "found by adding items to a smaller counterexample" in found["checks"][0]["text"]
+    found = json.loads(_out(capsys, "check", "mix(ranknet)", "--metric", "precision@40", "--json"))
     row = found["checks"][0]
     assert row["tried"] == row["failed"] == 0
     assert row["text"].startswith("the search says nothing: every order of up to 12 items")

@@ -145,8 +145,8 @@ def test_the_search_goes_beyond_a_cut_off(metric, items):
     ("objective", "metric", "items", "words"),
     [
         ("ranknet", "precision@5", (3, 4), "every order of 3 or 4 items has the same precision@5"),
-        ("ranknet", "precision@40", None, "up to 12 items has the same precision@40"),
-        ("ranksvm", "precision@5", None, "not searched for a loss with kinks"),
+        ("mix(ranknet)", "precision@40", None, "up to 12 items has the same precision@40"),
+        ("mix(ranksvm)", "precision@5", None, "not searched for a loss with kinks"),
         ("ranknet", "precision", None, "every order has the same precision"),
     ],
 )

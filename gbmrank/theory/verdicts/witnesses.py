@@ -73,9 +73,14 @@ def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample 
     items are a thousandth apart.
     """
     seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
-    if seen is None or not pair_shape(template.loss).convex:
+    if not pair_shape(template.loss).convex:
         return None
     distribution = Distribution(np.eye(3), weights)
+    if seen is None:
+        try:
+            return shown(distribution, template, measure)
+        except (GbmrankError, FloatingPointError):
+            return None
     nature = Nature(shift_invariant=True, smooth=False, whole=template.loss == Hinge())
     try:
         sorted_by = weights @ utility_rows(np.eye(3), template.target.values)
