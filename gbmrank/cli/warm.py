@@ -38,8 +38,8 @@ def run(given: argparse.Namespace) -> int:
         raise ParameterError(f"give names or --all, not both; got {' '.join(given.names)}")
     names = given.names or _USUAL
     if given.all:
-        entries = [*catalogue.list_objectives(), *catalogue.list_metrics()]
-        names = [entry.name for entry in entries]
+        names = [entry.name for entry in catalogue.list_objectives()]
+        names += [entry.name for entry in catalogue.list_metrics()]
     rows = [_warmed(name) for name in names]
     folder = cache_folder()
     where = None if folder is None else str(folder)
@@ -73,7 +73,7 @@ def _call(name: str) -> None:
     is_metric = all(spec.name in METRICS for spec in parse_list(name))
     if not is_metric:
         check_no_loss(name)
-    made = metric(name) if is_metric else objective(name)
+    made: Any = metric(name) if is_metric else objective(name)
     for size in _SIZES:
         labels, scores = np.arange(size) % 2.0, np.linspace(0.0, 1.0, size)
         if is_metric:

@@ -453,7 +453,9 @@ def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
     form = loss.closed_form or ""
     if form not in _CLOSED or not kind.closed:
         return None
-    slot = {f"closed{kind.closed_end}": getattr(compiler.load(_CLOSED[form]), form + kind.closed_end)}
+    slot = {
+        f"closed{kind.closed_end}": getattr(compiler.load(_CLOSED[form]), form + kind.closed_end)
+    }
     return getattr(compiler.load("pairs.sums", **slot), kind.closed)
 
 

@@ -57,7 +57,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
             if content is None:
                 return None
             rtsys.initialize(target_context)  # all that ready code needs; refreshing takes longer
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            return CompileResult._rebuild(target_context, *pickle.loads(content))  # noqa: S301
         except Exception as error:  # whatever a file that is not ours can lead to
             _warn_once(f"{name} cannot be used ({error})")
         return None

@@ -71,7 +71,7 @@ def _locate(s: FloatArray, n: int, plan: LinearPlan, slots: IntArray) -> int:
         number = np.floor(s[i] * per_width)
         slots[i] = np.int64(number - first)
         s[i] = place_in_cell(s[i], number, width, per_width)
-    return np.int64(last - first) + 1
+    return np.int64(last - first) + 1  # type: ignore[return-value]
 
 
 @inner
@@ -81,8 +81,8 @@ def _solve(count: int, same: bool, work: Work) -> float:
     half, all_seen = count * ORDER, count * _PAIR
     for i in range(_KINDS * all_seen):
         seen[i] = 0.0
-    for i in range(all_seen):
-        weights[i] = 0.0
+        if i < all_seen:
+            weights[i] = 0.0
     for slot in range(count):
         add_product(TO_NODES, 0, (moments, slot * ORDER), (weights, slot * ORDER))
         place = half + slot * ORDER
@@ -93,12 +93,10 @@ def _solve(count: int, same: bool, work: Work) -> float:
                 continue  # an item alone in its cell
             table = (target - source + GAPS) * _TABLE
             for kind in range(_KINDS):
-                worse = (weights, source * ORDER)
-                ahead = (seen, kind * all_seen + target * ORDER)
-                add_product(tables, table + kind * _SQUARE, worse, ahead)
-                better = (weights, half + target * ORDER)
-                behind = (seen, kind * all_seen + half + source * ORDER)
-                add_product(tables, table + kind * _SQUARE, better, behind)
+                start, row = table + kind * _SQUARE, kind * all_seen
+                ahead, behind = (seen, row + target * ORDER), (seen, row + half + source * ORDER)
+                add_product(tables, start, (weights, source * ORDER), ahead)
+                add_product(tables, start, (weights, half + target * ORDER), behind)
     value = 0.0
     for slot in range(count):
         at = slot * ORDER

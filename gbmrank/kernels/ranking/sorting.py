@@ -177,6 +177,24 @@ def _write(work: Workspace, begin: int, n: int, ranking: Ranking) -> None:
         ranking.tied[begin + i] = work.keys[i] == work.keys[i - 1]
 
 
+@inner
+def _take_blocks(work: Workspace, count: int, k: int, begin: int, ranking: Ranking) -> int:
+    """Write one block of ties after the other until there are k items; return where they end."""
+    place, ceiling = begin, np.inf
+    while place < begin + k:
+        top, first = -np.inf, place
+        for i in range(count):
+            key = work.keys[i] if work.keys[i] < ceiling else -np.inf
+            top = key if key > top else top
+        for i in range(count):
+            if work.keys[i] == top:
+                ranking.order[place] = work.items[i]
+                ranking.tied[place] = place > first
+                place += 1
+        ceiling = top
+    return place
+
+
 @entry
 def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: Ranking) -> None:
     """Rank at least the first k items of each query, and all that tie with the k-th."""
@@ -214,18 +232,8 @@ def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: 
             for i in range(begin + 1, begin + count):
                 tied[i] = scores[begin + order[i]] == scores[begin + order[i - 1]]
             place += count
-        ceiling = np.inf
-        while place < begin + k and place < end:
-            top, first = -np.inf, place
-            for i in range(count):
-                key = keys[i] if keys[i] < ceiling else -np.inf
-                top = key if key > top else top
-            for i in range(count):
-                if keys[i] == top:
-                    order[place] = items[i]
-                    tied[place] = place > first
-                    place += 1
-            ceiling = top
+        else:
+            place = _take_blocks(work, count, k, begin, ranking)
         if place < end:
             tied[place] = 0
 
