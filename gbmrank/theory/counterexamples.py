@@ -285,6 +285,7 @@ def _verified_padding(
     found = minimise(risk, small + 1, nature)
     wanted, seen = distribution.expected_utilities(measure), view(measure)
     scores = _without_noise(found.scores)[owner]
+    scores = scores - scores.mean()
     if seen is None or not found.attained:
         return None
     phi = seen.discounts(n)

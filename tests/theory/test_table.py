@@ -9,6 +9,7 @@ from gbmrank import theory
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import stored_counterexamples
 from gbmrank.theory.falsifier import TABLE_METRICS, adversarial, settings_for, table_objectives
+from gbmrank.theory.minimise import MOST_WITH_KINKS
 
 STORED = {(e.objective, e.metric): e for e in stored_counterexamples() if not e.on_graphs}
 ON_GRAPHS = [each for each in stored_counterexamples() if each.on_graphs]
@@ -39,6 +40,8 @@ def test_stored_counterexamples_hold(objective):
     assert mine
     for example in mine:
         distribution = example.distribution
+        if distribution.n_items > MOST_WITH_KINKS and "loss=hinge" in objective:
+            continue  # a linear programme does it in test_conditions
         found = _minimum(objective, example.labels, example.probabilities)
         assert found.attained
         np.testing.assert_allclose(found.scores, example.scores, atol=2e-5)
