@@ -246,3 +246,13 @@ def test_texts_for_the_terminal_have_no_markup(capsys, name):
 def test_names_in_the_wrong_place_are_explained(capsys, arguments, words):
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+def test_warm_compiles_what_is_named_and_says_what_it_could_not(capsys):
+    assert main(["warm", "wta", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["name"], row["error"]) for row in found["warmed"]] == [("wta", None)]
+    assert "kernels-" in found["folder"]
+    assert main(["warm", "logistic"]) == 2
+    assert "pairwise(loss=logistic)" in capsys.readouterr().out
+    assert main(["warm", "wta", "--all"]) == 2
