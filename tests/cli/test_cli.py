@@ -263,3 +263,13 @@ def test_names_in_the_wrong_place_are_explained(capsys, arguments, words):
 def test_names_of_other_tools_get_the_one_that_is_meant(command, meant, capsys):
     assert main(command) == 2
     assert meant in capsys.readouterr().err
+
+
+def test_warm_compiles_what_is_named_and_says_what_it_could_not(capsys):
+    assert main(["warm", "wta", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["name"], row["error"]) for row in found["warmed"]] == [("wta", None)]
+    assert "kernels-" in found["folder"]
+    assert main(["warm", "logistic"]) == 2
+    assert "pairwise(loss=logistic)" in capsys.readouterr().out
+    assert main(["warm", "wta", "--all"]) == 2

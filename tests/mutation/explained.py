@@ -217,12 +217,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             },
         },
     },
-    "gbmrank/kernels/pairs/shortcuts.py": {
-        "_exponentials": {
-            "if not sigma * width < widest:": {"sigma * width <= widest": _OTHER_WAY},
-            "return True": {"False": _OTHER_WAY},
-        },
-    },
     "gbmrank/kernels/scores.py": {
         "fingerprint": {
             "mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)": {

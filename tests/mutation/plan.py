@@ -113,7 +113,7 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         ),
         "pairwise or pairs or comparison or bipartite or push",
     ),
-    "gbmrank/kernels/pairs/shortcuts.py": (
+    "gbmrank/kernels/pairs/dense.py": (
         (
             *_VALUES,
             f"{_ENGINES}test_single_precision_over_wide_ranges",
