@@ -13,7 +13,7 @@ import numpy as np
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels.jit import compiler
-from gbmrank.kernels.layout import Items, Ranking, Span
+from gbmrank.kernels.layout import Items, Ranking, Span, SwapTerms
 from gbmrank.losses.utilities import binarise, exp2_gains, query_sums
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
@@ -69,6 +69,7 @@ class ERR(AbstractMetric):
     name: ClassVar[str] = "err"
     formula: ClassVar[str] = "sum_{r<=k} R_r / r prod_{l<r} (1 - R_l), R = (2^y - 1) / 2^max_grade"
     reference: ClassVar[str] = "Chapelle et al. 2009"
+    swap_kind: ClassVar[str | None] = "cascade"
 
     def check(self) -> None:
         """Accept positive grades whose power of two is finite."""
@@ -79,10 +80,18 @@ class ERR(AbstractMetric):
                 f"{_LARGEST_GRADE:g}; got {self.max_grade!r}"
             )
 
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return the probabilities of stopping, below 1."""
+        stops = np.minimum(self._stops(data), 1.0 - 2.0**-53)
+        return _swap_terms(data, stops, np.ones(data.groups.n_queries), self.k)
+
+    def _stops(self, data: RankingData) -> FloatArray:
+        _check_grades(data, self.max_grade)
+        return exp2_gains(data.labels) * np.exp2(-self.max_grade)
+
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Turn labels into the probabilities of stopping."""
-        _check_grades(data, self.max_grade)
-        stops = exp2_gains(data.labels) * np.exp2(-self.max_grade)
+        stops = self._stops(data)
         longest = int(data.groups.sizes.max(initial=1))
         k = longest if self.k is None else min(int(self.k), longest)
         items = Items(stops, np.ones(data.groups.n_queries), k)
@@ -139,20 +148,29 @@ class MAP(AbstractMetric):
     formula: ClassVar[str] = "sum over relevant items of precision at their rank / P"
     reference: ClassVar[str] = "McSherry and Najork 2008"
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "block")
+    swap_kind: ClassVar[str | None] = "precision"
 
     def check(self) -> None:
         """Accept the known denominators."""
         check_cutoff(self.name, self.k)
         check_choice(self.name, "denominator", self.denominator, ("relevant", "min"))
 
-    def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Count the relevant items."""
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, and one over the divisor."""
+        return _swap_terms(data, *self._shares(data), self.k)
+
+    def _shares(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
         binary, positives = _relevant(data, self.threshold)
         if self.denominator == "min" and self.k is not None:
             positives = np.minimum(positives, self.k)
+        return binary, _reciprocal(positives)
+
+    def bind(self, data: RankingData) -> AbstractBoundMetric:
+        """Count the relevant items."""
+        binary, shares = self._shares(data)
         kernels = compiler.load("ranking.measures")
         kernel = partial(_in_blocks, kernels.average_precision, self.ties == "block")
-        items = _items(data, binary, _reciprocal(positives), self.k)
+        items = _items(data, binary, shares, self.k)
         return BoundKernel(self, data, kernel, items, self.k)
 
 
@@ -195,10 +213,17 @@ class MRR(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank", "reciprocal_rank")
     formula: ClassVar[str] = "1 / rank of the first relevant item"
     reference: ClassVar[str] = "McSherry and Najork 2008"
+    swap_kind: ClassVar[str | None] = "first"
 
     def check(self) -> None:
         """Accept whole cut-offs."""
         check_cutoff(self.name, self.k)
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, and the reciprocals of ranks."""
+        binary, positives = _relevant(data, self.threshold)
+        terms = _swap_terms(data, binary, np.where(positives > 0, 1.0, np.nan), self.k)
+        return terms._replace(table=1.0 / np.arange(1.0, len(terms.table) + 1.0))
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Find the relevant items."""
@@ -284,6 +309,15 @@ def _reciprocal(counts: FloatArray) -> FloatArray:
 def _items(data: RankingData, values: FloatArray, scale: FloatArray, k: int | None) -> Items:
     longest = int(data.groups.sizes.max(initial=1))
     return Items(values, scale, longest if k is None else min(int(k), longest))
+
+
+def _swap_terms(
+    data: RankingData, values: FloatArray, scale: FloatArray, k: int | None
+) -> SwapTerms:
+    """Return terms with a table of ones."""
+    sizes = data.groups.sizes
+    cuts = sizes if k is None else np.minimum(sizes, k)
+    return SwapTerms(values, scale, cuts, np.ones(int(sizes.max(initial=1))))
 
 
 def _in_blocks(

@@ -26,7 +26,7 @@ from gbmrank.losses.convex import (
 )
 from gbmrank.losses.utilities import BUILTIN_UTILITIES, AbstractUtility
 from gbmrank.metrics import BUILTIN_METRICS, AbstractMetric
-from gbmrank.objectives import BUILTIN_OBJECTIVES, PRESETS, AbstractObjective
+from gbmrank.objectives import BUILTIN_OBJECTIVES, CUT_PRESETS, PRESETS, AbstractObjective
 from gbmrank.registry.entry_points import (
     Entry,
     Loader,
@@ -74,7 +74,8 @@ class Registry(Generic[T]):
     """Classes of one kind by name: final subclasses of ``base``.
 
     ``entry_points`` is called once, on first need; ``presets`` are names of compositions, with the
-    text each stands for.
+    text each stands for, and ``cut_presets`` those that mean something else with a cut-off
+    ``{k}``.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Registry(Generic[T]):
         builtins: Iterable[type[T]],
         entry_points: Callable[[], Iterable[importlib.metadata.EntryPoint]] = tuple,
         presets: Mapping[str, str] = MappingProxyType({}),
+        cut_presets: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.kind, self.base = kind, base
         self._read_entry_points = entry_points
@@ -91,7 +93,7 @@ class Registry(Generic[T]):
         self._aliases: dict[str, str] = {}
         self._plugins: dict[str, tuple[Entry[T], ...]] | None = None
         self._origins: dict[type, Origin] = {}  # of the plugin classes that were loaded
-        self._presets = presets
+        self._presets, self._cut_presets = presets, cut_presets
         for cls in builtins:
             self._add(cls, _own_origin())
 
@@ -163,6 +165,11 @@ class Registry(Generic[T]):
         """Return the composition that a preset's name stands for, or None."""
         text = self._presets.get(self._canonical(name))
         return None if text is None else parse(text)
+
+    def cut_preset(self, name: str, k: object) -> Spec | None:
+        """Return the composition that a preset's name with a cut-off stands for, or None."""
+        text = self._cut_presets.get(self._canonical(name))
+        return None if text is None else parse(text.format(k=k))
 
     def register(self, cls: Any) -> Any:
         """Register a class (or the function of a loss) for this process; a decorator.
@@ -279,7 +286,12 @@ UTILITIES: Registry[AbstractUtility] = Registry(
     "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.utilities")
 )
 OBJECTIVES: Registry[AbstractObjective] = Registry(
-    "objective", AbstractObjective, BUILTIN_OBJECTIVES, installed("gbmrank.objectives"), PRESETS
+    "objective",
+    AbstractObjective,
+    BUILTIN_OBJECTIVES,
+    installed("gbmrank.objectives"),
+    PRESETS,
+    CUT_PRESETS,
 )
 METRICS: Registry[AbstractMetric] = Registry(
     "metric", AbstractMetric, BUILTIN_METRICS, installed("gbmrank.metrics")

@@ -84,9 +84,14 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
     _check_has_utility(registry, spec.name)
+    given.update(params)
+    cut = registry.cut_preset(spec.name, given["k"]) if "k" in given else None
+    if cut is not None:
+        preset = cut
+        del given["k"]
     defaults = {} if preset is None else dict(preset.params)
     cls = registry.get(spec.name if preset is None else preset.name)
-    return _construct(registry, cls, {**defaults, **given, **params})
+    return _construct(registry, cls, {**defaults, **given})
 
 
 def spec_of(item: object) -> Spec:
@@ -254,8 +259,9 @@ def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object])
     hints = typing.get_type_hints(cls)
     name = cls.name  # type: ignore[attr-defined]
     positional = next((key for key in known if known[key].metadata.get("positional")), None)
+    usual = {key: each.metadata["usual"] for key, each in known.items() if "usual" in each.metadata}
     arguments: dict[str, object] = {}
-    for key, value in given.items():
+    for key, value in {**usual, **given}.items():
         target = positional if key == "" else key
         if target is None:
             raise ParameterError(f"{name}: parameters are written key=value, got {value}")
