@@ -67,9 +67,11 @@ def read_value(text: str) -> bool | int | float | str:
 def check_not_native(name: str) -> None:
     """Reject a booster's own objective, which has no verdict."""
     if name.strip().startswith(PREFIX):
+        bare = name.strip().removeprefix(PREFIX)
+        own = f" {bare} without {PREFIX} is gbmrank's own." if bare in OBJECTIVES else ""
         raise UnknownNameError(
             f"{name} is an objective of a booster; gbmrank has no formula of it and so no verdict. "
-            "It can be trained: gbmrank compare --objectives, GBMRanker(objective=...)"
+            f"It can be trained: gbmrank compare --objectives, GBMRanker(objective=...).{own}"
         )
 
 

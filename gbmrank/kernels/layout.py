@@ -15,6 +15,7 @@ from gbmrank.kernels.linear.interpolation import LinearPlan, Side
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
+    "CutItems",
     "EdgeQueries",
     "EdgeWeights",
     "Engines",
@@ -37,6 +38,7 @@ __all__ = [
     "SwapQueries",
     "SwapRule",
     "SwapTerms",
+    "TopicItems",
     "closed_levels",
     "closed_pairs",
     "dense_levels",
@@ -213,6 +215,27 @@ class Items(NamedTuple):
     """Values per row, factors per query: ``scale[q]`` times a sum over the first ``k`` ranks."""
 
     values: FloatArray
+    scale: FloatArray
+    k: int
+
+
+class CutItems(NamedTuple):
+    """Values per row, factors and the last rank that counts per query."""
+
+    values: FloatArray
+    scale: FloatArray
+    cuts: IntArray
+
+
+class TopicItems(NamedTuple):
+    """Which subtopics (columns) each row has; a subtopic seen c times is worth ``beta`` to the c.
+
+    ``scale[q]`` times a sum over the first ``k`` ranks with these ``discounts``.
+    """
+
+    topics: npt.NDArray[np.uint8]
+    beta: float
+    discounts: FloatArray
     scale: FloatArray
     k: int
 

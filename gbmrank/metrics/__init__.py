@@ -3,6 +3,7 @@
 from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, Ranked, mean_over_queries
 from gbmrank.metrics.conventions import TOOLS, conventions
 from gbmrank.metrics.disagreement import PairwiseDisagreement
+from gbmrank.metrics.diversity import AlphaNDCG, average_overlap, rbo, subtopic_columns
 from gbmrank.metrics.positional import (
     AUC,
     DCG,
@@ -16,7 +17,7 @@ from gbmrank.metrics.positional import (
     Recall,
     Spearman,
 )
-from gbmrank.metrics.precision import ERR, MAP, MRR, PTop
+from gbmrank.metrics.precision import ERR, MAP, MRR, HitRate, PTop, RPrecision
 
 __all__ = [
     "AUC",
@@ -33,15 +34,21 @@ __all__ = [
     "AbstractBoundMetric",
     "AbstractMetric",
     "AbstractPositional",
+    "AlphaNDCG",
+    "HitRate",
     "PTop",
     "PairwiseDisagreement",
     "Positional",
     "Precision",
+    "RPrecision",
     "Ranked",
     "Recall",
     "Spearman",
+    "average_overlap",
     "conventions",
     "mean_over_queries",
+    "rbo",
+    "subtopic_columns",
 ]
 
 BUILTIN_METRICS: tuple[type[AbstractMetric], ...] = (
@@ -57,7 +64,10 @@ BUILTIN_METRICS: tuple[type[AbstractMetric], ...] = (
     ERR,
     MAP,
     MRR,
+    HitRate,
+    RPrecision,
     PTop,
+    AlphaNDCG,
     PairwiseDisagreement,
     Positional,
 )

@@ -1,7 +1,8 @@
 """Measures that are not positional: what an item is worth depends on the items above it.
 
 Expected reciprocal rank follows a reader who goes down the list and stops when satisfied;
-average precision, reciprocal rank and positives at the top are for binary labels.
+average precision, reciprocal rank, hit rate, R-precision and positives at the top are for
+binary labels.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels.jit import compiler
-from gbmrank.kernels.layout import Items, Ranking, Span, SwapTerms
+from gbmrank.kernels.layout import CutItems, Items, Ranking, Span, SwapTerms
 from gbmrank.losses.utilities import binarise, exp2_gains, query_sums
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
@@ -24,7 +25,7 @@ from gbmrank.metrics.base import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["ERR", "MAP", "MRR", "PTop"]
+__all__ = ["ERR", "MAP", "MRR", "HitRate", "PTop", "RPrecision"]
 
 _LARGEST_GRADE = 1000.0
 
@@ -232,6 +233,111 @@ class MRR(AbstractMetric):
         kernels = compiler.load("ranking.measures")
         items = _items(data, binary, scale, self.k)
         return BoundKernel(self, data, kernels.reciprocal_rank, items, self.k)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRate(AbstractMetric):
+    r"""Whether a relevant item is among the first k ranks; its mean is the share of such queries.
+
+    .. math:: \mathrm{Hit@}k = 1 \text{ if } \min\{\mathrm{rank}_i : y_i = 1\} \le k,
+              \text{ else } 0
+
+    Ties: the exact mean over all orders. No relevant item: undefined; trec_eval, which calls it
+    success, counts 0 (``empty="zero"``).
+
+    Parameters
+    ----------
+    k : int or None, default=None
+        Last rank that counts; ``None`` counts every rank, which gives 1.
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+
+    References
+    ----------
+    Deshpande and Karypis, "Item-based top-N recommendation algorithms", ACM TOIS 22(1), 2004.
+
+    Examples
+    --------
+    Three items tie for two ranks, and one of them is relevant:
+
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([0, 1, 0])
+    >>> round(HitRate(k=2).bind(data).score(Ranked(np.zeros(3), data.groups)), 6)
+    0.666667
+    """
+
+    k: int | None = None
+    threshold: float | None = None
+
+    name: ClassVar[str] = "hit_rate"
+    aliases: ClassVar[tuple[str, ...]] = ("success", "hit", "hr")
+    formula: ClassVar[str] = "1 if a relevant item is among the first k"
+    reference: ClassVar[str] = "Deshpande and Karypis 2004"
+    swap_kind: ClassVar[str | None] = "first"
+
+    def check(self) -> None:
+        """Accept whole cut-offs."""
+        check_cutoff(self.name, self.k)
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, and ones for ranks."""
+        binary, positives = _relevant(data, self.threshold)
+        return _swap_terms(data, binary, np.where(positives > 0, 1.0, np.nan), self.k)
+
+    def bind(self, data: RankingData) -> AbstractBoundMetric:
+        """Find the relevant items."""
+        terms = self.swap_terms(data)
+        items = CutItems(terms.values, terms.scale, np.array(terms.cuts))
+        return BoundKernel(self, data, compiler.load("ranking.sets").any_within, items, self.k)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RPrecision(AbstractMetric):
+    r"""Precision at the number P of relevant items of the query.
+
+    .. math:: \frac{1}{P} \#\{i : y_i = 1,\ \mathrm{rank}_i \le P\}
+
+    Ties: the exact mean over all orders. No relevant item: undefined.
+
+    Parameters
+    ----------
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+
+    References
+    ----------
+    Manning, Raghavan and Schutze, "Introduction to information retrieval", Cambridge
+    University Press 2008, sec. 8.4.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([1, 0, 1, 0])
+    >>> RPrecision().bind(data).score(Ranked(np.array([4.0, 3.0, 2.0, 1.0]), data.groups))
+    0.5
+    """
+
+    threshold: float | None = None
+
+    name: ClassVar[str] = "r_precision"
+    aliases: ClassVar[tuple[str, ...]] = ("rprec", "r_prec")
+    formula: ClassVar[str] = "relevant items among the first P / P"
+    reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+    swap_kind: ClassVar[str | None] = "positional"
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, one over P, and ones for the first P ranks."""
+        binary, positives = _relevant(data, self.threshold)
+        terms = _swap_terms(data, binary, _reciprocal(positives), None)
+        return terms._replace(cuts=positives.astype(np.int64))
+
+    def bind(self, data: RankingData) -> AbstractBoundMetric:
+        """Count the relevant items."""
+        terms = self.swap_terms(data)
+        items = CutItems(terms.values, terms.scale, terms.cuts)
+        return BoundKernel(self, data, compiler.load("ranking.sets").share_within, items)
 
 
 @final

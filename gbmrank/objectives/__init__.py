@@ -16,7 +16,7 @@ from gbmrank.objectives.base import (
 from gbmrank.objectives.bregman import Bregman
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.listmle import ListMLE
-from gbmrank.objectives.pairwise import Pairwise
+from gbmrank.objectives.pairwise import Pairwise, QueryRMSE
 from gbmrank.objectives.pointwise import Pointwise
 from gbmrank.objectives.push import Push
 from gbmrank.objectives.swap import Swap
@@ -37,6 +37,7 @@ __all__ = [
     "Pairwise",
     "Pointwise",
     "Push",
+    "QueryRMSE",
     "Swap",
     "held_preferences",
     "with_groups",
@@ -89,5 +90,6 @@ BUILTIN_OBJECTIVES: tuple[type[AbstractObjective], ...] = (
     Bregman,
     ListMLE,
     Swap,
+    QueryRMSE,
     Mix,
 )

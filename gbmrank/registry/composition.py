@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from gbmrank.errors import ParameterError, UnknownNameError
 from gbmrank.losses.utilities import WITHOUT_UTILITY
-from gbmrank.metrics import AbstractMetric, Positional
+from gbmrank.metrics import RBP, AbstractMetric, Positional
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry.catalogue import (
     GENERATORS,
@@ -74,16 +74,20 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
             f"as an object, got {type(value).__name__}"
         )
     if registry is OBJECTIVES and spec.name.startswith(_NATIVE):
+        bare = spec.name.removeprefix(_NATIVE)
+        own = f"; {bare} without native: is gbmrank's own" if bare in registry else ""
         raise UnknownNameError(
-            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it; train it "
-            "with gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or give "
-            f"{spec.name.removeprefix(_NATIVE)!r} to the booster itself"
+            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it{own}; "
+            "train it with gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or "
+            f"give {bare!r} to the booster itself"
         )
     preset, given = registry.preset(spec.name), _parameters(spec)
     twice = sorted(given.keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
     _check_has_utility(registry, spec.name)
+    if registry is UTILITIES and spec.name not in registry and spec.name in METRICS:
+        return build(registry, build(METRICS, spec, **params))
     given.update(params)
     cut = registry.cut_preset(spec.name, given["k"]) if "k" in given else None
     if cut is not None:
@@ -216,7 +220,7 @@ class AbstractValue(Generic[P]):
 
 def _utility_of(metric: AbstractMetric) -> object:
     """Return the utility of a metric: its own, or the one of the same name and options."""
-    if isinstance(metric, Positional):
+    if isinstance(metric, Positional | RBP):
         return metric.utility
     _check_has_utility(UTILITIES, metric.name)
     shared = {field.name for field in fields(UTILITIES.get(metric.name))}

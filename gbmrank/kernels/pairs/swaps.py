@@ -10,6 +10,7 @@ with the columns of :mod:`gbmrank.kernels.pairs.changes`, which ranks the items.
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from gbmrank.kernels.jit.decorators import entry, inner
 from gbmrank.kernels.layout import GradHess, Out, Params, Rankings, Span, SwapQueries, SwapRule
@@ -65,42 +66,52 @@ def _distance(
 def _fill_row(
     queries: SwapQueries,
     rule: SwapRule,
-    place: tuple[int, int, int, int, int],
+    place: tuple[int, int, int, int],
     ranked: Rankings,
     row: FloatArray,
 ) -> None:
-    """Write the weights of the pairs of rank a and each rank from the next to ``stop - 1``."""
-    q, n, first, a, stop = place
+    """Write the weights of the pairs of rank a and each rank below it."""
+    q, n, first, a = place
     head, share = ranked.head[first + a], ranked.share[first + a]
-    tail = ranked.tail[first + a + 1 : first + stop]
+    tail = ranked.tail[first + a + 1 : first + n]
     for b in range(len(tail)):
         row[b] = abs(head - share * tail[b])
     if rule.average:
         for b in range(a + 1, ranked.ends[first + a]):
             row[b - a - 1] = ranked.within[first + a]
     if rule.mu > 0.0:
-        upper = lower = (a, a + 1)
+        upper = (a, a + 1)
         if rule.average:
-            upper = ranked.starts[first + a], ranked.ends[first + a]
-        for b in range(a + 1, stop):
+            upper = (ranked.starts[first + a], ranked.ends[first + a])
+        for b in range(a + 1, n):
             lower = (b, b + 1)
             if rule.average:
-                lower = ranked.starts[first + b], ranked.ends[first + b]
+                lower = (ranked.starts[first + b], ranked.ends[first + b])
             change = _distance(queries, q, n, rule.truncation, upper, lower)
             row[b - a - 1] = rule.rho * row[b - a - 1] + rule.mu * change
 
 
 @inner
-def _divide_by_gaps(a: int, at: FloatArray, row: FloatArray) -> None:
-    """Divide the weights of the pairs of rank a by the distance of the scores, plus 0.01."""
-    below = at[a + 1 :]
-    for b in range(len(below)):
-        row[b] /= 0.01 + abs(at[a] - below[b])
+def _fill_neighbours(
+    queries: SwapQueries,
+    rule: SwapRule,
+    place: tuple[int, int, int],
+    ranked: Rankings,
+    row: FloatArray,
+) -> None:
+    """Write the weights of the pairs of each rank and the next."""
+    q, n, first = place
+    head, share = ranked.head[first : first + n], ranked.share[first : first + n]
+    tail, distance = ranked.tail[first + 1 : first + n], 0.0
+    if rule.mu > 0.0:
+        distance = rule.mu * _distance(queries, q, n, n, (0, 1), (1, 2))
+    for a in range(len(tail)):
+        row[a] = rule.rho * abs(head[a] - share[a] * tail[a]) + distance
 
 
 @inner
 def _read_draw(
-    items: FloatArray, columns: tuple[FloatArray, FloatArray], out: tuple[FloatArray, FloatArray]
+    items: npt.NDArray[np.int32], columns: tuple[FloatArray, FloatArray], out: Out
 ) -> bool:
     """Write two columns by rank; return whether the second one has different numbers."""
     differ = False
@@ -120,12 +131,7 @@ def _n_rows(rule: SwapRule, n: int, first: int, ranked: Rankings) -> int:
 
 @inner
 def _pull_row(
-    a: int,
-    s: FloatArray,
-    v: FloatArray,
-    row: FloatArray,
-    params: Params,
-    out: Out,
+    a: int, s: FloatArray, v: FloatArray, row: FloatArray, params: Params, out: Out
 ) -> float:
     """Add slopes and curvatures of the pairs of rank a and those below it."""
     g, h = out
@@ -145,6 +151,27 @@ def _pull_row(
         h_below[b] += bend
     g[a] += g_a
     h[a] += h_a
+    return pulls
+
+
+@inner
+def _pull_neighbours(
+    rows: int, s: FloatArray, v: FloatArray, row: FloatArray, params: Params, out: Out
+) -> float:
+    """Write slopes and curvatures of the pairs of each rank and the next."""
+    g, h = out
+    s_next, v_next, pulls = s[1:], v[1:], 0.0
+    for a in range(rows):
+        gap = v[a] - v_next[a]
+        sign = 1.0 if gap > 0.0 else -1.0
+        _, slope, bend = phi(sign * (s[a] - s_next[a]), *params)
+        weight = sign * gap * row[a]
+        g[a] = sign * weight * slope
+        h[a] = weight * bend
+        pulls += abs(g[a])
+    for a in range(rows, 0, -1):
+        g[a] -= g[a - 1]
+        h[a] += h[a - 1]
     return pulls
 
 
@@ -180,16 +207,22 @@ def swap_gradients(
         for draw in range(draws):
             first = rule.draws * (begin - origin) + draw * n
             items = ranked.items[first : first + n]
-            columns = queries.values[begin:end], scores[begin:end]
-            differ = _read_draw(items, columns, (v, s))
+            differ = _read_draw(items, (queries.values[begin:end], scores[begin:end]), (v, s))
+            differ &= rule.norm
             g[:] = 0.0
             h[:] = 0.0
-            for a in range(_n_rows(rule, n, first, ranked)):
-                stop = a + 2 if rule.neighbours else n
-                _fill_row(queries, rule, (q, n, first, a, stop), ranked, row)
-                if rule.norm and differ:
-                    _divide_by_gaps(a, s[:stop], row)
-                pulls += _pull_row(a, s[:stop], v[:stop], row, params, (g[:stop], h[:stop]))
+            rows = _n_rows(rule, n, first, ranked)
+            if rule.neighbours:
+                _fill_neighbours(queries, rule, (q, n, first), ranked, row)
+                for a in range(rows if differ else 0):
+                    row[a] /= 0.01 + abs(s[a] - s[a + 1])
+                pulls += _pull_neighbours(rows, s, v, row, params, (g, h))
+                rows = 0
+            for a in range(rows):
+                _fill_row(queries, rule, (q, n, first, a), ranked, row)
+                for b in range(a + 1, n if differ else 0):
+                    row[b - a - 1] /= 0.01 + abs(s[a] - s[b])
+                pulls += _pull_row(a, s, v, row, params, (g, h))
             for r in range(n):
                 out.grad[begin + items[r]] += g[r]
                 out.hess[begin + items[r]] += h[r]
@@ -218,17 +251,19 @@ def swap_values(
         for draw in range(draws):
             first = rule.draws * (begin - origin) + draw * n
             items = ranked.items[first : first + n]
-            _read_draw(items, (columns[0][begin:end], columns[0][begin:end]), (s, s))
+            _read_draw(items, (queries.values[begin:end], columns[0][begin:end]), (v, s))
             differ = _read_draw(items, (queries.values[begin:end], columns[1][begin:end]), (v, at))
+            if rule.neighbours:
+                _fill_neighbours(queries, rule, (q, n, first), ranked, row)
             for a in range(_n_rows(rule, n, first, ranked)):
-                stop = a + 2 if rule.neighbours else n
-                _fill_row(queries, rule, (q, n, first, a, stop), ranked, row)
-                if rule.norm and differ:
-                    _divide_by_gaps(a, at[:stop], row)
-                for b in range(a + 1, stop):
+                if not rule.neighbours:
+                    _fill_row(queries, rule, (q, n, first, a), ranked, row)
+                for b in range(a + 1, a + 2 if rule.neighbours else n):
                     gap = v[a] - v[b]
                     sign = 1.0 if gap > 0.0 else -1.0
-                    weight = sign * gap * row[b - a - 1]
+                    weight = sign * gap * row[a if rule.neighbours else b - a - 1]
+                    if rule.norm and differ:
+                        weight /= 0.01 + abs(at[a] - at[b])
                     total += weight * phi(sign * (s[a] - s[b]), *params)[0]
                     pulls += weight * abs(phi(sign * (at[a] - at[b]), *params)[1])
         out[q] = total * _factor(rule, queries.scale[q], draws, pulls)

@@ -471,6 +471,11 @@ def _without_order(
     template: AbstractObjective, measure: AbstractMetric, seen: View | None
 ) -> Verdict:
     """Objectives that are not known to sort any utility."""
+    if template.gradient == "frozen_weights":
+        return _unknown(
+            f"the weights of {template.name} follow the ranking and count as constants, so it is "
+            "the gradient of no fixed loss and nothing is proven about where it leads"
+        )
     if isinstance(template, Bipartite) and seen is not None and _independence_helps(template, seen):
         condition_2 = IndependentLabels()
         sentence = f"its minimiser is the log-odds of relevance up to scale when {condition_2}"
