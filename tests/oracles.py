@@ -8,9 +8,9 @@ Order = Sequence[int]
 Measure = Callable[[Sequence[float], Order], float]
 
 __all__ = [
+    "alpha_ndcg",
     "average_precision",
     "dcg",
-    "alpha_ndcg",
     "err",
     "eru",
     "extreme_over_orders",

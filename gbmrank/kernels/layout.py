@@ -230,9 +230,11 @@ class CutItems(NamedTuple):
 class TopicItems(NamedTuple):
     """Which subtopics (columns) each row has; a subtopic seen c times is worth ``beta`` to the c.
 
-    ``scale[q]`` times a sum over the first ``k`` ranks with these ``discounts``.
+    ``scale[q]`` times a sum over the first ``k`` ranks with these ``discounts``; ``values`` counts
+    the subtopics of each row.
     """
 
+    values: FloatArray
     topics: npt.NDArray[np.uint8]
     beta: float
     discounts: FloatArray

@@ -120,10 +120,10 @@ def withhold(
     """Give rows that were not retrieved no credit at the ranks where they would stand.
 
     Their value is zero in measures that go down the list (the (u, phi) family with a discount
-    of the rank, AP, RR, ERR, hit rate, R-precision, positives at the top), while they keep counting in the number of
-    relevant documents and in the ideal. Measures of the whole order (AUC, Spearman,
-    disagreement) see them tied at the end. ``bound`` is changed; ``hidden`` marks the rows, and
-    ``ranked_rows`` counts the others of each query.
+    of the rank, AP, RR, ERR, hit rate, R-precision, positives at the top), while they keep
+    counting in the number of relevant documents and in the ideal. Measures of the whole order
+    (AUC, Spearman, disagreement) see them tied at the end. ``bound`` is changed; ``hidden`` marks
+    the rows, and ``ranked_rows`` counts the others of each query.
     """
     if not isinstance(bound, BoundKernel):
         raise MetricError(

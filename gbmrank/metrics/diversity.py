@@ -1,5 +1,6 @@
-"""Measures of several rankings or of what a list covers: subtopics, and the overlap of two lists."""
+"""What a list covers, by subtopics, and how much two lists have in common."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -12,7 +13,7 @@ from gbmrank.data.queries import Groups, RankingData, check_finite
 from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import TopicItems
-from gbmrank.losses.utilities import discounts, mid_ranks, query_sums
+from gbmrank.losses.utilities import discounts, mid_ranks
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
     AbstractMetric,
@@ -98,8 +99,14 @@ class AlphaNDCG(AbstractMetric):
         groups, topics = data.groups, _topics(data)
         longest = int(groups.sizes.max(initial=1))
         k = longest if self.k is None else min(int(self.k), longest)
-        ones = np.ones(groups.n_queries)
-        items = TopicItems(topics, 1.0 - float(self.alpha), discounts(longest), ones, k)
+        items = TopicItems(
+            topics.sum(axis=1, dtype=np.float64),
+            topics,
+            1.0 - float(self.alpha),
+            discounts(longest),
+            np.ones(groups.n_queries),
+            k,
+        )
         kernels, greedy = compiler.load("ranking.sets"), np.empty(groups.n_queries)
         arranged = items._replace(topics=topics[_by_topics(topics, groups)])
         run_queries(
@@ -175,19 +182,17 @@ def rbo(
     others: ArrayLike,
     *,
     p: float = 0.9,
-    k: int | None = None,
     group: ArrayLike | None = None,
     qid: ArrayLike | None = None,
     per_query: bool = False,
 ) -> Any:
-    r"""Return the rank-biased overlap of two rankings of the same items.
+    r"""Return the rank-biased overlap of two rankings of the same n items.
 
-    .. math:: \mathrm{RBO} = \frac{X_k}{k} p^k
-              + \frac{1-p}{p} \sum_{d \le k} \frac{X_d}{d} p^d,
+    .. math:: \mathrm{RBO} = p^n + \frac{1-p}{p} \sum_{d \le n} \frac{X_d}{d} p^d,
               \qquad X_d = |A_{1:d} \cap B_{1:d}|
 
-    extrapolated beyond the depth k at which the lists are compared (all items by default).
-    Ties: the exact mean over all orders of the tied items of either ranking.
+    extrapolated beyond the last item, where the lists agree. Ties: the exact mean over all orders
+    of the tied items of either ranking.
 
     Parameters
     ----------
@@ -195,8 +200,6 @@ def rbo(
         Scores of the two rankings; larger is ranked first.
     p : float, default=0.9
         Persistence, between 0 and 1: how likely a reader goes one rank deeper.
-    k : int or None, default=None
-        Depth; ``None`` is the number of items of the query.
     group, qid : array-like, optional
         Queries as sizes, or as one id per row; with neither, all rows are one query.
     per_query : bool, default=False
@@ -213,13 +216,11 @@ def rbo(
     >>> round(gbmrank.rbo([3, 2, 1], [3, 1, 2], p=0.5), 6)
     0.875
     """
-    check_cutoff("rbo", k)
     read_number(p, "rbo: p", math.ulp(0.0), 1.0 - 2.0**-53)
     values = []
     for shares in _overlaps(scores, others, group, qid):
-        seen = shares[: min(k or len(shares), len(shares))]
-        powers = p ** np.arange(1.0, len(seen) + 1.0)
-        values.append(float(seen[-1] * powers[-1] + (1.0 - p) / p * (seen @ powers)))
+        powers = np.power(p, np.arange(1.0, len(shares) + 1.0))
+        values.append(float(powers[-1] + (1.0 - p) / p * (shares @ powers)))
     return np.array(values) if per_query else float(np.mean(values))
 
 
@@ -243,7 +244,7 @@ def _overlaps(
         arranged = np.array(groups.arrange(column))
         check_finite(arranged, "score", groups)
         places.append((mid_ranks(arranged, groups), _block_sizes(arranged, groups)))
-    return [_shares(places, begin, end) for begin, end in zip(groups.offsets, groups.offsets[1:])]
+    return [_shares(places, *ends) for ends in itertools.pairwise(groups.offsets.tolist())]
 
 
 def _block_sizes(values: FloatArray, groups: Groups) -> FloatArray:
@@ -262,7 +263,7 @@ def _block_sizes(values: FloatArray, groups: Groups) -> FloatArray:
 def _shares(places: list[tuple[FloatArray, FloatArray]], begin: int, end: int) -> FloatArray:
     shares = np.empty(end - begin)
     for d in range(1, end - begin + 1):
-        chances = 1.0
+        chances = np.ones(end - begin)
         for ranks, sizes in places:
             m = sizes[begin:end]
             above = ranks[begin:end] - (m + 1.0) / 2.0

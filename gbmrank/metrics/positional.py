@@ -412,7 +412,7 @@ class RBP(AbstractPositional):
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the chance that a reader stops at a rank."""
-        return cut((1.0 - self.p) * self.p ** np.arange(n), self.k)
+        return cut((1.0 - self.p) * np.power(self.p, np.arange(n, dtype=np.float64)), self.k)
 
 
 @final

@@ -9,11 +9,17 @@ import difflib
 import functools
 import importlib.metadata
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, final
 
-from gbmrank.errors import PluginContractError, RegistrationError, UnknownNameError
+from gbmrank.errors import (
+    GbmrankWarning,
+    PluginContractError,
+    RegistrationError,
+    UnknownNameError,
+)
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, loss_class
 from gbmrank.losses.convex import (
@@ -94,6 +100,7 @@ class Registry(Generic[T]):
         self._plugins: dict[str, tuple[Entry[T], ...]] | None = None
         self._origins: dict[type, Origin] = {}  # of the plugin classes that were loaded
         self._presets, self._cut_presets = presets, cut_presets
+        self._warned: set[str] = set()
         for cls in builtins:
             self._add(cls, _own_origin())
 
@@ -166,6 +173,20 @@ class Registry(Generic[T]):
         text = self._presets.get(self._canonical(name))
         return None if text is None else parse(text)
 
+    def warn_if_shadowed(self, name: str) -> None:
+        """Warn, once, when an installed plugin offers the name of a preset: the preset wins."""
+        key = self._canonical(name)
+        offered = self._found().get(key, ())
+        if offered and key not in self._warned:
+            self._warned.add(key)
+            origin = offered[0].origin
+            warnings.warn(
+                f"{key} is built into gbmrank, and the {self.kind} of that name of {origin} is not "
+                f"used; uninstall it, or say '{origin.distribution}:{key}' to have it",
+                GbmrankWarning,
+                stacklevel=4,
+            )
+
     def cut_preset(self, name: str, k: object) -> Spec | None:
         """Return the composition that a preset's name with a cut-off stands for, or None."""
         text = self._cut_presets.get(self._canonical(name))
@@ -204,6 +225,7 @@ class Registry(Generic[T]):
     def refresh(self) -> None:
         """Forget which plugins were found; they are looked up again on first need."""
         self._plugins = None
+        self._warned.clear()
 
     def _add(self, cls: type[T], origin: Origin) -> None:
         names = (class_name(cls), *getattr(cls, "aliases", ()))

@@ -75,13 +75,13 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
         )
     if registry is OBJECTIVES and spec.name.startswith(_NATIVE):
         bare = spec.name.removeprefix(_NATIVE)
-        own = f"; {bare} without native: is gbmrank's own" if bare in registry else ""
+        ours = f"; {bare} without native: is gbmrank's own" if bare in registry else ""
         raise UnknownNameError(
-            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it{own}; "
+            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it{ours}; "
             "train it with gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or "
             f"give {bare!r} to the booster itself"
         )
-    preset, given = registry.preset(spec.name), _parameters(spec)
+    given = _parameters(spec)
     twice = sorted(given.keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
@@ -89,13 +89,22 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     if registry is UTILITIES and spec.name not in registry and spec.name in METRICS:
         return build(registry, build(METRICS, spec, **params))
     given.update(params)
-    cut = registry.cut_preset(spec.name, given["k"]) if "k" in given else None
-    if cut is not None:
-        preset = cut
-        del given["k"]
+    preset = _preset(registry, spec.name, given)
     defaults = {} if preset is None else dict(preset.params)
     cls = registry.get(spec.name if preset is None else preset.name)
     return _construct(registry, cls, {**defaults, **given})
+
+
+def _preset(registry: Registry[Any], name: str, given: dict[str, object]) -> Spec | None:
+    """Return what a preset stands for; a cut-off that decides it is taken from what is given."""
+    preset = registry.preset(name)
+    if preset is None:
+        return None
+    registry.warn_if_shadowed(name)
+    cut = registry.cut_preset(name, given["k"]) if "k" in given else None
+    if cut is not None:
+        del given["k"]
+    return cut or preset
 
 
 def spec_of(item: object) -> Spec:

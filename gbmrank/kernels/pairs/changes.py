@@ -95,6 +95,24 @@ def _shuffle(key: np.uint64, first: int, at: FloatArray, out: FloatArray, places
 
 
 @inner
+def _disturb(
+    rule: SwapRule, key: np.uint64, first: int, at: FloatArray, out: FloatArray, places: Numbers
+) -> None:
+    """Add noise or shuffle, where the rule says so."""
+    if rule.noise != 0:
+        _add_noise(rule, key, first, at, out)
+    elif rule.shuffle:
+        _shuffle(key, first, at, out, places)
+
+
+@inner
+def _read_discounts(table: FloatArray, upwards: bool, cut: int, d: FloatArray) -> None:
+    """Write the discounts of all ranks of a query."""
+    for r in range(len(d)):
+        d[r] = table[len(d) - 1 - r if upwards else r] if r < cut else 0.0
+
+
+@inner
 def _has_ties(keys: FloatArray) -> bool:
     ties = False
     for r in range(1, len(keys)):
@@ -211,18 +229,14 @@ def rank_queries(
         begin, end, cut = queries.offsets[q], queries.offsets[q + 1], queries.cuts[q]
         n = end - begin
         at = scores[begin:end]
-        for r in range(n):
-            place = n - 1 - r if queries.upwards else r
-            d[r] = queries.table[place] if r < cut else 0.0
-            noisy[r] = at[r]
+        _read_discounts(queries.table, queries.upwards, cut, d[:n])
+        for i in range(n):
+            noisy[i] = at[i]
         key = _query_key(queries.hashes[q] + rule.seed * _GOLDEN, at)
         used, draw = (0 if n < 2 or queries.scale[q] == 0.0 else rule.draws), 0
         while draw < used:
             first = rule.draws * (begin - origin) + draw * n
-            if rule.noise != 0:
-                _add_noise(rule, key, draw * n, at, noisy[:n])
-            elif rule.shuffle:
-                _shuffle(key, draw * n, at, noisy[:n], places)
+            _disturb(rule, key, draw * n, at, noisy[:n], places)
             sort_down(noisy[:n], work)
             if rule.shuffle and not _has_ties(work.keys[:n]):
                 used = 1

@@ -183,6 +183,35 @@ def _factor(rule: SwapRule, scale: float, draws: int, pulls: float) -> float:
     return scale * np.log2(1.0 + total) / total if rule.norm and total > 0.0 else scale
 
 
+@inner
+def _pull_draw(
+    queries: SwapQueries,
+    rule: SwapRule,
+    place: tuple[int, int, int, bool],
+    ranked: Rankings,
+    columns: tuple[FloatArray, FloatArray, FloatArray],
+    params: Params,
+    out: Out,
+) -> float:
+    """Write slopes and curvatures of one ranking, by rank; return the sum of absolute slopes."""
+    q, n, first, by_gaps = place
+    s, v, row = columns
+    out[0][:] = 0.0
+    out[1][:] = 0.0
+    pulls, rows = 0.0, _n_rows(rule, n, first, ranked)
+    if rule.neighbours:
+        _fill_neighbours(queries, rule, (q, n, first), ranked, row)
+        for a in range(rows if by_gaps else 0):
+            row[a] /= 0.01 + abs(s[a] - s[a + 1])
+        return _pull_neighbours(rows, s, v, row, params, out)
+    for a in range(rows):
+        _fill_row(queries, rule, (q, n, first, a), ranked, row)
+        for b in range(a + 1, n if by_gaps else 0):
+            row[b - a - 1] /= 0.01 + abs(s[a] - s[b])
+        pulls += _pull_row(a, s, v, row, params, out)
+    return pulls
+
+
 @entry
 def swap_gradients(
     queries: SwapQueries,
@@ -208,21 +237,8 @@ def swap_gradients(
             first = rule.draws * (begin - origin) + draw * n
             items = ranked.items[first : first + n]
             differ = _read_draw(items, (queries.values[begin:end], scores[begin:end]), (v, s))
-            differ &= rule.norm
-            g[:] = 0.0
-            h[:] = 0.0
-            rows = _n_rows(rule, n, first, ranked)
-            if rule.neighbours:
-                _fill_neighbours(queries, rule, (q, n, first), ranked, row)
-                for a in range(rows if differ else 0):
-                    row[a] /= 0.01 + abs(s[a] - s[a + 1])
-                pulls += _pull_neighbours(rows, s, v, row, params, (g, h))
-                rows = 0
-            for a in range(rows):
-                _fill_row(queries, rule, (q, n, first, a), ranked, row)
-                for b in range(a + 1, n if differ else 0):
-                    row[b - a - 1] /= 0.01 + abs(s[a] - s[b])
-                pulls += _pull_row(a, s, v, row, params, (g, h))
+            place = (q, n, first, differ and rule.norm)
+            pulls += _pull_draw(queries, rule, place, ranked, (s, v, row), params, (g, h))
             for r in range(n):
                 out.grad[begin + items[r]] += g[r]
                 out.hess[begin + items[r]] += h[r]

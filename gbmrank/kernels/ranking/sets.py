@@ -13,11 +13,12 @@ x turns :math:`e_k` of M items into :math:`[(M+1-k) e_k + k x e_{k-1}] / (M+1)`.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from gbmrank.kernels.jit.decorators import entry, inner
 from gbmrank.kernels.layout import CutItems, Ranking, Span, TopicItems
 from gbmrank.kernels.ranking.sorting import block_end, block_sum
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, IntArray
 
 
 @entry
@@ -94,8 +95,23 @@ def topic_gains(ranking: Ranking, items: TopicItems, span: Span, out: FloatArray
         out[q] = items.scale[q] * total
 
 
+@inner
+def _best_item(
+    topics: npt.NDArray[np.uint8], taken: npt.NDArray[np.uint8], seen: FloatArray
+) -> tuple[int, float]:
+    """Return the item that adds most, and what; -1 when none adds anything."""
+    best, most = -1, 0.0
+    for i in range(len(topics)):
+        gain = 0.0
+        for t in range(topics.shape[1]):
+            gain += seen[t] * topics[i, t]
+        if taken[i] == 0 and gain > most:
+            best, most = i, gain
+    return best, most
+
+
 @entry
-def greedy_gains(items: TopicItems, offsets: FloatArray, span: Span, out: FloatArray) -> None:
+def greedy_gains(items: TopicItems, offsets: IntArray, span: Span, out: FloatArray) -> None:
     """Write the discounted gains when each rank gets the item that adds most to those above.
 
     Rows are sorted by their subtopics, so that items that add the same are taken in an order
@@ -109,13 +125,7 @@ def greedy_gains(items: TopicItems, offsets: FloatArray, span: Span, out: FloatA
         taken[:] = 0
         total = 0.0
         for r in range(min(n, items.k)):
-            best, most = -1, 0.0
-            for i in range(n):
-                gain = 0.0
-                for t in range(n_topics):
-                    gain += seen[t] * items.topics[begin + i, t]
-                if taken[i] == 0 and gain > most:
-                    best, most = i, gain
+            best, most = _best_item(items.topics[begin : begin + n], taken, seen)
             if best < 0:
                 break
             taken[best] = 1
