@@ -287,6 +287,7 @@ class SwapQueries(NamedTuple):
     offsets: IntArray
     values: FloatArray
     scale: FloatArray
+    weight: FloatArray
     cuts: IntArray
     table: FloatArray
     sums: FloatArray  # of the first entries of the table

@@ -19,7 +19,7 @@ from gbmrank.objectives.base import (
     HessianTrait,
     check_choice,
     constant_hessian,
-    query_scale,
+    row_scale,
     run_queries,
     scale_hessian,
     sum_queries,
@@ -252,12 +252,15 @@ def _queries(objective: Swap, data: RankingData) -> SwapQueries:
     terms = objective.metric.swap_terms(data)
     values = computed_column(terms.values, groups.n_rows, f"swap values of {name}")
     scale = computed_column(terms.scale, groups.n_queries, f"swap scale of {name}")
+    weight = data.query_weight()
     undefined = np.isnan(scale) | np.isnan(values[groups.offsets[:-1]])
-    scale = np.where(undefined, 0.0, scale) * query_scale(data, objective.normalize)
+    left_out = undefined if weight is None else undefined | (weight == 0.0)
+    scale = np.where(left_out, 0.0, scale) * row_scale(data, objective.normalize)
     return SwapQueries(
         offsets=groups.offsets,
         values=np.nan_to_num(values, nan=0.0),
         scale=scale,
+        weight=np.ones(groups.n_queries) if weight is None else weight,
         cuts=np.array(terms.cuts, np.int64),
         table=np.array(terms.table, np.float64),
         sums=np.concatenate([[0.0], np.cumsum(terms.table)]),

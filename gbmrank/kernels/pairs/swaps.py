@@ -176,11 +176,13 @@ def _pull_neighbours(
 
 
 @inner
-def _factor(rule: SwapRule, scale: float, draws: int, pulls: float) -> float:
+def _factor(queries: SwapQueries, rule: SwapRule, q: int, draws: int, pulls: float) -> float:
     """Return the factor of a query; with ``norm`` times ``log2(1 + S) / S``, S = 2 sum |slope|."""
-    scale /= max(draws, 1)
+    scale = queries.scale[q] / max(draws, 1)
     total = 2.0 * scale * pulls
-    return scale * np.log2(1.0 + total) / total if rule.norm and total > 0.0 else scale
+    if rule.norm and total > 0.0:
+        scale *= np.log2(1.0 + total) / total
+    return scale * queries.weight[q]
 
 
 @inner
@@ -242,7 +244,7 @@ def swap_gradients(
             for r in range(n):
                 out.grad[begin + items[r]] += g[r]
                 out.hess[begin + items[r]] += h[r]
-        factor = _factor(rule, queries.scale[q], draws, pulls)
+        factor = _factor(queries, rule, q, draws, pulls)
         for i in range(n):
             out.grad[begin + i] *= factor
             out.hess[begin + i] *= factor
@@ -282,4 +284,4 @@ def swap_values(
                         weight /= 0.01 + abs(at[a] - at[b])
                     total += weight * phi(sign * (s[a] - s[b]), *params)[0]
                     pulls += weight * abs(phi(sign * (at[a] - at[b]), *params)[1])
-        out[q] = total * _factor(rule, queries.scale[q], draws, pulls)
+        out[q] = total * _factor(queries, rule, q, draws, pulls)
