@@ -130,7 +130,7 @@ class Swap(AbstractObjective):
     formula: ClassVar[str] = (
         "sum over v_i > v_j of |change of the metric by swapping i, j| phi(s_i - s_j)"
     )
-    cost: ClassVar[str] = "O(n min(n, truncation)) per draw; neighbours: O(n log n)"
+    cost: ClassVar[str] = "O(n min(n, truncation)) per draw"
     reference: ClassVar[str] = "Burges 2010; Wang et al. 2018; Gulin et al. 2011"
     shift_invariant: ClassVar[bool] = True
     gradient: ClassVar[Literal["exact", "frozen_weights"]] = "frozen_weights"
