@@ -12,6 +12,7 @@ from benchmarks.settings import Settings
 # One module per topic, each with `run(settings)`; a new topic is one line here.
 TOPICS = {
     "rounds": "boosting rounds against lambdarank and rank:pairwise",
+    "swaps": "rounds of lambdarank and yetirank against LightGBM's lambdarank",
     "callback": "where the time of one gradient call goes, and its memory",
     "engines": "time per pair of every way to sum pairs",
     "long_queries": "one query of up to a million rows: exact, linear-time, boosters",

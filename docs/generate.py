@@ -335,7 +335,7 @@ def _own(registry: Registry[Any]) -> list[Any]:
 def _parameters(cls: Any) -> str:
     parts = []
     for field in fields(cls):
-        default = field.default if field.default is not MISSING else ()
+        default = field.default if field.default is not MISSING else field.metadata.get("usual", ())
         parts.append(f"{field.name}={_default_text(default)}")
     return ", ".join(map(_code, parts))
 

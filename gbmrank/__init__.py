@@ -21,6 +21,7 @@ from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole
 from gbmrank.errors import __all__ as _errors
 from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
 from gbmrank.kernels.jit.threads import get_num_threads, set_num_threads
+from gbmrank.metrics import average_overlap, rbo
 from gbmrank.registry.catalogue import (
     list_losses,
     list_metrics,
@@ -43,6 +44,7 @@ __all__ = [
     "PairRanker",
     "PreferenceGraphs",
     "RankingData",
+    "average_overlap",
     "booster_params",
     "data_iterator",
     "get_num_threads",
@@ -56,6 +58,7 @@ __all__ = [
     "mix",
     "objective",
     "query_folds",
+    "rbo",
     "register_loss",
     "register_metric",
     "register_objective",

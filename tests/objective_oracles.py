@@ -348,6 +348,15 @@ def _listmle(template: Any, y: Any, s: Any, m: Any) -> Any:
     return total
 
 
+def _query_rmse(template: Any, y: Any, s: Any, _m: Any) -> Any:
+    u = utility(template.target, y)
+    if u is None:
+        return 0.0
+    gaps = [a - v for a, v in zip(s, u, strict=True)]
+    best = sum(gaps) / len(gaps)
+    return sum((gap - best) ** 2 for gap in gaps)
+
+
 _RAW = {
     "pointwise": _pointwise,
     "pairwise": _pairwise,
@@ -357,6 +366,7 @@ _RAW = {
     "linear": _linear,
     "bregman": _bregman,
     "listmle": _listmle,
+    "query_rmse": _query_rmse,
 }
 
 

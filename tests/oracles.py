@@ -8,12 +8,14 @@ Order = Sequence[int]
 Measure = Callable[[Sequence[float], Order], float]
 
 __all__ = [
+    "alpha_ndcg",
     "average_precision",
     "dcg",
     "err",
     "eru",
     "extreme_over_orders",
     "first_in_row_order",
+    "hit_rate",
     "mean_over_orders",
     "ndcg",
     "orders_of",
@@ -21,6 +23,8 @@ __all__ = [
     "pairwise_disagreement",
     "positives_at_top",
     "precision",
+    "r_precision",
+    "rbp",
     "recall",
     "reciprocal_rank",
     "spearman",
@@ -180,3 +184,40 @@ def pairwise_disagreement(labels: Sequence[float], order: Order) -> float:
         for i in order[above + 1 :]:
             total += max(labels[i] - labels[j], 0)
     return total
+
+
+def rbp(labels: Sequence[float], order: Order, k: int | None = None, p: float = 0.8) -> float:
+    """Chance to stop at each rank, times the label there."""
+    return sum((1 - p) * p**r * labels[i] for r, i in enumerate(order[: _limit(order, k)]))
+
+
+def hit_rate(labels: Sequence[float], order: Order, k: int | None = None) -> float:
+    """Whether a relevant item is among the first k."""
+    return float(any(labels[i] for i in order[:k])) if any(labels) else math.nan
+
+
+def r_precision(labels: Sequence[float], order: Order) -> float:
+    """Precision at the number of relevant items."""
+    relevant = int(sum(labels))
+    return precision(labels, order, relevant) if relevant else math.nan
+
+
+def alpha_ndcg(
+    topics: Sequence[Sequence[int]], order: Order, k: int | None = None, alpha: float = 0.5
+) -> float:
+    """Discounted gains of subtopics, each worth less when it comes again, over a greedy list."""
+
+    def gain(i: int, above: Sequence[int]) -> float:
+        return sum(
+            has * (1 - alpha) ** sum(topics[j][t] for j in above) for t, has in enumerate(topics[i])
+        )
+
+    def value(items: Order) -> float:
+        ranks = range(_limit(items, k))
+        return sum(gain(items[r], items[:r]) / math.log2(2 + r) for r in ranks)
+
+    greedy: list[int] = []
+    while len(greedy) < len(topics):
+        rest = [i for i in range(len(topics)) if i not in greedy]
+        greedy.append(max(rest, key=lambda i: (gain(i, greedy), tuple(topics[i]))))
+    return _ratio(value(order), value(greedy))

@@ -21,7 +21,13 @@ from gbmrank.boosters.doors import (
 from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, SpecError
-from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked, conventions
+from gbmrank.metrics import (
+    AbstractBoundMetric,
+    AbstractMetric,
+    Ranked,
+    conventions,
+    subtopic_columns,
+)
 from gbmrank.registry.catalogue import METRICS
 from gbmrank.registry.composition import AbstractValue, build, spec_of
 from gbmrank.registry.guards import bind_metric
@@ -93,6 +99,7 @@ class Metric(AbstractValue[AbstractMetric]):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         weight: ArrayLike | None = None,
+        subtopics: ArrayLike | None = None,
     ) -> FloatArray:
         """Return one value per query; NaN where the measure is undefined.
 
@@ -108,13 +115,15 @@ class Metric(AbstractValue[AbstractMetric]):
             One query id per row, in any order; with neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
             Checked; it has no effect on the values of single queries.
+        subtopics : array-like of shape (n_rows, n_subtopics), optional
+            Which item is about what, 0 and 1, for ``alpha_ndcg``.
 
         Returns
         -------
         array of shape (n_queries,)
             In order of first appearance of the queries.
         """
-        data = self._read(labels, group=group, qid=qid, weight=weight)
+        data = self._read(labels, group=group, qid=qid, weight=weight, subtopics=subtopics)
         return bind_metric(self.measure, data).per_query(_ranked(data, scores))
 
     def score(
@@ -125,6 +134,7 @@ class Metric(AbstractValue[AbstractMetric]):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         weight: ArrayLike | None = None,
+        subtopics: ArrayLike | None = None,
     ) -> float:
         """Return the (weighted) mean over queries; parameters as for :meth:`per_query`.
 
@@ -137,7 +147,8 @@ class Metric(AbstractValue[AbstractMetric]):
         >>> round(gbmrank.metric("ndcg@10").score([1, 0], [0.5, 0.5]), 4)
         0.8155
         """
-        return _mean(self, *self._bound(labels, scores, group=group, qid=qid, weight=weight))
+        columns = {"group": group, "qid": qid, "weight": weight, "subtopics": subtopics}
+        return _mean(self, *self._bound(labels, scores, **columns))
 
     def _bound(
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
@@ -149,7 +160,7 @@ class Metric(AbstractValue[AbstractMetric]):
 
     def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
         own = getattr(self.measure, "preferences", None)
-        return RankingData.from_arrays(labels, preferences=own, **columns)
+        return _ranking_data(labels, preferences=own, **columns)
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None, group: Any = _ABSENT) -> Any:
         """Evaluate for a booster, in its own form; two plain arrays give a float.
@@ -210,7 +221,7 @@ class MetricList:
     def _bound(
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> tuple[list[AbstractBoundMetric], Ranked]:
-        data = RankingData.from_arrays(labels, **columns)
+        data = _ranking_data(labels, **columns)
         bound = [bind_metric(item.measure, data) for item in self.metrics]
         return bound, _ranked(data, scores).prepare(*(one.depth for one in bound))
 
@@ -372,6 +383,11 @@ def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) ->
 def any_preferences(metrics: Iterable[Metric]) -> bool:
     """Whether a metric has preferences of its own, which others do not read."""
     return any(getattr(one.measure, "preferences", None) is not None for one in metrics)
+
+
+def _ranking_data(labels: Any, *, subtopics: Any = None, **columns: Any) -> RankingData:
+    data = RankingData.from_arrays(labels, **columns)
+    return data if subtopics is None else data.with_columns(subtopic_columns(subtopics))
 
 
 def _defined(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:

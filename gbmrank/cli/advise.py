@@ -84,6 +84,14 @@ def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
     lines = [_wrapped(f"No objective is known to be calibrated for {name}.")]
     if kind in WITHOUT_UTILITY:
         lines.append(_wrapped(f"What to do: {WITHOUT_UTILITY[kind]}."))
+    aimed = next((row.objective for row in rows if row.objective.startswith("swap(")), None)
+    if aimed is not None:
+        lines.append(
+            _wrapped(
+                f"{aimed} aims at the metric itself, pair by pair: no theorem, so compare it on "
+                "your data (gbmrank compare)."
+            )
+        )
     shown = next((row for row in rows if row.verdict.counterexample is not None), None)
     if shown is not None:
         lines += ["", "A distribution that shows it:", clean(shown.verdict.counterexample)]

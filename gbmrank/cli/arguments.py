@@ -66,12 +66,14 @@ def read_value(text: str) -> bool | int | float | str:
 
 def check_not_native(name: str) -> None:
     """Reject a booster's own objective, which has no verdict, with or without its prefix."""
-    native = near_native(name.strip().removeprefix(PREFIX), cutoff=1.0)
+    bare = name.strip().removeprefix(PREFIX)
+    native = near_native(bare, cutoff=1.0)
     if name.strip().startswith(PREFIX) or (native is not None and name.strip() not in OBJECTIVES):
+        own = f". {bare} without {PREFIX} is gbmrank's own" if bare in OBJECTIVES else ""
         raise UnknownNameError(
             f"{name} is an objective of a booster; gbmrank has no formula of it and so no verdict. "
             f"It can be trained as {native or name}: gbmrank compare --objectives, "
-            "GBMRanker(objective=...)"
+            f"GBMRanker(objective=...){own}"
         )
 
 

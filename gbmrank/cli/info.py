@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gbmrank.boosters.doors import BOOSTERS
+from gbmrank.boosters.plan import PREFIX
 from gbmrank.cli import arguments
 from gbmrank.cli.screen import bold, clean, fitted, line_width, unmarked
 from gbmrank.errors import GbmrankError, MissingPackageError, ParameterError, UnknownNameError
@@ -46,7 +48,7 @@ _PARTS: dict[str, Registry[Any]] = {
 _MARGINS = np.linspace(-3.0, 3.0, 121)
 _TRAITS = (
     *("convex", "differentiable", "smooth", "shift_invariant", "hessian_trait", "gradient"),
-    "higher_is_better",
+    *("randomised", "higher_is_better"),
 )
 
 
@@ -77,6 +79,8 @@ def run(given: argparse.Namespace) -> int:
     print(_page(facts))
     for name, curves in panels:
         print(f"\n{bold(name)}\n{_draw(curves)}")
+    if any(given.name in booster.native for booster in BOOSTERS):
+        print(f"\nThe booster's own objective of this name is trained as {PREFIX}{given.name}.")
     if isinstance(part, AbstractMetric):
         print(f"\ngbmrank advise {clean(given.name)} says which objectives go with it.")
     return 0
@@ -140,9 +144,9 @@ def _measured(part: Any) -> dict[str, Any]:
 
 def _parameter(part: Any, field: Any) -> str:
     value = getattr(part, field.name)
-    default = field.default if field.default is not MISSING else None
+    default = field.default if field.default is not MISSING else field.metadata.get("usual")
     shown = _plain(value)
-    return str(shown) if value == default else f"{shown} (default {_plain(default)})"
+    return str(shown) if default in (value, shown) else f"{shown} (default {_plain(default)})"
 
 
 def _choices(part: Any) -> dict[str, str]:

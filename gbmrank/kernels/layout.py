@@ -17,6 +17,7 @@ from gbmrank.types import FloatArray, IntArray
 __all__ = [
     "LANES",
     "Buffers",
+    "CutItems",
     "EdgeQueries",
     "EdgeWeights",
     "Engines",
@@ -34,7 +35,12 @@ __all__ = [
     "PushParams",
     "PushQueries",
     "Ranking",
+    "Rankings",
     "Span",
+    "SwapQueries",
+    "SwapRule",
+    "SwapTerms",
+    "TopicItems",
     "closed_levels",
     "closed_pairs",
     "linear_cross",
@@ -219,6 +225,29 @@ class Items(NamedTuple):
     k: int
 
 
+class CutItems(NamedTuple):
+    """Values per row, divisors and the last rank that counts per query."""
+
+    values: FloatArray
+    divisor: FloatArray
+    cuts: IntArray
+
+
+class TopicItems(NamedTuple):
+    """Which subtopics (columns) each row has; a subtopic seen c times is worth ``beta`` to the c.
+
+    A sum over the first ``k`` ranks with these ``discounts``, over ``divisor[q]``; ``values``
+    counts the subtopics of each row.
+    """
+
+    values: FloatArray
+    topics: npt.NDArray[np.uint8]
+    beta: float
+    discounts: FloatArray
+    divisor: FloatArray
+    k: int
+
+
 class Positions(NamedTuple):
     """A positional measure: ``(base[q] + sum of discount * value) / divisor[q]``.
 
@@ -242,6 +271,73 @@ class Levels(NamedTuple):
     levels: npt.NDArray[np.int32]
     n_levels: IntArray
     divisor: FloatArray
+
+
+class SwapTerms(NamedTuple):
+    """What a measure needs to tell its change when two items swap ranks; see ``pairs.changes``.
+
+    ``values`` per row, ``scale`` and the last rank that counts (``cuts``) per query, NaN or 0 where
+    undefined; ``table[r]`` belongs to rank r + 1, or with ``upwards`` to r items below.
+    """
+
+    values: FloatArray
+    scale: FloatArray
+    cuts: IntArray
+    table: FloatArray
+    upwards: bool = False
+
+
+class SwapQueries(NamedTuple):
+    """Queries of a measure of this ``kind`` of change; ``scale`` 0 leaves a query out."""
+
+    offsets: IntArray
+    values: FloatArray
+    scale: FloatArray
+    weight: FloatArray
+    cuts: IntArray
+    table: FloatArray
+    sums: FloatArray  # of the first entries of the table
+    upwards: bool
+    kind: int
+    hashes: npt.NDArray[np.uint64]  # of the labels
+
+
+class Rankings(NamedTuple):
+    """Rankings of a span of queries, one query after the other, ``used`` of them for each.
+
+    ``items`` count from 0 in each query; ``head``, ``share`` and ``tail`` are the columns of
+    ``pairs.changes`` by rank. With ties averaged, ``starts`` and ``ends`` bound the block of a
+    rank and ``within`` is the weight of its pairs; else these three are empty.
+    """
+
+    items: npt.NDArray[np.int32]
+    head: FloatArray
+    share: FloatArray
+    tail: FloatArray
+    within: FloatArray
+    starts: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int32]
+    used: IntArray
+
+
+class SwapRule(NamedTuple):
+    """Which pairs of which rankings: ``noise`` is 0 (none), 1 (logistic) or 2 (Gumbel).
+
+    With ``average`` ties have the mean weight over their orderings, with ``shuffle`` random
+    orderings. A weight is ``rho`` times the change plus ``mu`` times that of the distance.
+    """
+
+    truncation: int
+    neighbours: bool
+    average: bool
+    shuffle: bool
+    noise: int
+    temperature: float
+    draws: int
+    seed: np.uint64
+    rho: float
+    mu: float
+    norm: bool
 
 
 def phi(z: float, *params: float) -> tuple[float, float, float]:

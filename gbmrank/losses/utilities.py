@@ -66,8 +66,14 @@ WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
     {
         "err": "no loss that orders items by expected utility is calibrated for ERR, whatever "
         "the utility (Calauzenes, Usunier and Gallinari 2013, Theorem 3.3); use target=ndcg "
-        "(or dcg), whose utility is graded and discounted too, and report err as a metric",
+        "(or dcg), whose utility is graded and discounted too, or swap(metric=err), which aims at "
+        "it without a theorem, and report err as a metric",
         "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
+        "hit_rate": "no calibration result is known for the hit rate; " + _TOP_INSTEAD,
+        "r_precision": "how many ranks count depends on the labels; target=precision has a theorem "
+        "for every fixed number of ranks",
+        "alpha_ndcg": "what an item is worth depends on the subtopics above it, which labels do "
+        "not tell",
         "ptop": "no calibration result is known for positives at the top; " + _TOP_INSTEAD,
         "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "
         "or the linear template (calibrated under low noise)",

@@ -3,11 +3,13 @@
 from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, Ranked, mean_over_queries
 from gbmrank.metrics.conventions import TOOLS, conventions
 from gbmrank.metrics.disagreement import PairwiseDisagreement
+from gbmrank.metrics.diversity import AlphaNDCG, average_overlap, rbo, subtopic_columns
 from gbmrank.metrics.positional import (
     AUC,
     DCG,
     ERU,
     NDCG,
+    RBP,
     WTA,
     AbstractPositional,
     Positional,
@@ -15,7 +17,7 @@ from gbmrank.metrics.positional import (
     Recall,
     Spearman,
 )
-from gbmrank.metrics.precision import ERR, MAP, MRR, PTop
+from gbmrank.metrics.precision import ERR, MAP, MRR, HitRate, PTop, RPrecision
 
 __all__ = [
     "AUC",
@@ -26,20 +28,27 @@ __all__ = [
     "MAP",
     "MRR",
     "NDCG",
+    "RBP",
     "TOOLS",
     "WTA",
     "AbstractBoundMetric",
     "AbstractMetric",
     "AbstractPositional",
+    "AlphaNDCG",
+    "HitRate",
     "PTop",
     "PairwiseDisagreement",
     "Positional",
     "Precision",
+    "RPrecision",
     "Ranked",
     "Recall",
     "Spearman",
+    "average_overlap",
     "conventions",
     "mean_over_queries",
+    "rbo",
+    "subtopic_columns",
 ]
 
 BUILTIN_METRICS: tuple[type[AbstractMetric], ...] = (
@@ -51,10 +60,14 @@ BUILTIN_METRICS: tuple[type[AbstractMetric], ...] = (
     AUC,
     Spearman,
     ERU,
+    RBP,
     ERR,
     MAP,
     MRR,
+    HitRate,
+    RPrecision,
     PTop,
+    AlphaNDCG,
     PairwiseDisagreement,
     Positional,
 )

@@ -13,7 +13,7 @@ import numpy as np
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import Ranking, Span
+from gbmrank.kernels.layout import Ranking, Span, SwapTerms
 from gbmrank.losses.utilities import LARGEST_CUTOFF, check_threshold
 from gbmrank.types import FloatArray
 
@@ -190,6 +190,8 @@ class AbstractMetric(ABC):
     reference: ClassVar[str] = ""
     higher_is_better: ClassVar[bool] = True
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index")
+    swap_kind: ClassVar[str | None] = None
+    """Form of its change when two items swap ranks: a kind of ``pairs.changes``, if it has one."""
 
     def __post_init__(self) -> None:
         check_choice(self.name, "ties", self.ties, self.tie_rules)
@@ -210,6 +212,12 @@ class AbstractMetric(ABC):
         DataError
             When the labels are not what the measure is defined for.
         """
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return what the change needs, for a measure with a ``swap_kind``."""
+        raise MetricError(
+            f"{self.name}: its change under a swap of {data.groups.n_rows} rows has no closed form"
+        )
 
 
 class AbstractBoundMetric(ABC):

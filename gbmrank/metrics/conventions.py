@@ -38,7 +38,7 @@ import numpy.typing as npt
 from gbmrank.errors import MetricError
 from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel
 from gbmrank.metrics.positional import AUC, DCG, NDCG, AbstractPositional, Precision, Recall
-from gbmrank.metrics.precision import ERR, MAP, MRR, PTop
+from gbmrank.metrics.precision import ERR, MAP, MRR, HitRate, PTop, RPrecision
 from gbmrank.types import IntArray
 
 __all__ = ["TOOLS", "conventions", "withhold"]
@@ -66,6 +66,8 @@ _TREC_EVAL: Mapping[type[AbstractMetric], Fields] = {
     NDCG: {"gain": "linear", "ties": "index", "empty": "zero"},
     MAP: {"ties": "index", "empty": "zero", "denominator": "relevant", "threshold": 1.0},
     MRR: {"ties": "index", "empty": "zero", "threshold": 1.0},
+    HitRate: {"ties": "index", "empty": "zero", "threshold": 1.0},
+    RPrecision: {"ties": "index", "empty": "zero", "threshold": 1.0},
     Precision: {"ties": "index", "divisor": "k", "threshold": 1.0},
     Recall: {"ties": "index", "empty": "zero", "threshold": 1.0},
 }
@@ -118,10 +120,10 @@ def withhold(
     """Give rows that were not retrieved no credit at the ranks where they would stand.
 
     Their value is zero in measures that go down the list (the (u, phi) family with a discount
-    of the rank, AP, RR, ERR, positives at the top), while they keep counting in the number of
-    relevant documents and in the ideal. Measures of the whole order (AUC, Spearman,
-    disagreement) see them tied at the end. ``bound`` is changed; ``hidden`` marks the rows, and
-    ``ranked_rows`` counts the others of each query.
+    of the rank, AP, RR, ERR, hit rate, R-precision, positives at the top), while they keep
+    counting in the number of relevant documents and in the ideal. Measures of the whole order
+    (AUC, Spearman, disagreement) see them tied at the end. ``bound`` is changed; ``hidden`` marks
+    the rows, and ``ranked_rows`` counts the others of each query.
     """
     if not isinstance(bound, BoundKernel):
         raise MetricError(
@@ -133,7 +135,7 @@ def withhold(
         own = bound.items.divisor / of_sizes  # one of the two is 1
         divisor = own * measure.divisors(np.maximum(ranked_rows, 1))
         bound.items = bound.items._replace(divisor=divisor)
-    elif not isinstance(measure, MAP | MRR | ERR | PTop):
+    elif not isinstance(measure, MAP | MRR | ERR | PTop | HitRate | RPrecision):
         return
     values = bound.items.values
     bound.items = bound.items._replace(values=np.where(hidden & ~np.isnan(values), 0.0, values))

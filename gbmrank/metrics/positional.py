@@ -15,7 +15,7 @@ from gbmrank.data.columns import computed_column
 from gbmrank.data.queries import LARGEST, RankingData
 from gbmrank.errors import MetricError
 from gbmrank.kernels.jit import compiler
-from gbmrank.kernels.layout import Positions
+from gbmrank.kernels.layout import Positions, SwapTerms
 from gbmrank.losses.utilities import (
     AbstractUtility,
     AucUtility,
@@ -51,6 +51,7 @@ __all__ = [
     "DCG",
     "ERU",
     "NDCG",
+    "RBP",
     "WTA",
     "AbstractPositional",
     "Positional",
@@ -86,6 +87,7 @@ class AbstractPositional(AbstractMetric):
 
     upwards: ClassVar[bool] = False
     """Whether the discount is a function of the number of items below, not of the rank."""
+    swap_kind: ClassVar[str | None] = "positional"
 
     @property
     def form(self) -> Form:
@@ -130,6 +132,14 @@ class AbstractPositional(AbstractMetric):
         """
         divisors = self.divisors(data.groups.sizes)
         return self.utilities(data), self.offsets(data) * divisors, divisors
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return utilities and discounts."""
+        sizes = data.groups.sizes
+        table = self.rank_discounts(int(sizes.max(initial=1)))
+        return SwapTerms(
+            self.utilities(data), 1.0 / self.divisors(sizes), sizes, np.array(table), self.upwards
+        )
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Compute utilities, discounts and their running sums."""
@@ -395,6 +405,85 @@ class NDCG(_AbstractGain):
         gain = DcgUtility(gain=self.gain).values(data)
         ideal = ideal_dcg(gain, data.groups, self.k)
         return gain, self.offsets(data), np.where(ideal > 0, ideal, np.nan)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RBP(AbstractPositional):
+    r"""Rank-biased precision: a reader goes on to the next rank with probability p.
+
+    .. math:: \mathrm{RBP} = (1 - p) \sum_{r \le k} p^{r - 1}\, g(y_{o_r})
+
+    Ties: the exact mean over all orders. Never undefined. At most 1 where gains are; graded
+    labels can be given a table of gains up to 1.
+
+    Parameters
+    ----------
+    p : float, default=0.8
+        Persistence, between 0 and 1.
+    gain : "linear", "exp2" or tuple of float, default="linear"
+        The label itself, ``2^y - 1``, or a table indexed by whole labels.
+    threshold : float or None, default=None
+        Labels of at least this are relevant: gain 1, others 0.
+    k : int or None, default=None
+        Last rank that counts; ``None`` counts every rank.
+
+    References
+    ----------
+    Moffat and Zobel, "Rank-biased precision for measurement of retrieval effectiveness", ACM
+    TOIS 27(1), 2008.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([0, 1])
+    >>> RBP(p=0.5).bind(data).score(Ranked(np.array([2.0, 1.0]), data.groups))
+    0.25
+    """
+
+    p: float = 0.8
+    gain: Gain = "linear"
+    threshold: float | None = None
+    k: int | None = None
+
+    name: ClassVar[str] = "rbp"
+    aliases: ClassVar[tuple[str, ...]] = ("rank_biased_precision",)
+    formula: ClassVar[str] = "(1 - p) sum_{r<=k} p^(r-1) gain(item at rank r)"
+    reference: ClassVar[str] = "Moffat and Zobel 2008"
+
+    def check(self) -> None:
+        """Accept a persistence between 0 and 1."""
+        check_cutoff(self.name, self.k)
+        if not 0.0 < self.p < 1.0:
+            raise MetricError(f"rbp: the persistence p lies between 0 and 1, got {self.p!r}")
+        if isinstance(self.gain, list):
+            object.__setattr__(self, "gain", tuple(self.gain))
+        check_gain(self.gain)
+
+    @property
+    def utility(self) -> AbstractUtility:
+        """What an item is worth."""
+        if self.threshold is not None:
+            return PrecisionUtility(threshold=self.threshold)
+        return DcgUtility(gain=self.gain)
+
+    @property
+    def form(self) -> Form:
+        """That of the utility."""
+        return self.utility.form
+
+    @property
+    def fall(self) -> str:
+        """The discount falls."""
+        return "not rising"
+
+    def utilities(self, data: RankingData) -> FloatArray:
+        """Return the gains."""
+        return self.utility.values(data)
+
+    def rank_discounts(self, n: int) -> FloatArray:
+        """Return the chance that a reader stops at a rank."""
+        return cut((1.0 - self.p) * np.power(self.p, np.arange(n, dtype=np.float64)), self.k)
 
 
 @final

@@ -1,7 +1,8 @@
 """Measures that are not positional: what an item is worth depends on the items above it.
 
 Expected reciprocal rank follows a reader who goes down the list and stops when satisfied;
-average precision, reciprocal rank and positives at the top are for binary labels.
+average precision, reciprocal rank, hit rate, R-precision and positives at the top are for
+binary labels.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels.jit import compiler
-from gbmrank.kernels.layout import Items, Ranking, Span
+from gbmrank.kernels.layout import CutItems, Items, Ranking, Span, SwapTerms
 from gbmrank.losses.utilities import binarise, exp2_gains, query_sums
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
@@ -24,7 +25,7 @@ from gbmrank.metrics.base import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["ERR", "MAP", "MRR", "PTop"]
+__all__ = ["ERR", "MAP", "MRR", "HitRate", "PTop", "RPrecision"]
 
 _LARGEST_GRADE = 1000.0
 
@@ -69,6 +70,7 @@ class ERR(AbstractMetric):
     name: ClassVar[str] = "err"
     formula: ClassVar[str] = "sum_{r<=k} R_r / r prod_{l<r} (1 - R_l), R = (2^y - 1) / 2^max_grade"
     reference: ClassVar[str] = "Chapelle et al. 2009"
+    swap_kind: ClassVar[str | None] = "cascade"
 
     def check(self) -> None:
         """Accept positive grades whose power of two is finite."""
@@ -79,10 +81,18 @@ class ERR(AbstractMetric):
                 f"{_LARGEST_GRADE:g}; got {self.max_grade!r}"
             )
 
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return the probabilities of stopping, below 1."""
+        stops = np.minimum(self._stops(data), 1.0 - 2.0**-53)
+        return _swap_terms(data, stops, np.ones(data.groups.n_queries), self.k)
+
+    def _stops(self, data: RankingData) -> FloatArray:
+        _check_grades(data, self.max_grade)
+        return exp2_gains(data.labels) * np.exp2(-self.max_grade)
+
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Turn labels into the probabilities of stopping."""
-        _check_grades(data, self.max_grade)
-        stops = exp2_gains(data.labels) * np.exp2(-self.max_grade)
+        stops = self._stops(data)
         longest = int(data.groups.sizes.max(initial=1))
         k = longest if self.k is None else min(int(self.k), longest)
         items = Items(stops, np.ones(data.groups.n_queries), k)
@@ -139,20 +149,30 @@ class MAP(AbstractMetric):
     formula: ClassVar[str] = "sum over relevant items of precision at their rank / P"
     reference: ClassVar[str] = "McSherry and Najork 2008"
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "block")
+    swap_kind: ClassVar[str | None] = "precision"
 
     def check(self) -> None:
         """Accept the known denominators."""
         check_cutoff(self.name, self.k)
         check_choice(self.name, "denominator", self.denominator, ("relevant", "min"))
 
-    def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Count the relevant items."""
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, and one over the divisor."""
+        binary, counts = self._counts(data)
+        return _swap_terms(data, binary, 1.0 / counts, self.k)
+
+    def _counts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
         binary, positives = _relevant(data, self.threshold)
         if self.denominator == "min" and self.k is not None:
             positives = np.minimum(positives, self.k)
+        return binary, _above_zero(positives)
+
+    def bind(self, data: RankingData) -> AbstractBoundMetric:
+        """Count the relevant items."""
+        binary, counts = self._counts(data)
         kernels = compiler.load("ranking.measures")
         kernel = partial(_in_blocks, kernels.average_precision, self.ties == "block")
-        items = _items(data, binary, _above_zero(positives), self.k)
+        items = _items(data, binary, counts, self.k)
         return BoundKernel(self, data, kernel, items, self.k)
 
 
@@ -195,10 +215,17 @@ class MRR(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank", "reciprocal_rank")
     formula: ClassVar[str] = "1 / rank of the first relevant item"
     reference: ClassVar[str] = "McSherry and Najork 2008"
+    swap_kind: ClassVar[str | None] = "first"
 
     def check(self) -> None:
         """Accept whole cut-offs."""
         check_cutoff(self.name, self.k)
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, and the reciprocals of ranks."""
+        binary, positives = _relevant(data, self.threshold)
+        terms = _swap_terms(data, binary, np.where(positives > 0, 1.0, np.nan), self.k)
+        return terms._replace(table=1.0 / np.arange(1.0, len(terms.table) + 1.0))
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Find the relevant items."""
@@ -207,6 +234,111 @@ class MRR(AbstractMetric):
         kernels = compiler.load("ranking.measures")
         items = _items(data, binary, defined, self.k)
         return BoundKernel(self, data, kernels.reciprocal_rank, items, self.k)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRate(AbstractMetric):
+    r"""Whether a relevant item is among the first k ranks; its mean is the share of such queries.
+
+    .. math:: \mathrm{Hit@}k = 1 \text{ if } \min\{\mathrm{rank}_i : y_i = 1\} \le k,
+              \text{ else } 0
+
+    Ties: the exact mean over all orders. No relevant item: undefined; trec_eval, which calls it
+    success, counts 0 (``empty="zero"``).
+
+    Parameters
+    ----------
+    k : int or None, default=None
+        Last rank that counts; ``None`` counts every rank, which gives 1.
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+
+    References
+    ----------
+    Deshpande and Karypis, "Item-based top-N recommendation algorithms", ACM TOIS 22(1), 2004.
+
+    Examples
+    --------
+    Three items tie for two ranks, and one of them is relevant:
+
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([0, 1, 0])
+    >>> round(HitRate(k=2).bind(data).score(Ranked(np.zeros(3), data.groups)), 6)
+    0.666667
+    """
+
+    k: int | None = None
+    threshold: float | None = None
+
+    name: ClassVar[str] = "hit_rate"
+    aliases: ClassVar[tuple[str, ...]] = ("success", "hit", "hr")
+    formula: ClassVar[str] = "1 if a relevant item is among the first k"
+    reference: ClassVar[str] = "Deshpande and Karypis 2004"
+    swap_kind: ClassVar[str | None] = "first"
+
+    def check(self) -> None:
+        """Accept whole cut-offs."""
+        check_cutoff(self.name, self.k)
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, and ones for ranks."""
+        binary, positives = _relevant(data, self.threshold)
+        return _swap_terms(data, binary, np.where(positives > 0, 1.0, np.nan), self.k)
+
+    def bind(self, data: RankingData) -> AbstractBoundMetric:
+        """Find the relevant items."""
+        terms = self.swap_terms(data)
+        items = CutItems(terms.values, 1.0 / terms.scale, np.array(terms.cuts))
+        return BoundKernel(self, data, compiler.load("ranking.sets").any_within, items, self.k)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RPrecision(AbstractMetric):
+    r"""Precision at the number P of relevant items of the query.
+
+    .. math:: \frac{1}{P} \#\{i : y_i = 1,\ \mathrm{rank}_i \le P\}
+
+    Ties: the exact mean over all orders. No relevant item: undefined.
+
+    Parameters
+    ----------
+    threshold : float or None, default=None
+        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
+
+    References
+    ----------
+    Manning, Raghavan and Schutze, "Introduction to information retrieval", Cambridge
+    University Press 2008, sec. 8.4.
+
+    Examples
+    --------
+    >>> from gbmrank.metrics import Ranked
+    >>> data = RankingData.from_arrays([1, 0, 1, 0])
+    >>> RPrecision().bind(data).score(Ranked(np.array([4.0, 3.0, 2.0, 1.0]), data.groups))
+    0.5
+    """
+
+    threshold: float | None = None
+
+    name: ClassVar[str] = "r_precision"
+    aliases: ClassVar[tuple[str, ...]] = ("rprec", "r_prec")
+    formula: ClassVar[str] = "relevant items among the first P / P"
+    reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+    swap_kind: ClassVar[str | None] = "positional"
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return 0 and 1, one over P, and ones for the first P ranks."""
+        binary, positives = _relevant(data, self.threshold)
+        terms = _swap_terms(data, binary, 1.0 / _above_zero(positives), None)
+        return terms._replace(cuts=positives.astype(np.int64))
+
+    def bind(self, data: RankingData) -> AbstractBoundMetric:
+        """Count the relevant items."""
+        binary, positives = _relevant(data, self.threshold)
+        items = CutItems(binary, _above_zero(positives), positives.astype(np.int64))
+        return BoundKernel(self, data, compiler.load("ranking.sets").share_within, items)
 
 
 @final
@@ -285,6 +417,15 @@ def _above_zero(counts: FloatArray) -> FloatArray:
 def _items(data: RankingData, values: FloatArray, divisor: FloatArray, k: int | None) -> Items:
     longest = int(data.groups.sizes.max(initial=1))
     return Items(values, divisor, longest if k is None else min(int(k), longest))
+
+
+def _swap_terms(
+    data: RankingData, values: FloatArray, scale: FloatArray, k: int | None
+) -> SwapTerms:
+    """Return terms with a table of ones."""
+    sizes = data.groups.sizes
+    cuts = sizes if k is None else np.minimum(sizes, k)
+    return SwapTerms(values, scale, cuts, np.ones(int(sizes.max(initial=1))))
 
 
 def _in_blocks(

@@ -16,13 +16,15 @@ from gbmrank.objectives.base import (
 from gbmrank.objectives.bregman import Bregman
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.listmle import ListMLE
-from gbmrank.objectives.pairwise import Pairwise
+from gbmrank.objectives.pairwise import Pairwise, QueryRMSE
 from gbmrank.objectives.pointwise import Pointwise
 from gbmrank.objectives.push import Push
+from gbmrank.objectives.swap import Swap
 from gbmrank.objectives.value_linear import Linear
 
 __all__ = [
     "BUILTIN_OBJECTIVES",
+    "CUT_PRESETS",
     "PRESETS",
     "AbstractBound",
     "AbstractObjective",
@@ -35,6 +37,8 @@ __all__ = [
     "Pairwise",
     "Pointwise",
     "Push",
+    "QueryRMSE",
+    "Swap",
     "held_preferences",
     "with_groups",
 ]
@@ -57,6 +61,21 @@ PRESETS: Mapping[str, str] = MappingProxyType(
         "map_diagonal": "pointwise(loss=squared, target=map)",
         "softmax": "bregman(loss=softmax_ce)",
         "listnet": "bregman(loss=softmax)",
+        "lambdarank": "swap(metric=ndcg)",
+        "ndcg_loss2": "swap(metric=ndcg, weights=distance)",
+        "ndcg_loss2pp": "swap(metric=ndcg, weights=both)",
+        "yetirank": "swap(metric=rbp(p=0.85), pairs=neighbours, noise=logistic)",
+    }
+)
+
+# What a preset stands for when it is written with a cut-off, lambdarank@30: the ideal DCG and the
+# truncation are at k, and every rank keeps its discount.
+_CUT = "swap(metric=positional(utility=ndcg@{k}), truncation={k}"
+CUT_PRESETS: Mapping[str, str] = MappingProxyType(
+    {
+        "lambdarank": f"{_CUT})",
+        "ndcg_loss2": f"{_CUT}, weights=distance)",
+        "ndcg_loss2pp": f"{_CUT}, weights=both)",
     }
 )
 
@@ -70,5 +89,7 @@ BUILTIN_OBJECTIVES: tuple[type[AbstractObjective], ...] = (
     Linear,
     Bregman,
     ListMLE,
+    Swap,
+    QueryRMSE,
     Mix,
 )

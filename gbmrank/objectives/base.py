@@ -68,6 +68,8 @@ class AbstractObjective(ABC):
     reference: ClassVar[str] = ""
     shift_invariant: ClassVar[bool] = False
     gradient: ClassVar[Literal["exact", "frozen_weights"]] = "exact"
+    randomised: ClassVar[bool] = False
+    """Whether random numbers enter, so that the order of rows matters; ``seed`` selects them."""
 
     def __post_init__(self) -> None:
         check_choice(self.name, "normalize", self.normalize, _NORMALIZE)
@@ -361,6 +363,11 @@ class Mix(AbstractObjective):
     def separable(self) -> bool:
         """Whether every part is."""
         return all(part.separable for part in self.parts)
+
+    @property
+    def randomised(self) -> bool:  # type: ignore[override]
+        """Whether some part is."""
+        return any(part.randomised for part in self.parts)
 
     @property
     def hessian_trait(self) -> HessianTrait:

@@ -1,4 +1,4 @@
-"""Order-preserving pairwise objectives."""
+"""Order-preserving pairwise objectives, and squared error up to a shift of each query."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, final
@@ -9,7 +9,13 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.kernels.layout import GradHess, ItemQueries
 from gbmrank.losses import AbstractLoss, Logistic
-from gbmrank.losses.utilities import AbstractUtility, NdcgUtility, query_sums, rows_by_value
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    IdentityUtility,
+    NdcgUtility,
+    query_sums,
+    rows_by_value,
+)
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -18,6 +24,7 @@ from gbmrank.objectives.base import (
     check_losses,
     constant_hessian,
     query_scale,
+    row_scale,
 )
 from gbmrank.objectives.pair_sums import (
     PAIRS,
@@ -31,7 +38,7 @@ from gbmrank.objectives.pair_sums import (
 from gbmrank.objectives.pointwise import read_utilities, with_options
 from gbmrank.types import FloatArray
 
-__all__ = ["Pairwise"]
+__all__ = ["Pairwise", "QueryRMSE"]
 
 
 @final
@@ -174,6 +181,103 @@ class BoundDifferences(AbstractBound):
         # Differences of scores first: far from zero, utilities would be lost in their digits.
         residuals = scores - self.groups.spread(scores[self.groups.offsets[:-1]]) - self.utilities
         means = query_sums(residuals, self.groups) / self.sizes
+        return residuals - self.groups.spread(means)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRMSE(AbstractObjective):
+    r"""Squared error of the scores after the best shift of each query.
+
+    .. math::
+        L = \min_b \sum_i (s_i - u_i - b)^2, \qquad g_i = 2 (r_i - \bar r), \quad r = s - u
+
+    It is ``pairwise(loss=squared)`` divided by the number of items, in linear time, so it orders
+    items by expected utility too. Rows of a query may have weights of their own: they multiply
+    squares, and the best shift is the weighted mean of r. One item, or no defined utility: zero.
+
+    Parameters
+    ----------
+    target : utility, default=identity
+        What an item is worth.
+    hessian : {"auto", "exact", "majorise", "constant"}, default="auto"
+        ``majorise``, which ``auto`` takes, is 2: the Hessian is at most 2 times the identity.
+        ``exact`` is its diagonal, 2 (1 - 1/n).
+    threshold : float or None, default=None
+        Labels of at least this are relevant, for binary targets (and ``identity``) on
+        graded labels.
+
+    References
+    ----------
+    Calauzenes, Usunier and Gallinari, Machine Learning 93, 2013, Table 2, for the squared loss.
+    """
+
+    target: AbstractUtility = field(
+        default=IdentityUtility(), metadata={"kind": "utility", "shown": True}
+    )
+    threshold: float | None = None
+
+    name: ClassVar[str] = "query_rmse"
+    formula: ClassVar[str] = "min_b sum_i (s_i - u_i - b)^2"
+    cost: ClassVar[str] = "O(n)"
+    reference: ClassVar[str] = "Calauzenes et al. 2013, Table 2"
+    shift_invariant: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super(QueryRMSE, self).__post_init__()
+        object.__setattr__(self, "target", with_options(self.target, None, self.threshold))
+        object.__setattr__(self, "threshold", None)
+        if self.hessian == "expected":
+            raise ParameterError("query_rmse: hessian is exact, majorise or constant")
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the returned Hessian is."""
+        traits: dict[str, HessianTrait] = {"exact": "exact", "constant": "constant"}
+        return traits.get(self.hessian, "bound")
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Compute utilities."""
+        return _BoundShifts(self, data)
+
+
+@final
+class _BoundShifts(AbstractBound):
+    __slots__ = ("curvature", "totals", "utilities", "weight")
+
+    def __init__(self, objective: QueryRMSE, data: RankingData) -> None:
+        super().__init__(data.groups)
+        groups = data.groups
+        utilities = read_utilities(objective.target, data)
+        undefined = np.isnan(utilities[groups.offsets[:-1]])
+        scale = np.where(undefined, 0.0, row_scale(data, objective.normalize))
+        self.utilities = np.nan_to_num(utilities, nan=0.0)
+        self.weight = groups.spread(scale) * (1.0 if data.weight is None else data.weight)
+        totals = query_sums(self.weight, groups)
+        self.totals = np.where(totals > 0.0, totals, 1.0)
+        share = self.weight / groups.spread(self.totals)
+        exact = 2.0 * self.weight * (1.0 - share)
+        bound = np.where(groups.spread(groups.sizes) > 1, 2.0 * self.weight, 0.0)
+        constant = constant_hessian(objective.hessian, data)
+        self.curvature = exact if objective.hessian == "exact" else bound
+        self.curvature = self.curvature if constant is None else constant
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Centre the residuals of each query."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for infinity
+            out.grad[:] = 2.0 * self.weight * self._centred(scores)
+        out.hess[:] = self.curvature
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        with np.errstate(over="ignore", invalid="ignore"):  # check_losses looks for infinity
+            squares = query_sums(self.weight * self._centred(scores) ** 2, self.groups)
+            return check_losses(squares, self.groups)
+
+    def _centred(self, scores: FloatArray) -> FloatArray:
+        # Differences of scores first: far from zero, utilities would be lost in their digits.
+        residuals = scores - self.groups.spread(scores[self.groups.offsets[:-1]]) - self.utilities
+        means = query_sums(self.weight * residuals, self.groups) / self.totals
         return residuals - self.groups.spread(means)
 
 

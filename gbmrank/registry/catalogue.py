@@ -10,11 +10,17 @@ import functools
 import importlib.metadata
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, final
 
-from gbmrank.errors import PluginContractError, RegistrationError, UnknownNameError
+from gbmrank.errors import (
+    GbmrankWarning,
+    PluginContractError,
+    RegistrationError,
+    UnknownNameError,
+)
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, loss_class
 from gbmrank.losses.convex import (
@@ -27,7 +33,7 @@ from gbmrank.losses.convex import (
 )
 from gbmrank.losses.utilities import BUILTIN_UTILITIES, AbstractUtility
 from gbmrank.metrics import BUILTIN_METRICS, AbstractMetric
-from gbmrank.objectives import BUILTIN_OBJECTIVES, PRESETS, AbstractObjective
+from gbmrank.objectives import BUILTIN_OBJECTIVES, CUT_PRESETS, PRESETS, AbstractObjective
 from gbmrank.objectives.step_weights import BUILTIN_WEIGHTS, GainDiscount
 from gbmrank.registry.entry_points import (
     Entry,
@@ -66,9 +72,7 @@ __all__ = [
 
 T = TypeVar("T")
 _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {  # that other libraries use
-    **dict.fromkeys(
-        ("hr", "hit", "hits", "hitrate", "hit_ratio", "success"), ("hit_rate", "recall")
-    ),
+    **dict.fromkeys(("hits", "hitrate", "hit_ratio"), ("hit_rate",)),
     **dict.fromkeys(("roc", "auroc", "ranking_auc"), ("auc",)),
 }
 _THIS_PROCESS = Origin("this process", "")
@@ -83,7 +87,8 @@ class Registry(Generic[T]):
     """Classes of one kind by name: final subclasses of ``base``.
 
     ``entry_points`` is called once, on first need; ``presets`` are names of compositions, with the
-    text each stands for.
+    text each stands for, and ``cut_presets`` those that mean something else with a cut-off
+    ``{k}``.
     """
 
     def __init__(
@@ -93,6 +98,7 @@ class Registry(Generic[T]):
         builtins: Iterable[type[T]],
         entry_points: Callable[[], Iterable[importlib.metadata.EntryPoint]] = tuple,
         presets: Mapping[str, str] = MappingProxyType({}),
+        cut_presets: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.kind, self.base = kind, base
         self._read_entry_points = entry_points
@@ -100,7 +106,8 @@ class Registry(Generic[T]):
         self._aliases: dict[str, str] = {}
         self._plugins: dict[str, tuple[Entry[T], ...]] | None = None
         self._origins: dict[type, Origin] = {}  # of the plugin classes that were loaded
-        self._presets = presets
+        self._presets, self._cut_presets = presets, cut_presets
+        self._warned: set[str] = set()
         for cls in builtins:
             self._add(cls, _own_origin())
 
@@ -193,6 +200,25 @@ class Registry(Generic[T]):
         text = self._presets.get(self._canonical(name))
         return None if text is None else parse(text)
 
+    def warn_if_shadowed(self, name: str) -> None:
+        """Warn, once, when an installed plugin offers the name of a preset: the preset wins."""
+        key = self._canonical(name)
+        offered = self._found().get(key, ())
+        if offered and key not in self._warned:
+            self._warned.add(key)
+            origin = offered[0].origin
+            warnings.warn(
+                f"{key} is built into gbmrank, and the {self.kind} of that name of {origin} is not "
+                f"used; uninstall it, or say '{origin.distribution}:{key}' to have it",
+                GbmrankWarning,
+                stacklevel=4,
+            )
+
+    def cut_preset(self, name: str, k: object) -> Spec | None:
+        """Return the composition that a preset's name with a cut-off stands for, or None."""
+        text = self._cut_presets.get(self._canonical(name))
+        return None if text is None else parse(text.format(k=k))
+
     def register(self, cls: Any) -> Any:
         """Register a class (or the function of a loss) for this process; a decorator.
 
@@ -226,6 +252,7 @@ class Registry(Generic[T]):
     def refresh(self) -> None:
         """Forget which plugins were found; they are looked up again on first need."""
         self._plugins = None
+        self._warned.clear()
 
     def _add(self, cls: type[T], origin: Origin) -> None:
         names = (class_name(cls), *getattr(cls, "aliases", ()))
@@ -308,7 +335,12 @@ UTILITIES: Registry[AbstractUtility] = Registry(
     "utility", AbstractUtility, BUILTIN_UTILITIES, installed("gbmrank.utilities")
 )
 OBJECTIVES: Registry[AbstractObjective] = Registry(
-    "objective", AbstractObjective, BUILTIN_OBJECTIVES, installed("gbmrank.objectives"), PRESETS
+    "objective",
+    AbstractObjective,
+    BUILTIN_OBJECTIVES,
+    installed("gbmrank.objectives"),
+    PRESETS,
+    CUT_PRESETS,
 )
 METRICS: Registry[AbstractMetric] = Registry(
     "metric", AbstractMetric, BUILTIN_METRICS, installed("gbmrank.metrics")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from gbmrank.errors import ParameterError, UnknownNameError
 from gbmrank.losses.utilities import WITHOUT_UTILITY
-from gbmrank.metrics import AbstractMetric, Positional
+from gbmrank.metrics import RBP, AbstractMetric, Positional
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry.catalogue import (
     GENERATORS,
@@ -77,19 +77,37 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
             f"as an object, got {type(value).__name__}"
         )
     if registry is OBJECTIVES and spec.name.startswith(_NATIVE):
+        bare = spec.name.removeprefix(_NATIVE)
+        ours = f"; {bare} without native: is gbmrank's own" if bare in registry else ""
         raise UnknownNameError(
-            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it; train it "
-            "with gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or give "
-            f"{spec.name.removeprefix(_NATIVE)!r} to the booster itself"
+            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it{ours}; "
+            "train it with gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or "
+            f"give {bare!r} to the booster itself"
         )
-    preset, given = registry.preset(spec.name), _parameters(spec)
+    given = _parameters(spec)
     twice = sorted(given.keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
     _check_has_utility(registry, spec.name)
+    if registry is UTILITIES and spec.name not in registry and spec.name in METRICS:
+        return build(registry, build(METRICS, spec, **params))
+    given.update(params)
+    preset = _preset(registry, spec.name, given)
     defaults = {} if preset is None else dict(preset.params)
     cls = registry.get(spec.name if preset is None else preset.name)
-    return _construct(registry, cls, {**defaults, **given, **params})
+    return _construct(registry, cls, {**defaults, **given})
+
+
+def _preset(registry: Registry[Any], name: str, given: dict[str, object]) -> Spec | None:
+    """Return what a preset stands for; a cut-off that decides it is taken from what is given."""
+    preset = registry.preset(name)
+    if preset is None:
+        return None
+    registry.warn_if_shadowed(name)
+    cut = registry.cut_preset(name, given["k"]) if "k" in given else None
+    if cut is not None:
+        del given["k"]
+    return cut or preset
 
 
 def spec_of(item: object) -> Spec:
@@ -234,7 +252,7 @@ class AbstractValue(Generic[P]):
 
 def _utility_of(metric: AbstractMetric) -> object:
     """Return the utility of a metric: its own, or the one of the same name and options."""
-    if isinstance(metric, Positional):
+    if isinstance(metric, Positional | RBP):
         return metric.utility
     _check_has_utility(UTILITIES, metric.name)
     shared = {field.name for field in fields(UTILITIES.get(metric.name))}
@@ -277,8 +295,9 @@ def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object])
     hints = typing.get_type_hints(cls)
     name = cls.name  # type: ignore[attr-defined]
     positional = next((key for key in known if known[key].metadata.get("positional")), None)
+    usual = {key: each.metadata["usual"] for key, each in known.items() if "usual" in each.metadata}
     arguments: dict[str, object] = {}
-    for key, value in given.items():
+    for key, value in {**usual, **given}.items():
         target = positional if key == "" else key
         if target is None:
             raise ParameterError(f"{name}: parameters are written key=value, got {value}")

@@ -29,6 +29,7 @@ from gbmrank.types import FloatArray
 __all__ = ["OBJECTIVE_CHECKS"]
 
 _EXACT = 1e-10  # results that differ only by the order of sums
+_SEEDS = 30
 
 
 def _shapes(subject: ObjectiveSubject) -> None:
@@ -122,10 +123,36 @@ def _frozen_bends(bound: Any, scores: FloatArray) -> tuple[FloatArray, Any]:
 
 
 def _permutation(subject: ObjectiveSubject) -> None:
+    _skip_if_randomised(subject)
     labels, scores, order = subject.labels(), scores_of(), permuted_rows()
     whole = subject.bound(labels).gradients(scores)
     again = subject.bound(labels[order]).gradients(scores[order])
     _hold_both("after a permutation of rows", again, whole, order)
+
+
+def _skip_if_randomised(subject: ObjectiveSubject) -> None:
+    if subject.objective.template.randomised:
+        raise SkipCheck("its random numbers go by row; the check 'seeds' compares means")
+
+
+def _seeds(subject: ObjectiveSubject) -> None:
+    template: Any = subject.objective.template
+    if not template.randomised or not hasattr(template, "seed"):
+        raise SkipCheck("it has no seed of random numbers")
+    labels, order = subject.labels(), permuted_rows()
+    for what, scores in (("", scores_of()), (" with ties", np.sign(scores_of()))):
+        gaps, found = [], []
+        for seed in range(_SEEDS):
+            seeded = ObjectiveSubject(objective(subject.objective, seed=seed), subject.grades)
+            found.append(seeded.bound(labels).gradients(scores)[0])
+            gaps.append(seeded.bound(labels[order]).gradients(scores[order])[0] - found[-1][order])
+        moved = np.std(found, axis=0).max() > 0.0
+        fail_unless(moved or what, "another seed gives the same numbers")
+        error = np.std(gaps, axis=0) / np.sqrt(_SEEDS) + 1e-9 * _size(np.array(found))
+        fail_unless(
+            (np.abs(np.mean(gaps, axis=0)) <= 6.0 * error).all(),
+            f"the mean gradient over {_SEEDS} seeds{what} depends on the order of rows",
+        )
 
 
 def _query_independence(subject: ObjectiveSubject) -> None:
@@ -178,6 +205,7 @@ def _extremes(subject: ObjectiveSubject) -> None:
 
 
 def _ties(subject: ObjectiveSubject) -> None:
+    _skip_if_randomised(subject)
     labels, order = subject.labels(), permuted_rows(seed=1)
     for what, scores in (
         ("all scores equal", np.zeros(len(labels))),
@@ -270,6 +298,8 @@ def _shift_invariance(subject: ObjectiveSubject) -> None:
     grad, _ = bound.gradients(scores)
     sums = np.add.reduceat(grad, [part.start for part in query_slices()])
     hold_close("sum of the gradient of each query", sums, np.zeros(len(sums)), 1e-9, _size(grad))
+    if subject.objective.template.randomised:
+        return  # other scores, other random numbers
     shift = np.repeat(np.arange(len(SIZES)) - 3.0, SIZES)
     hold_close(
         "gradient after a shift", bound.gradients(scores + shift)[0], grad, 1e-7, _size(grad)
@@ -303,6 +333,7 @@ OBJECTIVE_CHECKS: tuple[Check, ...] = (
     Check("gradient", "the gradient is the derivative of the loss", _gradient),
     Check("hessian", "the Hessian is what hessian_trait says, and not negative", _hessian),
     Check("permutation", "the order of rows does not matter", _permutation),
+    Check("seeds", "the mean over seeds does not depend on the order of rows", _seeds),
     Check("query_independence", "a query depends on itself alone", _query_independence),
     Check("weights", "weights of queries multiply", _weights),
     Check("extremes", "extreme scores give finite numbers or a clear error", _extremes),

@@ -317,13 +317,18 @@ class Distribution:
 
 
 def nature_of(objective: AbstractObjective) -> Nature:
-    """Return what is known about the inner risks of an objective, of all parts of a mix."""
+    """Return what is known about the inner risks of an objective, of all parts of a mix.
+
+    Weights that follow the ranking jump with it, so such a risk is neither smooth nor convex.
+    """
     parts = _leaves(objective)
+    fixed = all(part.gradient == "exact" for part in parts)
     losses = [getattr(part, "loss", None) for part in parts]
     return Nature(
         objective.shift_invariant,
-        all(getattr(loss, "differentiable", True) for loss in losses),
-        all(getattr(loss, "convex", True) for loss in losses)
+        fixed and all(getattr(loss, "differentiable", True) for loss in losses),
+        fixed
+        and all(getattr(loss, "convex", True) for loss in losses)
         and all(getattr(part, "g", None) in (None, Expm1()) for part in parts),
         all(_sums_hinges(part) for part in parts),
     )

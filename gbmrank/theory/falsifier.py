@@ -437,10 +437,15 @@ def shrunk(
 
 
 def table_objectives() -> tuple[str, ...]:
-    """Return the objectives of the table: every built-in template and preset, and a few more."""
+    """Return the objectives of the table: every built-in template and preset, and a few more.
+
+    Frozen weights have no minimiser that could be searched.
+    """
     texts = {}
     for name, entries in OBJECTIVES.entries.items():
-        if name != "mix" and entries[0].origin.distribution == "gbmrank":
+        if name == "mix" or entries[0].origin.distribution != "gbmrank":
+            continue
+        if as_objective(name).gradient == "exact":
             texts[loss_text(as_objective(name))] = name
     return (*texts, *(text for text in _MORE if text not in texts))
 

@@ -255,9 +255,8 @@ def test_names_in_the_wrong_place_are_explained(capsys, arguments, words):
         (["info", "rank:ndcg"], "native:rank:ndcg"),
         (["check", "rank:pairwise"], "native:rank:pairwise"),
         (["info", "ndcg10"], "'ndcg@10'"),
-        (["info", "hr@10"], "'recall'"),
         (["advise", "ndcg10"], "'ndcg@10'"),
-        (["evaluate", "--labels", "rows.txt", "--metrics", "hr@10"], "'recall'"),
+        (["evaluate", "--labels", "rows.txt", "--metrics", "ndcg10"], "'ndcg@10'"),
     ],
 )
 def test_names_of_other_tools_get_the_one_that_is_meant(command, meant, capsys):

@@ -23,6 +23,7 @@ ALL = sorted(
     name
     for name, entries in METRICS.entries.items()
     if entries[0].origin.distribution == "gbmrank" and METRICS.get(name).name == name
+    if name != "alpha_ndcg"  # it needs subtopics, which no booster carries
 )
 
 

@@ -15,9 +15,11 @@ from gbmrank.metrics import (
     MRR,
     NDCG,
     AbstractMetric,
+    HitRate,
     Precision,
     Ranked,
     Recall,
+    RPrecision,
     Spearman,
     conventions,
 )
@@ -127,6 +129,8 @@ TREC: list[tuple[type[AbstractMetric], int | None, str]] = [
     (Precision, 5, "P_5"),
     (Precision, 100, "P_100"),
     (Recall, 5, "recall_5"),
+    (HitRate, 5, "success_5"),
+    (RPrecision, None, "Rprec"),
 ]
 
 

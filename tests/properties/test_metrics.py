@@ -23,6 +23,9 @@ RANGES = {
     "eru": (0.0, math.inf),
     "map": (0.0, 1.0),
     "mrr": (0.0, 1.0),
+    "hit_rate": (0.0, 1.0),
+    "r_precision": (0.0, 1.0),
+    "rbp": (0.0, 1.0),
     "ndcg": (0.0, 1.0),
     "pairwise_disagreement": (0.0, 1.0),
     "positional": (0.0, math.inf),
@@ -45,8 +48,11 @@ MORE = (
 )
 
 
+NAMES = [name for name in METRICS.entries if name != "alpha_ndcg"]  # it needs subtopics
+
+
 def texts():
-    for name in METRICS.entries:
+    for name in NAMES:
         yield name
         if "k" in {field.name for field in fields(METRICS.get(name))}:
             yield f"{name}@2"
@@ -54,7 +60,7 @@ def texts():
 
 
 TEXTS = list(texts())
-REGISTERED = set(METRICS.entries)  # before other tests register theirs
+REGISTERED = set(NAMES)  # before other tests register theirs
 
 
 def grades_for(text):
@@ -131,7 +137,7 @@ def test_what_changes_nothing(text):
     check()
 
 
-@pytest.mark.parametrize("text", [*METRICS.entries])
+@pytest.mark.parametrize("text", NAMES)
 def test_the_mean_is_that_of_the_queries(text):
     metric = gbmrank.metric(text)
 

@@ -48,6 +48,14 @@ OBJECTIVES_CHECKED = (
     "pairwise(loss=squared, target=dcg)",
     "linear(regulariser=cosh)",
     "bregman(loss=poisson)",
+    "lambdarank@3",
+    "ndcg_loss2",
+    "ndcg_loss2pp(mu=2)@3",
+    "yetirank",
+    "lambdarank(loss=brier_sigmoid, norm=true)",
+    "swap(metric=err@3, noise=gumbel)",
+    "swap(metric=map(threshold=2))",
+    "query_rmse(hessian=exact, target=dcg)",
 )
 
 
@@ -60,12 +68,22 @@ SETS = "without a cut-off every order retrieves the same set"
 EXPECTED_OF_METRICS: dict[str, dict[str, str]] = {
     "precision": {"best_order": SETS},
     "recall": {"best_order": SETS},
+    "hit_rate": {"best_order": SETS},
 }
 
 
 @pytest.mark.parametrize(
     "text",
-    [*own(METRICS), "ndcg@2", "precision@2", "recall@2", "map@2", "err@3", "ndcg(ties=worst)"],
+    [
+        *(name for name in own(METRICS) if name != "alpha_ndcg"),
+        "hit_rate@2",
+        "ndcg@2",
+        "precision@2",
+        "recall@2",
+        "map@2",
+        "err@3",
+        "ndcg(ties=worst)",
+    ],
 )
 def test_metrics(text):
     passes(text, "metric", **EXPECTED_OF_METRICS.get(text, {}))

@@ -6,7 +6,7 @@ from typing import Any, final
 
 from gbmrank.errors import GbmrankError, ParameterError
 from gbmrank.losses.utilities import AbstractUtility, EruUtility, IdentityUtility, NdcgUtility
-from gbmrank.metrics import ERU, AbstractMetric, PairwiseDisagreement
+from gbmrank.metrics import ERU, RBP, AbstractMetric, PairwiseDisagreement
 from gbmrank.metrics import Positional as PositionalMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry.catalogue import LOSSES, OBJECTIVES, UTILITIES
@@ -38,6 +38,7 @@ _WITH_TARGET = (
     ("pointwise", "p_classification"),
     ("pairwise", "squared_hinge"),
     ("bregman", "softmax"),
+    ("query_rmse", None),
 )
 _PRESETS = (
     "duchi_linear",
@@ -49,6 +50,7 @@ _PRESETS = (
     "listmle",
     "w_listmle",
     "pnorm_push",
+    "yetirank",
 )
 _STATUS = ("calibrated", "conditional", "unknown", "not calibrated")
 
@@ -121,7 +123,8 @@ def target_for(measure: AbstractMetric) -> AbstractUtility:
     if isinstance(measure, ERU) and measure.neutral >= EruUtility().max_grade:
         most = measure.neutral + EruUtility().max_grade  # grades go on above the neutral one
         return EruUtility(measure.neutral, measure.half_life, most)
-    if not isinstance(measure, PositionalMetric) and measure.name not in UTILITIES:
+    own = isinstance(measure, PositionalMetric | RBP)
+    if not own and measure.name not in UTILITIES:
         return NdcgUtility(k=getattr(measure, "k", None))
     return build(UTILITIES, measure)
 
@@ -135,8 +138,10 @@ def _candidates(measure: AbstractMetric) -> Iterator[AbstractObjective]:
         if entry.origin.distribution != "gbmrank"
         for template in ("pairwise", "pointwise", "comparison")
     ]
+    if measure.swap_kind is not None and measure.ties in ("mean", "index"):
+        yield build(OBJECTIVES, "swap", metric=measure)
     for template, loss in (*_WITH_TARGET, *own):
-        params: dict[str, Any] = {"loss": loss}
+        params: dict[str, Any] = {} if loss is None else {"loss": loss}
         if template != "comparison":
             params["target"] = target
         if template == "pointwise" and isinstance(target, IdentityUtility) and loss != "squared":

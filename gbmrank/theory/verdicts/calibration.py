@@ -551,6 +551,11 @@ def _without_order(
     template: AbstractObjective, measure: AbstractMetric, seen: View | None
 ) -> Verdict:
     """Objectives that are not known to sort any utility."""
+    if template.gradient == "frozen_weights":
+        return _unknown(
+            f"the weights of {template.name} follow the ranking and count as constants, so it is "
+            "the gradient of no fixed loss and nothing is proven about where it leads"
+        )
     example = _known_example(template, measure)
     independent = given_independent(template, measure)
     if independent is not None and (seen is None or seen.form.gain == "step"):

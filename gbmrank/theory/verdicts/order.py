@@ -55,7 +55,7 @@ from gbmrank.losses.utilities import (
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.bregman import Bregman
-from gbmrank.objectives.pairwise import Pairwise
+from gbmrank.objectives.pairwise import Pairwise, QueryRMSE
 from gbmrank.objectives.pointwise import Pointwise, with_options
 from gbmrank.objectives.value_linear import Linear
 from gbmrank.theory.shapes import item_shape, pair_shape
@@ -111,6 +111,10 @@ def preserved_order(objective: AbstractObjective) -> Preserved | None:
         return _pointwise(objective)
     if isinstance(objective, Pairwise):
         return _pairwise(objective)
+    if isinstance(objective, QueryRMSE):  # that of pointwise, at scores with another shift
+        form, values = objective.target.form, objective.target.values
+        constant = Constant("sqrt(2)", math.sqrt(2.0))
+        return Preserved(form, legal(form), values, constant, f"{_THEOREM}, Table 2", True)
     if isinstance(objective, Bregman):
         return _bregman(objective)
     if isinstance(objective, Linear):

@@ -1,0 +1,320 @@
+"""Swap objectives: pairs weighted by what swapping them would change in a metric."""
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.data.columns import computed_column
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import ParameterError
+from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.layout import GradHess, Rankings, Span, SwapQueries, SwapRule, SwapTerms
+from gbmrank.losses import AbstractLoss, Logistic
+from gbmrank.objectives.base import (
+    AbstractBound,
+    AbstractObjective,
+    HessianTrait,
+    check_choice,
+    constant_hessian,
+    row_scale,
+    run_queries,
+    scale_hessian,
+    sum_queries,
+)
+from gbmrank.objectives.levels import check_pair_loss
+from gbmrank.objectives.pair_sums import pair_curvature
+from gbmrank.types import FloatArray, IntArray, is_whole
+
+__all__ = ["Swap", "SwapMetric"]
+
+_KINDS = ("positional", "cascade", "precision", "first")  # as kernels.pairs.changes counts them
+_NOISE = ("none", "logistic", "gumbel")
+_WEIGHTS = ("change", "distance", "both")
+_ALL_RANKS = 2**62
+_ROOM = 50_000  # rows times rankings that are kept at a time
+
+
+class SwapMetric(Protocol):
+    """What this room knows of a metric."""
+
+    name: ClassVar[str]
+    swap_kind: ClassVar[str | None]
+
+    @property
+    def ties(self) -> str:
+        """What happens to equal scores."""
+
+    @property
+    def dtype(self) -> str:
+        """Precision in which scores are compared."""
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return what its change under a swap needs."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swap(AbstractObjective):
+    r"""Pairs weighted by how much a metric changes when the two items swap their ranks.
+
+    .. math::
+        L = \sum_{v_i > v_j} |\Delta_{ij}|\, \varphi(s_i - s_j)
+
+    where :math:`v` is what the metric counts (a gain, a probability, 0 and 1). The weights depend
+    on the ranks and count as constants when the gradient is taken: LambdaRank for any metric
+    whose change has a closed form. So it is the gradient of no fixed loss, and no theorem says
+    what it converges to. One item, or a query for which the metric is undefined: zero.
+
+    With noise, ranks come from :math:`s_i + \tau e_i` and weights are a mean over ``draws`` of
+    them; :math:`\varphi` stays at the scores themselves. The noise is a function of the seed, the
+    labels and the scores of a query: the same on any number of threads, new in every round.
+
+    Equal scores, without noise: in the positional family (DCG, NDCG, precision, recall, ...) a
+    pair has the mean weight over all orderings of the tied items. For other metrics and for
+    neighbours that mean has no closed form, and is taken over ``draws`` random orderings. A
+    metric with ``ties=index`` keeps the order of rows.
+
+    Parameters
+    ----------
+    metric : metric, default=ndcg
+        Whose change weighs a pair: one of the positional family, ``err``, ``map``, ``mrr``,
+        ``hit_rate``, ``r_precision``.
+    loss : loss, default=logistic
+        Penalty of a margin.
+    truncation : int or None, default=None
+        The better ranked item of a pair is among the first so many.
+    pairs : {"all", "neighbours"}, default="all"
+        All pairs, or those at neighbouring ranks.
+    noise : {"none", "logistic", "gumbel"}, default="none"
+        Distribution of e.
+    temperature : float, default=1
+        Factor tau of the noise.
+    draws : int, default=10
+        Rankings that are averaged, where there is noise or an ordering of ties is drawn.
+    seed : int, default=0
+        Of the random numbers.
+    weights : {"change", "distance", "both"}, default="change"
+        For positional metrics with discount d: the change of the metric; the same with
+        :math:`d(|a-b|) - d(|a-b|+1)` in place of :math:`|d(a) - d(b)|` (NDCG-Loss2); or the first
+        plus ``mu`` times the second (NDCG-Loss2++).
+    mu : float, default=10
+        Factor of the second part of ``weights=both``.
+    norm : bool, default=False
+        Divide weights by :math:`0.01 + |s_i - s_j|` (unless all scores of the query are equal), and
+        multiply the query by :math:`\log_2(1+S)/S`, with S the sum of absolute slopes.
+
+    References
+    ----------
+    Burges, "From RankNet to LambdaRank to LambdaMART: an overview", MSR-TR-2010-82. Wang, Li,
+    Golbandi, Bendersky and Najork, "The LambdaLoss framework for ranking metric optimization",
+    CIKM 2018. Gulin, Kuralenok and Pavlov, "Winning the transfer learning track of Yahoo!'s
+    learning to rank challenge with YetiRank", JMLR W&CP 14, 2011.
+    """
+
+    metric: SwapMetric = field(metadata={"kind": "metric", "shown": True, "usual": "ndcg"})
+    loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
+    truncation: int | None = None
+    pairs: str = "all"
+    noise: str = "none"
+    temperature: float = 1.0
+    draws: int = 10
+    seed: int = 0
+    weights: str = "change"
+    mu: float = 10.0
+    norm: bool = False
+
+    name: ClassVar[str] = "swap"
+    formula: ClassVar[str] = (
+        "sum over v_i > v_j of |change of the metric by swapping i, j| phi(s_i - s_j)"
+    )
+    cost: ClassVar[str] = "O(n min(n, truncation)) per draw"
+    reference: ClassVar[str] = "Burges 2010; Wang et al. 2018; Gulin et al. 2011"
+    shift_invariant: ClassVar[bool] = True
+    gradient: ClassVar[Literal["exact", "frozen_weights"]] = "frozen_weights"
+
+    def __post_init__(self) -> None:
+        super(Swap, self).__post_init__()
+        check_choice(self.name, "pairs", self.pairs, ("all", "neighbours"))
+        check_choice(self.name, "noise", self.noise, _NOISE)
+        check_choice(self.name, "weights", self.weights, _WEIGHTS)
+        check_pair_loss(self.name, self.loss, self.hessian)
+        _check_metric(self)
+        _check_numbers(self)
+
+    @property
+    def hessian_trait(self) -> HessianTrait:
+        """What the Hessian of the pair loss is."""
+        return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    @property
+    def randomised(self) -> bool:  # type: ignore[override]
+        """Whether there is noise, or an ordering of ties is drawn."""
+        return self.noise != "none" or (self.metric.ties == "mean" and not self._closed)
+
+    @property
+    def _closed(self) -> bool:
+        """Whether the mean over the orderings of ties has a closed form."""
+        return self.metric.swap_kind == "positional" and self.pairs == "all"
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Compute what the metric counts."""
+        return _BoundSwap(self, data)
+
+    def _rule(self) -> SwapRule:
+        mean = self.metric.ties == "mean" and self.noise == "none"
+        return SwapRule(
+            truncation=_ALL_RANKS if self.truncation is None else int(self.truncation),
+            neighbours=self.pairs == "neighbours",
+            average=mean and self._closed,
+            shuffle=mean and not self._closed,
+            noise=_NOISE.index(self.noise),
+            temperature=float(self.temperature),
+            draws=int(self.draws) if self.randomised else 1,
+            seed=np.uint64(self.seed),
+            rho=0.0 if self.weights == "distance" else 1.0,
+            mu={"change": 0.0, "distance": 1.0}.get(self.weights, float(self.mu)),
+            norm=bool(self.norm),
+        )
+
+
+@final
+class _BoundSwap(AbstractBound):
+    __slots__ = ("chunks", "constant", "factor", "kernels", "params", "queries", "rank", "rule")
+
+    def __init__(self, objective: Swap, data: RankingData) -> None:
+        super().__init__(data.groups)
+        curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
+        self.rank = compiler.load("pairs.changes").rank_queries
+        self.kernels = compiler.load("pairs.swaps", phi=curvature.phi)
+        self.params, self.factor = objective.loss.params, curvature.factor
+        self.constant = constant_hessian(objective.hessian, data)
+        self.queries, self.rule = _queries(objective, data), objective._rule()
+        sizes = data.groups.sizes.astype(np.float64)
+        below = 1.0 if self.rule.neighbours else np.minimum(sizes, float(self.rule.truncation))
+        costs = self.rule.draws * sizes * (30.0 + 2.0 * below) + 100.0
+        self.chunks = _short_chunks(threads.cut_into_chunks(costs), self.rule.draws, data)
+
+    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
+        """Rank every query and visit its pairs."""
+        queries, rule = self.queries, self.rule
+
+        def compute(span: Span) -> None:
+            ranked = self._ranked(span, scores)
+            self.kernels.swap_gradients(queries, rule, span, scores, ranked, self.params, out)
+
+        run_queries(compute, self.chunks, self.groups)
+        scale_hessian(out, self.constant, self.factor)
+
+    def losses(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of each query."""
+        return self.frozen_losses(scores, scores)
+
+    def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:
+        """Return the loss of each query with its weights taken at other scores."""
+        queries, rule = self.queries, self.rule
+
+        def compute(span: Span, values: FloatArray) -> None:
+            ranked = self._ranked(span, at)
+            columns = scores, at
+            self.kernels.swap_values(queries, rule, span, columns, ranked, self.params, values)
+
+        return sum_queries(compute, self.chunks, self.groups)
+
+    def _ranked(self, span: Span, at: FloatArray) -> Rankings:
+        """Return the rankings of a span of queries."""
+        rows = int(self.groups.offsets[span.last] - self.groups.offsets[span.first])
+        room, blocks = rows * self.rule.draws, rows if self.rule.average else 0
+        ranked = Rankings(
+            items=np.empty(room, np.int32),
+            head=np.empty(room),
+            share=np.empty(room),
+            tail=np.empty(room),
+            within=np.empty(blocks),
+            starts=np.empty(blocks, np.int32),
+            ends=np.empty(blocks, np.int32),
+            used=np.empty(span.last - span.first, np.int64),
+        )
+        self.rank(self.queries, self.rule, span, at, ranked)
+        return ranked
+
+
+def _short_chunks(chunks: IntArray, draws: int, data: RankingData) -> IntArray:
+    """Cut chunks so that the rankings of each stay in the cache, if a query does."""
+    ends = np.arange(_ROOM // draws, data.groups.n_rows, max(_ROOM // draws, 1))
+    return np.unique(np.concatenate([chunks, np.searchsorted(data.groups.offsets, ends)]))
+
+
+def _queries(objective: Swap, data: RankingData) -> SwapQueries:
+    groups, name = data.groups, objective.metric.name
+    terms = objective.metric.swap_terms(data)
+    values = computed_column(terms.values, groups.n_rows, f"swap values of {name}")
+    scale = computed_column(terms.scale, groups.n_queries, f"swap scale of {name}")
+    weight = data.query_weight()
+    undefined = np.isnan(scale) | np.isnan(values[groups.offsets[:-1]])
+    left_out = undefined if weight is None else undefined | (weight == 0.0)
+    scale = np.where(left_out, 0.0, scale) * row_scale(data, objective.normalize)
+    return SwapQueries(
+        offsets=groups.offsets,
+        values=np.nan_to_num(values, nan=0.0),
+        scale=scale,
+        weight=np.ones(groups.n_queries) if weight is None else weight,
+        cuts=np.array(terms.cuts, np.int64),
+        table=np.array(terms.table, np.float64),
+        sums=np.concatenate([[0.0], np.cumsum(terms.table)]),
+        upwards=bool(terms.upwards),
+        kind=_KINDS.index(str(objective.metric.swap_kind)),
+        hashes=_hashes(data),
+    )
+
+
+def _hashes(data: RankingData) -> npt.NDArray[np.uint64]:
+    """Return a number per query that its labels and their order decide."""
+    words = np.array(data.labels, np.float64).view(np.uint64)
+    place = np.arange(len(words)) - data.groups.spread(data.groups.offsets[:-1])
+    words = words + (place.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
+    if not len(words):
+        return np.zeros(data.groups.n_queries, np.uint64)
+    return np.add.reduceat(words ^ (words >> np.uint64(31)), data.groups.offsets[:-1])
+
+
+def _check_metric(objective: Swap) -> None:
+    metric = objective.metric
+    if metric.swap_kind is None:
+        raise ParameterError(
+            f"swap: {metric.name} has no closed form of its change when two items swap ranks; "
+            "take one of the positional family (ndcg, dcg, precision, recall, rbp, auc, "
+            "positional, ...), err, map, mrr, hit_rate or r_precision"
+        )
+    if metric.ties not in ("mean", "index") or metric.dtype != "float64":
+        raise ParameterError(
+            f"swap: a metric with ties={metric.ties} and dtype={metric.dtype} has no weights; "
+            "ties may be mean or index, and scores are compared in float64"
+        )
+    if objective.weights != "change" and metric.swap_kind != "positional":
+        raise ParameterError(
+            f"swap: weights={objective.weights} is for metrics with a discount of ranks such as "
+            f"ndcg; use weights=change for {metric.name}"
+        )
+
+
+def _check_numbers(objective: Swap) -> None:
+    least = {"truncation": 1, "draws": 1, "seed": 0}
+    for name, smallest in least.items():
+        value = getattr(objective, name)
+        if name == "truncation" and value is None:
+            continue
+        if not is_whole(value) or not smallest <= value < 2**63:
+            raise ParameterError(
+                f"swap: {name} must be a whole number of at least {smallest}, got {value!r}"
+            )
+    if not 0.0 < objective.temperature < math.inf:
+        raise ParameterError(
+            f"swap: temperature must be above 0, got {objective.temperature}; noise=none has none"
+        )
+    if not 0.0 <= objective.mu < math.inf:
+        raise ParameterError(f"swap: mu must not be negative, got {objective.mu}")
