@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gbmrank.errors import GbmrankWarning
-from gbmrank.kernels.jit import cache, compiler, progress
+from gbmrank.kernels.jit import cache, compiler, notice
 from gbmrank.kernels.scores import middle_and_range
 from tests.ranking_tasks import run_python
 
@@ -306,18 +306,18 @@ def test_the_folder_is_the_user_s_alone_whatever_the_umask(template, mask):
 
 def test_a_long_compilation_is_reported_once(caplog, capsys, monkeypatch):
     caplog.set_level("INFO", "gbmrank")
-    monkeypatch.setattr(progress, "_pending", [])
+    monkeypatch.setattr(notice, "_pending", [])
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    progress.compiled("one", 0.3)
+    notice.compiled("one", 0.3)
     assert not caplog.records
-    progress.compiled("two", 0.4)
-    progress.compiled("three", 0.4)
+    notice.compiled("two", 0.4)
+    notice.compiled("three", 0.4)
     (record,) = caplog.records
     folder = str(cache.cache_folder())
     assert all(fact in record.message for fact in ("one, two", "0.7 s", folder, "gbmrank warm"))
     assert capsys.readouterr().err == f"{record.message}\n"
     monkeypatch.setenv("GBMRANK_QUIET", "1")
-    progress.compiled("four", 0.4)
+    notice.compiled("four", 0.4)
     assert len(caplog.records) == 2
     assert capsys.readouterr().err == ""
 

@@ -24,7 +24,7 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
 from gbmrank import numerics
-from gbmrank.kernels.jit import progress
+from gbmrank.kernels.jit import notice
 from gbmrank.kernels.jit.cache import FILLED, KernelCache
 
 __all__ = ["INLINED", "entry", "exact_inner", "exp", "inner", "merged", "separate"]
@@ -72,7 +72,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         with _without_collector():
             compiled = super().compile(signature)
         if self.stats.cache_misses.total() > before:
-            progress.compiled(self.py_func.__name__, time.perf_counter() - start)
+            notice.compiled(self.py_func.__name__, time.perf_counter() - start)
         return compiled
 
 
