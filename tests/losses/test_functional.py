@@ -36,7 +36,7 @@ def test_a_kink_that_a_parameter_makes_is_found() -> None:
         theory.calibration(gbmrank.objective("pairwise", loss=loss, target="dcg"), "dcg").status
         for loss in (smooth, bent)
     ]
-    assert status == ["calibrated", "not calibrated"]
+    assert status == ["conditional", "not calibrated"]  # convex as far as a grid shows
     assert str(gbmrank.objective("pointwise", loss=smooth)).startswith("pointwise(loss=kinked")
     with pytest.raises(ParameterError, match="has a kink"):
         gbmrank.objective("pointwise", loss=bent)

@@ -139,13 +139,9 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             "total, part, terms = 0.0, 0.0, 0": {
                 "1": "equivalent: a part of 1023 terms, not of 1024"
             },
-            "if last - first > 1:": {"last - first >= 1": _SAME_MEAN, "last + first": _SAME_MEAN},
             "total, part, terms = total + part, 0.0, 0": {
                 "1": "equivalent: parts of 1023 terms, not of 1024"
             },
-        },
-        "average_precision": {
-            "if p > 0.0:": {"p >= 0.0": _NOTHING_FOUND},
         },
         "_block": {
             "most = min(depth * len(stops) // _LONG, _MANY)": {"max": _TWO_WAYS},
@@ -176,30 +172,11 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         },
     },
     "gbmrank/kernels/pairs/sums.py": {
-        "_visit_all": {
-            "for j in range((stop + _LANES - 1) // _LANES * _LANES):": {
-                "stop + _LANES + 1": _MASKED
-            },
-            "pull = pull if j < stop else 0.0": {"j <= stop": _NO_PULL},
-        },
         "all_gradients": {
             "if served[q]: continue": {"pass": _TWICE},
-            "elif n >= engines.closed_from:": {"n > engines.closed_from": _EITHER},
         },
         "all_values": {
             "if served[q]: continue": {"pass": _TWICE},
-        },
-        "level_gradients": {
-            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
-                "end + begin": _ROOM
-            },
-            "elif len(s) >= engines.closed_from:": {"len(s) > engines.closed_from": _EITHER},
-            "served[q] = True": {"pass": _TWICE},
-        },
-        "level_values": {
-            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
-                "end + begin": _ROOM
-            },
         },
         "push_gradients": {
             # that of the Hessian; the others are noticed
@@ -208,7 +185,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             },
             "g[:] = 0.0": {"pass": _NO_FACTOR},
             "h[:] = 0.0": {"1.0": _NO_FACTOR},
-            "served[q] = True": {"False": _TWICE, "pass": _TWICE},
         },
         "push_values": {
             "if served[q]: continue": {"pass": _TWICE},

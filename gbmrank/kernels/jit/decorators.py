@@ -147,8 +147,9 @@ def _scale_by_power(typingctx: Any, value: Any, shifted: Any) -> Any:
 @exact_inner
 def exp(x: float) -> float:
     """Exponential of x clipped to plus or minus 700."""
-    x = x if x > -700.0 else -700.0  # min and max would be functions more to compile
-    x = x if x < 700.0 else 700.0
+    # NaN stays NaN. min and max would be functions more to compile.
+    x = -700.0 if x < -700.0 else x
+    x = 700.0 if x > 700.0 else x
     shifted = x * _LOG2_E + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
@@ -198,7 +199,7 @@ def _sigmoid(x: float) -> float:
 
 @exact_inner
 def _softplus(x: float) -> float:
-    return (x if x > 0.0 else 0.0) + log1p_unit(exp(-abs(x)))
+    return (0.0 if x < 0.0 else x) + log1p_unit(exp(-abs(x)))
 
 
 @overload(numerics.exp, strict=False)  # type: ignore[untyped-decorator]
