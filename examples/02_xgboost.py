@@ -1,6 +1,6 @@
 """First steps in XGBoost: the same calls, and what ``rank:pairwise`` gets wrong on this data.
 
-A third of the items are hit or miss: a large gain with a small probability. They lose most
+A third of the items are long shots: a large gain with a small probability. They lose most
 comparisons, so a loss that asks who wins ranks them too low. XGBoost's ``rank:pairwise`` is
 such a loss.
 

@@ -9,7 +9,7 @@ and the query has an *ease* (standard normal); together they give its appeal
 
 Two of three items are *proven*: their grade y is binomial, four trials with probability
 :math:`\theta`, so the expected gain :math:`E[2^y - 1]` is :math:`(1 + \theta)^4 - 1`. The
-others are *hit or miss*: grade 4 with probability p, else 0, so the expected gain is
+others are *long shots*: grade 4 with probability p, else 0, so the expected gain is
 :math:`15 p`. A hit-or-miss item with p = 0.2 is worth three times as much as a proven item
 with :math:`\theta` = 0.2, and yet it loses most comparisons with it. A loss that asks who
 wins ranks it too low; a loss that asks what an item is worth does not.

@@ -105,14 +105,37 @@ class FiniteBipartite:
         """Minimise the bipartite risk over differences of scores."""
         return minimise(self.bipartite_risk(loss), len(self.mass), _pair_nature(loss))
 
-    def pair_scorer(self, loss: Any) -> FloatArray:
+    def pair_scorer(self, loss: Any, outer: AbstractOuter | None = None) -> FloatArray:
         """Return the best score of every pair, shape (n, n), when any pair score is allowed.
 
-        It is the link of the pair's probability, ``sigmoid(logit eta_x - logit eta_x')``.
+        It is the link of the pair's probability, ``sigmoid(logit eta_x - logit eta_x')``. With an
+        outer function G, the best pair scores of the push: the link of ``sigmoid(logit eta_x -
+        logit eta_x' + log G'(F_x') - log G'(F_x))``, where F is what each instance costs at those
+        scores (Prop. 13).
         """
+        if outer is not None:
+            return self._pushed_pairs(loss, outer)
         log_odds = logit(self.eta)
         chances = 1.0 / (1.0 + np.exp(log_odds[None, :] - log_odds[:, None]))
         return build(LOSSES, loss).link(chances)
+
+    def _pushed_pairs(self, loss: Any, outer: AbstractOuter) -> FloatArray:
+        chosen, n = build(LOSSES, loss), len(self.mass)
+        relevant, other = self.classes
+        positive, negative = (_vectorised(each, chosen.params) for each in chosen.partials)
+        price, price_params = type(outer).function, outer.params
+
+        def risk(flat: FloatArray) -> tuple[float, FloatArray]:
+            pairs = flat.reshape(n, n)
+            (won, rise), (lost, fall) = positive(pairs), negative(pairs)
+            costs = 0.5 * (relevant @ won + lost @ relevant)
+            priced = np.array([price(float(f), *price_params) for f in costs])
+            weight = 0.5 * other * priced[:, 1]
+            slopes = np.outer(relevant, weight) * rise + np.outer(weight, relevant) * fall
+            return float(other @ priced[:, 0]), slopes.ravel()
+
+        nature = Nature(shift_invariant=False, smooth=chosen.differentiable, convex=chosen.convex)
+        return minimise(risk, n * n, nature).scores.reshape(n, n)
 
     def push_risk(self, loss: Any, outer: AbstractOuter) -> Risk:
         """Return ``scores -> (sum_x' Q_x' G(sum_x P_x kappa(s_x - s_x')), gradient)``."""

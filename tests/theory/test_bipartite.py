@@ -16,6 +16,7 @@ from gbmrank.losses import (
     SquaredHingeMargin,
     SquaredMargin,
 )
+from gbmrank.losses.convex import Expm1, Power
 from gbmrank.registry import LOSSES
 from gbmrank.registry.composition import build
 from gbmrank.theory import FiniteBipartite
@@ -217,3 +218,24 @@ def test_losses_can_be_given_by_name():
     assert theory.pair_shape("exponential").rate == 2.0
     with pytest.raises(gbmrank.UnknownNameError, match="no loss is called 'nothing'"):
         theory.decomposable_rate("nothing")
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "asymmetric_a"])
+@pytest.mark.parametrize("outer", [Power(1.0), Power(4.0), Expm1()], ids=str)
+def test_pair_scores_of_a_push_are_the_link_of_weighted_odds(loss, outer):
+    """Prop. 13, with the costs at the scores found; the exponential p-norm push has a formula."""
+    population = FiniteBipartite.random(5, np.random.default_rng(4))
+    chosen, pairs = build(LOSSES, loss), population.pair_scorer(loss, outer)
+    relevant, _ = population.classes
+    partial = [np.vectorize(lambda v, f=f: f(v, *chosen.params)[0]) for f in chosen.partials]
+    costs = 0.5 * (relevant @ partial[0](pairs) + partial[1](pairs) @ relevant)
+    slopes = np.array([type(outer).function(float(f), *outer.params)[1] for f in costs])
+    shifted = np.log(population.eta / (1.0 - population.eta)) - np.log(slopes)
+    odds = np.exp(shifted[:, None] - shifted[None, :])
+    np.testing.assert_allclose(pairs, chosen.link(odds / (1.0 + odds)), atol=1e-6)
+    np.testing.assert_array_equal(
+        np.sign(np.round(pairs, 6)), np.sign(population.eta[:, None] - population.eta[None, :])
+    )
+    if loss == "exponential" and isinstance(outer, Power):
+        log_odds = np.log(population.eta / (1.0 - population.eta)) / (outer.p + 1.0)
+        np.testing.assert_allclose(pairs, log_odds[:, None] - log_odds[None, :], atol=1e-6)
