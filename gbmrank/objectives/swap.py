@@ -182,12 +182,12 @@ class Swap(AbstractObjective):
 
 @final
 class _BoundSwap(AbstractBound):
-    __slots__ = ("chunks", "constant", "factor", "kernels", "params", "queries", "rank", "rule")
+    __slots__ = ("chunks", "constant", "factor", "kernels", "params", "queries", "ranks", "rule")
 
     def __init__(self, objective: Swap, data: RankingData) -> None:
         super().__init__(data.groups)
         curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
-        self.rank = compiler.load("pairs.changes").rank_queries
+        self.ranks = compiler.load("pairs.changes")
         self.kernels = compiler.load("pairs.swaps", phi=curvature.phi)
         self.params, self.factor = objective.loss.params, curvature.factor
         self.constant = constant_hessian(objective.hessian, data)
@@ -237,7 +237,8 @@ class _BoundSwap(AbstractBound):
             ends=np.empty(blocks, np.int32),
             used=np.empty(span.last - span.first, np.int64),
         )
-        self.rank(self.queries, self.rule, span, at, ranked)
+        work = self.ranks.workspace(span.longest)
+        self.ranks.rank_queries(self.queries, self.rule, span, at, work, ranked)
         return ranked
 
 

@@ -382,7 +382,7 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--metrics", "err", "--like", "lightgbm"], "err: lightgbm has no such metric"),
         (["--max-grade", "3"], "--max-grade is an option of none of ndcg@1, ndcg@5, ndcg@10"),
         (["--max-grade", "3"], "ndcg@10; it goes with err"),
-        (["--metrics", "ndcg@10", "--threshold", "1"], "it goes with auc, map, mrr, precision"),
+        (["--metrics", "ndcg@10", "--threshold", "1"], "it goes with auc, hit_rate, map, mrr"),
         (["--gain", "cubic"], "gain='cubic' is not known"),
         (["--gain", "1,x"], "--gain is exp2, linear or a table"),
         (["--gain", "0,1_0,3"], "--gain is exp2, linear or a table"),

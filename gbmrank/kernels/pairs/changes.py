@@ -29,8 +29,10 @@ import numpy as np
 
 from gbmrank.kernels.jit.decorators import entry, inner
 from gbmrank.kernels.layout import Rankings, Span, SwapQueries, SwapRule
-from gbmrank.kernels.ranking.sorting import Numbers, sort_down, workspace
+from gbmrank.kernels.ranking.sorting import Numbers, Workspace, sort_down, workspace
 from gbmrank.types import FloatArray
+
+__all__ = ["rank_queries", "workspace"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -218,10 +220,14 @@ def _fill_change(kind: int, cut: int, v: FloatArray, d: FloatArray, out: _Change
 
 @entry
 def rank_queries(
-    queries: SwapQueries, rule: SwapRule, span: Span, scores: FloatArray, out: Rankings
+    queries: SwapQueries,
+    rule: SwapRule,
+    span: Span,
+    scores: FloatArray,
+    work: Workspace,
+    out: Rankings,
 ) -> None:
     """Write the rankings of a span of queries, one after the other, with their columns."""
-    work = workspace(span.longest)
     v, d, noisy = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
     places = np.empty(span.longest, np.int32)
     origin = queries.offsets[span.first]
