@@ -164,7 +164,7 @@ class Registry(Generic[T]):
     def near(self, name: str) -> list[str]:
         """Return names that may be meant by one that is not registered, the likeliest first.
 
-        >>> METRICS.near("ndcg10"), METRICS.near("NDGC")
+        >>> METRICS.near("ndcg10"), METRICS.near("NDGC")[:2]
         (['ndcg@10'], ['ndcg', 'dcg'])
         """
         bare = _lowered(name.partition("@")[0].rpartition(":")[2])

@@ -152,7 +152,7 @@ def test_long_lists_of_good_items_do_not_underflow():
     assert abs(grad[399]) < 1e-100  # nobody reads so far
 
 
-def cauchy(z, c=1.0):
+def heavy_tailed(z, c=1.0):
     gap = 1.0 - z
     q = c * c + gap * gap
     bend = 2.0 * c * c * (c * c - 3.0 * gap * gap) / q**3
@@ -161,14 +161,14 @@ def cauchy(z, c=1.0):
 
 def test_a_loss_of_ones_own_is_compiled_in():
     """Gradient and Hessian are the weights, held fixed, times its derivatives."""
-    gbmrank.register_loss(cauchy)
-    found = gbmrank.objective("swap(metric=err, loss=cauchy(c=2), hessian=exact)")
+    gbmrank.register_loss(heavy_tailed)
+    found = gbmrank.objective("swap(metric=err, loss=heavy_tailed(c=2), hessian=exact)")
     grad, hess = found.gradients(GRADED, UNTIED)
     weights = weights_of("swap(metric=err)", GRADED, UNTIED)
     slopes, bends = np.zeros(7), np.zeros(7)
     for i, j in itertools.permutations(range(7), 2):
         if GRADED[i] > GRADED[j]:
-            _, slope, bend = cauchy(UNTIED[i] - UNTIED[j], 2.0)
+            _, slope, bend = heavy_tailed(UNTIED[i] - UNTIED[j], 2.0)
             slopes[[i, j]] += weights[i, j] * slope * np.array([1.0, -1.0])
             bends[[i, j]] += weights[i, j] * bend
     np.testing.assert_allclose(grad, slopes, rtol=1e-9)

@@ -82,8 +82,11 @@ def test_margins_do_not_help(loss, expected):
     found = distribution.minimiser(f"comparison(loss={loss}, margin=1)")
     np.testing.assert_allclose(found.scores, expected, atol=6e-7)
     assert distribution.regret(DISAGREEMENT, found.scores) == pytest.approx(0.01)
-    with pytest.raises(gbmrank.ParameterError, match="every graph"):
-        distribution.minimiser(f"comparison(loss={loss}, margin=weight)")
+    by_weight = distribution.minimiser(f"comparison(loss={loss}, margin=weight)").scores
+    winner, loser = np.nonzero(graph)
+    edges = gbmrank.PreferenceGraphs.from_edges(winner, loser, graph[winner, loser], group=[3])
+    objective = gbmrank.objective("comparison", loss=loss, preferences=edges, margin="weight")
+    np.testing.assert_allclose(objective.gradients(np.zeros(3), by_weight)[0], 0.0, atol=1e-12)
 
 
 def test_the_linear_loss_is_right_on_that_graph():
