@@ -44,7 +44,7 @@ _CALLED = {
 _GAIN = "the gain is part of the target, such as target=dcg(gain=linear)"
 _CUTOFF = "the cut-off is part of the target, such as target=ndcg@10, and all pairs count"
 _SCALE = "the scale is normalize= of the objective"
-_BIAS = "weigh rows by 1 / propensity where the objective takes such weights"
+_BIAS = "give clicks / propensity as labels, with pairwise(target=identity)"
 _INSTEAD: Mapping[str, str] = {
     "label_gain": _GAIN,
     "ndcg_exp_gain": _GAIN,
