@@ -1,4 +1,4 @@
-"""What the boosters' own interfaces would do to a model without a word."""
+"""What the boosters' own interfaces would silently do to a model."""
 
 import warnings
 from typing import Any
@@ -210,7 +210,7 @@ def test_metrics_that_xgbranker_averages():
     assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert metric(TASK.y[:5], TASK.y[:5]) == 1.0  # a call of one's own
+        assert metric(TASK.y[:5], TASK.y[:5]) == 1.0  # called by hand
 
 
 SCALED: dict[str, dict[str, Any]] = {

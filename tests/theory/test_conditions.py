@@ -292,7 +292,7 @@ def test_an_expectation_is_best_many_times():
     _p_f_trials(MANY, 1)
 
 
-# Parts of one's own ---------------------------------------------------------------------------
+# Parts that users define ----------------------------------------------------------------------
 
 
 def _cosh_like(s, v, eta):
