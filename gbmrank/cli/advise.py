@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _WIDTH = 100
+_FIRST = 5  # objectives of each verdict that are shown without --all
+_MEANING = {
+    "calibrated": "with enough data, minimising it gives the best order for the metric",
+    "conditional": "gives the best order where a condition holds",
+    "unknown": "neither proven nor refuted",
+    "not calibrated": "a counterexample is stored",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is known of your data: 0/1 labels that are independent given the features, or "
         "preference graphs with low noise; what is proven for such data comes first",
     )
+    parser.add_argument("--all", action="store_true", help="show every verdict with its reason")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -44,16 +52,31 @@ def run(given: argparse.Namespace) -> int:
         return 0
     when = {"independent": ", 0/1 LABELS INDEPENDENT", "low-noise": ", GRAPHS WITH LOW NOISE"}
     print(bold(f"OBJECTIVES FOR {name.upper()}{when.get(given.given, '')}"))
+    if given.all:
+        print(_table(rows), *_reasons(rows), _closing(name, measure.name, rows), sep="\n\n")
+        return 0
+    print(_advice(name, measure.name, rows))
+    for status, purpose in _MEANING.items():
+        group = [row for row in rows if row.verdict.status == status]
+        if group:
+            print(f"\n{bold(f'{status} ({len(group)})')}: {purpose}")
+            print(_short(group))
+    print(f"\ngbmrank advise {given.metric} --all shows every verdict with its reason.")
+    return 0
+
+
+def _table(rows: Sequence["Advice"]) -> str:
     cells = [
         [row.objective, row.verdict.status, row.verdict.constant or "-", row.cost, _why(row)]
         for row in rows
     ]
-    print(fitted(["objective", "verdict", "c", "cost", "why"], cells, width=line_width()))
-    print()
-    print("\n".join(_reasons(rows)))
-    print()
-    print(_closing(name, measure.name, rows))
-    return 0
+    return fitted(["objective", "verdict", "c", "cost", "why"], cells, width=line_width())
+
+
+def _short(rows: Sequence["Advice"]) -> str:
+    """Return the first objectives of a verdict, one per line, and the number of the others."""
+    lines = [clean(f"  {row.objective}") for row in rows[:_FIRST]]
+    return "\n".join([*lines, *([f"  and {len(rows) - _FIRST} more"] if rows[_FIRST:] else [])])
 
 
 def _why(row: "Advice") -> str:
@@ -69,31 +92,35 @@ def _reasons(rows: Sequence["Advice"]) -> list[str]:
     ]
 
 
-def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
+def _advice(name: str, kind: str, rows: Sequence["Advice"]) -> str:
+    """Return what to do, in a sentence or two."""
     best = rows[0]
-    if best.proven and best.verdict.constant is None:
-        return _wrapped(f"Take {best.objective}: {best.verdict.sentence}.")
     if best.proven:
-        note = (
-            f"Take {best.objective}. c is the constant of the bound: {name} lost <= c C_phi(2) "
-            "sqrt(loss above its infimum), with sums as the formulas have them."
-        )
-        return _wrapped(note)
+        return _wrapped(f"Take {best.objective}: {best.verdict.sentence}.")
     from gbmrank.losses.utilities import WITHOUT_UTILITY
 
-    lines = [_wrapped(f"No objective is known to be calibrated for {name}.")]
-    if kind in WITHOUT_UTILITY:
-        lines.append(_wrapped(f"What to do: {WITHOUT_UTILITY[kind]}."))
     aimed = next((row.objective for row in rows if row.objective.startswith("swap(")), None)
+    lines = []
     if aimed is not None:
         lines.append(
-            _wrapped(
-                f"{aimed} aims at the metric itself, pair by pair: no theorem, so compare it on "
-                "your data (gbmrank compare)."
-            )
+            f"Try {aimed}: it aims at the metric itself, pair by pair. No theorem covers it, so "
+            "compare it on your data (gbmrank compare)."
+        )
+    lines.append(f"No objective is known to be calibrated for {name}.")
+    if kind in WITHOUT_UTILITY:
+        lines.append(f"What to do: {WITHOUT_UTILITY[kind]}.")
+    return "\n".join(map(_wrapped, lines))
+
+
+def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
+    lines = [_advice(name, kind, rows)]
+    if rows[0].proven and rows[0].verdict.constant is not None:
+        bound = f"{name} lost <= c C_phi(2) sqrt(loss above its infimum)"
+        lines.append(
+            _wrapped(f"c is the constant of the bound {bound}, with sums as the formulas have them.")
         )
     shown = next((row for row in rows if row.verdict.counterexample is not None), None)
-    if shown is not None:
+    if not rows[0].proven and shown is not None:
         lines += ["", "A distribution that shows it:", clean(shown.verdict.counterexample)]
     return "\n".join(lines)
 

@@ -221,9 +221,19 @@ def test_a_narrow_terminal_gets_a_paragraph_per_entry(capsys, monkeypatch):
     assert lines[at + 1].startswith("  formula sum_i u_i sum_j phi(s_i - s_j); cost O(n^2), O(n)")
 
 
+def test_advice_begins_with_what_to_do_and_is_short(capsys):
+    assert main(["advise", "ndcg@10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("Take pairwise(loss=logistic, target=ndcg@10): ")
+    assert len(lines) < 40
+    assert "--all" in lines[-1]
+    assert main(["advise", "err@10"]) == 0
+    assert "Try swap(metric=err@10, loss=logistic): " in capsys.readouterr().out
+
+
 def test_advice_fits_a_narrow_terminal(capsys, monkeypatch):
     monkeypatch.setattr(advise, "line_width", lambda: 80)
-    assert main(["advise", "ndcg@10"]) == 0
+    assert main(["advise", "ndcg@10", "--all"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "  verdict calibrated; c " in out
