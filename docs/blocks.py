@@ -4,8 +4,8 @@
 ``--check`` compares instead and fails where they differ. Notebooks are written from the same pages.
 
 A block of ``python`` is executed, in the namespace of its page and in a temporary folder. What it
-prints stands in the ``text`` block that follows it. In a block of ``console`` every line that starts
-with ``$ gbmrank`` is executed and followed by its output. Other blocks are only shown.
+prints stands in the ``text`` block that follows it. In a block of ``console`` every line that
+starts with ``$ gbmrank`` is executed and followed by its output. Other blocks are only shown.
 """
 
 import argparse
@@ -169,7 +169,7 @@ def notebook(page: str) -> str:
         cell["id"] = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     meta = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    made = {"cells": cells, "metadata": meta, "nbformat": 4, "nbformat_minor": 5}
+    made: dict[str, Any] = {"cells": cells, "metadata": meta, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -178,7 +178,12 @@ def _text_cell(text: str, number: int = 0) -> dict[str, Any]:
 
 
 def _code_cell(text: str, number: int) -> dict[str, Any]:
-    made = {"cell_type": "code", "execution_count": None, "id": str(number), "metadata": {}}
+    made: dict[str, Any] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": str(number),
+        "metadata": {},
+    }
     return {**made, "outputs": [], "source": _lines(text.rstrip("\n"))}
 
 
