@@ -19,7 +19,15 @@ from gbmrank.experiments.progress import Progress, printable, progress_on
 from gbmrank.experiments.results import Measure, Results, Run, System
 from gbmrank.experiments.sources import Reading, Source, further_columns, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
-from gbmrank.experiments.store import Store, check_folder, locked, results_to_json, save_json
+from gbmrank.experiments.store import (
+    Store,
+    check_folder,
+    json_bytes,
+    locked,
+    per_query_csv,
+    results_to_json,
+    write_whole,
+)
 from gbmrank.experiments.systems import find_baseline
 from gbmrank.experiments.trial import failed_run, regret_name
 
@@ -75,13 +83,11 @@ class Comparison:
     def to_json(self, path: str | Path) -> None:
         """Write everything that was measured, and the analysis; a file there is replaced."""
         document = {**results_to_json(self.results), "analysis": self.analysis.to_dict()}
-        save_json(document, path)
+        write_whole(Path(path).absolute(), json_bytes(document))
 
     def to_csv(self, path: str | Path) -> None:
         """Write the values of single queries; a file that is there is replaced."""
-        from gbmrank.experiments.store import write_per_query_csv
-
-        write_per_query_csv(self.results, path)
+        write_whole(Path(path).absolute(), per_query_csv(self.results))
 
 
 def compare(  # noqa: PLR0913  (every option of the public call has a name)

@@ -36,12 +36,12 @@ __all__ = [
     "PLAN",
     "Store",
     "check_folder",
+    "json_bytes",
     "load_results",
     "locked",
+    "per_query_csv",
     "results_to_json",
-    "save_json",
     "spreadsheet_cell",
-    "write_per_query_csv",
     "write_whole",
 ]
 
@@ -263,10 +263,10 @@ def results_to_json(results: Results) -> dict[str, Any]:
     }
 
 
-def save_json(document: Mapping[str, Any], path: str | Path) -> None:
-    """Write a document with its checksum; the file is there whole or not at all."""
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return a document as a file with its checksum."""
     text = json.dumps({NAME: BLANK, **document}, indent=1, allow_nan=False)
-    write_whole(Path(path).absolute(), with_checksum(text.encode()))
+    return with_checksum(text.encode())
 
 
 def load_results(path: str | Path) -> Results:
@@ -291,8 +291,8 @@ def load_results(path: str | Path) -> Results:
         ) from error
 
 
-def write_per_query_csv(results: Results, path: str | Path) -> None:
-    """Write one line per query, measure, system and seed.
+def per_query_csv(results: Results) -> bytes:
+    """Return a file of one line per query, measure, system and seed.
 
     An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
     an apostrophe in front, and control characters are spelt out; numbers stay as they are.
@@ -302,7 +302,7 @@ def write_per_query_csv(results: Results, path: str | Path) -> None:
     writer.writerow(_HEAD)
     for row in _rows(results):
         writer.writerow([spreadsheet_cell(cell) if isinstance(cell, str) else cell for cell in row])
-    write_whole(Path(path).absolute(), text.getvalue().encode("utf-8", "backslashreplace"))
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def spreadsheet_cell(text: str) -> str:

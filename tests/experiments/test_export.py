@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from gbmrank.experiments.results import System
-from gbmrank.experiments.store import write_per_query_csv
+from gbmrank.experiments.store import per_query_csv
 from tests.experiments.make_results import make_results, table_results
 
 
 def rows(results, folder):
     path = folder / "per_query.csv"
-    write_per_query_csv(results, path)
+    path.write_bytes(per_query_csv(results))
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 

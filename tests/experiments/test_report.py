@@ -1,6 +1,9 @@
 """The page is whole, inert, and says what was measured."""
 
+import base64
+import hashlib
 import html
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -26,13 +29,14 @@ from gbmrank.experiments.report.markup import (
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.store import per_query_csv
 from tests.experiments.make_results import SYSTEMS, make_results, table_results
 
 VOID = {"meta", "br", "wbr"}
 _TAGS = (
     "html head title style body header nav main section footer aside h1 h2 h3 p ul li dl div dt dd "
     "a b small span code pre table caption thead tbody tr th td details summary figure figcaption "
-    "svg g line text desc polyline polygon circle rect"
+    "svg g line text desc polyline polygon circle rect script"
 )
 TAGS = VOID | set(_TAGS.split())
 HOSTILE = (
@@ -76,7 +80,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.text.append(data)
 
     def values(self, name):
@@ -101,7 +105,6 @@ def analysis():
 @pytest.fixture(scope="module")
 def text(analysis, tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    (folder / "per_query.csv").touch()
     write_report(make_results(), analysis, folder / "report.html")
     return (folder / "report.html").read_text(encoding="utf-8")
 
@@ -146,13 +149,17 @@ def hostile_results():
 
 def check_inert(page, text):
     assert set(page.tags) <= TAGS
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 1
+    (script,) = re.findall("<script>(.*?)</script>\n?</body>", text, re.DOTALL)
+    known = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src &#x27;sha256-{known}&#x27;" in text  # no other script is run
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     assert not {"src", "srcset", "action", "xlink:href", "style", "background"} & {
         name for _, name, _ in page.attributes
     }
     links = set(page.values("href"))
-    assert all(re.fullmatch(r"#[a-z]+|per_query\.csv|results\.json", link) for link in links)
+    inside = r"data:(text/csv|application/json);base64,[\w+/=]+"
+    assert all(re.fullmatch(rf"#[a-z]+|{inside}", link) for link in links)
     style = text[text.index("<style>") : text.index("</style>")]
     assert "url(" not in style
     assert "@import" not in style
@@ -163,11 +170,11 @@ class TestPage:
     def test_is_whole_and_inert(self, page, text):
         check_inert(page, text)
         assert text.startswith("<!DOCTYPE html>")
-        assert not re.search(r"https?:|//[a-z]|data:[a-z]", text)
+        assert not re.search(r"https?:|src=|@import", text)
 
     def test_forbids_everything_before_anything_else(self, text):
-        policy = "default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;; img-src data:"
-        assert f'http-equiv="Content-Security-Policy" content="{policy}"' in text
+        policy = "default-src &#x27;none&#x27;; style-src &#x27;unsafe-inline&#x27;; script-src "
+        assert f'http-equiv="Content-Security-Policy" content="{policy}' in text
         assert text.index("Content-Security-Policy") < text.index("<style>")
 
     def test_follows_light_and_dark_paper_and_phones(self, text):
@@ -240,15 +247,24 @@ class TestPage:
         for value in page.values("points"):
             assert np.isfinite([float(one) for one in value.replace(",", " ").split()]).all()
 
-    def test_links_only_to_files_that_are_there(self, page):
-        assert "per_query.csv" in page.values("href")
-        assert "results.json" not in page.values("href")
+    def test_holds_the_numbers_as_files(self, page, analysis):
+        results = make_results()
+        assert page.values("download") == ["per_query.csv", "results.json"]
+        held = [link.partition(",")[2] for link in page.values("href") if link[0] != "#"]
+        values, document = map(base64.b64decode, held)
+        assert values == per_query_csv(results)
+        assert json.loads(document)["analysis"] == json.loads(json.dumps(analysis.to_dict()))
+
+    def test_leaves_large_files_out(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(sections, "_LARGEST", 1000)
+        page = Page(written(make_results(n_queries=40), tmp_path))
+        assert page.values("download") == []
+        assert "too large for this page" in page.words
 
     def test_is_small(self, text):
-        assert len(text) < 300_000
+        assert len(re.sub('href="data:[^"]+"', "", text)) < 300_000
 
     def test_is_the_same_every_time(self, text, tmp_path):
-        (tmp_path / "per_query.csv").touch()
         assert written(make_results(), tmp_path, margin=0.005) == text
 
 

@@ -1,5 +1,7 @@
 """The report: sections put together into one file."""
 
+import base64
+import hashlib
 from collections.abc import Iterable, Iterator
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -13,28 +15,30 @@ from gbmrank.experiments.store import write_whole
 
 __all__ = ["write_report"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; img-src data:"
 
 
 def write_report(results: Results, analysis: Analysis, path: str | Path) -> None:
-    """Write one HTML file that needs nothing else: no network, no script, no font.
+    """Write one HTML file that needs nothing else: no network, no font, no other file.
 
-    Files of the comparison that lie beside it (``per_query.csv``, ``results.json``) are linked.
+    The values per query and all that was measured are inside, to be saved from the page. A short
+    script sorts and filters tables; everything else works without it.
     """
-    where = Path(path).absolute()
-    write_whole(where, render(results, analysis, where).encode("utf-8"))
+    write_whole(Path(path).absolute(), render(results, analysis).encode("utf-8"))
 
 
-def render(results: Results, analysis: Analysis, path: Path) -> str:
+def render(results: Results, analysis: Analysis) -> str:
     """Return the page that ``write_report`` writes."""
     view = View.of(results, analysis)
     style = (package_files(__package__) / "style.css").read_text(encoding="utf-8")
-    sections = list(_sections(view, path))
+    script = "\n" + (package_files(__package__) / "script.js").read_text(encoding="utf-8")
+    known = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    sections = list(_sections(view))
     links = [el("a", title, href=f"#{name}") for name, title, _ in sections]
     head = el(
         "head",
         el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        el("meta", http_equiv="Content-Security-Policy", content=_POLICY.format(known)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("title", f"{results.title}: comparison of rankers"),
@@ -48,7 +52,8 @@ def render(results: Results, analysis: Analysis, path: Path) -> str:
             "main",
             [el("section", el("h2", title), parts, id=name) for name, title, parts in sections],
         ),
-        el("footer", "Written by gbmrank. This page loads nothing and runs nothing."),
+        el("footer", "Written by gbmrank. This page loads nothing from elsewhere."),
+        Html(f"<script>{script}</script>"),
     )
     return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
 
@@ -93,7 +98,7 @@ def _first_chart(view: View) -> Html | None:
     return el("figure", base, chart, class_="first")
 
 
-def _sections(view: View, path: Path) -> Iterator[tuple[str, str, Child]]:
+def _sections(view: View) -> Iterator[tuple[str, str, Child]]:
     yield "results", "Results", list(_results(view))
     if view.target.comparisons:
         yield "differences", "Differences to the baseline", list(_differences(view))
@@ -111,9 +116,7 @@ def _sections(view: View, path: Path) -> Iterator[tuple[str, str, Child]]:
     if failed is not None:
         yield "failed", "Failed runs", failed
     yield "origin", "How it was made", list(sections.origins(view))
-    beside = sections.files(path)
-    if beside is not None:
-        yield "files", "Files beside this page", beside
+    yield "files", "The numbers as files", sections.files(view)
 
 
 def _results(view: View) -> Iterator[Child]:

@@ -1,10 +1,10 @@
 """The tables of a report, and the view of the results that all its parts share."""
 
+import base64
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -32,6 +32,7 @@ from gbmrank.experiments.statistics import (
     Summary,
     paired,
 )
+from gbmrank.experiments.store import json_bytes, per_query_csv, results_to_json
 
 __all__ = [
     "View",
@@ -68,7 +69,8 @@ _FACTS = {
     "positions": "Positions",
     "given_scores": "Given scores",
 }
-_BESIDE = {
+_LARGEST = 4_000_000  # bytes of a file that a page holds
+_INSIDE = {
     "per_query.csv": "values per query, as CSV",
     "results.json": "everything that was measured, as JSON",
 }
@@ -383,14 +385,22 @@ def failures(view: View) -> Html | None:
     return table(["System", "Runs", "Error"], rows, class_="failed")
 
 
-def files(path: Path) -> Html | None:
-    """Return links to the files that lie beside the report."""
-    items = [
-        el("li", el("a", name, href=name), f": {what}")
-        for name, what in _BESIDE.items()
-        if (path.parent / name).exists()
-    ]
-    return el("ul", items) if items else None
+def files(view: View) -> Html:
+    """Return links that save the numbers of the comparison, which the page holds itself."""
+    document = {**results_to_json(view.results), "analysis": view.analysis.to_dict()}
+    made = {
+        "per_query.csv": ("text/csv", per_query_csv(view.results)),
+        "results.json": ("application/json", json_bytes(document)),
+    }
+    items = []
+    for name, (kind, data) in made.items():
+        if len(data) > _LARGEST:
+            link: Child = f"{name} (too large for this page, see the folder of the comparison)"
+        else:
+            inside = base64.b64encode(data).decode("ascii")
+            link = el("a", name, href=f"data:{kind};base64,{inside}", download=name)
+        items.append(el("li", link, f": {_INSIDE[name]}"))
+    return el("ul", items)
 
 
 def _row(
