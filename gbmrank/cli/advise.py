@@ -117,7 +117,9 @@ def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
     if rows[0].proven and rows[0].verdict.constant is not None:
         bound = f"{name} lost <= c C_phi(2) sqrt(loss above its infimum)"
         lines.append(
-            _wrapped(f"c is the constant of the bound {bound}, with sums as the formulas have them.")
+            _wrapped(
+                f"c is the constant of the bound {bound}, with sums as the formulas have them."
+            )
         )
     shown = next((row for row in rows if row.verdict.counterexample is not None), None)
     if not rows[0].proven and shown is not None:

@@ -1,6 +1,7 @@
 """The page is whole, inert, and says what was measured."""
 
 import base64
+import gzip
 import hashlib
 import html
 import json
@@ -158,7 +159,7 @@ def check_inert(page, text):
         name for _, name, _ in page.attributes
     }
     links = set(page.values("href"))
-    inside = r"data:(text/csv|application/json);base64,[\w+/=]+"
+    inside = r"data:application/gzip;base64,[\w+/=]+"
     assert all(re.fullmatch(rf"#[a-z]+|{inside}", link) for link in links)
     style = text[text.index("<style>") : text.index("</style>")]
     assert "url(" not in style
@@ -249,9 +250,9 @@ class TestPage:
 
     def test_holds_the_numbers_as_files(self, page, analysis):
         results = make_results()
-        assert page.values("download") == ["per_query.csv", "results.json"]
+        assert page.values("download") == ["per_query.csv.gz", "results.json.gz"]
         held = [link.partition(",")[2] for link in page.values("href") if link[0] != "#"]
-        values, document = map(base64.b64decode, held)
+        values, document = (gzip.decompress(base64.b64decode(one)) for one in held)
         assert values == per_query_csv(results)
         assert json.loads(document)["analysis"] == json.loads(json.dumps(analysis.to_dict()))
 

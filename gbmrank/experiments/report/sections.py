@@ -1,6 +1,7 @@
 """The tables of a report, and the view of the results that all its parts share."""
 
 import base64
+import gzip
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +70,7 @@ _FACTS = {
     "positions": "Positions",
     "given_scores": "Given scores",
 }
-_LARGEST = 4_000_000  # bytes of a file that a page holds
+_LARGEST = 3_000_000  # bytes of a file that a page holds
 _INSIDE = {
     "per_query.csv": "values per query, as CSV",
     "results.json": "everything that was measured, as JSON",
@@ -388,17 +389,15 @@ def failures(view: View) -> Html | None:
 def files(view: View) -> Html:
     """Return links that save the numbers of the comparison, which the page holds itself."""
     document = {**results_to_json(view.results), "analysis": view.analysis.to_dict()}
-    made = {
-        "per_query.csv": ("text/csv", per_query_csv(view.results)),
-        "results.json": ("application/json", json_bytes(document)),
-    }
+    made = {"per_query.csv": per_query_csv(view.results), "results.json": json_bytes(document)}
     items = []
-    for name, (kind, data) in made.items():
+    for name, text in made.items():
+        data = gzip.compress(text, mtime=0)
         if len(data) > _LARGEST:
             link: Child = f"{name} (too large for this page, see the folder of the comparison)"
         else:
-            inside = base64.b64encode(data).decode("ascii")
-            link = el("a", name, href=f"data:{kind};base64,{inside}", download=name)
+            inside = f"data:application/gzip;base64,{base64.b64encode(data).decode('ascii')}"
+            link = el("a", f"{name}.gz", href=inside, download=f"{name}.gz")
         items.append(el("li", link, f": {_INSIDE[name]}"))
     return el("ul", items)
 
