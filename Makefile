@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest integrations clean
+.PHONY: demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest integrations dist clean
 .DEFAULT_GOAL := test
 
 $(BIN)/python:
@@ -125,6 +125,18 @@ STUDIES ?= chen2009 duchi2010 calauzenes2013 ramaswamy2013 menon2014
 reproduce: $(VENV)/.dev
 	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/python -m examples.papers says what it must hold"; exit 2; }
 	for study in $(STUDIES); do OMP_NUM_THREADS=1 $(BIN)/python -m examples.papers $$study --threads 1 --out docs/results || exit 1; done
+
+# Distributions of gbmrank and its plugins, installed in an empty environment and tried there.
+DIST := build/dist
+dist: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf $(DIST) build/dist-venv
+	for project in . $(wildcard plugins/*); do $(BIN)/python -m build --outdir $(DIST) $$project > /dev/null || exit 1; done
+	$(BIN)/python -m twine check --strict $(DIST)/*
+	$(PYTHON) -m venv build/dist-venv
+	build/dist-venv/bin/python -m pip install --quiet --disable-pip-version-check --find-links $(DIST) \
+		"gbmrank[lightgbm,xgboost,sklearn] @ file://$(CURDIR)/$$(ls $(DIST)/gbmrank-[0-9]*.whl)" $(notdir $(wildcard plugins/*))
+	cd build && dist-venv/bin/python ../tests/dist/smoke.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,5 +13,6 @@ EXPLAINED: dict[str, str] = {
     "test_score_normalization": _PARAMETER,
     "test_ranking_prediction_early_stopping": "LightGBM stops the predictions of its own "
     "objectives early, and no others",
+    "test_max_depth_warning_is_never_raised": "LightGBM warns so with every callable objective",
     r"test_engine::test_cv$": "a callable objective has no metric by default",
 }
