@@ -1,5 +1,7 @@
 """Objectives as users hold them, and the booster parameters they need."""
 
+import math
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -12,21 +14,23 @@ from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.state import is_ours, round_gradients
 from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
-from gbmrank.errors import DataError, NumericError, UnknownNameError
+from gbmrank.errors import DataError, NumericError, ParameterError, UnknownNameError
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build, check_text
 from gbmrank.registry.guards import bind_objective
-from gbmrank.registry.spec import Spec
-from gbmrank.types import ArrayLike, FloatArray
+from gbmrank.registry.spec import Spec, Value, format_value, parse
+from gbmrank.types import ArrayLike, FloatArray, is_whole
 
 __all__ = [
     "BoosterParams",
+    "Committee",
     "Objective",
     "booster_params",
     "check_texts",
     "mix",
     "objective",
+    "objectives_in",
     "ranking_objective",
     "training_plan",
 ]
@@ -252,6 +256,11 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
     try:
         return Objective(build(OBJECTIVES, spec, **{key: _bare(params[key]) for key in params}))
     except UnknownNameError as error:
+        if _names_committee(spec):
+            raise UnknownNameError(
+                f"{spec} trains several models and is not one loss: give it to GBMRanker, "
+                "DaskGBMRanker or compare"
+            ) from error
         native = near_native(spec.strip(), cutoff=1.0) if isinstance(spec, str) else None
         if native is None:
             raise
@@ -338,13 +347,100 @@ def booster_params(spec: Any, backend: str) -> BoosterParams:
     return BoosterParams(booster_named(backend).settings(objective(spec).template.shift_invariant))
 
 
-def ranking_objective(given: Any) -> Objective | Native:
-    """Read an objective: ours by text or object, or ``native:NAME``."""
-    if isinstance(given, Native):
+@final
+@dataclass(frozen=True, slots=True)
+class Committee:
+    """Objectives whose models are averaged; ``committee(yetirank, query_rmse, seeds=2)`` as text.
+
+    Parameters
+    ----------
+    members : tuple of Objective or Native, default=()
+        What the models minimise; none: four that suit the metric.
+    weights : tuple of float or None, default=None
+        Weight of each member in the mean; None: all alike.
+    seeds : int, default=1
+        Models of each member, with different seeds.
+
+    Examples
+    --------
+    >>> str(Committee((objective("yetirank"), Native("lambdarank")), seeds=2)).count("native:")
+    1
+    """
+
+    members: tuple[Objective | Native, ...] = ()
+    weights: tuple[float, ...] | None = None
+    seeds: int = 1
+
+    name: ClassVar[str] = "committee"
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.seeds) or self.seeds < 1:
+            raise ParameterError(
+                f"committee: seeds must be a whole number of at least 1, got {self.seeds!r}"
+            )
+        bad = [one for one in self.weights or () if not _is_above_zero(one)]
+        if self.weights == () or bad:
+            raise ParameterError(
+                f"committee: weights must be numbers above 0, one for each member; got "
+                f"{format_value(tuple(self.weights or ()))}"
+            )
+        if self.members and self.weights and len(self.weights) != len(self.members):
+            raise ParameterError(
+                f"committee: {len(self.members)} members, but {len(self.weights)} weights"
+            )
+
+    def __str__(self) -> str:
+        given: dict[str, Value] = {"weights": self.weights, "seeds": self.seeds}
+        usual = {"weights": None, "seeds": 1}
+        params = tuple((key, each) for key, each in given.items() if each != usual[key])
+        args = (one.spec if isinstance(one, Objective) else str(one) for one in self.members)
+        return str(Spec(self.name, params, args=tuple(args)))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Committee":
+        """Read ``committee(member, ..., weights=[...], seeds=...)``."""
+        spec = parse(text)
+        given: dict[str, Any] = dict(spec.params)
+        unknown = [*(["@"] if spec.k is not None else []), *(given.keys() - {"weights", "seeds"})]
+        if unknown:
+            raise ParameterError(
+                f"committee has no parameter {unknown[0]!r}: it takes objectives, and weights= and "
+                "seeds=; parameters of a member go into its own brackets"
+            )
+        if isinstance(given.get("weights", ()), int | float | str):
+            raise ParameterError(f"committee: weights is a list, got {given['weights']!r}")
+        members = tuple(ranking_objective(format_value(each)) for each in spec.args)
+        nested = next((one for one in members if isinstance(one, Committee)), None)
+        if nested is not None:
+            raise ParameterError(f"committee: {nested} cannot be a member; give its members")
+        return cls(members, **given)  # type: ignore[arg-type]
+
+
+def _is_above_zero(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 < value < math.inf
+
+
+def _names_committee(given: Any) -> bool:
+    text = given.strip() if isinstance(given, str) else ""
+    return text == Committee.name or text.startswith((f"{Committee.name}(", f"{Committee.name}@"))
+
+
+def ranking_objective(given: Any) -> Objective | Native | Committee:
+    """Read an objective: ours by text or object, ``native:NAME``, or a committee of these."""
+    if isinstance(given, Native | Committee):
         return given
+    if _names_committee(given):
+        return Committee.from_text(given)
     if isinstance(given, str) and given.strip().startswith(PREFIX):
         return Native(given.strip().removeprefix(PREFIX))
     return objective(given)
+
+
+def objectives_in(target: Objective | Native | Committee) -> tuple[Objective, ...]:
+    """Return the objectives of gbmrank in what is minimised."""
+    members = target.members if isinstance(target, Committee) else (target,)
+    return tuple(one for one in members if isinstance(one, Objective))
 
 
 def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
@@ -352,7 +448,7 @@ def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
 
     Parameters
     ----------
-    objective : Objective, Native or str
+    objective : Objective, Native, Committee or str
         What is minimised; ``native:NAME`` is one of the booster's own.
     metric : Metric, MetricList, str or list
         What is evaluated; the first one decides about early stopping.
@@ -364,8 +460,9 @@ def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
     return Plan(objective=target, metric=metrics, **options)
 
 
-def check_texts(target: Objective | Native, metrics: MetricList) -> None:
+def check_texts(target: Objective | Native | Committee, metrics: MetricList) -> None:
     """Raise ParameterError where the text of an objective or a metric does not say all of it."""
-    for part in (getattr(target, "template", None), *(one.measure for one in metrics)):
-        if part is not None:
-            check_text(part)
+    for one in objectives_in(target):
+        check_text(one.template)
+    for metric in metrics:
+        check_text(metric.measure)

@@ -21,6 +21,7 @@ __all__ = [
     "Booster",
     "Fitted",
     "Job",
+    "Member",
     "Monitor",
     "Part",
     "Range",
@@ -139,6 +140,21 @@ class Job:
         return Trained(fitted, monitor.history, kept - 1 if kept else best)
 
 
+class Member(NamedTuple):
+    """One of the models whose weighted mean a committee is.
+
+    ``spread`` is the standard deviation of its scores within the training queries, by which they
+    are divided; ``values`` those of the metrics by validation set.
+    """
+
+    objective: str
+    seed: int
+    rounds: int
+    weight: float
+    spread: float
+    values: Mapping[str, Mapping[str, float]]
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
@@ -147,6 +163,7 @@ class Trained:
     fitted: "Fitted"
     history: Mapping[str, Mapping[str, list[float]]]  # by validation set and metric text
     best_round: int  # from 0; the last one without a validation set
+    committee: tuple[Member, ...] = ()  # of which it was merged
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row, of the trees up to the best round."""
@@ -355,4 +372,13 @@ class Booster(Protocol):
 
     def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
         """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
+        ...
+
+    def merge(
+        self, models: Sequence[Any], factors: Sequence[float], shares: Sequence[float]
+    ) -> Fitted:
+        """Return one model whose score is the sum of those of others, each times its factor.
+
+        ``shares`` are those of the models in the summed gain of all splits.
+        """
         ...

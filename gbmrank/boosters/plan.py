@@ -6,6 +6,7 @@ or on a cluster (``gbmrank.dask``). Rankers, comparisons and pair models all tra
 """
 
 import difflib
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,6 +55,7 @@ __all__ = [
     "merged_labels",
     "native_lists",
     "near_native",
+    "squared_deviations",
     "train",
 ]
 
@@ -143,6 +145,14 @@ class Engine(Protocol):
         """Return the summed Hessian of the first round, where it is known."""
         ...
 
+    def spread(self, fitted: Fitted, part: Any) -> float:
+        """Return the standard deviation of scores within queries."""
+        ...
+
+    def values(self, fitted: Fitted, part: Any, metrics: Any) -> list[float]:
+        """Return the value of each metric."""
+        ...
+
 
 @final
 class LocalEngine:
@@ -210,6 +220,22 @@ class LocalEngine:
         hess = bound.gradients(np.zeros(part.data.groups.n_rows), np.float32, single=True)[1]
         return float(hess.sum(dtype=np.float64))
 
+    def spread(self, fitted: Fitted, part: Part) -> float:
+        """Return the standard deviation of scores within queries."""
+        groups = part.data.groups
+        scores = fitted.scores(part.features)
+        return math.sqrt(squared_deviations(scores, groups.sizes) / groups.n_rows)
+
+    def values(self, fitted: Fitted, part: Part, metrics: Any) -> list[float]:
+        """Return the value of each metric."""
+        data, scores = part.data, fitted.scores(part.features)
+        try:
+            weight = data.query_weight()
+        except WeightError:  # metrics weigh queries; the training has said so
+            weight = None
+        columns = {"group": data.groups.sizes, "weight": weight}
+        return [float(one.score(data.labels, scores, **columns)) for one in metrics]
+
 
 def train(
     plan: Plan,
@@ -256,6 +282,17 @@ def train(
         message = f"{target}: all scores of every query are tied after training; {cause}"
         warnings.warn(message, NoProgressWarning, stacklevel=2)
     return trained
+
+
+def squared_deviations(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> float:
+    """Return the sum of squared differences of scores from the mean of their query.
+
+    >>> squared_deviations(np.array([1.0, 3.0, 8.0]), np.array([2, 1]))
+    2.0
+    """
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    means = np.add.reduceat(scores, starts) / sizes
+    return float(((scores - np.repeat(means, sizes)) ** 2).sum())
 
 
 def check_plan(plan: Plan, validated: bool = True) -> None:

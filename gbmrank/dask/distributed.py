@@ -1,6 +1,7 @@
 """One distributed training of a ranker: any objective, any metric, either booster."""
 
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,15 +13,16 @@ from gbmrank.api.metrics import any_preferences
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Booster, Fitted, Job, Trained
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Facts, Native, Plan, check_plan
-from gbmrank.boosters.plan import train as run_plan
+from gbmrank.boosters.plan import Facts, Native, Plan, check_plan, squared_deviations
 from gbmrank.boosters.settings import is_on, truncation_obstacle
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
-from gbmrank.dask.scoring import DaskTrained
+from gbmrank.dask.scoring import DaskTrained, values_on
 from gbmrank.dask.workers import Parcel, limit_threads, while_workers_live
 from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, GroupError, MissingBackendError, WeightError
+from gbmrank.estimators.committee import member_plans
+from gbmrank.estimators.committee import train as run_plan
 from gbmrank.objectives import held_preferences
 
 __all__ = ["train"]
@@ -64,7 +66,8 @@ def train(
     qid : dask array, dask series or str
         One query id per row, numbers or texts.
     objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
-        What is minimised; ``native:NAME`` is one of the booster's own.
+        What is minimised; ``native:NAME`` is one of the booster's own, ``committee`` several
+        whose models are merged (:class:`gbmrank.GBMRanker`).
     metric : Metric, MetricList or str, default="ndcg@10"
         What is evaluated on the validation sets; the first one decides about stopping.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
@@ -118,8 +121,9 @@ def train(
         keep_best=keep_best,
         names={"valid": "eval_set=, eval_qid="},
     )
-    engine.check(plan, sample_weight is not None)
-    check_plan(plan, validated=bool(eval_set))
+    for one in member_plans(plan):
+        engine.check(one, sample_weight is not None)
+        check_plan(one, validated=bool(eval_set))
     own = Table.read(X, y, qid, sample_weight, "train")
     sets = _eval_tables((eval_set, eval_qid, eval_sample_weight, eval_names))
     same = [pair[0] is X and pair[1] is y for pair in eval_set]
@@ -132,7 +136,8 @@ def train(
     }
     columns = Schema.of(data.outline, booster.reads)
     trained = run_plan(replace(plan, columns=columns), data, valid, engine=engine)
-    return DaskTrained(trained.fitted, trained.history, trained.best_round, columns)
+    found = trained.fitted, trained.history, trained.best_round, columns
+    return DaskTrained(*found, committee=trained.committee)
 
 
 @final
@@ -221,12 +226,27 @@ class DaskEngine:
         """Unknown: rows lie on several machines."""
         return None
 
+    def spread(self, fitted: Fitted, part: Loaded) -> float:
+        """Return the standard deviation of scores within queries, of sums of all workers."""
+        parcel = self._client.scatter(Parcel.pack(fitted), broadcast=True)
+        found = self._client.map(_part_deviations, part.parts, parcel=parcel, pure=False)
+        return math.sqrt(sum(self._client.gather(found)) / sum(part.rows))
+
+    def values(self, fitted: Fitted, part: Loaded, metrics: Any) -> list[float]:
+        """Return the value of each metric, of sums and counts of all workers."""
+        return values_on(self._client, fitted, part, metrics)
+
 
 def _part_tied(part: Prepared, parcel: Parcel) -> bool:
     limit_threads()
     scores = parcel.open().scores(part.features)
     starts = np.concatenate([[0], np.cumsum(part.sizes)[:-1]])
     return bool(np.all(scores == np.repeat(scores[starts], part.sizes)))
+
+
+def _part_deviations(part: Prepared, parcel: Parcel) -> float:
+    limit_threads()
+    return squared_deviations(parcel.open().scores(part.features), part.sizes)
 
 
 def _eval_tables(given: tuple[Any, Any, Any, Any]) -> list[Table]:

@@ -26,7 +26,8 @@ class DaskGBMRanker(AbstractEstimator):
     Parameters
     ----------
     objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
-        What is minimised; ``native:NAME`` is one of the booster's own.
+        What is minimised; ``native:NAME`` is one of the booster's own, ``"committee"`` several
+        whose models are merged (:class:`gbmrank.GBMRanker`).
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     metric : Metric, MetricList or str, default="ndcg@10"
@@ -50,6 +51,8 @@ class DaskGBMRanker(AbstractEstimator):
         Number of the best round, from 0.
     evals_result_ : dict
         Value of each metric after every round, by evaluation set.
+    committee_ : tuple of Member
+        Members of a committee; empty for one objective.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
@@ -138,6 +141,12 @@ class DaskGBMRanker(AbstractEstimator):
         self._check_fitted("trained_")
         return self.trained_.history
 
+    @property
+    def committee_(self) -> Any:
+        """Members of a committee; empty for one objective."""
+        self._check_fitted("trained_")
+        return self.trained_.committee
+
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return one raw score per row: a dask array, not yet computed, for a dask collection.
 
@@ -171,7 +180,8 @@ class DaskGBMRanker(AbstractEstimator):
         Its file is that of :meth:`gbmrank.GBMRanker.save`, and :func:`gbmrank.load` reads it.
         """
         self._check_fitted("trained_")
-        own = Trained(copy.copy(self.trained_.fitted), self.evals_result_, self.best_iteration_)
+        found = self.trained_
+        own = Trained(copy.copy(found.fitted), found.history, found.best_round, found.committee)
         params = {name: value for name, value in self.get_params().items() if name != "client"}
         return GBMRanker.from_trained(own, self.trained_.columns, **params)
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList
-from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.base import Fitted, Member
 from gbmrank.boosters.doors import booster_named
-from gbmrank.dask.loading import Prepared, load
+from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table, blocks, is_frame
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.queries import RankingData
@@ -26,7 +26,7 @@ from gbmrank.metrics.base import weighted_sum
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray
 
-__all__ = ["DaskTrained", "bind_all", "evaluate", "means", "predict", "totals"]
+__all__ = ["DaskTrained", "bind_all", "evaluate", "means", "predict", "totals", "values_on"]
 
 
 def bind_all(metrics: Sequence[Metric], data: RankingData) -> list[AbstractBoundMetric]:
@@ -68,12 +68,15 @@ class DaskTrained:
         Number of the best round, from 0; the last one without a validation set.
     columns : Schema
         Of the training.
+    committee : tuple of Member
+        The models it was merged of; empty without a committee.
     """
 
     fitted: Fitted
     history: Mapping[str, Mapping[str, list[float]]]
     best_round: int
     columns: Schema
+    committee: tuple[Member, ...] = ()
 
     def scores(self, features: Any, what: str = "X") -> FloatArray:
         """Return one raw score per row of a table in memory, of the trees up to the best round."""
@@ -85,7 +88,12 @@ def evaluate(client: Any, model: DaskTrained, table: Table, metrics: MetricList)
     loaded = load(client, table, booster_named(model.fitted.backend))
     model.columns.check_count(loaded.outline, table.name, "the model")
     model.columns.check(loaded.outline, table.name)
-    parcel = Parcel.pack({"metrics": metrics, "fitted": model.fitted})
+    return values_on(client, model.fitted, loaded, metrics)
+
+
+def values_on(client: Any, fitted: Fitted, loaded: Loaded, metrics: MetricList) -> list[float]:
+    """Return the value of each metric on rows that the workers hold."""
+    parcel = Parcel.pack({"metrics": metrics, "fitted": fitted})
     shared = client.scatter(parcel, broadcast=True)
     parts = client.gather(client.map(_part_totals, loaded.parts, parcel=shared, pure=False))
     return means(metrics.metrics, np.sum(parts, axis=0))

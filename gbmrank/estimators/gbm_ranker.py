@@ -11,9 +11,9 @@ from typing import Any, ClassVar, TypeVar, final
 from gbmrank.api import Objective, objective
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective, training_plan
-from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.base import Fitted, Member
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Native, Part, Plan, Trained, train
+from gbmrank.boosters.plan import Part, Plan, Trained
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table
 from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
@@ -30,6 +30,7 @@ from gbmrank.estimators.base import (
     top_rows,
     warn_about_stopping,
 )
+from gbmrank.estimators.committee import member_plans, train
 from gbmrank.estimators.display import shown
 from gbmrank.estimators.model_file import Identity, holds_preferences, read_model, write_model
 from gbmrank.registry.composition import spec_of
@@ -141,6 +142,8 @@ class GBMRanker(AbstractEstimator):
     objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
         What is minimised; ``native:lambdarank`` or ``native:rank:ndcg`` for the booster's own.
         Its parameters can be set one by one: ``objective__loss``, ``objective__loss__sigma``.
+        ``"committee"`` trains four objectives that suit the metric and merges their models into
+        one; ``"committee(a, b, weights=[2, 1], seeds=3)"`` says which, and how often each.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     metric : Metric, MetricList, list or str, default="ndcg@10"
@@ -171,6 +174,9 @@ class GBMRanker(AbstractEstimator):
         Value of each metric after every round, by evaluation set.
     feature_importances_ : array of shape (n_features,)
         Share of each feature in the summed gain of all splits, or as ``importance_type`` says.
+    committee_ : tuple of Member
+        Of a committee: objective, seed, rounds, weight, spread and validation values of each
+        member. ``evals_result_`` then has one value per metric, that of the merged model.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
@@ -203,6 +209,7 @@ class GBMRanker(AbstractEstimator):
     booster_: Any
     best_iteration_: int
     evals_result_: Mapping[str, Mapping[str, list[float]]]
+    committee_: tuple[Member, ...]
 
     def __init__(
         self,
@@ -306,7 +313,8 @@ class GBMRanker(AbstractEstimator):
             start=_booster_of(init_model, columns),
         )
         try:
-            with shown(verbose, self.n_estimators) as report:
+            rounds = len(member_plans(plan)) * self.n_estimators if verbose else 0
+            with shown(verbose, rounds) as report:
                 trained = train(replace(plan, report=report), data, valid)
         except NumericError as error:
             model: Any = error.model
@@ -480,6 +488,7 @@ class GBMRanker(AbstractEstimator):
             categorical=columns.categorical,
             zeros=columns.zeros,
             preferences=holds_preferences(self.objective, self.metric),
+            committee=[member._asdict() for member in trained.committee],
             params={
                 name: value
                 for name, value in self.get_params(deep=False).items()
@@ -495,6 +504,9 @@ class GBMRanker(AbstractEstimator):
         self.n_features_in_ = identity.n_features
         self._columns = identity.columns
         self._keep_names(identity.feature_names)
+        vars(self).pop("committee_", None)
+        if identity.committee:
+            self.committee_ = tuple(Member(**member) for member in identity.committee)
         return self
 
     def _nested_params(self) -> dict[str, Any]:
@@ -502,7 +514,7 @@ class GBMRanker(AbstractEstimator):
             target = ranking_objective(self.objective)
         except GbmrankError:  # said when it is trained
             return {}
-        if isinstance(target, Native):
+        if not isinstance(target, Objective):
             return {}
         return {f"objective__{path}": each for path, each in parameters_of(target).items()}
 

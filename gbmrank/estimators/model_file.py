@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, final
 
 from gbmrank.api.metrics import any_preferences, metric_list
-from gbmrank.api.objectives import ranking_objective
+from gbmrank.api.objectives import objectives_in, ranking_objective
 from gbmrank.boosters.base import Fitted
 from gbmrank.boosters.doors import BOOSTERS, booster_named
-from gbmrank.boosters.plan import Native
 from gbmrank.data.files import is_unchanged
 from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, DataError
@@ -30,6 +29,7 @@ class Identity:
     ``categorical`` are the numbers of the columns that hold categories, and ``zeros`` what zeros
     of the features were to XGBoost ("numbers", "missing", "both"); None where nobody knows.
     ``preferences``: whether objective or metric held some, which their texts do not say.
+    ``committee``: the members of one, as plain data.
     """
 
     backend: str
@@ -42,6 +42,7 @@ class Identity:
     categorical: list[int] | None = None
     zeros: str | None = None
     preferences: bool = False
+    committee: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def columns(self) -> Schema:
@@ -53,8 +54,9 @@ class Identity:
         from gbmrank import __version__
 
         made = {"schema": _SCHEMA, "gbmrank": __version__, **asdict(self)}
-        if not self.preferences:  # earlier versions do not know it
-            del made["preferences"]
+        for name in ("preferences", "committee"):  # earlier versions do not know them
+            if not made[name]:
+                del made[name]
         return json.dumps(made, default=_plain)
 
     @classmethod
@@ -98,9 +100,9 @@ def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
 
 def holds_preferences(objective: Any, metric: Any) -> bool:
     """Whether an objective or one of the metrics holds preferences: no file says which."""
-    target = ranking_objective(objective)
-    if not isinstance(target, Native) and held_preferences(target.template):
-        return True
+    for one in objectives_in(ranking_objective(objective)):
+        if held_preferences(one.template):
+            return True
     return any_preferences(metric_list(metric))
 
 

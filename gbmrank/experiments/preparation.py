@@ -15,6 +15,7 @@ from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import check_plan
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, DataError, GbmrankError
+from gbmrank.estimators.committee import member_plans
 from gbmrank.experiments.design import Design, Options, Task
 from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.provenance import needs_this_process
@@ -195,7 +196,8 @@ def _check_plans(design: Design) -> None:
         plan = plan_of(design, Task(system, design.seeds[0], 0))
         try:
             # Another seed than the default, so that one among the parameters is given twice.
-            check_plan(replace(plan, seed=plan.seed or 1))
+            for one in member_plans(replace(plan, seed=plan.seed or 1)):
+                check_plan(one)
         except GbmrankError as error:
             raise ConfigError(
                 f"{system}: {error} (params go to every booster, params_for or --param-for to one)"

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
+from gbmrank.api.objectives import Committee
 from gbmrank.boosters.doors import BACKENDS
 from gbmrank.boosters.plan import Native
 from gbmrank.experiments.design import Design
@@ -149,7 +150,9 @@ def queries_of(source: Source, folds: int) -> Queries:
 
 
 def verdicts(
-    objectives: Mapping[str, Objective | Native], metrics: MetricList, regret_k: int | None
+    objectives: Mapping[str, Objective | Native | Committee],
+    metrics: MetricList,
+    regret_k: int | None,
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """Return what theory says of each objective and measure; regret is that of DCG.
 

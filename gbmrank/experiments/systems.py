@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, Objective
-from gbmrank.api.objectives import ranking_objective
+from gbmrank.api.objectives import Committee, objectives_in, ranking_objective
 from gbmrank.boosters.doors import BACKENDS, BOOSTERS, booster_named
 from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
 from gbmrank.errors import ConfigError, MissingBackendError, UnknownNameError
@@ -30,7 +30,7 @@ class Chosen(NamedTuple):
     """Systems to train, what each minimises, and what was left out."""
 
     systems: tuple[System, ...]
-    objectives: Mapping[str, Objective | Native]
+    objectives: Mapping[str, Objective | Native | Committee]
     notes: tuple[str, ...]
 
 
@@ -40,13 +40,13 @@ def choose_systems(objectives: Iterable[Any], backends: Sequence[str] | None) ->
     named = _named(objectives)
     systems, notes = [], []
     for name, one in named.items():
-        able = [
-            b for b in chosen if not isinstance(one, Native) or one.name in booster_named(b).native
-        ]
+        native = {each.name for each in _natives(one)}
+        able = [b for b in chosen if native.issubset(booster_named(b).native)]
         systems += [System(backend, name) for backend in able]
         if not able:
-            owners = [b.name for b in BOOSTERS if isinstance(one, Native) and one.name in b.native]
-            notes.append(f"{name} was left out: it belongs to {owners[0]}, which is not compared")
+            owners = [b.name for b in BOOSTERS if native.issubset(b.native)]
+            whose = f"belongs to {owners[0]}, which" if owners else "needs several boosters, which"
+            notes.append(f"{name} was left out: it {whose} is not compared")
     if not systems:
         raise ConfigError(f"nothing can run: {'; '.join(notes) or 'no objective is given'}")
     order = {backend: at for at, backend in enumerate(chosen)}
@@ -111,21 +111,21 @@ def split_list(text: str) -> list[str]:
     return [part.strip() for part in cut if part.strip()]
 
 
-def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
+def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native | Committee]:
     """Return objectives by the name they are shown under: the text they were given as."""
     if isinstance(objectives, str):
         objectives = split_list(objectives)
-    if isinstance(objectives, Objective | Native):
+    if isinstance(objectives, Objective | Native | Committee):
         objectives = [objectives]
-    named: dict[str, Objective | Native] = {}
-    first: dict[Objective | Native, str] = {}
+    named: dict[str, Objective | Native | Committee] = {}
+    first: dict[Objective | Native | Committee, str] = {}
     for given in objectives:
         one = ranking_objective(given)
         name = " ".join(given.split()) if isinstance(given, str) else str(one)
+        _check_natives(one)
         if isinstance(one, Native):
-            _check_native(one)
             name = str(one)
-        elif held_preferences(one.template):
+        elif any(held_preferences(each.template) for each in objectives_in(one)):
             raise ConfigError(f"{name} holds preferences of its own rows; folds need labels")
         elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
             raise ConfigError(f"{name} stands for another objective by now; give yours a new name")
@@ -136,11 +136,17 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native]:
     return named
 
 
-def _check_native(one: Native) -> None:
-    if not any(one.name in booster.native for booster in BOOSTERS):
-        near = near_native(one.name)
-        hint = "" if near is None else f"did you mean {near}? "
-        raise UnknownNameError(f"no booster has {str(one)!r}; {hint}{native_lists()}")
+def _natives(one: Objective | Native | Committee) -> tuple[Native, ...]:
+    members = one.members if isinstance(one, Committee) else (one,)
+    return tuple(each for each in members if isinstance(each, Native))
+
+
+def _check_natives(one: Objective | Native | Committee) -> None:
+    for native in _natives(one):
+        if not any(native.name in booster.native for booster in BOOSTERS):
+            near = near_native(native.name)
+            hint = "" if near is None else f"did you mean {near}? "
+            raise UnknownNameError(f"no booster has {str(native)!r}; {hint}{native_lists()}")
 
 
 def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:

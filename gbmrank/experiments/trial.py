@@ -19,11 +19,12 @@ from gbmrank.api import MetricList, metrics_callback
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Range
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Part, Plan, Trained, train
+from gbmrank.boosters.plan import Part, Plan, Trained
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError
+from gbmrank.estimators.committee import train
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
 from gbmrank.experiments.sources import Source
@@ -270,7 +271,8 @@ def _trained(
         params = {**base, **changes}
         plan = replace(plan_of(design, task), metric=metrics, params=params)
         trained = train(plan, parts[0], {_VALID: parts[1]}, on_round)
-        best = trained.history[_VALID][str(target)][trained.best_round]
+        values = trained.history[_VALID][str(target)]
+        best = values[min(trained.best_round, len(values) - 1)]  # a committee has one
         return (best if target.higher_is_better else -best), (trained, params)
 
     if not design.tune:

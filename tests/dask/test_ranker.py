@@ -41,6 +41,29 @@ def test_fit_predict_score_and_back_to_one_machine(client, backend, tmp_path):
     assert model.n_features_in_ == 5
 
 
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_a_committee_is_merged_of_members_trained_on_the_cluster(client, backend):
+    x, y, qid = arrays(TASK, CUTS)
+    options = {"n_estimators": 3, "client": client, "early_stopping_rounds": 2}
+    valid = {"eval_set": [(x, y)], "eval_qid": [qid]}
+    text = "committee(pairwise, query_rmse(target=ndcg@10), weights=[3, 1])"
+    model = DaskGBMRanker(text, backend, **options).fit(x, y, qid=qid, **valid)
+    expected = np.zeros(TASK.n)
+    for member in model.committee_:
+        alone = DaskGBMRanker(member.objective, backend, seed=member.seed, **options)
+        scores = alone.fit(x, y, qid=qid, **valid).predict(TASK.x)
+        means = np.add.reduceat(scores, np.cumsum([0, *TASK.sizes[:-1]])) / TASK.sizes
+        spread = np.sqrt(np.mean((scores - np.repeat(means, TASK.sizes)) ** 2))
+        assert member.rounds == alone.best_iteration_ + 1
+        expected += member.weight * scores / spread
+    np.testing.assert_allclose(model.predict(TASK.x), expected, rtol=0, atol=1e-6)
+    here = gbmrank.metric("ndcg@10").score(TASK.y, model.predict(TASK.x), group=TASK.sizes)
+    assert model.evals_result_ == {"valid_0": {"ndcg@10": [pytest.approx(here)]}}
+    local = model.to_local()
+    assert local.committee_ == model.committee_
+    assert (local.predict(TASK.x) == model.predict(TASK.x)).all()
+
+
 def test_a_frame_keeps_its_names(client):
     table = frame(TASK, CUTS)
     model = DaskGBMRanker(n_estimators=2, client=client).fit(table, "label", qid="query")

@@ -13,7 +13,7 @@ from gbmrank.boosters.lightgbm.dataset import (
     read_columns,
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.lightgbm.training import current_training, load_model, train
+from gbmrank.boosters.lightgbm.training import current_training, load_model, merge, train
 from gbmrank.boosters.settings import Setting
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray
@@ -104,6 +104,7 @@ class _LightGBM:
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
     load = staticmethod(load_model)
+    merge = staticmethod(merge)
     training = staticmethod(current_training)
     check_training = staticmethod(check_bagging)
 

@@ -3,6 +3,8 @@
 import io
 import re
 import sys
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote, unquote
@@ -18,7 +20,7 @@ from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = ["LightGBMFitted", "current_training", "load_model", "train"]
+__all__ = ["LightGBMFitted", "current_training", "load_model", "merge", "train"]
 
 
 # A model file lists the parameters of its training, and LightGBM hands that list on when it
@@ -26,6 +28,10 @@ __all__ = ["LightGBMFitted", "current_training", "load_model", "train"]
 # made from memory. The text is percent-encoded: LightGBM reads the list without a notion of
 # quotes.
 _SLOT = re.compile(r"^\[data: [^\]\n]*\]$", re.MULTILINE)
+_TREE = re.compile(r"^Tree=\d+\n", re.MULTILINE)
+_VALUES = re.compile(r"^(?:leaf_value|leaf_const|leaf_coeff|internal_value)=(.*)$", re.MULTILINE)
+_GAINS = re.compile(r"^split_gain=(.*)$", re.MULTILINE)
+_OWN = re.compile(r"^(?:objective=.*|average_output)\n", re.MULTILINE)  # no part of raw scores
 _HAS_OBJECTIVE = re.compile(r"^objective=", re.MULTILINE)
 _RAW = "lambdarank"
 _MARK = "gbmrank "
@@ -110,6 +116,50 @@ def load_model(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
     value = "" if found is None else found.group()[len("[data: ") : -1]
     identity = unquote(value.removeprefix(_MARK)) if value.startswith(_MARK) else None
     return LightGBMFitted(booster, booster.current_iteration()), identity
+
+
+def merge(
+    models: Sequence[LightGBMFitted], factors: Sequence[float], shares: Sequence[float]
+) -> LightGBMFitted:
+    """Return one model whose score is the sum of those of others, each times its factor.
+
+    Gains of splits are in units of the loss of each model; they are scaled so that the gains of
+    a model add up to its share.
+    """
+    texts = [one.booster.model_to_string(num_iteration=one.n_rounds) for one in models]
+    numbers, blocks = count(), []
+    for text, factor, share in zip(texts, factors, shares, strict=True):
+        _, *trees = _TREE.split(text.partition("end of trees")[0])
+        gain = sum(float(one) for tree in trees for one in _numbers(_GAINS, tree))
+        for tree in trees:
+            scaled = _scaled(_VALUES, tree, factor)
+            scaled = _scaled(_GAINS, scaled, share / gain if gain > 0.0 else 1.0)
+            blocks.append(f"Tree={next(numbers)}\n{scaled}")
+    head, tail = _TREE.split(texts[0], maxsplit=1)[0], texts[0].partition("end of trees")[2]
+    sizes = " ".join(str(len(block.encode())) for block in blocks)
+    head = re.sub(r"^tree_sizes=.*$", f"tree_sizes={sizes}", _OWN.sub("", head), flags=re.MULTILINE)
+    tail = re.sub(r"^\[objective: .*\]$", "[objective: custom]", tail, flags=re.MULTILINE)
+    made = import_lightgbm().Booster(model_str=f"{head}{''.join(blocks)}end of trees{tail}")
+    merged = LightGBMFitted(made, len(blocks))
+    merged._options = models[0]._options
+    return merged
+
+
+def _numbers(line: re.Pattern[str], tree: str) -> list[str]:
+    return [number for found in line.finditer(tree) for number in found.group(1).split()]
+
+
+def _scaled(line: re.Pattern[str], tree: str, factor: float) -> str:
+    """Multiply the numbers of some lines of a tree; blanks between them have a meaning."""
+
+    def times(number: re.Match[str]) -> str:
+        return repr(float(number.group()) * factor)
+
+    def row(found: re.Match[str]) -> str:
+        name, _, values = found.group().partition("=")
+        return f"{name}={re.sub(r'[^ ]+', times, values)}"
+
+    return line.sub(row, tree)
 
 
 def _check_whole(text: str) -> None:

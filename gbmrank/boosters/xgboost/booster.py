@@ -16,7 +16,13 @@ from gbmrank.boosters.xgboost.dataset import (
     read_columns,
 )
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.xgboost.training import current_training, load_model, train, unseen_message
+from gbmrank.boosters.xgboost.training import (
+    current_training,
+    load_model,
+    merge,
+    train,
+    unseen_message,
+)
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
 from gbmrank.types import FloatArray
@@ -101,6 +107,7 @@ class _XGBoost:
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
     load = staticmethod(load_model)
+    merge = staticmethod(merge)
     training = staticmethod(current_training)
 
     def check_training(self, training: Training) -> None:

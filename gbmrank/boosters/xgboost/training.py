@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -27,6 +27,7 @@ __all__ = [
     "first_rounds",
     "infinite_message",
     "load_model",
+    "merge",
     "needs_all_values",
     "train",
     "unseen_message",
@@ -35,6 +36,7 @@ __all__ = [
 
 
 _SLOT = "gbmrank"
+_RAW = {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}  # no link
 _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")
 
 
@@ -217,12 +219,82 @@ def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
     known = _document(booster)["learner"]["gradient_booster"]["model"]["cats"]
     document = _document(made)
     document["learner"]["gradient_booster"]["model"]["cats"] = known
-    options = {} if threads is None else {"nthread": threads}
-    return type(made)(options, model_file=bytearray(json.dumps(document).encode()))
+    return _booster(document, threads)
 
 
 def _document(booster: Any) -> Any:
     return json.loads(booster.save_raw("json"))
+
+
+def _booster(document: Any, threads: int | None) -> Any:
+    options = {} if threads is None else {"nthread": threads}
+    raw = bytearray(json.dumps(document).encode())
+    return import_xgboost().Booster(options, model_file=raw)
+
+
+def merge(
+    models: Sequence[XGBoostFitted], factors: Sequence[float], shares: Sequence[float]
+) -> XGBoostFitted:
+    """Return one model whose score is the sum of those of others, each times its factor.
+
+    Gains of splits are in units of the loss of each model; they are scaled so that the gains of
+    a model add up to its share. Trees of dart are scaled by what dart left of them.
+    """
+    threads, start = models[0]._threads, 0.0
+    merged: dict[str, list[Any]] = {"trees": [], "tree_info": [], "iteration_indptr": [0]}
+    for one, factor, share in zip(models, factors, shares, strict=True):
+        learner = _document(one.booster)["learner"]
+        grown, kept = _trees_of(learner["gradient_booster"])
+        gain = sum(sum(tree["loss_changes"]) for tree in grown["trees"])
+        for tree, rest in zip(grown["trees"], kept, strict=True):
+            tree["id"] = len(merged["trees"])
+            merged["trees"].append(_scaled(tree, factor * rest, share / gain if gain else 1.0))
+        merged["tree_info"] += grown["tree_info"]
+        before = merged["iteration_indptr"][-1]
+        merged["iteration_indptr"] += [before + end for end in grown["iteration_indptr"][1:]]
+        start += factor * _start(one.booster, threads)
+    document = _document(models[0].booster)
+    learner = document["learner"]
+    grown, _ = _trees_of(learner["gradient_booster"])
+    grown.update(merged)
+    grown["gbtree_model_param"]["num_trees"] = str(len(merged["trees"]))
+    learner["gradient_booster"] = {"model": grown, "name": "gbtree"}
+    learner["learner_model_param"]["base_score"] = repr(start)
+    learner["objective"] = dict(_RAW)
+    learner["attributes"] = {}
+    return XGBoostFitted(_booster(document, threads), threads)
+
+
+def _trees_of(grown: Any) -> tuple[Any, list[float]]:
+    """Return the trees of a model, and the factor of each, which dart alone has."""
+    if grown["name"] == "gblinear":
+        raise ConfigError(
+            "booster='gblinear' grows no trees, and a committee is merged of trees; leave it out"
+        )
+    model = grown["gbtree"]["model"] if grown["name"] == "dart" else grown["model"]
+    return model, grown.get("weight_drop", [1.0] * len(model["trees"]))
+
+
+def _scaled(tree: Any, factor: float, gain: float) -> Any:
+    """Scale a tree; a leaf keeps its value where other nodes keep their threshold."""
+    leaf = [child == -1 for child in tree["left_children"]]
+    values = zip(leaf, tree["split_conditions"], strict=True)
+    tree["split_conditions"] = [one * factor if is_leaf else one for is_leaf, one in values]
+    tree["base_weights"] = [one * factor for one in tree["base_weights"]]
+    tree["loss_changes"] = [one * gain for one in tree["loss_changes"]]
+    return tree
+
+
+def _start(booster: Any, threads: int | None) -> float:
+    """Return the score before the first tree: what a model without trees predicts."""
+    document = _document(booster)
+    grown, _ = _trees_of(document["learner"]["gradient_booster"])
+    grown |= {"trees": [], "tree_info": [], "iteration_indptr": [0]}
+    grown["gbtree_model_param"]["num_trees"] = "0"
+    document["learner"]["gradient_booster"] = {"model": grown, "name": "gbtree"}
+    row = import_xgboost().DMatrix(np.zeros((1, booster.num_features())), nthread=1)
+    scored = _booster(document, threads).predict(row, output_margin=True, validate_features=False)
+    return float(scored[0])
 
 
 def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference: Any = None) -> Any:

@@ -66,6 +66,7 @@ _MENON = "; Menon and Williamson 2014"
 _COUNTEREXAMPLE = "counterexample, verified numerically"
 _FAIR_TIES = ("mean", "index")
 _NATIVE = "native:"
+_COMMITTEE = "committee"
 _LONG_ENOUGH = 5  # items: that two agree on shorter lists is no help
 _NONE = object()  # no relevance that both sides see
 _warned: set[tuple[str, str]] = set()  # a grid trains one pair many times
@@ -77,7 +78,8 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
     Parameters
     ----------
     objective : Objective, template or str
-        What is minimised; ``unknown`` is the answer for a booster's own, ``native:NAME``.
+        What is minimised; ``unknown`` is the answer for a booster's own, ``native:NAME``, and
+        for a ``committee``.
     metric : Metric, measure or str
         What should be best.
     graphs : bool or None, default=None
@@ -99,12 +101,10 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
     >>> calibration("pairwise(loss=logistic, target=ndcg@10)", "err@10").status
     'not calibrated'
     """
-    if _is_native(objective):
+    reason = _without_loss(objective)
+    if reason is not None:
         as_metric(metric)
-        return _unknown(
-            f"{objective} is the booster's own objective: it follows the gradient of no published "
-            "loss, or samples pairs, so no theorem applies"
-        )
+        return _unknown(f"{objective} {reason}, so no theorem applies")
     template, measure = as_objective(objective), as_metric(metric)
     if graphs is None:
         graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
@@ -190,11 +190,19 @@ def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:
     return bool(both) and all(alike(preserved.form, seen.form, each).holds for each in both)
 
 
-def _is_native(objective: Any) -> bool:
-    """Whether a text, or what prints as one, names an objective of a booster."""
+def _without_loss(objective: Any) -> str | None:
+    """Return why a text, or what prints as one, names no single loss of gbmrank."""
     if isinstance(objective, AbstractObjective) or hasattr(objective, "template"):
-        return False
-    return str(objective).strip().startswith(_NATIVE)
+        return None
+    text = str(objective).strip()
+    if text.startswith(_NATIVE):
+        return (
+            "is the booster's own objective: it follows the gradient of no published loss, or "
+            "samples pairs"
+        )
+    if text == _COMMITTEE or text.startswith(f"{_COMMITTEE}("):
+        return "is a mean of models that minimise different losses"
+    return None
 
 
 def _right_for(metric: Any) -> str | None:

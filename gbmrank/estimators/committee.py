@@ -1,0 +1,191 @@
+"""A committee: models of several objectives, standardised, averaged and merged into one.
+
+Losses err in different ways, so the mean of models that minimise different ones ranks better than
+each of them, and better than one of them with several seeds. Every member is trained by the plan
+of ``gbmrank.boosters``; the booster merges their trees, so what comes out is one ordinary model.
+"""
+
+import importlib
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gbmrank.api import Metric
+from gbmrank.api.metrics import any_preferences
+from gbmrank.api.objectives import Committee, Objective, objective
+from gbmrank.boosters import plan as plans
+from gbmrank.boosters.base import Member, Trained
+from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.plan import Engine, LocalEngine, Plan, check_plan
+from gbmrank.boosters.settings import check_seed
+from gbmrank.errors import ConfigError, GbmrankWarning, NumericError, ParameterError
+
+__all__ = ["default_members", "member_plans", "train"]
+
+_log = logging.getLogger("gbmrank")
+_SEEDS = 2**31  # of the boosters
+
+
+def default_members(metric: Metric) -> tuple[Objective, ...]:
+    """Return objectives that suit a metric and err in different ways.
+
+    Examples
+    --------
+    >>> import gbmrank
+    >>> for one in default_members(gbmrank.metric("err@10")):
+    ...     print(one)
+    pairwise(loss=logistic, target=ndcg@10)
+    swap(metric=rbp(p=0.85), loss=logistic, pairs=neighbours, noise=logistic)
+    query_rmse(target=identity)
+    swap(metric=err@10, loss=logistic)
+    """
+    measure = metric.measure
+    advice = importlib.import_module("gbmrank.theory.verdicts.advice")  # scipy comes with it
+    try:
+        swap = objective("swap", metric=measure)
+    except ParameterError:  # its change has no closed form
+        swap = objective("lambdarank")
+    calibrated = objective("pairwise", target=advice.target_for(measure))
+    return calibrated, objective("yetirank"), objective("query_rmse"), swap
+
+
+def member_plans(plan: Plan) -> tuple[Plan, ...]:
+    """Return how each member of a committee is trained; the plan itself for one objective."""
+    committee = plan.objective
+    if not isinstance(committee, Committee):
+        return (plan,)
+    if plan.start is not None:
+        raise ConfigError(
+            "init_model= continues one model, and a committee is merged of several; train it anew, "
+            "or continue with one objective"
+        )
+    known = booster_named(plan.backend).parameters
+    params = known.by_main_names(plan.params)
+    if plan.seed != 0:
+        known.check_once(plan.params, "seed", "seed", plan.seed)
+    first = check_seed(params.pop("seed", plan.seed)) or 0
+    members = _members(committee, plan.metric)
+    return tuple(
+        replace(plan, objective=one, params=params, seed=(first + at) % _SEEDS)
+        for at, one in enumerate(one for one in members for _ in range(committee.seeds))
+    )
+
+
+def train(
+    plan: Plan,
+    data: Any,
+    valid: Mapping[str, Any] | None = None,
+    on_round: Callable[[int], None] | None = None,
+    engine: Engine | None = None,
+) -> Trained:
+    """Train one objective or a committee, on this machine unless an engine says otherwise.
+
+    The scores of a member are divided by their standard deviation within the training queries;
+    the merged model gives the weighted mean of the members.
+    """
+    if not isinstance(plan.objective, Committee):
+        return plans.train(plan, data, valid, on_round, engine)
+    engine, each = engine or LocalEngine(), member_plans(plan)
+    for one in each:
+        check_plan(one, bool(valid))
+    _log.info(
+        "%s trains %d models of up to %d rounds, %d rounds in all",
+        *(plan.objective, len(each), plan.rounds, len(each) * plan.rounds),
+    )
+    trained: list[Trained] = []
+    for one in each:
+        done = sum(member.fitted.n_rounds for member in trained)
+        trained.append(_train_member(one, data, valid, (on_round, done), engine))
+    members = _standardised(plan, trained, [engine.spread(one.fitted, data) for one in trained])
+    _warn_if_equal(members)
+    shares = [member.weight for member in members]
+    factors = [one.weight / one.spread if one.spread > 0.0 else 0.0 for one in members]
+    merge = booster_named(plan.backend).merge
+    fitted = merge([one.fitted for one in trained], factors, shares)
+    judged = {} if any_preferences(plan.metric) else valid or {}  # they belong to rows
+    values = {name: engine.values(fitted, part, plan.metric) for name, part in judged.items()}
+    names = [str(one) for one in plan.metric]
+    history = {
+        set_name: {name: [value] for name, value in zip(names, found, strict=True)}
+        for set_name, found in values.items()
+    }
+    return Trained(fitted, history, fitted.n_rounds - 1, members)
+
+
+def _members(committee: Committee, metrics: Sequence[Metric]) -> tuple[Any, ...]:
+    """Return what the models minimise, the default for the first metric where none is given."""
+    members = committee.members or default_members(metrics[0])
+    weights = committee.weights
+    if weights is not None and len(weights) != len(members):
+        raise ParameterError(
+            f"committee: {len(weights)} weights, but there are {len(members)} members: "
+            f"{', '.join(map(str, members))}"
+        )
+    return members
+
+
+def _train_member(
+    plan: Plan,
+    data: Any,
+    valid: Mapping[str, Any] | None,
+    progress: tuple[Callable[[int], None] | None, int],
+    engine: Engine,
+) -> Trained:
+    """Train one member; rounds are counted on from those of the members before."""
+    on_round, before = progress
+    count, report = on_round, plan.report
+    if on_round is not None:
+        count = lambda done: on_round(before + done)  # noqa: E731
+    if report is not None:
+        shown = report
+        plan = replace(plan, report=lambda done, history: shown(before + done, history))
+    try:
+        return plans.train(plan, data, valid, count, engine)
+    except NumericError as error:
+        error.model = None  # that of one member is not the model of the rounds before
+        error.add_note(f"in the member {plan.objective} of a committee")
+        raise
+
+
+def _standardised(
+    plan: Plan, trained: Sequence[Trained], spreads: Sequence[float]
+) -> tuple[Member, ...]:
+    """Return what is known of the members; their weights add up to 1."""
+    committee, each = plan.objective, member_plans(plan)
+    given = committee.weights or (1.0,) * (len(each) // committee.seeds)
+    total = sum(given) * committee.seeds
+    return tuple(
+        Member(
+            objective=str(one.objective),
+            seed=one.seed,
+            rounds=model.fitted.n_rounds,
+            weight=given[at // committee.seeds] / total,
+            spread=spread,
+            values={
+                name: {
+                    metric: column[model.fitted.n_rounds - 1] for metric, column in found.items()
+                }
+                for name, found in model.history.items()
+            },
+        )
+        for at, (one, model, spread) in enumerate(zip(each, trained, spreads, strict=True))
+    )
+
+
+def _warn_if_equal(members: Sequence[Member]) -> None:
+    """Warn where another seed did not make another model."""
+    seen: set[tuple[str, int, float]] = set()
+    for one in members:
+        key = one.objective, one.rounds, one.spread
+        if key in seen:
+            warnings.warn(
+                f"committee: two models of {one.objective} are the same, since nothing in their "
+                "training is random; sample rows or columns, as booster_params(..., "
+                "preset='robust') does, or leave one out",
+                GbmrankWarning,
+                stacklevel=4,
+            )
+            return
+        seen.add(key)
