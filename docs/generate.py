@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gbmrank
-from gbmrank import theory
+from gbmrank import clicks, theory
 from gbmrank.objectives import PRESETS
 from gbmrank.registry import GENERATORS, LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
 from gbmrank.registry.composition import spec_of
@@ -246,6 +246,7 @@ def _api() -> str:
     names = [name for name in (*gbmrank.__all__, "DaskGBMRanker") if not _is_error(name)]
     parts = [
         f"# Python interface\n\nEverything below is `gbmrank.NAME`.\n\n{_directives(names)}",
+        f"## Clicks\n\n{_directives(clicks.__all__, 'gbmrank.clicks')}",
         f"## Theory\n\n{_directives(theory.__all__, 'gbmrank.theory')}",
         "## Errors\n\n```{eval-rst}\n.. automodule:: gbmrank.errors\n```\n",
     ]
@@ -263,6 +264,7 @@ TOPICS = {
     "training": "Training",
     "boosters": "Training with the boosters' own interfaces",
     "metrics": "Metrics",
+    "clicks": "Clicks",
     "dask": "Dask",
     "dask_features": "Features on Dask",
     "readers": "Files",

@@ -71,6 +71,7 @@ __version__ = "0.2.0"
 
 
 _LATER = {
+    "clicks": "gbmrank.clicks",
     "theory": "gbmrank.theory",
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",

@@ -13,8 +13,21 @@ from gbmrank.boosters.doors import booster_named, read_call, unlabelled
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.state import is_ours, round_gradients
-from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
-from gbmrank.errors import DataError, NumericError, ParameterError, UnknownNameError
+from gbmrank.data.queries import (
+    Groups,
+    RankingData,
+    as_floats,
+    check_finite,
+    check_weights,
+)
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    NumericError,
+    ParameterError,
+    UnknownNameError,
+    WeightError,
+)
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build, check_text
@@ -37,6 +50,25 @@ __all__ = [
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Columns of the training rows that come with an objective."""
+
+    weight: FloatArray | None
+
+    def added_to(self, data: RankingData) -> RankingData:
+        """Return data with these columns; those of other rows are an error."""
+        if self.weight is not None:
+            if data.weight is not None:
+                raise WeightError(
+                    "weights are given twice, with the data set and by bind_rows(weight=...); "
+                    "leave out one of them"
+                )
+            data = data.with_weight(self.weight)
+        return data
+
+
+@final
 class Objective(AbstractValue[AbstractObjective]):
     """A loss that boosters can minimise; made by :func:`objective`.
 
@@ -45,8 +77,24 @@ class Objective(AbstractValue[AbstractObjective]):
     Frozen, equal by value, picklable; copies are the object itself.
     """
 
-    __slots__ = ()
+    __slots__ = ("_rows",)
     kind: ClassVar[str] = "objective"
+    _rows: _Rows | None
+
+    def __init__(self, part: AbstractObjective, rows: _Rows | None = None) -> None:
+        super().__init__(part)
+        object.__setattr__(self, "_rows", rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Objective) and (self._part, self._rows) == (
+            other._part,
+            other._rows,
+        )
+
+    __hash__ = AbstractValue.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._part, self._rows)
 
     @property
     def template(self) -> AbstractObjective:
@@ -96,7 +144,10 @@ class Objective(AbstractValue[AbstractObjective]):
         qid : array-like of shape (n_rows,), optional
             One query id per row, in any order; with neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
-            Factor of each query (of each row for pointwise objectives).
+            Factor of each query. Where rows of a query differ they are weights of items, which
+            ``pairwise``, ``comparison``, ``swap``, ``pointwise`` and ``query_rmse`` take: in
+            pairs, the terms in which the item is the preferred one are multiplied. Others raise
+            a WeightError that names the query.
 
         Returns
         -------
@@ -166,11 +217,38 @@ class Objective(AbstractValue[AbstractObjective]):
 
     def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
         own = getattr(self.template, "preferences", None)
-        return RankingData.from_arrays(labels, preferences=own, **columns)
+        data = RankingData.from_arrays(labels, preferences=own, **columns)
+        return data if self._rows is None else self._rows.added_to(data)
 
     def with_template(self, template: AbstractObjective) -> "Objective":
         """Return an objective around another composition."""
-        return Objective(template)
+        return Objective(template, self._rows)
+
+    def bind_rows(self, *, weight: ArrayLike | None = None) -> "Objective":
+        """Return an objective that brings columns of the training rows along.
+
+        For what a booster's data set cannot carry: a DMatrix with queries has one weight per
+        query. Columns belong to the rows of the training set, in its order; ``lightgbm.cv`` is
+        followed to its folds. Use them with the boosters' own functions;
+        :meth:`GBMRanker.fit <gbmrank.GBMRanker.fit>` takes the same as arguments.
+
+        Parameters
+        ----------
+        weight : array-like of shape (n_rows,) or (n_queries,)
+            Weights of items or of queries, as for :meth:`gradients`.
+
+        Examples
+        --------
+        >>> import gbmrank
+        >>> objective = gbmrank.objective("pairwise(target=dcg)").bind_rows(weight=[1, 3])
+        >>> objective.gradients([0, 1], [0.0, 0.0])[0]
+        array([ 1.5, -1.5])
+        """
+        if weight is None:
+            raise ParameterError("bind_rows got no column; give weight=")
+        values = np.array(as_floats(weight, "weight"))
+        check_weights(values)
+        return Objective(self.template, _Rows(values))
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute what depends on labels alone, for repeated use with new scores.
@@ -186,7 +264,8 @@ class Objective(AbstractValue[AbstractObjective]):
                 f"bind takes gbmrank.RankingData, got {type(data).__name__}; make it with "
                 "gbmrank.RankingData.from_arrays(labels, group=...)"
             )
-        return bind_objective(self.template, data)
+        rows = self._rows
+        return bind_objective(self.template, data if rows is None else rows.added_to(data))
 
     def inverse_link(self, scores: ArrayLike) -> FloatArray:
         """Return the probabilities that scores stand for, where the loss has a link.
@@ -251,10 +330,12 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
     >>> gbmrank.objective("pairwise", target="ndcg@10")
     gbmrank.objective('pairwise(loss=logistic, target=ndcg@10)')
     """
+    rows = spec._rows if isinstance(spec, Objective) else None
     if isinstance(spec, Objective):
         spec = spec.template
+    given = {key: _bare(params[key]) for key in params}
     try:
-        return Objective(build(OBJECTIVES, spec, **{key: _bare(params[key]) for key in params}))
+        return Objective(build(OBJECTIVES, spec, **given), rows)
     except UnknownNameError as error:
         if _names_committee(spec):
             raise UnknownNameError(
@@ -304,6 +385,8 @@ def _finite_sum(losses: FloatArray) -> float:
 def _bare(value: Any) -> Any:
     """Take the composition out of objectives and metrics, also inside lists."""
     if isinstance(value, Objective):
+        if value._rows is not None:
+            raise ParameterError(f"{value}: bind rows to the mix, not to a part of it")
         return value.template
     if isinstance(value, Metric):
         return value.measure
@@ -456,6 +539,11 @@ def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
         Further fields of :class:`gbmrank.boosters.plan.Plan`.
     """
     target, metrics = ranking_objective(objective), metric_list(metric)
+    if isinstance(target, Objective) and target._rows is not None:
+        raise ConfigError(
+            f"{target} brings rows along (bind_rows), which is for lightgbm.train and "
+            "xgboost.train; here give the columns themselves, such as sample_weight= of fit"
+        )
     check_texts(target, metrics)
     return Plan(objective=target, metric=metrics, **options)
 

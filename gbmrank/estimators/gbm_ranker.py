@@ -256,8 +256,9 @@ class GBMRanker(AbstractEstimator):
         qid : array-like of shape (n_rows,)
             One query id per row, in any order.
         sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
-            Factor of each query, queries in order of their first row. Rows of one query may
-            differ only in LightGBM and with pointwise objectives.
+            Factor of each query, queries in order of their first row. Where rows of a query
+            differ they are weights of items, as in
+            :meth:`Objective.gradients <gbmrank.Objective.gradients>`; metrics leave these out.
         eval_set : (X, y) or list of (X, y), optional
             Validation sets; the last one decides about stopping.
         eval_qid : array-like or list of array-like

@@ -57,6 +57,10 @@ class Pairwise(AbstractObjective):
     orders items by expected utility, so it is calibrated for every metric with that
     utility. It pulls equal labels together. One item, or no useful item: zero.
 
+    Rows of a query may have weights of their own: a weight multiplies the utility, and so the
+    terms in which the item is the preferred one. Under the squared loss the weights of a query,
+    over their mean, multiply the utilities, and the mean multiplies the query.
+
     Parameters
     ----------
     loss : loss, default=logistic
@@ -122,10 +126,11 @@ class Pairwise(AbstractObjective):
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by utility."""
+        data, items = data.split_weight()
         utilities = read_utilities(self.target, data)
         scale = query_scale(data, self.normalize)
         scale[np.isnan(utilities[data.groups.offsets[:-1]])] = 0.0
-        utilities = np.nan_to_num(utilities, nan=0.0)
+        utilities = np.nan_to_num(utilities, nan=0.0) * (1.0 if items is None else items)
         constant = constant_hessian(self.hessian, data)
         if self.loss.pair_form == "difference":
             factor = 2.0 if self.hessian == "majorise" else 1.0

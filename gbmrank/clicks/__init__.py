@@ -1,0 +1,6 @@
+"""Learn from clicks: position bias, simulated clicks, and the value of a ranking from logs."""
+
+from gbmrank.clicks.bias import PositionBias
+from gbmrank.clicks.simulation import ClickLog, simulate_clicks
+
+__all__ = ["ClickLog", "PositionBias", "simulate_clicks"]

@@ -1,0 +1,315 @@
+"""How often each position is examined, and what a click there is worth."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.data.columns import as_floats, read_number, read_wholes
+from gbmrank.errors import DataError, MissingPackageError, WeightError
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["PositionBias", "read_clicks", "read_positions"]
+
+_COLUMNS = 30  # letters of the longest bar of text
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PositionBias:
+    r"""The chance that an item is examined, by the position at which it is shown.
+
+    A click needs examination and relevance. With examination :math:`\theta_k` at position k,
+    counted from 1, and relevance :math:`\rho_i` (the chance of a click once examined),
+
+    .. math::
+        P(c_i = 1) = \theta_{k_i} \rho_i + b_{k_i}, \qquad
+        \hat u_i = \frac{c_i - b_{k_i}}{\theta_{k_i}}, \qquad E \hat u_i = \rho_i.
+
+    b is zero unless people click some positions whatever is there (trust bias). The utility
+    :math:`\hat u_i` takes the place of the click as a label. It is not a weight of the row: an
+    item that was not clicked is not known to be irrelevant.
+
+    A common factor of all propensities changes no ranking, so estimates have
+    :math:`\theta_1 = 1`; given ones are used as they are.
+
+    Parameters
+    ----------
+    propensity : array-like of shape (n_positions,)
+        :math:`\theta_1, \theta_2, \ldots`, above 0 and at most 1.
+    false_clicks : array-like of shape (n_positions,), optional
+        :math:`b_1, b_2, \ldots`, the chance that an item without any relevance is clicked;
+        not negative, and at most 1 together with the propensity.
+    low, high : array-like of shape (n_positions,), optional
+        Ends of an interval for each propensity.
+    level : float, default=0.95
+        Probability with which an interval should contain the propensity.
+    method : str, default="given"
+        Where the propensities come from.
+
+    References
+    ----------
+    Joachims, Swaminathan and Schnabel, "Unbiased learning-to-rank with biased feedback", WSDM
+    2017, sec. 4. Vardasbi, Oosterhuis and de Rijke, "When inverse propensity scoring does not
+    work: affine corrections for unbiased learning to rank", CIKM 2020.
+
+    Examples
+    --------
+    >>> bias = PositionBias([1.0, 0.5, 0.25])
+    >>> bias.utilities(clicks=[1, 0, 1], position=[1, 2, 3])
+    array([1., 0., 4.])
+    >>> print(bias)
+    position bias (given)
+    position  propensity
+           1       1.000  ##############################
+           2       0.500  ###############
+           3       0.250  ########
+    """
+
+    propensity: FloatArray
+    false_clicks: FloatArray | None
+    low: FloatArray | None
+    high: FloatArray | None
+    level: float
+    method: str
+
+    def __init__(
+        self,
+        propensity: ArrayLike,
+        *,
+        false_clicks: ArrayLike | None = None,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+        level: float = 0.95,
+        method: str = "given",
+    ) -> None:
+        theta = _column(propensity, "propensity")
+        if not len(theta):
+            raise DataError("propensity is empty; give one number per position, from position 1")
+        _check_share(theta, "propensity", theta > 0.0, "above 0 and at most 1")
+        columns: dict[str, FloatArray | None] = {"propensity": theta}
+        for name, given in (("false_clicks", false_clicks), ("low", low), ("high", high)):
+            columns[name] = column = None if given is None else _column(given, name)
+            if column is not None and len(column) != len(theta):
+                raise DataError(f"{name} has {len(column)} entries for {len(theta)} positions")
+        if (b := columns["false_clicks"]) is not None:
+            allowed = (b >= 0.0) & (b + theta <= 1.0 + 1e-12)
+            _check_share(b, "false_clicks", allowed, "from 0 to 1 minus the propensity")
+        level = read_number(level, "level", 0.0, 1.0)
+        for name, value in (*columns.items(), ("level", level), ("method", str(method))):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def decaying(cls, n_positions: int, power: float = 1.0) -> "PositionBias":
+        r"""Return :math:`\theta_k = k^{-\text{power}}`, the usual bias of simulations.
+
+        Examples
+        --------
+        >>> PositionBias.decaying(4).propensity
+        array([1.        , 0.5       , 0.33333333, 0.25      ])
+        """
+        return cls(np.arange(1.0, n_positions + 1.0) ** -read_number(power, "power", 0.0))
+
+    @property
+    def n_positions(self) -> int:
+        """The last position whose propensity is known."""
+        return len(self.propensity)
+
+    def theta(self, position: ArrayLike) -> FloatArray:
+        """Return the propensity of each row.
+
+        Parameters
+        ----------
+        position : array-like of shape (n_rows,)
+            Where the item was shown, from 1 to ``n_positions``.
+
+        Raises
+        ------
+        DataError
+            With row and value, for a position that is missing, fractional, below 1 or beyond
+            ``n_positions``.
+        """
+        return self.propensity[self._at(position)]
+
+    def utilities(
+        self,
+        clicks: ArrayLike,
+        position: ArrayLike,
+        *,
+        clip: float | None = None,
+        impressions: ArrayLike | None = None,
+    ) -> FloatArray:
+        r"""Return :math:`(c_i - b_{k_i}) / \theta_{k_i}`, whose mean is the relevance.
+
+        Parameters
+        ----------
+        clicks : array-like of shape (n_rows,)
+            0 or 1; with ``impressions`` the number of clicks.
+        position : array-like of shape (n_rows,)
+            Where the item was shown, from 1.
+        clip : float, optional
+            Propensities below this are raised to it: less variance for a bias of at most
+            :math:`\rho_i (1 - \theta_{k_i} / \text{clip})` per row.
+        impressions : array-like of shape (n_rows,), optional
+            How often the item was shown at that position, for rows that sum up several; the
+            utility is then that of their click rate.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Use it as labels, with ``target=identity``. It may exceed 1, and is negative where an
+            item was not clicked at a position with false clicks.
+        """
+        rate = read_clicks(clicks, impressions)
+        at = self._at(position)
+        if len(at) != len(rate):
+            raise DataError(f"position has {len(at)} rows, clicks has {len(rate)}")
+        theta = self.propensity[at]
+        if clip is not None:
+            theta = np.maximum(theta, read_number(clip, "clip", 0.0, 1.0))
+        if self.false_clicks is not None:
+            rate = rate - self.false_clicks[at]
+        with np.errstate(over="ignore"):
+            made: FloatArray = rate / theta
+        _check_overflow(made, theta)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and texts, which JSON holds without loss.
+
+        Examples
+        --------
+        >>> PositionBias.from_dict(PositionBias([1.0, 0.5]).to_dict()).propensity
+        array([1. , 0.5])
+        """
+        columns = ("propensity", "false_clicks", "low", "high")
+        given = {name: getattr(self, name) for name in columns}
+        made = {name: column.tolist() for name, column in given.items() if column is not None}
+        return {**made, "level": self.level, "method": self.method}
+
+    @classmethod
+    def from_dict(cls, made: Mapping[str, Any]) -> "PositionBias":
+        """Return the bias that :meth:`to_dict` described."""
+        return cls(**made)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PositionBias) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.propensity.tobytes(), self.method))
+
+    def __str__(self) -> str:
+        interval = f"  {f'{self.level:.0%} interval':15}" if self.low is not None else ""
+        trust = "  false clicks" if self.false_clicks is not None else ""
+        lines = [
+            f"position bias ({self.method})",
+            f"position  propensity{interval}{trust}".rstrip(),
+        ]
+        for k, theta in enumerate(self.propensity):
+            line = f"{k + 1:8d}  {theta:10.3f}"
+            if self.low is not None and self.high is not None:
+                line += f"  {self.low[k]:.3f} to {self.high[k]:.3f} "
+            if self.false_clicks is not None:
+                line += f"  {self.false_clicks[k]:12.3f}"
+            length = max(1, round(_COLUMNS * theta / self.propensity.max()))
+            lines.append(f"{line}  {'#' * length}")
+        return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw bars by position, with their intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure when not given.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            With the drawing.
+        """
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise MissingPackageError(
+                    "plots need matplotlib: pip install 'gbmrank[report]'"
+                ) from error
+            _, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
+        at = np.arange(1, self.n_positions + 1)
+        ax.bar(at, self.propensity, color="#7aa6c2", label="propensity")
+        if self.low is not None and self.high is not None:
+            ends = np.abs(np.vstack([self.propensity - self.low, self.high - self.propensity]))
+            name = f"{self.level:.0%} interval"
+            ax.errorbar(at, self.propensity, ends, fmt="none", color="#1d3c53", label=name)
+        if self.false_clicks is not None:
+            ax.bar(at, self.false_clicks, width=0.4, color="#c98a5b", label="false clicks")
+        ax.set_xlabel("position")
+        ax.set_ylabel("chance of examination")
+        ax.set_ylim(0.0, None)
+        ax.legend(frameon=False)
+        return ax
+
+    def _at(self, position: ArrayLike) -> IntArray:
+        """Return the index of each position."""
+        found = read_positions(position)
+        beyond = np.flatnonzero(found > self.n_positions)
+        if len(beyond):
+            row = int(beyond[0])
+            raise DataError(
+                f"position {found[row]} in row {row} is beyond {self.n_positions}, the last one "
+                f"whose bias is known ({len(beyond)} such rows). Leave these rows out, or "
+                "estimate the bias from a log that reaches as far"
+            )
+        return found - 1
+
+
+def read_positions(position: ArrayLike) -> IntArray:
+    """Return positions as whole numbers from 1, or raise DataError with row and value."""
+    if position is None:
+        raise DataError("position is missing; give one number per row, 1 for the top of the list")
+    return read_wholes(position, "positions", 1)
+
+
+def read_clicks(clicks: ArrayLike, impressions: ArrayLike | None = None) -> FloatArray:
+    """Return the click rate of each row: clicks are 0 or 1, or counts of so many impressions."""
+    values = as_floats(clicks, "clicks")
+    shown = np.ones(len(values))
+    if impressions is not None:
+        shown = read_wholes(impressions, "impressions", 1).astype(np.float64)
+        if len(shown) != len(values):
+            raise DataError(f"impressions has {len(shown)} rows, clicks has {len(values)}")
+    whole = (values >= 0.0) & (values <= shown) & (values == np.floor(values))
+    wrong = np.flatnonzero(~whole)
+    if len(wrong):
+        row = int(wrong[0])
+        allowed = "whole numbers from 0 to the impressions of the row"
+        if impressions is None:
+            allowed = "0 or 1; for counts say of how many impressions=, one number per row"
+        raise DataError(f"clicks are {allowed}; got {values[row]:g} in row {row}")
+    return values / shown
+
+
+def _column(values: ArrayLike, what: str) -> FloatArray:
+    column = np.array(as_floats(values, what))
+    column.flags.writeable = False
+    return column
+
+
+def _check_share(values: FloatArray, what: str, allowed: Any, words: str) -> None:
+    wrong = np.flatnonzero(~(allowed & (values <= 1.0)))
+    if len(wrong):
+        k = int(wrong[0])
+        raise DataError(f"{what} must be {words}; got {values[k]:g} at position {k + 1}")
+
+
+def _check_overflow(utilities: FloatArray, theta: FloatArray) -> None:
+    """Raise WeightError where a click over its propensity is no number to train on."""
+    wrong = np.flatnonzero(~(np.abs(utilities) <= 1e150))
+    if len(wrong):
+        row = int(wrong[0])
+        raise WeightError(
+            f"the click in row {row} divided by its propensity {theta[row]:g} overflows; clip the "
+            "propensities, for example clip=0.01"
+        )

@@ -1,0 +1,90 @@
+"""Clicks, positions and propensities that cannot be right."""
+
+import numpy as np
+import pytest
+
+from gbmrank.clicks import PositionBias
+from gbmrank.errors import DataError, ParameterError, WeightError
+
+BIAS = PositionBias([0.9, 0.5, 0.25])
+
+
+@pytest.mark.fault(
+    "a position that is missing, fractional, below 1 or beyond what the bias knows",
+    promise="`DataError` with row and value",
+)
+@pytest.mark.parametrize(
+    ("position", "fact"),
+    [
+        ([1, None, 2], "nan at index 1"),
+        ([1, np.nan, 2], "nan at index 1"),
+        ([1, 2, 0], "0 at index 2"),
+        ([-3, 2, 1], "-3 at index 0"),
+        ([1, 1.5, 1], "1.5 at index 1"),
+        ([1, 2, 4], "position 4 in row 2 is beyond 3"),
+        (["a", "b", "c"], "positions must be one column of numbers"),
+        ([1, 2], "position has 2 rows, clicks has 3"),
+        (None, "position is missing"),
+    ],
+)
+def test_wrong_positions_are_rejected(position, fact):
+    with pytest.raises(DataError, match=fact):
+        BIAS.utilities([1, 0, 0], position)
+
+
+@pytest.mark.fault(
+    "a propensity that is 0, negative, above 1 or NaN",
+    promise="`DataError` with the position and the value",
+)
+@pytest.mark.parametrize("value", [0.0, -0.5, 1.01, np.nan, np.inf])
+def test_wrong_propensities_are_rejected(value):
+    with pytest.raises(DataError, match=f"{value:g} at position 2"):
+        PositionBias([1.0, value])
+
+
+@pytest.mark.parametrize(
+    ("given", "fact"),
+    [
+        ({"propensity": []}, "empty"),
+        ({"propensity": [0.6, 0.5], "false_clicks": [0.1]}, "1 entries for 2 positions"),
+        ({"propensity": [0.6, 0.5], "false_clicks": [0.1, 0.6]}, "0.6 at position 2"),
+        ({"propensity": [0.6, 0.5], "false_clicks": [-0.1, 0.1]}, "-0.1 at position 1"),
+    ],
+)
+def test_wrong_columns_are_rejected(given, fact):
+    with pytest.raises(DataError, match=fact):
+        PositionBias(**given)
+
+
+@pytest.mark.fault(
+    "clicks that are not 0 or 1",
+    promise="`DataError` with row and value; counts are taken with `impressions=`",
+)
+@pytest.mark.parametrize(
+    ("clicks", "impressions", "fact"),
+    [
+        ([1, 2], None, "2 in row 1"),
+        ([0.5, 1], None, "0.5 in row 0"),
+        ([-1, 1], None, "-1 in row 0"),
+        ([np.nan, 1], None, "nan in row 0"),
+        ([1, 5], [1, 4], "5 in row 1"),
+        ([1, 5], [1], "impressions has 1 rows"),
+        ([1, 5], [0, 9], "got 0 at index 0"),
+    ],
+)
+def test_wrong_clicks_are_rejected(clicks, impressions, fact):
+    with pytest.raises(DataError, match=fact):
+        BIAS.utilities(clicks, [1, 2], impressions=impressions)
+
+
+@pytest.mark.fault(
+    "a click over its propensity that overflows",
+    promise="`WeightError` with the row; `clip=` is the remedy",
+)
+def test_a_utility_that_overflows_is_rejected():
+    tiny = PositionBias([1.0, 1e-200])
+    with pytest.raises(WeightError, match=r"row 1 .* clip"):
+        tiny.utilities([1, 1], [1, 2])
+    assert tiny.utilities([1, 1], [1, 2], clip=0.01)[1] == 100.0
+    with pytest.raises(ParameterError, match="clip"):
+        tiny.utilities([1, 1], [1, 2], clip=2.0)
