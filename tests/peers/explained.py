@@ -2,6 +2,7 @@
 
 _PARAMETER = "it tests a parameter that the native objective alone reads"
 _POSITION = "it tests the position bias of the native objective, which reads positions"
+_STOPPED = "LightGBM stops the predictions of its own objectives early, and no others"
 
 EXPLAINED: dict[str, str] = {
     "test_bagging_by_query_in_lambdarank": "gbmrank rejects bagging_by_query with an error",
@@ -11,8 +12,8 @@ EXPLAINED: dict[str, str] = {
     "test_ndcg_non_exp": "it tests the words of an error about labels; ours has other words",
     "test_normalization": _PARAMETER,
     "test_score_normalization": _PARAMETER,
-    "test_ranking_prediction_early_stopping": "LightGBM stops the predictions of its own "
-    "objectives early, and no others",
+    "test_ranking_prediction_early_stopping": _STOPPED,
+    r"test_dask::test_ranker\[": _STOPPED,
     "test_max_depth_warning_is_never_raised": "LightGBM warns so with every callable objective",
     r"test_engine::test_cv$": "a callable objective has no metric by default",
 }
