@@ -18,7 +18,8 @@ POSITION = np.concatenate([np.arange(1, n + 1) for n in SIZES])
 CLICKS = RNG.integers(0, 2, len(QID))
 SCORES = RNG.integers(0, 3, len(QID)).astype(float)  # many are equal
 G = RNG.random(len(QID))
-BIAS = PositionBias([0.9, 0.6, 0.4, 0.2, 0.05], false_clicks=[0.05, 0.02, 0.0, 0.0, 0.0])
+FALSE = [0.05, 0.02, 0.0, 0.0, 0.0]
+BIAS = PositionBias([0.9, 0.6, 0.4, 0.2, 0.05], false_clicks=FALSE)
 
 
 def mean_discount(scores, row, table):
@@ -37,7 +38,7 @@ def slow_value(table, estimator, clip=0.1):
         rows = np.flatnonzero(q == QID)
         for i, row in enumerate(rows):
             k = POSITION[row] - 1
-            theta, b, c = BIAS.propensity[k], BIAS.false_clicks[k], CLICKS[row]
+            theta, b, c = BIAS.propensity[k], FALSE[k], CLICKS[row]
             d = mean_discount(SCORES[rows], i, table)
             if estimator == "doubly_robust":
                 total += d * (G[row] + (c - b - theta * G[row]) / max(theta, clip))
