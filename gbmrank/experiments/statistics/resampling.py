@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.data.bootstrap import blocks, bootstrap_means
 from gbmrank.types import FloatArray
 
 __all__ = ["bootstrap_means", "flip_p_values", "holm", "range_p_values"]
 
-_BLOCK = 65_536  # numbers held at a time: they stay in the cache of a core
 _CLOSE = 1e-12  # sums that differ by less, relative to their terms, are equal
 
 
@@ -73,25 +73,12 @@ def range_p_values(table: FloatArray, resamples: int, rng: np.random.Generator) 
     rows = np.ascontiguousarray((table - table.mean(axis=0)).T)
     sums = rows.sum(axis=0)
     ranges = np.empty(resamples)
-    for start, size in _blocks(rows.size, resamples):
+    for start, size in blocks(rows.size, resamples):
         dealt = rng.permuted(np.broadcast_to(rows, (size, *rows.shape)), axis=2).sum(axis=1)
         ranges[start : start + size] = np.ptp(dealt, axis=1)
     gaps = np.abs(sums[:, None] - sums[None, :]) - _CLOSE * np.abs(rows).sum()
     below = np.searchsorted(np.sort(ranges), gaps, side="left")
     return (1.0 + resamples - below) / (1.0 + resamples)
-
-
-def bootstrap_means(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return means over queries drawn with replacement, the same draw for every system."""
-    n_queries = table.shape[1]
-    rows = table.T
-    means = np.empty((resamples, len(table)))
-    for start, size in _blocks(n_queries, resamples):
-        drawn = rng.integers(n_queries, size=(size, n_queries), dtype=np.int64)
-        drawn += np.arange(size)[:, None] * n_queries
-        times = np.bincount(drawn.ravel(), minlength=size * n_queries)
-        means[start : start + size] = times.reshape(size, n_queries).astype(float) @ rows
-    return means / n_queries
 
 
 def holm(p_values: npt.ArrayLike) -> FloatArray:
@@ -114,18 +101,12 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     return corrected
 
 
-def _blocks(width: int, resamples: int) -> Iterator[tuple[int, int]]:
-    step = max(1, _BLOCK // max(width, 1))
-    for start in range(0, resamples, step):
-        yield start, min(step, resamples - start)
-
-
 def _all_signs(n_queries: int) -> Iterator[FloatArray]:
     patterns = np.arange(2**n_queries)[:, None] >> np.arange(n_queries) & 1
     yield (2 * patterns - 1).astype(np.float64)
 
 
 def _random_signs(n_queries: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    for _, size in _blocks(n_queries, resamples):
+    for _, size in blocks(n_queries, resamples):
         coins = rng.integers(0, 2, size=(size, n_queries), dtype=np.int8)
         yield (2 * coins - 1).astype(np.float64)

@@ -1,0 +1,539 @@
+"""Estimates of the position bias from logs of clicks."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.clicks.bias import PositionBias, read_clicks, read_positions
+from gbmrank.data.bootstrap import bootstrap_means, pools
+from gbmrank.data.columns import read_ids, read_number, read_whole
+from gbmrank.data.queries import RankingData
+from gbmrank.data.tables import read_matrix
+from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError
+from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
+
+__all__ = ["estimate_bias"]
+
+_METHODS = ("harvesting", "randomised", "em")
+_MOST = 10_000  # positions; more are ids in the wrong column
+_UNSEEN_CLICKS = 0.5  # what a position without any click is taken to have
+_RIDGE = 1e-6  # of the logarithms, where the clicks of harvesting all fall on one side
+_FOLDS = 2
+_PARTS = 10  # of the queries, each left out once, for the intervals of EM
+_CLOSE = 0.002  # relative change of the propensities at which EM ends
+_LEAST = 1e-3  # of relevances, which are probabilities
+# Little regularisation: noise of the relevance cancels over many items, and shrinkage does not.
+_BOOSTER = {"learning_rate": 0.1, "max_depth": 3}
+_ROUNDS = 120
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Log:
+    """Impressions, with numbers from 0 for positions, queries and query-item pairs."""
+
+    clicks: FloatArray
+    shown: FloatArray
+    position: IntArray
+    query: IntArray
+    pair: IntArray | None
+    features: Any
+    n_positions: int
+
+    def by_position(self, values: FloatArray) -> FloatArray:
+        """Return sums by position."""
+        return _sums(self.position, values, self.n_positions)
+
+    def only(self, rows: BoolArray) -> "_Log":
+        """Return some of the impressions."""
+        return replace(
+            self,
+            clicks=self.clicks[rows],
+            shown=self.shown[rows],
+            position=self.position[rows],
+            query=self.query[rows],
+            pair=None if self.pair is None else self.pair[rows],
+            features=None if self.features is None else self.features[rows],
+        )
+
+
+class _Cells(NamedTuple):
+    """Impressions summed up by pair and position."""
+
+    pair: IntArray  # from 0, without gaps
+    position: IntArray
+    clicks: FloatArray
+    shown: FloatArray
+    first: IntArray  # one row of the log of each pair
+
+
+class _Estimate(NamedTuple):
+    """Logarithms of propensities up to a constant, NaN where the log does not tell.
+
+    ``around`` has replicates of them, shape (draws, positions), or is None.
+    """
+
+    logs: FloatArray
+    around: FloatArray | None = None
+
+
+class _Draws(NamedTuple):
+    """How to draw replicates, and for which level."""
+
+    level: float
+    resamples: int
+    rng: np.random.Generator
+
+
+def estimate_bias(
+    clicks: ArrayLike,
+    position: ArrayLike,
+    *,
+    qid: ArrayLike | None = None,
+    X: Any = None,  # noqa: N803
+    method: str = "harvesting",
+    item: ArrayLike | None = None,
+    impressions: ArrayLike | None = None,
+    backend: str = "lightgbm",
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+    **booster_params: Any,
+) -> PositionBias:
+    r"""Estimate how often each position is examined.
+
+    - ``"randomised"``: click rates by position, of lists in random order. The least variance,
+      and the only one that needs lists which nobody wants to show.
+    - ``"harvesting"``: query-item pairs that were shown at several positions, as happens when
+      rankings change. Within a pair the relevance cancels: of its clicks, position k gets a
+      share in proportion to :math:`\theta_k n_k` with :math:`n_k` impressions there. Maximises
+      the conditional likelihood of that over all pairs.
+    - ``"em"``: expectation maximisation with a boosted model of relevance, which is trained on
+      one half of the queries for the other one. Needs features that explain the relevance as
+      well as the ranking that was shown did, and no pair at two positions.
+
+    Click rates by position of an ordinary log are not examination: good items stand at the top.
+    Propensities are known up to a factor, so position 1 gets 1 (or the position that is examined
+    most, if that is another one).
+
+    Parameters
+    ----------
+    clicks : array-like of shape (n_rows,)
+        0 or 1, one row per item shown; with ``impressions`` the number of clicks.
+    position : array-like of shape (n_rows,)
+        Where it was shown, from 1.
+    qid : array-like of shape (n_rows,), optional
+        The query of each row, the same for all sessions of a query. Queries are independent
+        in the intervals; without it rows are.
+    X : table of shape (n_rows, n_features), optional
+        Features, for ``"em"``. Without ``item``, rows of a query with equal features are one item.
+    method : {"harvesting", "randomised", "em"}, default="harvesting"
+        How to estimate.
+    item : array-like of shape (n_rows,), optional
+        What was shown; a pair is an item in a query. Needed for harvesting, unless ``X`` is given.
+    impressions : array-like of shape (n_rows,), optional
+        How often the item was shown at that position, for rows that sum up several.
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        Booster of ``"em"``.
+    level : float, default=0.95
+        Level of the intervals: the bootstrap over queries, for ``"em"`` the jackknife over ten
+        parts of the queries.
+    resamples : int, default=1000
+        Number of bootstrap draws; 0 gives no intervals, which is ten times faster for ``"em"``.
+    seed : int, default=0
+        Of draws, folds and booster.
+    **booster_params : object
+        Parameters of the booster of ``"em"``, such as ``num_leaves``.
+
+    Returns
+    -------
+    PositionBias
+        With intervals.
+
+    Raises
+    ------
+    DataError
+        When the log says nothing about any position: no clicks, or no pair at two positions.
+
+    Warns
+    -----
+    GbmrankWarning
+        For positions of which the log does not tell: never shown, never clicked, or without
+        pairs that connect them to the others.
+
+    References
+    ----------
+    Agarwal et al., "Estimating position bias without intrusive interventions", WSDM 2019
+    (harvesting). Wang et al., "Position bias estimation for unbiased learning to rank in
+    personal search", WSDM 2018 (regression EM).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gbmrank.clicks import simulate_clicks
+    >>> labels, scores = np.tile([4, 2, 1, 0], 50), np.zeros(200)
+    >>> log = simulate_clicks(labels, scores, np.repeat(np.arange(50), 4), sessions=20_000)
+    >>> bias = estimate_bias(log.clicks, log.position, qid=log.query, item=log.row)
+    >>> bias.propensity.round(1)
+    array([1. , 0.5, 0.3, 0.2])
+    """
+    if method not in _METHODS:
+        raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
+    log = _read(clicks, position, impressions, qid, (item, X))
+    draws = _Draws(
+        read_number(level, "level", 0.5, 1.0),
+        read_whole(resamples, "resamples", 0),
+        np.random.default_rng(read_whole(seed, "seed", 0)),
+    )
+    if method == "em":
+        plan = Plan(
+            objective=Native(booster_named(backend).squared_error),
+            metric=(),
+            backend=backend,
+            rounds=_ROUNDS,
+            params={**_BOOSTER, **booster_params},
+            seed=seed,
+            ranks=False,
+        )
+        return _finished(log, _em(log, draws, plan), draws.level, method)
+    if booster_params:
+        raise ParameterError(f"method={method!r} takes no {', '.join(booster_params)}")
+    found = _randomised(log, draws) if method == "randomised" else _harvesting(log, draws)
+    return _finished(log, found, draws.level, method)
+
+
+def _read(
+    clicks: ArrayLike,
+    position: ArrayLike,
+    impressions: ArrayLike | None,
+    qid: ArrayLike | None,
+    shown: tuple[ArrayLike | None, Any],
+) -> _Log:
+    """Check the columns; ``shown`` are ids of items and features."""
+    rate, at = read_clicks(clicks, impressions), read_positions(position) - 1
+    count, (item, features) = len(rate), shown
+    if len(at) != count:
+        raise DataError(f"position has {len(at)} rows, clicks has {count}")
+    if not rate.any():
+        raise DataError(f"there is no click in {count} rows, so nothing can be estimated")
+    if at.max() >= _MOST:
+        raise DataError(f"position {at.max() + 1} is beyond {_MOST}; positions are ranks of a list")
+    times = np.ones(count) if impressions is None else np.asarray(impressions, np.float64)
+    query = np.arange(count) if qid is None else _codes(qid, count, "qid")
+    table = None if features is None else read_matrix(features)
+    if table is not None and len(table) != count:
+        raise DataError(f"X has {len(table)} rows, clicks has {count}")
+    pair = None
+    if item is not None or table is not None:
+        ids = (
+            _codes(item, count, "item") if table is None or item is not None else _equal_rows(table)
+        )
+        within = np.zeros(count, np.int64) if qid is None else query
+        _, pair = np.unique(within * (ids.max() + 1) + ids, return_inverse=True)
+    return _Log(rate * times, times, at, query, pair, table, int(at.max()) + 1)
+
+
+def _codes(ids: ArrayLike, count: int, what: str) -> IntArray:
+    """Return whole numbers from 0 for ids."""
+    column = read_ids(ids)
+    if len(column) != count:
+        raise GroupError(f"{what} has {len(column)} entries, but there are {count} rows")
+    return np.unique(column, return_inverse=True)[1]
+
+
+def _equal_rows(table: FloatArray) -> IntArray:
+    """Return a whole number for each row, the same for equal ones."""
+    whole = np.ascontiguousarray(table + 0.0)  # 0.0 and -0.0 are equal
+    return np.unique(
+        whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel(), return_inverse=True
+    )[1]
+
+
+def _sums(at: IntArray, values: FloatArray, width: int = 0) -> FloatArray:
+    """Return sums of values by a whole number from 0, of which there are ``width`` or more."""
+    return np.bincount(at, values, minlength=width).astype(np.float64)
+
+
+def _cells(log: _Log) -> _Cells:
+    """Sum up the impressions of a pair at a position."""
+    if log.pair is None:
+        raise DataError("give item=, an id of what was shown, or X=, its features")
+    _, first, pair = np.unique(log.pair, return_index=True, return_inverse=True)
+    keys, at = np.unique(pair * log.n_positions + log.position, return_inverse=True)
+    pair, position = np.divmod(keys, log.n_positions)
+    return _Cells(pair, position, _sums(at, log.clicks), _sums(at, log.shown), first)
+
+
+def _some_clicks(clicks: FloatArray) -> FloatArray:
+    """Give positions without a click half a one: a propensity is not 0."""
+    return np.where(clicks == 0.0, _UNSEEN_CLICKS, clicks)
+
+
+def _by_pool(pool: IntArray, position: IntArray, values: FloatArray, width: int) -> FloatArray:
+    """Return sums by pool and position."""
+    sums = _sums(pool * width + position, values, int(pool.max() + 1) * width)
+    return sums.reshape(-1, width)
+
+
+def _randomised(log: _Log, draws: _Draws) -> _Estimate:
+    """Return click rates."""
+    clicks, shown = log.by_position(log.clicks), log.by_position(log.shown)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(shown > 0, np.log(_some_clicks(clicks) / shown), np.nan)
+        if not draws.resamples:
+            return _Estimate(logs)
+        pool = pools(int(log.query.max()) + 1, draws.rng)[log.query]
+        columns = (log.clicks, log.shown)
+        sums = [_by_pool(pool, log.position, each, log.n_positions) for each in columns]
+        made = bootstrap_means(np.hstack(sums).T, draws.resamples, draws.rng)
+        drawn, times = np.hsplit(made, 2)
+        return _Estimate(logs, np.log(drawn / times))
+
+
+def _harvesting(log: _Log, draws: _Draws) -> _Estimate:
+    """Maximise the conditional likelihood in the logarithms, by Newton's method."""
+    from scipy.sparse import csr_matrix
+
+    cells = _informative(_cells(log))
+    total = _sums(cells.pair, cells.clicks)
+    shown = csr_matrix((cells.shown, (cells.pair, cells.position)), (len(total), log.n_positions))
+    known = _connected(shown)
+    clicks = _sums(cells.position, cells.clicks, log.n_positions)[known]
+    found = np.zeros(len(known))
+    for _ in range(100):
+        shares = shown[:, known].multiply(np.exp(found)).tocsr()
+        shares = shares.multiply(1.0 / np.maximum(shares.sum(axis=1), 1e-300)).tocsr()
+        slope = _some_clicks(clicks) - shares.T @ total - _RIDGE * found
+        curvature = np.diag(shares.T @ total + _RIDGE) - (shares.T.multiply(total) @ shares)
+        curvature = np.asarray(curvature)[1:, 1:]
+        step = np.linalg.solve(curvature, slope[1:])
+        found[1:] += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max(initial=0.0) < 1e-9:
+            break
+    logs = np.full(log.n_positions, np.nan)
+    logs[known] = found
+    if not draws.resamples:
+        return _Estimate(logs)
+    pool = pools(int(log.query.max()) + 1, draws.rng)[log.query[cells.first]]
+    expected = shares.multiply(total[:, None]).tocoo()
+    scores = _by_pool(pool[cells.pair], cells.position, cells.clicks, log.n_positions)[:, known]
+    scores -= _by_pool(pool[expected.row], expected.col, expected.data, len(known))
+    return _Estimate(logs, _one_step(logs, known, scores, curvature, draws))
+
+
+def _one_step(
+    logs: FloatArray, known: IntArray, scores: FloatArray, curvature: FloatArray, draws: _Draws
+) -> FloatArray:
+    """Return replicates by one step of Newton's method from the estimate, of drawn scores."""
+    drawn = bootstrap_means(scores.T, draws.resamples, draws.rng) * len(scores)
+    around = np.tile(logs, (draws.resamples, 1))
+    around[:, known[1:]] += np.linalg.solve(curvature, drawn[:, 1:].T).T
+    return around
+
+
+def _informative(cells: _Cells) -> _Cells:
+    """Keep pairs that were clicked and shown at several positions: others say nothing."""
+    several = np.bincount(cells.pair) > 1
+    if not several.any():
+        raise DataError(
+            "no query-item pair was shown at two positions, so harvesting has nothing to compare. "
+            "Give the query as qid=, not the session; or use method='em' with features"
+        )
+    kept = several & (_sums(cells.pair, cells.clicks) > 0)
+    if not kept.any():
+        raise DataError(
+            f"none of the {several.sum()} query-item pairs that were shown at several positions "
+            "was ever clicked; use a longer log, or method='em' with features"
+        )
+    rows, number = kept[cells.pair], np.cumsum(kept) - 1
+    return _Cells(
+        number[cells.pair[rows]],
+        cells.position[rows],
+        cells.clicks[rows],
+        cells.shown[rows],
+        cells.first[kept],
+    )
+
+
+def _connected(shown: Any) -> IntArray:
+    """Return the most positions that pairs connect to each other."""
+    from scipy.sparse.csgraph import connected_components
+
+    met = shown.T @ shown
+    _, part = connected_components(met, directed=False)
+    seen = met.diagonal() > 0
+    largest = np.bincount(part, seen).argmax()
+    return np.flatnonzero((part == largest) & seen)
+
+
+def _em(log: _Log, draws: _Draws, plan: Plan) -> _Estimate:
+    """Return the fixed point of EM, and those with a part of the queries left out."""
+    if log.features is None:
+        raise DataError("method='em' needs X=, features that explain the relevance of an item")
+    clicks, times = log.by_position(log.clicks), log.by_position(log.shown)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        start = np.where(times > 0, np.log(_some_clicks(clicks) / times), np.nan)
+    fold = pools(int(log.query.max()) + 1, draws.rng) % _FOLDS
+    logs = _fixed_point(_Step.of(log, plan, fold), start, cycles=4)
+    if not draws.resamples:
+        return _Estimate(logs)
+    part = pools(len(fold), draws.rng)[log.query] % _PARTS
+    kept = (_Step.of(log.only(part != left_out), plan, fold) for left_out in np.unique(part))
+    return _Estimate(logs, np.array([_fixed_point(step, logs, cycles=1) for step in kept]))
+
+
+def _fixed_point(step: "_Step", logs: FloatArray, cycles: int) -> FloatArray:
+    """Repeat a step to its fixed point; two steps tell how far the next ones would lead."""
+    for _ in range(cycles):
+        once = step(logs)
+        twice = step(once)
+        change = once - logs
+        bend = twice - once - change
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ahead = np.sqrt(np.nansum(change**2) / np.nansum(bend**2))
+        ahead = float(np.clip(np.nan_to_num(ahead, nan=1.0), 1.0, 4.0))
+        logs = logs + 2.0 * ahead * change + ahead**2 * bend
+        if np.nanmax(np.abs(twice - once)) < _CLOSE:
+            break
+    return logs
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Step:
+    r"""One step from propensities to better ones, through a model of relevance.
+
+    With :math:`P(c=1) = \theta_k g`, EM replaces a click that was not made by its expected
+    relevance, which differs from g by :math:`w (c - \theta_k g)`, :math:`w = 1 / (1 - \theta_k g)`.
+    Its fixed points are therefore those of
+
+    .. math::
+        E[w (c - \theta_k g) \mid \text{item}] = 0, \qquad
+        E[w (c - \theta_k g) \mid \text{position}] = 0.
+
+    EM crawls towards them where positions are seldom examined. Here each condition is solved as
+    it stands: the first by a booster, squared error on clicks over the sum of the propensities
+    of an item, weighted by that sum (w = 1, which changes the variance and not the mean); the
+    second by repetition.
+    """
+
+    cells: _Cells
+    features: FloatArray
+    fold: IntArray
+    plan: Plan
+
+    @classmethod
+    def of(cls, log: _Log, plan: Plan, fold: IntArray) -> "_Step":
+        """Return the step of a log, given the fold of each query."""
+        cells = _cells(log)
+        return cls(cells, log.features[cells.first], fold[log.query[cells.first]], plan)
+
+    def __call__(self, logs: FloatArray) -> FloatArray:
+        """Return the logarithms of better propensities; the largest is 0."""
+        theta = np.exp(logs - np.nanmax(logs))
+        g = self._relevance(theta)[self.cells.pair]
+        return np.log(self._examination(theta, g))
+
+    def _relevance(self, theta: FloatArray) -> FloatArray:
+        """Return the relevance of every item, by models of the other folds."""
+        at, pair = theta[self.cells.position], self.cells.pair
+        weight = _sums(pair, at * self.cells.shown)
+        labels = _sums(pair, self.cells.clicks) / weight
+        made = np.empty(len(labels))
+        for number in range(_FOLDS):
+            mine = self.fold == number
+            data = RankingData.from_arrays(labels[~mine], weight=weight[~mine])
+            trained = train(self.plan, Part(self.features[~mine], data))
+            made[mine] = trained.scores(self.features[mine])
+        return np.clip(made, _LEAST, 1.0 - _LEAST)
+
+    def _examination(self, theta: FloatArray, g: FloatArray) -> FloatArray:
+        """Return the propensities that fit given relevances."""
+        cells, width = self.cells, len(theta)
+        for _ in range(10):
+            w = 1.0 / (1.0 - theta[cells.position] * g)
+            clicks = _sums(cells.position, w * cells.clicks, width)
+            times = _sums(cells.position, w * g * cells.shown, width)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                theta = np.minimum(_some_clicks(clicks) / times, 1.0)
+        return np.where(times > 0, theta / np.nanmax(theta), np.nan)
+
+
+def _finished(log: _Log, found: _Estimate, level: float, method: str) -> PositionBias:
+    """Scale the propensities, add intervals, and say what the log does not tell."""
+    known = np.isfinite(found.logs)
+    first = int(np.flatnonzero(known)[0])
+    logs = found.logs - found.logs[first]
+    scale = np.exp(-np.nanmax(logs))
+    silent = known & (log.by_position(log.clicks) == 0.0)
+    _warn(log, known, silent)
+    places = np.log(np.arange(1.0, len(logs) + 1.0))
+    theta = np.minimum(np.exp(np.interp(places, places[known], logs[known])) * scale, 1.0)
+    if found.around is None:
+        return PositionBias(theta, level=level, method=method)
+    ends = _ends(found, logs, first, level, jackknife=method == "em")
+    low, high = scale * np.exp(ends)
+    low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
+    # Without a click: fewer clicks than this have at least the chance 1 - level to be none.
+    most = theta * -np.log(max(1.0 - level, 1e-9)) / _UNSEEN_CLICKS
+    low, high = np.where(silent, 0.0, low), np.where(silent, np.minimum(most, 1.0), high)
+    return PositionBias(theta, low=low, high=high, level=level, method=method)
+
+
+def _ends(
+    found: _Estimate, logs: FloatArray, first: int, level: float, jackknife: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals of the logarithms, relative to one position."""
+    assert found.around is not None  # noqa: S101
+    with np.errstate(invalid="ignore"):
+        around = found.around - found.around[:, [first]]
+    if jackknife:
+        from scipy.stats import t
+
+        parts = len(around)
+        error = np.sqrt((parts - 1) / parts * ((around - around.mean(axis=0)) ** 2).sum(axis=0))
+        margin = t.ppf((1.0 + level) / 2.0, parts - 1) * error
+        return logs - margin, logs + margin
+    ends = np.full((2, len(logs)), np.nan)
+    known = np.isfinite(logs)
+    shares = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+    ends[:, known] = np.quantile(around[:, known], shares, axis=0, method="inverted_cdf")
+    return ends[0], ends[1]
+
+
+def _warn(log: _Log, known: BoolArray, silent: BoolArray) -> None:
+    """Say which positions the log does not tell about, and what they were given."""
+    shown = log.by_position(log.shown) > 0
+    cases = {
+        "were never shown": ~known & ~shown,
+        "share no clicked query-item pair with the others": ~known & shown,
+    }
+    for what, places in cases.items():
+        if places.any():
+            warnings.warn(
+                f"positions {_listed(places)} {what}, so their propensities are not identified; "
+                "they are interpolated between their neighbours",
+                GbmrankWarning,
+                stacklevel=4,
+            )
+    if silent.any():
+        warnings.warn(
+            f"positions {_listed(silent)} were never clicked; their propensities are those of half "
+            "a click, and only the upper ends of their intervals mean something",
+            GbmrankWarning,
+            stacklevel=4,
+        )
+
+
+def _listed(places: BoolArray) -> str:
+    """Return positions as text.
+
+    >>> _listed(np.array([False, True, True]))
+    '2, 3'
+    """
+    numbers = np.flatnonzero(places) + 1
+    return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")

@@ -1,0 +1,41 @@
+"""Means over queries or sessions that are drawn with replacement."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gbmrank.types import FloatArray, IntArray
+
+__all__ = ["blocks", "bootstrap_means", "pools"]
+
+_BLOCK = 65_536  # numbers held at a time: they stay in the cache of a core
+_POOLS = 2_000
+
+
+def bootstrap_means(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Return means over queries drawn with replacement, the same draw for every system."""
+    n_queries = table.shape[1]
+    rows = table.T
+    means = np.empty((resamples, len(table)))
+    for start, size in blocks(n_queries, resamples):
+        drawn = rng.integers(n_queries, size=(size, n_queries), dtype=np.int64)
+        drawn += np.arange(size)[:, None] * n_queries
+        times = np.bincount(drawn.ravel(), minlength=size * n_queries)
+        means[start : start + size] = times.reshape(size, n_queries).astype(float) @ rows
+    return means / n_queries
+
+
+def blocks(width: int, resamples: int) -> Iterator[tuple[int, int]]:
+    """Yield start and size of blocks of resamples that fit into a cache."""
+    step = max(1, _BLOCK // max(width, 1))
+    for start in range(0, resamples, step):
+        yield start, min(step, resamples - start)
+
+
+def pools(count: int, rng: np.random.Generator) -> IntArray:
+    """Return a random pool for each of many units, of equal sizes but for one.
+
+    A sum over drawn pools of independent units varies as one over drawn units does, and 2,000
+    pools are as good as millions of units.
+    """
+    return rng.permutation(count) % min(count, _POOLS)
