@@ -189,14 +189,16 @@ def scale_of(template: Any, n: int) -> float:
     return 1 / max(counts[template.normalize], 1)
 
 
-def query_loss(template: Any, y: Any, s: Any) -> float:
-    """Loss of one query by the formulas of the specification."""
+def query_loss(template: Any, y: Any, s: Any, weight: Any = None) -> float:
+    """Loss of one query by the formulas of the specification; ``weight`` has one per item."""
     if template.name == "mix":
         factors = template.weights or [1.0] * len(template.parts)
-        return sum(
-            w * query_loss(part, y, s) for w, part in zip(factors, template.parts, strict=True)
-        )
+        parts = zip(factors, template.parts, strict=True)
+        return sum(w * query_loss(part, y, s, weight) for w, part in parts)
     y, s = [float(a) for a in y], [float(a) for a in s]
+    if weight is not None:
+        raw = _WEIGHED[template.name](template, y, s, [float(w) for w in weight])
+        return scale_of(template, len(y)) * raw
     return scale_of(template, len(y)) * raw_loss(template, y, s)
 
 
@@ -367,6 +369,73 @@ _RAW = {
     "bregman": _bregman,
     "listmle": _listmle,
     "query_rmse": _query_rmse,
+}
+
+
+# ---------------------------------------------------- items with weights (SPEC 12.1)
+
+
+def _weighed_pointwise(template: Any, y: Any, s: Any, w: Any) -> float:
+    u = utility(template.target, y)
+    if u is None:
+        return 0.0
+    eta = template.eta if template.eta is not None else safe_eta(template.target, len(y))
+    total = 0.0
+    for i in range(len(y)):
+        if template.loss.name == "squared":
+            total += w[i] * (u[i] - s[i]) ** 2
+        else:
+            useful, useless = partials(template.loss.name, s[i], **params_of(template.loss))
+            total += w[i] * (u[i] * useful + (eta - u[i]) * useless)
+    return total
+
+
+def _weighed_pairwise(template: Any, y: Any, s: Any, w: Any) -> float:
+    """Utilities times weights; the squared loss keeps the mean weight as a factor."""
+    u, n = utility(template.target, y), len(y)
+    mean = sum(w) / n
+    if u is None or mean == 0.0:
+        return 0.0
+    total = 0.0
+    for i in range(n):
+        for j in range(n):
+            if template.loss.name == "squared" and i < j:
+                gap = (w[i] * u[i] - w[j] * u[j]) / mean - (s[i] - s[j])
+                total += mean * gap**2
+            elif template.loss.name != "squared" and i != j:
+                penalty = kappa(template.loss.name, s[i] - s[j], **params_of(template.loss))
+                total += w[i] * u[i] * penalty
+    return total
+
+
+def _weighed_comparison(template: Any, y: Any, s: Any, w: Any) -> float:
+    total = 0.0
+    for i in range(len(y)):
+        factor = step_weight(template.weights, y[i], 1 + sum(label > y[i] for label in y))
+        for j in range(len(y)):
+            if y[i] > y[j]:
+                gap = y[i] - y[j]
+                margin = gap if template.margin == "weight" else template.margin
+                lead = s[i] - s[j] - margin
+                penalty = kappa(template.loss.name, lead, **params_of(template.loss))
+                total += w[i] * factor * penalty
+    return total
+
+
+def _weighed_query_rmse(template: Any, y: Any, s: Any, w: Any) -> float:
+    u = utility(template.target, y)
+    if u is None or sum(w) == 0.0:
+        return 0.0
+    gaps = [a - v for a, v in zip(s, u, strict=True)]
+    best = sum(a * b for a, b in zip(w, gaps, strict=True)) / sum(w)
+    return sum(a * (gap - best) ** 2 for a, gap in zip(w, gaps, strict=True))
+
+
+_WEIGHED = {
+    "pointwise": _weighed_pointwise,
+    "pairwise": _weighed_pairwise,
+    "comparison": _weighed_comparison,
+    "query_rmse": _weighed_query_rmse,
 }
 
 

@@ -327,7 +327,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
             "labels must be 0/1 or -1/+1 here, got -1",
         ),
         (
-            lambda: pairwise().gradients([1, 0], [0, 0], weight=[1.0, 2.0]),
+            lambda: gbmrank.objective("softmax").gradients([1, 0], [0, 0], weight=[1.0, 2.0]),
             WeightError,
             "rows of query 0 have different weights",
         ),

@@ -270,7 +270,7 @@ def test_weights_follow_unsorted_rows_and_queries():
 
 def test_different_weights_in_a_query_name_the_query():
     data = RankingData.from_arrays(LABELS, qid=list("xxyyy"), weight=[1, 1, 2, 3, 2])
-    with pytest.raises(WeightError, match=r"query 'y'.*pointwise"):
+    with pytest.raises(WeightError, match=r"query 'y'.*pairwise"):
         data.query_weight()
 
 

@@ -11,6 +11,8 @@ import xgboost as xgb
 
 import gbmrank
 from gbmrank.api.objectives import ranking_objective, training_plan
+from gbmrank.boosters.base import Job
+from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.plan import Native, Part, Plan, train
 from gbmrank.boosters.settings import QueryBagging
@@ -18,6 +20,7 @@ from gbmrank.data import RankingData
 from gbmrank.errors import (
     ConfigError,
     DataError,
+    GbmrankWarning,
     LeakageWarning,
     NoProgressWarning,
     NumericError,
@@ -167,16 +170,53 @@ def test_weights_of_queries_are_those_of_repeated_queries(backend):
     assert not np.allclose(weighted.scores(TASK.x), train(settings, part(TASK)).scores(TASK.x))
 
 
-def test_weights_of_rows_need_an_objective_and_a_booster_that_take_them():
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("objective", ["cossock_zhang", "pairwise", "ranknet", "query_rmse"])
+def test_weights_of_items_reach_the_objective_of_either_booster(backend, objective):
+    """The first round goes by the gradients that array calls give for the same weights."""
     weight = np.random.default_rng(0).uniform(0.5, 2.0, TASK.n)
-    own = part(TASK, weight=weight)
-    pointwise = plan("lightgbm", objective="cossock_zhang")
-    made = train(pointwise, own)
-    assert not np.array_equal(made.scores(TASK.x), train(pointwise, part(TASK)).scores(TASK.x))
-    with pytest.raises(WeightError, match="use a pointwise objective"):
-        train(plan("lightgbm"), own)
-    with pytest.raises(WeightError, match="use backend='lightgbm' with a pointwise"):
-        train(replace(pointwise, backend="xgboost"), own)
+    settings = plan(backend, objective=objective)
+    made = train(settings, part(TASK, weight=weight))
+    assert not np.array_equal(made.scores(TASK.x), train(settings, part(TASK)).scores(TASK.x))
+    seen = []
+
+    class Spy:
+        template = gbmrank.objective(objective).template
+
+        def __call__(self, scores, data):
+            seen.append((scores, gbmrank.objective(objective)(scores, data)))
+            return seen[-1][1]
+
+        def __deepcopy__(self, memo):
+            return self
+
+    own: dict[str, Any] = {"train": part(TASK, weight=weight), "objective": Spy(), "metrics": ()}
+    booster_named(backend).train(Job(**own, params={}, rounds=2))
+    scores, (grad, _) = seen[-1]
+    expected, _ = gbmrank.objective(objective).gradients(
+        TASK.y, scores, group=TASK.sizes, weight=weight
+    )
+    np.testing.assert_allclose(grad, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_of_items_need_an_objective_that_takes_them():
+    own = part(TASK, weight=np.random.default_rng(0).uniform(0.5, 2.0, TASK.n))
+    for backend in BACKENDS:
+        with pytest.raises(WeightError, match="pairwise, comparison, swap, pointwise"):
+            train(plan(backend, objective="softmax"), own)
+    with pytest.raises(WeightError, match=r"native:rank:ndcg weighs whole queries.*query '0'"):
+        train(plan("xgboost", objective="native:rank:ndcg"), own)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_metrics_leave_weights_of_items_out_with_a_warning(backend):
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, TASK.n)
+    settings = plan(backend, objective="pairwise")
+    with pytest.warns(GbmrankWarning, match="metrics weigh whole queries") as caught:
+        weighed = train(settings, part(TASK), {"valid": part(TASK, "v", weight)})
+    assert len([one for one in caught if "weigh whole queries" in str(one.message)]) == 1
+    plain = train(settings, part(TASK), {"valid": part(TASK, "v")})
+    assert weighed.history == plain.history
 
 
 @pytest.mark.parametrize("main", sorted(PARAMETERS.aliases))

@@ -34,7 +34,15 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import Spec, parse_list
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Metric", "MetricList", "any_preferences", "metric", "metric_list", "metrics_callback"]
+__all__ = [
+    "Metric",
+    "MetricList",
+    "any_preferences",
+    "bind_in_training",
+    "metric",
+    "metric_list",
+    "metrics_callback",
+]
 
 _CUTOFF_IN_NAME = re.compile(r"(?P<name>.+?)(?:_at)?[_.](?P<k>\d{1,9})")  # ndcg_cut_10, map_cut.10
 _ABSENT: Any = object()  # tells plain arrays from LightGBM's four arguments
@@ -372,12 +380,26 @@ def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) ->
     """Evaluate metrics on a booster's data set, sorting the scores once."""
 
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
-        return [bind_metric(item.measure, data) for item in metrics], data.groups
+        return bind_in_training(metrics, data), data.groups
 
     columns = unlabelled(columns, preds, any_preferences(metrics))
     (bound, groups), _ = bound_to(columns, metrics, bind)
     ranked = Ranked(read_scores(preds, groups), groups).prepare(*(one.depth for one in bound))
     return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]
+
+
+def bind_in_training(metrics: Iterable[Metric], data: RankingData) -> list[AbstractBoundMetric]:
+    """Bind metrics to the data set of a booster; weights of items are left out, with a warning."""
+    if data.split_weight()[1] is not None:
+        warnings.warn(
+            "rows of a query have different weights, and metrics weigh whole queries: they leave "
+            "these weights out and count all queries of the data set alike; give a validation set "
+            "one weight per query, or none",
+            GbmrankWarning,
+            stacklevel=6,
+        )
+        data = replace(data, weight=None)
+    return [bind_metric(item.measure, data) for item in metrics]
 
 
 def any_preferences(metrics: Iterable[Metric]) -> bool:

@@ -1,6 +1,7 @@
 """Objectives as users hold them, and the booster parameters they need."""
 
-from typing import Any, ClassVar, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,22 @@ from gbmrank.boosters.doors import booster_named, read_call, unlabelled
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.state import is_ours, round_gradients
-from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
-from gbmrank.errors import DataError, NumericError, UnknownNameError
-from gbmrank.objectives import AbstractBound, AbstractObjective
+from gbmrank.data.queries import (
+    Groups,
+    RankingData,
+    as_floats,
+    check_finite,
+    check_weights,
+)
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    NumericError,
+    ParameterError,
+    UnknownNameError,
+    WeightError,
+)
+from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build, check_text
 from gbmrank.registry.guards import bind_objective
@@ -32,6 +46,45 @@ __all__ = [
 ]
 
 
+class ClickModel(Protocol):
+    """What this room knows of a position bias."""
+
+    def theta(self, position: ArrayLike) -> FloatArray:
+        """Return the propensity of each row."""
+
+    def utilities(
+        self, clicks: ArrayLike, position: ArrayLike, *, clip: float | None = None
+    ) -> FloatArray:
+        """Return unbiased estimates of relevance."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Columns of the training rows that come with an objective."""
+
+    weight: FloatArray | None
+    position: FloatArray | None = None
+    position_bias: ClickModel | None = None
+    clip: float | None = None
+
+    def added_to(self, data: RankingData) -> RankingData:
+        """Return data with these columns; those of other rows are an error."""
+        if self.weight is not None:
+            if data.weight is not None:
+                raise WeightError(
+                    "weights are given twice, with the data set and by bind_rows(weight=...); "
+                    "leave out one of them"
+                )
+            data = data.with_weight(self.weight)
+        if self.position is not None and self.position_bias is not None:
+            data = data.with_columns({"position": self.position})
+            shown = data.columns["position"]
+            clicks = self.position_bias.utilities(data.labels, shown, clip=self.clip)
+            data = data.with_clicks(clicks)
+        return data
+
+
 @final
 class Objective(AbstractValue[AbstractObjective]):
     """A loss that boosters can minimise; made by :func:`objective`.
@@ -41,8 +94,24 @@ class Objective(AbstractValue[AbstractObjective]):
     Frozen, equal by value, picklable; copies are the object itself.
     """
 
-    __slots__ = ()
+    __slots__ = ("_rows",)
     kind: ClassVar[str] = "objective"
+    _rows: _Rows | None
+
+    def __init__(self, part: AbstractObjective, rows: _Rows | None = None) -> None:
+        super().__init__(part)
+        object.__setattr__(self, "_rows", rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Objective) and (self._part, self._rows) == (
+            other._part,
+            other._rows,
+        )
+
+    __hash__ = AbstractValue.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._part, self._rows)
 
     @property
     def template(self) -> AbstractObjective:
@@ -92,7 +161,10 @@ class Objective(AbstractValue[AbstractObjective]):
         qid : array-like of shape (n_rows,), optional
             One query id per row, in any order; with neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
-            Factor of each query (of each row for pointwise objectives).
+            Factor of each query. Where rows of a query differ they are weights of items, which
+            ``pairwise``, ``comparison``, ``swap``, ``pointwise`` and ``query_rmse`` take: in
+            pairs, the terms in which the item is the preferred one are multiplied. Others raise
+            a WeightError that names the query.
 
         Returns
         -------
@@ -162,11 +234,63 @@ class Objective(AbstractValue[AbstractObjective]):
 
     def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
         own = getattr(self.template, "preferences", None)
-        return RankingData.from_arrays(labels, preferences=own, **columns)
+        data = RankingData.from_arrays(labels, preferences=own, **columns)
+        return data if self._rows is None else self._rows.added_to(data)
 
     def with_template(self, template: AbstractObjective) -> "Objective":
         """Return an objective around another composition."""
-        return Objective(template)
+        return Objective(template, self._rows)
+
+    def bind_rows(
+        self,
+        *,
+        weight: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        position_bias: ClickModel | None = None,
+        clip: float | None = None,
+    ) -> "Objective":
+        """Return an objective that brings columns of the training rows along.
+
+        For what a booster's data set cannot carry: a DMatrix with queries has one weight per
+        query. Columns belong to the rows of the training set, in its order; ``lightgbm.cv`` is
+        followed to its folds. Use them with the boosters' own functions;
+        :meth:`GBMRanker.fit <gbmrank.GBMRanker.fit>` takes the same as arguments.
+
+        Parameters
+        ----------
+        weight : array-like of shape (n_rows,) or (n_queries,), optional
+            Weights of items or of queries, as for :meth:`gradients`.
+        position : array-like of shape (n_rows,), optional
+            Where each item was shown, from 1; labels are then clicks, 0 or 1.
+        position_bias : PositionBias, optional
+            How often positions are examined: a click is worth one over its propensity, in place
+            of one. Taken by ``pairwise``, ``pointwise``, ``query_rmse`` and ``linear``.
+        clip : float, optional
+            Propensities below this are raised to it.
+
+        Examples
+        --------
+        >>> import gbmrank
+        >>> objective = gbmrank.objective("pairwise(target=dcg)").bind_rows(weight=[1, 3])
+        >>> objective.gradients([0, 1], [0.0, 0.0])[0]
+        array([ 1.5, -1.5])
+        """
+        if (position is None) != (position_bias is None):
+            raise ParameterError(
+                "position= and position_bias= go together: a position says nothing without how "
+                "often it is examined; gbmrank.clicks.estimate_bias estimates that"
+            )
+        if weight is None and position is None:
+            raise ParameterError("bind_rows got no column; give weight= or position=")
+        weights = None if weight is None else np.array(as_floats(weight, "weight"))
+        if weights is not None:
+            check_weights(weights)
+        if position is None or position_bias is None:
+            return Objective(self.template, _Rows(weights))
+        check_takes_bias(self.template)
+        position_bias.theta(position)  # raises for what is no position
+        places = np.array(as_floats(position, "position"))
+        return Objective(self.template, _Rows(weights, places, position_bias, clip))
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute what depends on labels alone, for repeated use with new scores.
@@ -182,7 +306,8 @@ class Objective(AbstractValue[AbstractObjective]):
                 f"bind takes gbmrank.RankingData, got {type(data).__name__}; make it with "
                 "gbmrank.RankingData.from_arrays(labels, group=...)"
             )
-        return bind_objective(self.template, data)
+        rows = self._rows
+        return bind_objective(self.template, data if rows is None else rows.added_to(data))
 
     def inverse_link(self, scores: ArrayLike) -> FloatArray:
         """Return the probabilities that scores stand for, where the loss has a link.
@@ -247,10 +372,12 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
     >>> gbmrank.objective("pairwise", target="ndcg@10")
     gbmrank.objective('pairwise(loss=logistic, target=ndcg@10)')
     """
+    rows = spec._rows if isinstance(spec, Objective) else None
     if isinstance(spec, Objective):
         spec = spec.template
+    given = {key: _bare(params[key]) for key in params}
     try:
-        return Objective(build(OBJECTIVES, spec, **{key: _bare(params[key]) for key in params}))
+        return Objective(build(OBJECTIVES, spec, **given), rows)
     except UnknownNameError as error:
         native = near_native(spec.strip(), cutoff=1.0) if isinstance(spec, str) else None
         if native is None:
@@ -295,6 +422,8 @@ def _finite_sum(losses: FloatArray) -> float:
 def _bare(value: Any) -> Any:
     """Take the composition out of objectives and metrics, also inside lists."""
     if isinstance(value, Objective):
+        if value._rows is not None:
+            raise ParameterError(f"{value}: bind rows to the mix, not to a part of it")
         return value.template
     if isinstance(value, Metric):
         return value.measure
@@ -360,6 +489,11 @@ def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
         Further fields of :class:`gbmrank.boosters.plan.Plan`.
     """
     target, metrics = ranking_objective(objective), metric_list(metric)
+    if isinstance(target, Objective) and target._rows is not None:
+        raise ConfigError(
+            f"{target} brings rows along (bind_rows), which is for lightgbm.train and "
+            "xgboost.train; here give the columns themselves, such as sample_weight= of fit"
+        )
     check_texts(target, metrics)
     return Plan(objective=target, metric=metrics, **options)
 

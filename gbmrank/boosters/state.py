@@ -6,7 +6,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
@@ -25,7 +25,7 @@ __all__ = [
     "bound_to",
     "in_training",
     "is_ours",
-    "keep_ids",
+    "keep_rows",
     "latest_training",
     "read_scores",
     "round_gradients",
@@ -107,11 +107,14 @@ class BoosterColumns:
 
     def to_data(self) -> RankingData:
         """Check the columns."""
-        data = RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+        kept = _kept_with(self.owner)
+        weight = self.weight if kept is None or kept.weight is None else kept.weight
+        data = RankingData.from_arrays(self.labels, group=self.sizes, weight=weight)
         _check_clamped(data)
-        ids = _ids_of(self.owner)
-        if ids is not None and len(ids) == data.groups.n_queries:
-            data = replace(data, groups=replace(data.groups, ids=ids))
+        if kept is not None and kept.ids is not None and len(kept.ids) == data.groups.n_queries:
+            data = replace(data, groups=replace(data.groups, ids=kept.ids))
+        if kept is not None:
+            data = replace(data, columns=kept.columns)
         return data if self.subset is None else replace(data, subset=self.subset())
 
 
@@ -142,16 +145,23 @@ class _Bound:
         self.key, self.value, self.calls = key, value, 0
 
 
+class _Kept(NamedTuple):
+    """What belongs to the rows of a data set of gbmrank's own and does not fit into it."""
+
+    ids: npt.NDArray[Any] | None  # of queries, for messages
+    weight: FloatArray | None  # where rows of a query differ
+    columns: Mapping[str, FloatArray]
+
+
 class _Slot:
     """State of one data set: its fingerprint and what was bound to it."""
 
-    __slots__ = ("bound", "fingerprint", "ids", "latest", "ours", "queries", "reference")
+    __slots__ = ("bound", "fingerprint", "kept", "latest", "queries", "reference")
 
     def __init__(self, reference: "weakref.ref[Any]") -> None:
         self.reference = reference
         self.fingerprint: tuple[int, ...] | None = None
-        self.ids: npt.NDArray[Any] | None = None
-        self.ours = False
+        self.kept: _Kept | None = None
         self.queries = 0
         self.bound: dict[Hashable, _Bound] = {}
         self.latest: _Bound | None = None
@@ -173,22 +183,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-def keep_ids(owner: object, ids: npt.NDArray[Any] | None) -> None:
-    """Remember a data set of gbmrank's own, which was checked, and its query ids for messages."""
+def keep_rows(owner: object, data: RankingData) -> None:
+    """Remember a data set of gbmrank's own, which was checked, and what a booster does not keep."""
+    weight = None if data.split_weight()[1] is None else data.weight
     with _lock:
-        slot = _slot_of(owner)
-        slot.ids, slot.ours = ids, True
+        _slot_of(owner).kept = _Kept(data.groups.ids, weight, data.columns)
 
 
 def is_ours(owner: object) -> bool:
     """Whether gbmrank made a data set, and so checks the training by itself."""
-    slot = _slots.get(id(owner))
-    return slot is not None and slot.ours and slot.reference() is owner
+    return _kept_with(owner) is not None
 
 
-def _ids_of(owner: object) -> npt.NDArray[Any] | None:
+def _kept_with(owner: object) -> _Kept | None:
     slot = _slots.get(id(owner))
-    return None if slot is None or slot.reference() is not owner else slot.ids
+    return None if slot is None or slot.reference() is not owner else slot.kept
 
 
 def latest_training() -> tuple[Any, int]:
@@ -214,7 +223,7 @@ def bound_to(
             slot.bound.clear()
             slot.latest = None
             columns.warn_if_merged()
-            if not slot.ours:
+            if slot.kept is None:
                 columns.warn_if_zeros()
         found = slot.latest
         if found is None or found.key is not key:

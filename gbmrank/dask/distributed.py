@@ -70,7 +70,8 @@ def train(
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     sample_weight : dask array, dask series or str, optional
-        One weight per row; equal within a query, except for pointwise objectives.
+        One weight per row; where rows of a query differ, they are weights of items (see
+        :meth:`Objective.gradients <gbmrank.Objective.gradients>`).
     eval_set : sequence of (X, y), default=()
         Validation sets; the last one decides about stopping.
     eval_qid, eval_sample_weight : sequence, optional

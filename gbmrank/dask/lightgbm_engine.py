@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import MetricList
+from gbmrank.api.metrics import bind_in_training
 from gbmrank.boosters.base import Job, Trained
 from gbmrank.boosters.lightgbm.training import LightGBMFitted
 from gbmrank.dask.loading import Loaded, Prepared
-from gbmrank.dask.scoring import bind_all, means, totals
+from gbmrank.dask.scoring import means, totals
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.errors import DataError
 from gbmrank.metrics import Ranked
@@ -131,7 +132,7 @@ def _staged_totals(part: Prepared, model: str, parcel: Parcel) -> npt.NDArray[np
     metrics: MetricList = parcel.open()["metrics"]
     booster = lgb.Booster(model_str=model)
     data = part.to_data()
-    bound = bind_all(metrics.metrics, data)
+    bound = bind_in_training(metrics.metrics, data)
     scores = np.zeros(data.groups.n_rows)
     stages = []
     for number in range(booster.current_iteration()):

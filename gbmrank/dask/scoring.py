@@ -18,7 +18,6 @@ from gbmrank.boosters.doors import booster_named
 from gbmrank.dask.loading import Prepared, load
 from gbmrank.dask.partitions import Table, blocks, is_frame
 from gbmrank.dask.workers import Parcel, limit_threads
-from gbmrank.data.queries import RankingData
 from gbmrank.data.schema import Schema
 from gbmrank.errors import DataError
 from gbmrank.metrics import AbstractBoundMetric, Ranked
@@ -26,12 +25,7 @@ from gbmrank.metrics.base import weighted_sum
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray
 
-__all__ = ["DaskTrained", "bind_all", "evaluate", "means", "predict", "totals"]
-
-
-def bind_all(metrics: Sequence[Metric], data: RankingData) -> list[AbstractBoundMetric]:
-    """Bind metrics to one data set."""
-    return [bind_metric(item.measure, data) for item in metrics]
+__all__ = ["DaskTrained", "evaluate", "means", "predict", "totals"]
 
 
 def totals(bound: Sequence[AbstractBoundMetric], ranked: Ranked) -> npt.NDArray[np.float64]:
@@ -96,7 +90,8 @@ def _part_totals(part: Prepared, parcel: Parcel) -> npt.NDArray[np.float64]:
     opened = parcel.open()
     data = part.to_data()
     scores = opened["fitted"].scores(part.features)
-    return totals(bind_all(opened["metrics"].metrics, data), Ranked(scores, data.groups))
+    bound = [bind_metric(item.measure, data) for item in opened["metrics"]]
+    return totals(bound, Ranked(scores, data.groups))
 
 
 def predict(trained: DaskTrained, features: Any) -> Any:

@@ -16,6 +16,7 @@ import xgboost.dask as dxgb
 from xgboost import collective
 
 from gbmrank.api import MetricList
+from gbmrank.api.metrics import bind_in_training
 from gbmrank.boosters.base import Job, Monitor, Trained
 from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores, round_gradients
 from gbmrank.boosters.xgboost.booster import XGBOOST
@@ -26,7 +27,7 @@ from gbmrank.boosters.xgboost.training import (
     needs_all_values,
 )
 from gbmrank.dask.loading import Loaded, Prepared
-from gbmrank.dask.scoring import bind_all, means, totals
+from gbmrank.dask.scoring import means, totals
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.queries import RankingData
 from gbmrank.data.schema import safe_names
@@ -243,7 +244,7 @@ def _columns(data: Any) -> BoosterColumns:
 
 def _totals(metrics: MetricList, columns: BoosterColumns, preds: Any) -> npt.NDArray[np.float64]:
     def bind(data: RankingData) -> Any:
-        return bind_all(metrics.metrics, data), data.groups
+        return bind_in_training(metrics.metrics, data), data.groups
 
     (bound, groups), _ = bound_to(columns, metrics, bind)
     return totals(bound, Ranked(read_scores(preds, groups), groups))

@@ -14,7 +14,20 @@ from gbmrank.types import ArrayLike, FloatArray, IntArray
 if TYPE_CHECKING:
     from gbmrank.data.preferences import PreferenceGraphs
 
-__all__ = ["LARGEST", "Groups", "RankingData", "Subset", "as_floats", "check_finite"]
+__all__ = [
+    "DEBIASED",
+    "LARGEST",
+    "Groups",
+    "RankingData",
+    "Subset",
+    "as_floats",
+    "check_finite",
+    "check_weights",
+]
+
+
+DEBIASED = "click / propensity"
+"""Column of unbiased estimates of relevance; where it is there, labels are clicks."""
 
 
 @final
@@ -199,7 +212,7 @@ class RankingData:
     groups : Groups
         Query boundaries.
     weight : array of shape (n_rows,) or None
-        One weight per row; rows of a query may differ only for pointwise objectives.
+        One weight per row; where rows of a query differ, they are weights of items.
     preferences : PreferenceGraphs or None
         Who is preferred to whom, for objectives and metrics that take it in place of labels.
     subset : Subset or None
@@ -299,6 +312,20 @@ class RankingData:
             made[name] = _frozen(arranged)
         return replace(self, columns=made)
 
+    def with_weight(self, weight: ArrayLike) -> "RankingData":
+        """Return the data with weights, one per row or per query of the caller.
+
+        Those of a subset may also be one per row of the data set it was taken from.
+        """
+        values = as_floats(weight, "weight")
+        if self.subset is not None and len(values) == self.subset.n_rows:
+            values = values[self.subset.rows]
+        return replace(self, weight=_frozen(_row_weight(values, self.groups)))
+
+    def with_clicks(self, estimates: FloatArray) -> "RankingData":
+        """Return the data with unbiased estimates of relevance, in query order, beside clicks."""
+        return replace(self, columns={**self.columns, DEBIASED: _frozen(np.array(estimates))})
+
     def take(self, rows: ArrayLike) -> "RankingData":
         """Return the data of some rows, in increasing order; see :meth:`Groups.take`."""
         taken, groups = self.groups.take(rows)
@@ -338,10 +365,41 @@ class RankingData:
             row = int(differs[0])
             raise WeightError(
                 f"the rows of query {self.groups.query_of(row)!r} have different weights, but this "
-                "objective or metric weighs whole queries; give each query one weight, or use a "
-                "pointwise objective"
+                "objective or metric weighs whole queries; give each query one weight, or use an "
+                "objective that weighs items: pairwise, comparison, swap, pointwise, query_rmse"
             )
         return first
+
+    def split_weight(self) -> "tuple[RankingData, FloatArray | None]":
+        """Split weights into those of queries and those of items.
+
+        Returns
+        -------
+        data : RankingData
+            With one weight per query, the mean over its rows.
+        items : array of shape (n_rows,) or None
+            The weight of each row over that mean, so 1 where the rows of a query do not differ;
+            None where they differ in no query.
+
+        Examples
+        --------
+        >>> data = RankingData.from_arrays([1, 0, 1], group=[2, 1], weight=[1, 3, 5])
+        >>> whole, items = data.split_weight()
+        >>> whole.query_weight(), items
+        (array([2., 5.]), array([0.5, 1.5, 1. ]))
+        """
+        if self.weight is None or not self.groups.n_rows:
+            return self, None
+        first = self.weight[self.groups.offsets[:-1]]
+        differs = self.weight != self.groups.spread(first)
+        if not differs.any():
+            return self, None
+        begin = self.groups.offsets[:-1]
+        means = np.add.reduceat(self.weight, begin) / self.groups.sizes
+        uneven = np.logical_or.reduceat(differs, begin)
+        mean = self.groups.spread(np.where(uneven, means, first))
+        items = np.divide(self.weight, mean, out=np.ones_like(mean), where=mean > 0.0)
+        return replace(self, weight=_frozen(mean)), items
 
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
@@ -376,13 +434,8 @@ def _where(values: FloatArray, row: int, groups: Groups) -> str:
     return f"{values[row]} in row {given}, query {groups.query_of(row)!r}"
 
 
-def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
-    values = as_floats(weight, "weight")
-    if len(values) not in (groups.n_rows, groups.n_queries):
-        raise WeightError(
-            f"weight has {len(values)} entries; give one per query ({groups.n_queries}) or one "
-            f"per row ({groups.n_rows})"
-        )
+def check_weights(values: FloatArray) -> None:
+    """Raise WeightError for a weight that is negative or not finite, or when all are zero."""
     bad = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
     if len(bad):
         raise WeightError(
@@ -391,5 +444,15 @@ def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
         )
     if len(values) and not values.any():
         raise WeightError("all weights are zero, so there is nothing to learn or to average")
+
+
+def _row_weight(weight: ArrayLike, groups: Groups) -> FloatArray:
+    values = as_floats(weight, "weight")
+    if len(values) not in (groups.n_rows, groups.n_queries):
+        raise WeightError(
+            f"weight has {len(values)} entries; give one per query ({groups.n_queries}) or one "
+            f"per row ({groups.n_rows})"
+        )
+    check_weights(values)
     per_row = len(values) == groups.n_rows
     return np.array(groups.arrange(values) if per_row else groups.spread(values))

@@ -42,6 +42,7 @@ class Identity:
     categorical: list[int] | None = None
     zeros: str | None = None
     preferences: bool = False
+    position_bias: dict[str, Any] | None = None  # as PositionBias.to_dict gives it
 
     @property
     def columns(self) -> Schema:
@@ -53,8 +54,9 @@ class Identity:
         from gbmrank import __version__
 
         made = {"schema": _SCHEMA, "gbmrank": __version__, **asdict(self)}
-        if not self.preferences:  # earlier versions do not know it
-            del made["preferences"]
+        for name in ("preferences", "position_bias"):  # earlier versions do not know them
+            if not made[name]:
+                del made[name]
         return json.dumps(made, default=_plain)
 
     @classmethod

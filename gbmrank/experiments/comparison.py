@@ -173,9 +173,9 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         read them from pandas data frames, so pandas is needed.
     weight : str or array, optional
         Weights for training and validation: a column, or an array with one entry per row or per
-        query (in the order of their first rows). Rows of a query may differ only in LightGBM and
-        with pointwise objectives, which then validate without weights; other runs fail and say
-        so. Test queries all count alike.
+        query (in the order of their first rows). Where rows of a query differ they are weights
+        of items: objectives that take none fail and say so, and runs validate without weights.
+        Test queries all count alike.
     position : str or array, optional
         Where each row was shown. It is no feature, and goes to training with the rows
         (``RankingData.columns["position"]``).

@@ -294,6 +294,7 @@ class SwapQueries(NamedTuple):
     values: FloatArray
     scale: FloatArray
     weight: FloatArray
+    items: FloatArray  # factor of the pairs in which a row is preferred; empty if all are one
     cuts: IntArray
     table: FloatArray
     sums: FloatArray  # of the first entries of the table

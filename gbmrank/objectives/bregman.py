@@ -112,6 +112,7 @@ class Bregman(AbstractObjective):
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute utilities."""
+        data.query_weight()  # raises where the rows of a query differ
         target = with_options(self.target, self.max_grade, self.threshold)
         utilities = read_utilities(target, data)
         constant = constant_hessian(self.hessian, data)

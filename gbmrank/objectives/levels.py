@@ -52,6 +52,8 @@ class Comparison(AbstractObjective):
     \varphi(s_i - s_j - h)`, and is not consistent for pairwise disagreement even under low
     noise (Duchi et al. 2010, Thms. 11 and 12).
 
+    Rows of a query may have weights of their own: that of the preferred item multiplies a pair.
+
     Parameters
     ----------
     loss : loss, default=logistic
@@ -109,17 +111,23 @@ class Comparison(AbstractObjective):
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Sort each query by label, or list its edges."""
+        data, items = data.split_weight()
         scale = query_scale(data, self.normalize)
         graphs = preferences_for(self.preferences, data)
         if graphs is None:
             graphs = PreferenceGraphs(data.groups, None, data.labels, self.margin == "weight")
         if graphs.levels is None or graphs.by_difference or self.margin != 0.0:
-            return _bound_edges(self, data, _edge_queries(graphs, self.margin, scale))
+            edges = _edge_queries(graphs, self.margin, scale)
+            if items is not None:
+                edges = edges._replace(weight=edges.weight * items[edges.winner])
+            return _bound_edges(self, data, edges)
         weights = np.ones(len(graphs.levels))
         order = rows_by_value(graphs.levels, data.groups)
         if self.weights != "none":
             levels = graphs.levels[order]
             weights = step_weights(self.name, self.weights, levels, _best_ranks(levels, data))
+        if items is not None:
+            weights = weights * items[order]
         columns = (graphs.levels[order], weights, scale)
         return _bound_levels(self, data, order, columns)
 

@@ -77,6 +77,9 @@ class Swap(AbstractObjective):
     neighbours that mean has no closed form, and is taken over ``draws`` random orderings. A
     metric with ``ties=index`` keeps the order of rows.
 
+    Rows of a query may have weights of their own: that of the item with the larger v multiplies
+    a pair. They do not enter the metric.
+
     Parameters
     ----------
     metric : metric, default=ndcg
@@ -186,12 +189,13 @@ class _BoundSwap(AbstractBound):
 
     def __init__(self, objective: Swap, data: RankingData) -> None:
         super().__init__(data.groups)
+        data, items = data.split_weight()
         curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
         self.ranks = compiler.load("pairs.changes")
         self.kernels = compiler.load("pairs.swaps", phi=curvature.phi)
         self.params, self.factor = objective.loss.params, curvature.factor
         self.constant = constant_hessian(objective.hessian, data)
-        self.queries, self.rule = _queries(objective, data), objective._rule()
+        self.queries, self.rule = _queries(objective, data, items), objective._rule()
         sizes = data.groups.sizes.astype(np.float64)
         below = 1.0 if self.rule.neighbours else np.minimum(sizes, float(self.rule.truncation))
         costs = self.rule.draws * sizes * (30.0 + 2.0 * below) + 100.0
@@ -248,7 +252,7 @@ def _short_chunks(chunks: IntArray, draws: int, data: RankingData) -> IntArray:
     return np.unique(np.concatenate([chunks, np.searchsorted(data.groups.offsets, ends)]))
 
 
-def _queries(objective: Swap, data: RankingData) -> SwapQueries:
+def _queries(objective: Swap, data: RankingData, items: FloatArray | None) -> SwapQueries:
     groups, name = data.groups, objective.metric.name
     terms = objective.metric.swap_terms(data)
     values = computed_column(terms.values, groups.n_rows, f"swap values of {name}")
@@ -262,6 +266,7 @@ def _queries(objective: Swap, data: RankingData) -> SwapQueries:
         values=np.nan_to_num(values, nan=0.0),
         scale=scale,
         weight=np.ones(groups.n_queries) if weight is None else weight,
+        items=np.empty(0) if items is None else items,
         cuts=np.array(terms.cuts, np.int64),
         table=np.array(terms.table, np.float64),
         sums=np.concatenate([[0.0], np.cumsum(terms.table)]),

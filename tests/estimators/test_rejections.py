@@ -393,7 +393,7 @@ def test_weights_that_differ_name_the_query(backend):
     weight = np.ones(TASK.n)
     weight[np.flatnonzero(TASK.qid == 19)[0]] = 2.0
     with pytest.raises(WeightError, match="the rows of query 'query-19' have different weights"):
-        fit({"backend": backend}, qid=IDS, sample_weight=weight)
+        fit({"backend": backend, "objective": "softmax"}, qid=IDS, sample_weight=weight)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -124,14 +124,17 @@ def test_weights_of_linear_models():
 
 @pytest.mark.fault(
     "weights that differ within a query",
-    promise="taken by pointwise objectives in LightGBM; else `WeightError` that says so",
+    promise="weights of items in `pairwise`, `comparison`, `swap`, `pointwise`, `query_rmse`; else "
+    "`WeightError` that names the query and these",
 )
 def test_weights_that_differ_within_a_query():
     weight = np.linspace(1, 2, TASK.n)
+    for door in ("lightgbm", "xgboost"):
+        weighted(door, weight)
+        with pytest.raises(WeightError, match="rows of query 0 have different weights"):
+            weighted(door, weight, "softmax")
     with pytest.raises(WeightError, match="rows of query 0 have different weights"):
-        weighted("lightgbm", weight)
-    with pytest.raises(WeightError, match="XGBoost weighs whole queries"):
-        weighted("xgboost", weight, "pointwise(loss=squared)")
+        gbmrank.metric("ndcg").score(TASK.y, np.zeros(TASK.n), qid=TASK.qid, weight=weight)
     grad, _ = gbmrank.objective("pointwise(loss=squared, target=dcg)").gradients(
         [1, 0], [0.0, 1.0], weight=[3.0, 5.0]
     )

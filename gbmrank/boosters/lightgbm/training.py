@@ -13,7 +13,7 @@ from gbmrank.boosters.base import Job, Part, Trained
 from gbmrank.boosters.calling import Training, frames_of
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
-from gbmrank.boosters.state import keep_ids
+from gbmrank.boosters.state import keep_rows
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
@@ -224,5 +224,5 @@ def _data_set(lgb: Any, job: Job, part: Part, params: Any, reference: Any = None
         categorical_feature=params.get(_CATEGORICAL, "auto"),
         free_raw_data=False,
     )
-    keep_ids(made, data.groups.ids)
+    keep_rows(made, data)
     return made

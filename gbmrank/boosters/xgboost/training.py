@@ -12,7 +12,7 @@ import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
 from gbmrank.boosters.calling import Training, frames_of
-from gbmrank.boosters.state import keep_ids
+from gbmrank.boosters.state import keep_rows
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET, PARAMETERS
 from gbmrank.data.files import BLANK, NAME, with_checksum
@@ -235,7 +235,7 @@ def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference:
             )
     columns = {
         "label": data.labels,
-        "weight": _query_weight(data) if job.ranks else data.weight,
+        "weight": _query_weight(data, job.objective) if job.ranks else data.weight,
         "group": data.groups.sizes if job.ranks else None,
         "nthread": params.get("nthread"),
         "enable_categorical": True,
@@ -251,7 +251,7 @@ def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference:
             made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
     if reference is not None:  # columns were compared; XGBoost wants names in all sets or in none
         made.feature_names = reference.feature_names
-    keep_ids(made, data.groups.ids)
+    keep_rows(made, data)
     return made
 
 
@@ -316,11 +316,14 @@ def without_stack(error: Exception) -> str:
     return str(error).partition("\nStack trace")[0].strip()
 
 
-def _query_weight(data: RankingData) -> FloatArray | None:
+def _query_weight(data: RankingData, objective: Any) -> FloatArray | None:
+    """Return what XGBoost holds, one weight per query; those of items stay beside the data set."""
+    if not isinstance(objective, str):
+        return data.split_weight()[0].query_weight()
     try:
         return data.query_weight()
     except WeightError as error:
         raise WeightError(
-            f"XGBoost weighs whole queries when it ranks: {error.args[0].partition(', but')[0]}; "
-            "give each query one weight, or use backend='lightgbm' with a pointwise objective"
+            f"native:{objective} weighs whole queries: {error.args[0].partition(', but')[0]}; give "
+            "each query one weight, or use an objective of gbmrank such as pairwise"
         ) from error

@@ -123,6 +123,23 @@ def _read_draw(
 
 
 @inner
+def _weigh_row(a: int, last: int, v: FloatArray, w: FloatArray, row: FloatArray) -> None:
+    """Multiply the weights of rank a and the ranks up to ``last`` by that of the preferred item."""
+    for b in range(a + 1, last):
+        row[b - a - 1] *= w[a] if v[a] > v[b] else w[b]
+
+
+@inner
+def _read_items(
+    queries: SwapQueries, begin: int, items: npt.NDArray[np.int32], w: FloatArray
+) -> None:
+    """Write the factors of items by rank, where there are any."""
+    if len(queries.items):
+        for r in range(len(items)):
+            w[r] = queries.items[begin + items[r]]
+
+
+@inner
 def _n_rows(rule: SwapRule, n: int, first: int, ranked: Rankings) -> int:
     """Return how many ranks have pairs below them."""
     rows = min(rule.truncation, n - 1)
@@ -191,13 +208,14 @@ def _pull_draw(
     rule: SwapRule,
     place: tuple[int, int, int, bool],
     ranked: Rankings,
-    columns: tuple[FloatArray, FloatArray, FloatArray],
+    columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     params: Params,
     out: Out,
 ) -> float:
     """Write slopes and curvatures of one ranking, by rank; return the sum of absolute slopes."""
     q, n, first, by_gaps = place
-    s, v, row = columns
+    s, v, w, row = columns
+    weighed = len(queries.items) > 0
     out[0][:] = 0.0
     out[1][:] = 0.0
     pulls, rows = 0.0, _n_rows(rule, n, first, ranked)
@@ -205,11 +223,15 @@ def _pull_draw(
         _fill_neighbours(queries, rule, (q, n, first), ranked, row)
         for a in range(rows if by_gaps else 0):
             row[a] /= 0.01 + abs(s[a] - s[a + 1])
+        for a in range(rows if weighed else 0):
+            row[a] *= w[a] if v[a] > v[a + 1] else w[a + 1]
         return _pull_neighbours(rows, s, v, row, params, out)
     for a in range(rows):
         _fill_row(queries, rule, (q, n, first, a), ranked, row)
         for b in range(a + 1, n if by_gaps else 0):
             row[b - a - 1] /= 0.01 + abs(s[a] - s[b])
+        if weighed:
+            _weigh_row(a, n, v, w, row)
         pulls += _pull_row(a, s, v, row, params, out)
     return pulls
 
@@ -227,6 +249,7 @@ def swap_gradients(
     """Write scaled gradient and Hessian diagonal of every query of a span."""
     s_buffer, v_buffer, row = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
     g_buffer, h_buffer = np.empty(span.longest), np.empty(span.longest)
+    w = np.empty(span.longest)
     origin = queries.offsets[span.first]
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
@@ -239,8 +262,9 @@ def swap_gradients(
             first = rule.draws * (begin - origin) + draw * n
             items = ranked.items[first : first + n]
             differ = _read_draw(items, (queries.values[begin:end], scores[begin:end]), (v, s))
+            _read_items(queries, begin, items, w)
             place = (q, n, first, differ and rule.norm)
-            pulls += _pull_draw(queries, rule, place, ranked, (s, v, row), params, (g, h))
+            pulls += _pull_draw(queries, rule, place, ranked, (s, v, w, row), params, (g, h))
             for r in range(n):
                 out.grad[begin + items[r]] += g[r]
                 out.hess[begin + items[r]] += h[r]
@@ -262,7 +286,8 @@ def swap_values(
 ) -> None:
     """Write the scaled loss of every query of a span; ``columns`` are scores, and those ranked."""
     s, v, at = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
-    row, origin = np.empty(span.longest), queries.offsets[span.first]
+    row, w = np.empty(span.longest), np.ones(span.longest)
+    origin = queries.offsets[span.first]
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         n, total, pulls, draws = end - begin, 0.0, 0.0, ranked.used[q - span.first]
@@ -271,6 +296,7 @@ def swap_values(
             items = ranked.items[first : first + n]
             _read_draw(items, (queries.values[begin:end], columns[0][begin:end]), (v, s))
             differ = _read_draw(items, (queries.values[begin:end], columns[1][begin:end]), (v, at))
+            _read_items(queries, begin, items, w)
             if rule.neighbours:
                 _fill_neighbours(queries, rule, (q, n, first), ranked, row)
             for a in range(_n_rows(rule, n, first, ranked)):
@@ -280,6 +306,7 @@ def swap_values(
                     gap = v[a] - v[b]
                     sign = 1.0 if gap > 0.0 else -1.0
                     weight = sign * gap * row[a if rule.neighbours else b - a - 1]
+                    weight *= w[a] if gap > 0.0 else w[b]
                     if rule.norm and differ:
                         weight /= 0.01 + abs(at[a] - at[b])
                     total += weight * phi(sign * (s[a] - s[b]), *params)[0]
