@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from gbmrank.errors import (
     UnknownNameError,
     WeightError,
 )
-from gbmrank.objectives import AbstractBound, AbstractObjective
+from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build, check_text
 from gbmrank.registry.guards import bind_objective
@@ -49,12 +49,27 @@ __all__ = [
 ]
 
 
+class ClickModel(Protocol):
+    """What this room knows of a position bias."""
+
+    def theta(self, position: ArrayLike) -> FloatArray:
+        """Return the propensity of each row."""
+
+    def utilities(
+        self, clicks: ArrayLike, position: ArrayLike, *, clip: float | None = None
+    ) -> FloatArray:
+        """Return unbiased estimates of relevance."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
     """Columns of the training rows that come with an objective."""
 
     weight: FloatArray | None
+    position: FloatArray | None = None
+    position_bias: ClickModel | None = None
+    clip: float | None = None
 
     def added_to(self, data: RankingData) -> RankingData:
         """Return data with these columns; those of other rows are an error."""
@@ -65,6 +80,11 @@ class _Rows:
                     "leave out one of them"
                 )
             data = data.with_weight(self.weight)
+        if self.position is not None and self.position_bias is not None:
+            data = data.with_columns({"position": self.position})
+            shown = data.columns["position"]
+            clicks = self.position_bias.utilities(data.labels, shown, clip=self.clip)
+            data = data.with_clicks(clicks)
         return data
 
 
@@ -224,7 +244,14 @@ class Objective(AbstractValue[AbstractObjective]):
         """Return an objective around another composition."""
         return Objective(template, self._rows)
 
-    def bind_rows(self, *, weight: ArrayLike | None = None) -> "Objective":
+    def bind_rows(
+        self,
+        *,
+        weight: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        position_bias: ClickModel | None = None,
+        clip: float | None = None,
+    ) -> "Objective":
         """Return an objective that brings columns of the training rows along.
 
         For what a booster's data set cannot carry: a DMatrix with queries has one weight per
@@ -234,8 +261,15 @@ class Objective(AbstractValue[AbstractObjective]):
 
         Parameters
         ----------
-        weight : array-like of shape (n_rows,) or (n_queries,)
+        weight : array-like of shape (n_rows,) or (n_queries,), optional
             Weights of items or of queries, as for :meth:`gradients`.
+        position : array-like of shape (n_rows,), optional
+            Where each item was shown, from 1; labels are then clicks, 0 or 1.
+        position_bias : PositionBias, optional
+            How often positions are examined: a click is worth one over its propensity, in place
+            of one. Taken by ``pairwise``, ``pointwise``, ``query_rmse`` and ``linear``.
+        clip : float, optional
+            Propensities below this are raised to it.
 
         Examples
         --------
@@ -244,11 +278,22 @@ class Objective(AbstractValue[AbstractObjective]):
         >>> objective.gradients([0, 1], [0.0, 0.0])[0]
         array([ 1.5, -1.5])
         """
-        if weight is None:
-            raise ParameterError("bind_rows got no column; give weight=")
-        values = np.array(as_floats(weight, "weight"))
-        check_weights(values)
-        return Objective(self.template, _Rows(values))
+        if (position is None) != (position_bias is None):
+            raise ParameterError(
+                "position= and position_bias= go together: a position says nothing without how "
+                "often it is examined; gbmrank.clicks.estimate_bias estimates that"
+            )
+        if weight is None and position is None:
+            raise ParameterError("bind_rows got no column; give weight= or position=")
+        weights = None if weight is None else np.array(as_floats(weight, "weight"))
+        if weights is not None:
+            check_weights(weights)
+        if position is None or position_bias is None:
+            return Objective(self.template, _Rows(weights))
+        check_takes_bias(self.template)
+        position_bias.theta(position)  # raises for what is no position
+        places = np.array(as_floats(position, "position"))
+        return Objective(self.template, _Rows(weights, places, position_bias, clip))
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute what depends on labels alone, for repeated use with new scores.

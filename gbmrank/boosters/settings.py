@@ -44,7 +44,10 @@ _CALLED = {
 _GAIN = "the gain is part of the target, such as target=dcg(gain=linear)"
 _CUTOFF = "the cut-off is part of the target, such as target=ndcg@10, and all pairs count"
 _SCALE = "the scale is normalize= of the objective"
-_BIAS = "give clicks / propensity as labels, with pairwise(target=identity)"
+_BIAS = (
+    "positions go with GBMRanker.fit(position=, position_bias=), or with the objective: "
+    "bind_rows(position=, position_bias=)"
+)
 _INSTEAD: Mapping[str, str] = {
     "label_gain": _GAIN,
     "ndcg_exp_gain": _GAIN,

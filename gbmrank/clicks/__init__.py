@@ -3,5 +3,13 @@
 from gbmrank.clicks.bias import PositionBias
 from gbmrank.clicks.estimation import estimate_bias
 from gbmrank.clicks.simulation import ClickLog, simulate_clicks
+from gbmrank.clicks.value import OfflineValue, offline_value
 
-__all__ = ["ClickLog", "PositionBias", "estimate_bias", "simulate_clicks"]
+__all__ = [
+    "ClickLog",
+    "OfflineValue",
+    "PositionBias",
+    "estimate_bias",
+    "offline_value",
+    "simulate_clicks",
+]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gbmrank.data.preferences import PreferenceGraphs
 
 __all__ = [
+    "DEBIASED",
     "LARGEST",
     "Groups",
     "RankingData",
@@ -23,6 +24,10 @@ __all__ = [
     "check_finite",
     "check_weights",
 ]
+
+
+DEBIASED = "click / propensity"
+"""Column of unbiased estimates of relevance; where it is there, labels are clicks."""
 
 
 @final
@@ -316,6 +321,10 @@ class RankingData:
         if self.subset is not None and len(values) == self.subset.n_rows:
             values = values[self.subset.rows]
         return replace(self, weight=_frozen(_row_weight(values, self.groups)))
+
+    def with_clicks(self, estimates: FloatArray) -> "RankingData":
+        """Return the data with unbiased estimates of relevance, in query order, beside clicks."""
+        return replace(self, columns={**self.columns, DEBIASED: _frozen(np.array(estimates))})
 
     def take(self, rows: ArrayLike) -> "RankingData":
         """Return the data of some rows, in increasing order; see :meth:`Groups.take`."""

@@ -244,6 +244,11 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
                 f"{who} takes one query id per row and no sizes ({name}=): "
                 f"{ids}={made if ids == 'qid' else f'[{made}]'}"
             )
+        if name in ("position", "position_bias", "eval_position"):
+            raise ParameterError(
+                f"{who} takes no {name}=, which is for one machine (GBMRanker): give "
+                "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"
+            )
         raise TypeError(f"{who} got an unexpected keyword argument {name!r}")
 
 
@@ -310,7 +315,7 @@ def read_valid(
 
     Its zeros are to XGBoost what those of the training are, in whatever form they come.
     """
-    (features, labels), qid, weight = rows
+    (features, labels), qid, weight, *_ = rows
     table = read_table(features, name, reads)
     columns.check(table, name)
     table = renamed(with_zeros(table, columns.zeros, name))
@@ -318,14 +323,15 @@ def read_valid(
 
 
 def named_sets(
-    sets: Any, qids: Any, weights: Any, names: Sequence[str] | None
-) -> dict[str, tuple[Any, Any, Any]]:
+    sets: Any, qids: Any, weights: Any, names: Sequence[str] | None, positions: Any = None
+) -> dict[str, tuple[Any, Any, Any, Any]]:
     """Return evaluation sets by name; one set may be given without a list around it."""
     if sets is None:
         return {}
     if isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple):
         sets, qids = [sets], [qids]
         weights = None if weights is None else [weights]
+        positions = None if positions is None else [positions]
     if not isinstance(sets, list | tuple) or not all(
         isinstance(one, tuple | list) and len(one) == 2 for one in sets
     ):
@@ -334,6 +340,7 @@ def named_sets(
     given: dict[str, list[Any]] = {
         "eval_qid": [None] * count if qids is None else list(qids),
         "eval_sample_weight": [None] * count if weights is None else list(weights),
+        "eval_position": [None] * count if positions is None else list(positions),
         "eval_names": [f"valid_{i}" for i in range(count)] if names is None else list(names),
     }
     for what, entries in given.items():
@@ -342,7 +349,7 @@ def named_sets(
                 f"{what} has {len(entries)} entries for {count} evaluation sets; give a list with "
                 "one entry per set"
             )
-    qids, weights, called = given.values()
+    qids, weights, positions, called = given.values()
     if len(set(called)) != count:
         raise DataError(f"evaluation sets need different names, got {', '.join(called)}")
-    return dict(zip(called, zip(sets, qids, weights, strict=True), strict=True))
+    return dict(zip(called, zip(sets, qids, weights, positions, strict=True), strict=True))

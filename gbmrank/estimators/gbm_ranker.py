@@ -14,6 +14,7 @@ from gbmrank.api.objectives import ranking_objective, training_plan
 from gbmrank.boosters.base import Fitted, Member
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Part, Plan, Trained
+from gbmrank.clicks import PositionBias
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table
 from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
@@ -30,6 +31,7 @@ from gbmrank.estimators.base import (
     top_rows,
     warn_about_stopping,
 )
+from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import member_plans, train
 from gbmrank.estimators.display import shown
 from gbmrank.estimators.model_file import Identity, holds_preferences, read_model, write_model
@@ -181,6 +183,8 @@ class GBMRanker(AbstractEstimator):
         Number of features.
     feature_names_in_ : array of shape (n_features,)
         Names of the columns, where the features had any.
+    position_bias_ : PositionBias
+        What clicks were corrected by, where positions were given.
 
     Examples
     --------
@@ -195,9 +199,13 @@ class GBMRanker(AbstractEstimator):
         "fit": {
             "qid": True,
             "sample_weight": True,
+            "position": True,
+            "position_bias": True,
+            "clip": None,
             "eval_set": None,
             "eval_qid": None,
             "eval_sample_weight": None,
+            "eval_position": None,
             "eval_names": None,
             "callbacks": None,
             "init_model": None,
@@ -208,6 +216,7 @@ class GBMRanker(AbstractEstimator):
 
     booster_: Any
     best_iteration_: int
+    position_bias_: PositionBias
     evals_result_: Mapping[str, Mapping[str, list[float]]]
     committee_: tuple[Member, ...]
 
@@ -236,9 +245,13 @@ class GBMRanker(AbstractEstimator):
         *,
         qid: Any = None,
         sample_weight: Any = None,
+        position: Any = None,
+        position_bias: PositionBias | str | None = None,
+        clip: float | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_sample_weight: Any = None,
+        eval_position: Any = None,
         eval_names: Sequence[str] | None = None,
         callbacks: Sequence[Any] | None = None,
         init_model: Any = None,
@@ -259,12 +272,28 @@ class GBMRanker(AbstractEstimator):
             Factor of each query, queries in order of their first row. Where rows of a query
             differ they are weights of items, as in
             :meth:`Objective.gradients <gbmrank.Objective.gradients>`; metrics leave these out.
+        position : array-like of shape (n_rows,), optional
+            Where each item was shown, from 1. Labels are then clicks, 0 or 1, and a click is
+            worth one over the propensity of its position, in place of one: with
+            ``pairwise(target=identity)``, ``pointwise``, ``query_rmse`` and ``linear`` the mean
+            gradient is then that of relevance. Other objectives reject positions.
+        position_bias : PositionBias, "em" or "joint", optional
+            How often positions are examined. ``"em"`` estimates it first
+            (:func:`gbmrank.clicks.estimate_bias`), ``"joint"`` anew while boosting, from how often
+            items of equal scores are clicked at different positions.
+        clip : float, optional
+            Propensities below this are raised to it: less variance for some bias.
         eval_set : (X, y) or list of (X, y), optional
             Validation sets; the last one decides about stopping.
         eval_qid : array-like or list of array-like
             Query ids of each evaluation set.
         eval_sample_weight : array-like or list of array-like, optional
             Weights of each evaluation set; entries may be None.
+        eval_position : array-like or list of array-like, optional
+            Positions of each evaluation set whose labels are clicks; entries may be None. Metrics
+            then estimate what the ranking would have earned: they count a click as one over its
+            propensity. That takes a sum over items (``dcg``, ``precision``, ``rbp``, ...), and
+            ``ndcg`` is rejected.
         eval_names : list of str, optional
             Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
         callbacks : list, optional
@@ -299,17 +328,23 @@ class GBMRanker(AbstractEstimator):
         table = read_table(X, reads=reads)
         columns = Schema.of(table, reads)
         data = read_part(renamed(table), y, qid, sample_weight)
-        valid: dict[str, Part] = {}
-        for name, rows in named_sets(eval_set, eval_qid, eval_sample_weight, eval_names).items():
-            valid[name] = read_valid(name, rows, columns, reads)
         target, metrics = ranking_objective(self.objective), metric_list(self.metric)
+        clicks = ClickTraining.read(target, y, position, position_bias, clip)
+        if position_bias == "em":
+            clicks = clicks.estimated(X, qid, self.backend, self.seed)
+        data = clicks.with_positions(data)
+        valid: dict[str, Part] = {}
+        sets = named_sets(eval_set, eval_qid, eval_sample_weight, eval_names, eval_position)
+        for name, rows in sets.items():
+            part = read_valid(name, rows, columns, reads)
+            valid[name] = clicks.with_estimates(part, rows, metrics, name)
         if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
             check_labels(metrics, valid or {"the training set": data})
         if self.early_stopping_rounds is not None:
             warn_about_stopping(target, metrics[0], valid)
         self._check_importance()
         plan = replace(
-            self._plan(columns),
+            clicks.placed_in(self._plan(columns), data),
             callbacks=tuple(callbacks or ()),
             start=_booster_of(init_model, columns),
         )
@@ -323,7 +358,7 @@ class GBMRanker(AbstractEstimator):
                 so_far = Trained(model, {}, model.n_rounds - 1)
                 error.model = copy.copy(self)._keep(so_far, columns)
             raise
-        return self._keep(trained, columns)
+        return self._keep(trained, columns, clicks.final_bias(plan, trained, data))
 
     @classmethod
     def from_trained(cls, trained: Trained, columns: Schema, **params: Any) -> "GBMRanker":
@@ -477,7 +512,9 @@ class GBMRanker(AbstractEstimator):
             names=_CALLED,
         )
 
-    def _keep(self: Self, trained: Trained, columns: Schema) -> Self:
+    def _keep(
+        self: Self, trained: Trained, columns: Schema, bias: PositionBias | None = None
+    ) -> Self:
         fitted: Fitted = trained.fitted
         identity = Identity(
             backend=fitted.backend,
@@ -490,6 +527,7 @@ class GBMRanker(AbstractEstimator):
             zeros=columns.zeros,
             preferences=holds_preferences(self.objective, self.metric),
             committee=[member._asdict() for member in trained.committee],
+            position_bias=None if bias is None else bias.to_dict(),
             params={
                 name: value
                 for name, value in self.get_params(deep=False).items()
@@ -504,6 +542,9 @@ class GBMRanker(AbstractEstimator):
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
         self._columns = identity.columns
+        vars(self).pop("position_bias_", None)
+        if identity.position_bias is not None:
+            self.position_bias_ = PositionBias.from_dict(identity.position_bias)
         self._keep_names(identity.feature_names)
         vars(self).pop("committee_", None)
         if identity.committee:

@@ -43,6 +43,7 @@ class Identity:
     zeros: str | None = None
     preferences: bool = False
     committee: list[dict[str, Any]] = field(default_factory=list)
+    position_bias: dict[str, Any] | None = None  # as PositionBias.to_dict gives it
 
     @property
     def columns(self) -> Schema:
@@ -54,7 +55,7 @@ class Identity:
         from gbmrank import __version__
 
         made = {"schema": _SCHEMA, "gbmrank": __version__, **asdict(self)}
-        for name in ("preferences", "committee"):  # earlier versions do not know them
+        for name in ("preferences", "committee", "position_bias"):  # new since earlier versions
             if not made[name]:
                 del made[name]
         return json.dumps(made, default=_plain)

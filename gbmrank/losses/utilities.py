@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.columns import computed_column
-from gbmrank.data.queries import LARGEST, Groups, RankingData
+from gbmrank.data.queries import DEBIASED, LARGEST, Groups, RankingData
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
 from gbmrank.types import FloatArray, IntArray
 
@@ -44,6 +44,7 @@ __all__ = [
     "check_gain",
     "check_rank_utility",
     "check_threshold",
+    "debiased",
     "discounts",
     "excess",
     "exp2_gains",
@@ -243,6 +244,34 @@ def binarise(labels: FloatArray, threshold: float | None, groups: Groups) -> Flo
             "example threshold=1"
         )
     return positive.astype(np.float64)
+
+
+def debiased(
+    values: Callable[[RankingData], FloatArray], per_item: bool, data: RankingData, what: str
+) -> FloatArray:
+    """Return utilities of clicks with the click of every row replaced by its unbiased estimate.
+
+    A utility of the own label alone is linear in a click of 0 or 1, so its mean over clicks is
+    that of relevance. Of one with a normaliser, which must be 0 without a click, the clicks alone
+    are replaced.
+    """
+    estimates = data.columns[DEBIASED]
+    if per_item:
+        none, one = values(RankingData.from_arrays([0.0, 1.0], group=[1, 1]))
+        if none == one:
+            raise ParameterError(
+                f"{what} is {none:g} with and without a click; leave out threshold="
+            )
+        return np.asarray(none + (one - none) * estimates)
+    found = values(data)
+    clicked = data.labels > 0.0
+    if np.any(found[~clicked & ~np.isnan(found)]):
+        raise ParameterError(
+            f"{what} does not follow from clicks and propensities; use target=identity, dcg or "
+            "precision"
+        )
+    of_click = np.maximum.reduceat(np.where(clicked, found, found * 0.0), data.groups.offsets[:-1])
+    return np.asarray(data.groups.spread(of_click) * estimates)
 
 
 def query_sums(values: FloatArray, groups: Groups) -> FloatArray:

@@ -203,6 +203,14 @@ class AbstractMetric(ABC):
     def check(self) -> None:  # noqa: B027  (a hook: most metrics have nothing more to check)
         """Raise MetricError when the other fields do not make sense."""
 
+    @property
+    def linear(self) -> bool:
+        """Whether the value is linear in what each item is worth by its own label.
+
+        Then clicks over propensities give an unbiased estimate of it.
+        """
+        return False
+
     @abstractmethod
     def bind(self, data: RankingData) -> "AbstractBoundMetric":
         """Compute what depends on labels alone.

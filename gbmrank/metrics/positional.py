@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias, final
 import numpy as np
 
 from gbmrank.data.columns import computed_column
-from gbmrank.data.queries import LARGEST, RankingData
+from gbmrank.data.queries import DEBIASED, LARGEST, RankingData
 from gbmrank.errors import MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import Positions, SwapTerms
@@ -31,6 +31,7 @@ from gbmrank.losses.utilities import (
     binarise,
     check_gain,
     check_rank_utility,
+    debiased,
     discounts,
     excess,
     gain_form,
@@ -99,6 +100,12 @@ class AbstractPositional(AbstractMetric):
         """Whether the discount is "constant" in every query, "not rising", or "unknown"."""
         return "unknown"
 
+    @property
+    def linear(self) -> bool:
+        """Whether an item is worth what its own label says, divided by nothing of the labels."""
+        own = self.form.gain in ("linear", "exp2", "table", "step", "excess")
+        return own and self.form.over == "one" and not self.form.signed
+
     @abstractmethod
     def utilities(self, data: RankingData) -> FloatArray:
         """Return u for every row, in query order; NaN for a query where it is undefined."""
@@ -150,6 +157,9 @@ class AbstractPositional(AbstractMetric):
         cumulative = np.concatenate([[0.0], np.cumsum(table, dtype=np.longdouble)])
         counted = longest if self.upwards else int(np.flatnonzero(table)[-1:].max(initial=0)) + 1
         utilities, offsets, divisors = self.summed(data)
+        if DEBIASED in data.columns and self.linear:
+            what = f"what {self.name} counts"
+            utilities = debiased(lambda rows: self.summed(rows)[0], True, data, what)
         items = Positions(
             np.array(computed_column(utilities, groups.n_rows, f"utilities of {self.name}")),
             computed_column(divisors, groups.n_queries, f"divisors of {self.name}"),

@@ -10,6 +10,7 @@ from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
     Mix,
+    check_takes_bias,
     held_preferences,
     with_groups,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "Push",
     "QueryRMSE",
     "Swap",
+    "check_takes_bias",
     "held_preferences",
     "with_groups",
 ]

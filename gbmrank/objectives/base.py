@@ -1,6 +1,7 @@
 """What an objective is, what it becomes when it meets data, and weighted sums of objectives."""
 
 import functools
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,10 +12,16 @@ import numpy.typing as npt
 
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
-from gbmrank.errors import DataError, LabelRangeError, NumericError, ParameterError
+from gbmrank.errors import (
+    DataError,
+    GbmrankWarning,
+    LabelRangeError,
+    NumericError,
+    ParameterError,
+)
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess, Span
-from gbmrank.losses.utilities import check_threshold, gains
+from gbmrank.losses.utilities import AbstractUtility, check_threshold, gains
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -25,6 +32,7 @@ __all__ = [
     "Mix",
     "check_choice",
     "check_losses",
+    "check_takes_bias",
     "constant_hessian",
     "gain_weights",
     "held_preferences",
@@ -70,6 +78,11 @@ class AbstractObjective(ABC):
     gradient: ClassVar[Literal["exact", "frozen_weights"]] = "exact"
     randomised: ClassVar[bool] = False
     """Whether random numbers enter, so that the order of rows matters; ``seed`` selects them."""
+    linear_in_utility: ClassVar[bool] = False
+    """Whether the gradient is linear in what items are worth, so that estimates may stand for it.
+
+    Then the mean gradient over clicks divided by propensities is that of relevance.
+    """
 
     def __post_init__(self) -> None:
         check_choice(self.name, "normalize", self.normalize, _NORMALIZE)
@@ -390,6 +403,29 @@ def held_preferences(template: AbstractObjective) -> tuple[PreferenceGraphs, ...
         return tuple(one for part in template.parts for one in held_preferences(part))
     own = getattr(template, "preferences", None)
     return () if own is None else (own,)
+
+
+def check_takes_bias(template: AbstractObjective) -> None:
+    """Raise unless an objective can learn from clicks with a position bias; warn if not exactly."""
+    if isinstance(template, Mix):
+        for part in template.parts:
+            check_takes_bias(part)
+        return
+    if not template.linear_in_utility:
+        raise ParameterError(
+            f"{template.name} cannot correct clicks for their position: its gradient is not linear "
+            "in relevance. Use pairwise(target=identity); pointwise, query_rmse and linear take a "
+            "position bias, too"
+        )
+    target: AbstractUtility | None = getattr(template, "target", None)
+    if target is not None and not target.per_item:
+        warnings.warn(
+            f"target={target.name} divides by what was clicked, which a position bias does not "
+            "correct: the gradient is not exactly that of relevance. Use target=identity, dcg or "
+            "precision",
+            GbmrankWarning,
+            stacklevel=4,
+        )
 
 
 def with_groups(template: AbstractObjective, groups: Groups) -> AbstractObjective:

@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import DEBIASED, Groups, RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.kernels.layout import GradHess, ItemQueries
 from gbmrank.losses import AbstractLoss, Logistic
@@ -92,6 +92,7 @@ class Pairwise(AbstractObjective):
     cost: ClassVar[str] = "O(n^2), O(n) for long queries"
     reference: ClassVar[str] = "Calauzenes et al. 2013, sec. 3"
     shift_invariant: ClassVar[bool] = True
+    linear_in_utility: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super(Pairwise, self).__post_init__()
@@ -135,10 +136,11 @@ class Pairwise(AbstractObjective):
         if self.loss.pair_form == "difference":
             factor = 2.0 if self.hessian == "majorise" else 1.0
             return BoundDifferences(data.groups, (utilities, scale), factor, constant)
-        _check_not_negative(utilities, self, data)
-        order = rows_by_value(utilities, data.groups)
+        if DEBIASED not in data.columns:  # estimates may be negative where their mean is not
+            _check_not_negative(utilities, self, data)
+        order = rows_by_value(np.abs(utilities), data.groups)
         arranged = utilities[order]
-        useful = np.add.reduceat(arranged > 0, data.groups.offsets[:-1], dtype=np.int64)
+        useful = np.add.reduceat(arranged != 0, data.groups.offsets[:-1], dtype=np.int64)
         queries = ItemQueries(data.groups.offsets, order, arranged, useful, scale)
         curvature = pair_curvature(self.name, self.loss, self.hessian)
         engine = pair_engine(PAIRS, self.loss, curvature, self.engine, data.groups.sizes)
@@ -227,6 +229,7 @@ class QueryRMSE(AbstractObjective):
     cost: ClassVar[str] = "O(n)"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 2"
     shift_invariant: ClassVar[bool] = True
+    linear_in_utility: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super(QueryRMSE, self).__post_init__()

@@ -9,13 +9,19 @@ from typing import ClassVar, NamedTuple, final
 import numpy as np
 
 from gbmrank.data.columns import computed_column
-from gbmrank.data.queries import RankingData
+from gbmrank.data.queries import DEBIASED, RankingData
 from gbmrank.errors import LabelRangeError, ParameterError, PluginContractError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import ItemTerms
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.base import ScalarFunction
-from gbmrank.losses.utilities import AbstractUtility, IdentityUtility, NdcgUtility, PrecisionUtility
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    IdentityUtility,
+    NdcgUtility,
+    PrecisionUtility,
+    debiased,
+)
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -78,6 +84,8 @@ def read_eta(
     if eta is not None:
         return np.full(data.groups.n_queries, eta)
     bounds = target.upper_bounds(data.groups.sizes)
+    if bounds is None and DEBIASED in data.columns:  # a click is at most one, and so is its mean
+        return np.ones(data.groups.n_queries)
     if bounds is None:
         raise ParameterError(
             f"{owner}: target={target.name} has no upper bound that is known in advance; give it "
@@ -87,9 +95,17 @@ def read_eta(
 
 
 def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
-    """Return the utility of every row; NaN in whole queries, where it is undefined."""
-    groups = data.groups
-    values = computed_column(target.values(data), groups.n_rows, f"values of target={target.name}")
+    """Return the utility of every row; NaN in whole queries, where it is undefined.
+
+    Of clicks with a position bias it is the unbiased estimate, which may lie outside of any bound.
+    """
+    groups, what = data.groups, f"values of target={target.name}"
+    given = (
+        debiased(target.values, target.per_item, data, what)
+        if DEBIASED in data.columns
+        else target.values(data)
+    )
+    values = computed_column(given, groups.n_rows, what)
     missing = np.isnan(values)
     bad = np.isinf(values) | (missing != groups.spread(missing[groups.offsets[:-1]]))
     if bad.any():
@@ -170,6 +186,7 @@ class Pointwise(AbstractObjective):
     formula: ClassVar[str] = "sum_i u_i l1(s_i) + (eta - u_i) l-1(s_i)"
     cost: ClassVar[str] = "O(n)"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 2; Menon and Williamson 2014"
+    linear_in_utility: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super(Pointwise, self).__post_init__()
@@ -217,7 +234,7 @@ class Pointwise(AbstractObjective):
         scale = row_scale(data, self.normalize)
         eta = scale if squared else read_eta(self.name, self.eta, target, data)
         columns = ItemColumns(utilities, eta, scale)
-        if not squared:
+        if not squared and DEBIASED not in data.columns:
             columns = columns._replace(utilities=read_signs(utilities, target, self.eta))
             check_range(self.name, columns, target, data)
         constant = constant_hessian(self.hessian, data)

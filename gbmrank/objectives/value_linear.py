@@ -2,13 +2,13 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
 import numpy as np
 
 from gbmrank.data.preferences import PreferenceGraphs, preferences_for
-from gbmrank.data.queries import RankingData
+from gbmrank.data.queries import DEBIASED, RankingData
 from gbmrank.errors import NumericError, ParameterError
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.losses.convex import AbstractRegulariser, Square
@@ -68,6 +68,7 @@ class Linear(AbstractObjective):
     formula: ClassVar[str] = "-sum_i f_i s_i + nu sum_i r(s_i)"
     cost: ClassVar[str] = "O(n)"
     reference: ClassVar[str] = "Duchi et al. 2010, eq. 14"
+    linear_in_utility: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super(Linear, self).__post_init__()
@@ -116,6 +117,10 @@ class Linear(AbstractObjective):
 
     def _net_degrees(self, data: RankingData) -> FloatArray:
         graphs = preferences_for(self.preferences, data)
+        if DEBIASED in data.columns:
+            if graphs is not None:
+                raise ParameterError("linear: preferences stand for clicks; leave out one of them")
+            data = replace(data, labels=data.columns[DEBIASED])
         if graphs is None:
             return NetDegreeUtility().values(data)
         return graphs.net_degree(in_query_order=True)

@@ -1,0 +1,430 @@
+"""What a new ranking would have earned, from the log of another one."""
+
+import itertools
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from gbmrank.api.metrics import metric as read_metric
+from gbmrank.clicks.bias import PositionBias, read_clicks, read_positions
+from gbmrank.data.bootstrap import bootstrap_means, pools
+from gbmrank.data.columns import as_floats, read_number, read_whole
+from gbmrank.data.queries import Groups, RankingData
+from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError
+from gbmrank.metrics import AbstractPositional
+from gbmrank.types import ArrayLike, FloatArray, IntArray
+
+__all__ = ["OfflineValue", "offline_value"]
+
+_ESTIMATORS = ("ips", "ratio", "clipped", "doubly_robust")
+_CLIPPED = ("clipped", "doubly_robust")
+_CLICKS = "clicks"
+_CLIP = 0.1
+_FEW = 30  # clicks of equal weight, below which nobody should trust an interval
+_UNLIKELY = 3.0  # standard errors
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineValue:
+    r"""What a ranking would have earned per session; made by :func:`offline_value`.
+
+    Parameters
+    ----------
+    value : float
+        The estimate; ``float()`` of the object gives it too.
+    low, high : float
+        Ends of its interval.
+    level : float
+        Probability with which the interval should contain the true value.
+    metric : str
+        What was earned.
+    estimator : str
+        How it was estimated.
+    n_sessions : int
+        Lists in the log.
+    n_clicks : int
+        Clicks in the log.
+    effective_sample_size : float
+        :math:`(\sum w)^2 / \sum w^2` over the weights w of all rows: as many rows of equal
+        weight would tell as much.
+    effective_clicks : float
+        The same over the clicks that count, times their discounts.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float
+    metric: str
+    estimator: str
+    n_sessions: int
+    n_clicks: int
+    effective_sample_size: float
+    effective_clicks: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        what = "discount per relevant item" if self.estimator == "ratio" else "per session"
+        return (
+            f"{self.metric} {what}: {self.value:.4g} "
+            f"({self.level:.0%} interval {self.low:.4g} to {self.high:.4g}), {self.estimator}\n"
+            f"{self.n_sessions} sessions with {self.n_clicks} clicks, which tell as much as "
+            f"{self.effective_clicks:.0f} of equal weight"
+        )
+
+
+class _Terms(NamedTuple):
+    """What each row adds to a value, to the divisor of a ratio, and its weight; in query order."""
+
+    earned: FloatArray
+    divisor: FloatArray
+    weight: FloatArray
+    counted: FloatArray  # weight times discount of a click, for the effective number of clicks
+
+
+class _Log(NamedTuple):
+    """Columns of the log in query order, and the place of each row in the new ranking."""
+
+    groups: Groups
+    clicks: FloatArray
+    position: IntArray
+    first: IntArray  # best rank of the items that tie with a row, from 0
+    tied: IntArray  # their number
+
+
+def offline_value(
+    metric: Any,
+    clicks: ArrayLike,
+    position: ArrayLike,
+    scores: ArrayLike,
+    qid: ArrayLike,
+    *,
+    bias: PositionBias | None = None,
+    propensity: ArrayLike | None = None,
+    policy: ArrayLike | None = None,
+    estimator: str = "ips",
+    clip: float | None = None,
+    relevance: ArrayLike | None = None,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> OfflineValue:
+    r"""Estimate what a new ranking would have earned, from the clicks on another one.
+
+    With the position bias :math:`\theta`, utilities :math:`\hat u = c / \theta_k` and the discount
+    d of the new rank, the value of a session is
+
+    - ``"ips"``: :math:`\sum_i \hat u_i d_i`, unbiased;
+    - ``"clipped"``: the same with :math:`\max(\theta, t)`, which has less variance and is too low;
+    - ``"ratio"``: :math:`\sum \hat u d / \sum \hat u` over all sessions, the mean discount per
+      relevant item, which is not the metric itself but varies less;
+    - ``"doubly_robust"``: :math:`\sum_i d_i [g_i + (c_i - \theta g_i) / \max(\theta, t)]` with a
+      model g of relevance that stands in for what clipping takes away: unbiased where g is
+      right, and where no propensity is below t, which then is ``"ips"``.
+
+    Where a policy logged the chance of each action instead (``propensity=``), a row weighs
+    :math:`w = \pi / p`: the chance that the new policy shows this item at this position, over the
+    chance that it was shown. Without ``policy`` it is 1 where the new rank of a row is its
+    position and 0 elsewhere.
+
+    Only items that were shown can be judged. The new ranking orders the rows of a session.
+
+    Parameters
+    ----------
+    metric : metric or str
+        ``"dcg@10"``, ``"precision@5"`` or any other sum of discount times click; ``"clicks"`` is
+        the number of clicks (with ``bias`` those that the new ranking would get). NDCG and others
+        that divide by the clicks of the session are rejected: they are not unbiased.
+    clicks : array-like of shape (n_rows,)
+        0 or 1, one row per item shown.
+    position : array-like of shape (n_rows,)
+        Where it was shown, from 1.
+    scores : array-like of shape (n_rows,) or None
+        Of the new ranking, larger is first; equal scores share the mean of their discounts. None
+        with ``policy``.
+    qid : array-like of shape (n_rows,)
+        The session of each row: one list that was shown.
+    bias : PositionBias, optional
+        Examination by position.
+    propensity : array-like of shape (n_rows,), optional
+        The logged chance that the item was shown at its position, above 0 and at most 1. Either
+        this or ``bias``.
+    policy : array-like of shape (n_rows,), optional
+        With ``propensity``: the chance that the new policy shows the item at that position.
+    estimator : {"ips", "ratio", "clipped", "doubly_robust"}, default="ips"
+        How to weigh. With ``propensity`` a ratio is per row that the new policy shows.
+    clip : float, optional
+        Of ``"clipped"`` and ``"doubly_robust"``: the t to which smaller propensities are raised;
+        0.1 when not given.
+    relevance : array-like of shape (n_rows,), optional
+        Of ``"doubly_robust"``: the estimated chance of a click on each item once examined, by a
+        model that was not trained on these clicks.
+    level : float, default=0.95
+        Of the interval, which is a bootstrap over sessions.
+    resamples : int, default=2000
+        Number of bootstrap draws.
+    seed : int, default=0
+        Of these draws.
+
+    Returns
+    -------
+    OfflineValue
+        With an interval and effective numbers; print it.
+
+    Warns
+    -----
+    GbmrankWarning
+        When the log cannot tell: fewer than 30 clicks of equal weight count, or the new policy
+        does what the old one never did.
+
+    References
+    ----------
+    Joachims, Swaminathan and Schnabel, "Unbiased learning-to-rank with biased feedback", WSDM
+    2017. Swaminathan and Joachims, "The self-normalized estimator for counterfactual learning",
+    NIPS 2015. Oosterhuis, "Doubly robust estimation for correcting position bias in click feedback
+    for unbiased learning to rank", TOIS 2023.
+
+    Examples
+    --------
+    >>> from gbmrank.clicks import simulate_clicks
+    >>> labels, qid = [0, 4, 1], [0, 0, 0]
+    >>> log = simulate_clicks(labels, [3, 2, 1], qid, sessions=5000, noise=0, seed=1)
+    >>> better = np.array(labels)[log.row]
+    >>> bias = PositionBias.decaying(3)
+    >>> print(offline_value("dcg", log.clicks, log.position, better, log.session, bias=bias))
+    dcg per session: 1.045 (95% interval 1.018 to 1.074), ips
+    5000 sessions with 2619 clicks, which tell as much as 2619 of equal weight
+    >>> 1.0 + (1 / 15) * 0.6309  # the truth
+    1.0420...
+    """
+    if estimator not in _ESTIMATORS:
+        raise ParameterError(
+            f"estimator must be one of {', '.join(_ESTIMATORS)}; got {estimator!r}"
+        )
+    if (bias is None) == (propensity is None):
+        raise ParameterError(
+            "give bias= (examination by position) or propensity= (the logged chance of each row)"
+        )
+    _check_options(estimator, bias is None, clip, relevance, policy)
+    least = 0.0
+    if estimator in _CLIPPED:
+        least = _CLIP if clip is None else read_number(clip, "clip", 0.0, 1.0)
+    log = _read(clicks, position, np.zeros(len(clicks)) if scores is None else scores, qid)
+    if bias is not None:
+        terms = _by_bias(log, bias, _rank_discounts(metric, log, bias), (least, relevance))
+    else:
+        terms = _by_action(log, metric, propensity, policy, least)
+    draws = (
+        read_number(level, "level", 0.5, 1.0),
+        read_whole(resamples, "resamples", 1),
+        np.random.default_rng(read_whole(seed, "seed", 0)),
+    )
+    return _valued(log, terms, (str(metric), estimator), draws)
+
+
+def _check_options(
+    estimator: str, actions: bool, clip: object, relevance: object, policy: object
+) -> None:
+    """Raise for options that would do nothing, and for those that are missing."""
+    robust = estimator == "doubly_robust"
+    if robust and actions:
+        raise ParameterError(
+            "estimator='doubly_robust' needs the relevance of what the new policy would show, "
+            "which a log of actions does not have; use bias=, or another estimator"
+        )
+    if robust == (relevance is None):
+        raise ParameterError(
+            "relevance= and estimator='doubly_robust' go together: the estimated chance of a click "
+            "on each row once it is examined"
+        )
+    if clip is not None and estimator not in _CLIPPED:
+        raise ParameterError(f"clip= is for estimator={' or '.join(_CLIPPED)}, got {estimator!r}")
+    if policy is not None and not actions:
+        raise ParameterError("policy= goes with propensity=, the logged chance of each row")
+
+
+def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayLike) -> _Log:
+    """Check the columns, and rank the rows of every session."""
+    data = RankingData.from_arrays(read_clicks(clicks), qid=qid)
+    groups, values = data.groups, data.read_scores(scores)
+    if not groups.n_rows:
+        raise DataError("there are no rows, so there is nothing to evaluate")
+    at = read_positions(position)
+    if len(at) != groups.n_rows:
+        raise DataError(f"position has {len(at)} rows, clicks has {groups.n_rows}")
+    session = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((-values, session))
+    ranked = values[order]
+    begins = np.append(True, (ranked[1:] != ranked[:-1]) | (session[1:] != session[:-1]))
+    starts = np.flatnonzero(begins)
+    block = np.cumsum(begins) - 1
+    first, tied = np.empty((2, len(order)), np.int64)
+    first[order] = (starts - groups.offsets[session[starts]])[block]
+    tied[order] = np.diff(np.append(starts, len(order)))[block]
+    return _Log(groups, data.labels, groups.arrange(at), first, tied)
+
+
+def _measure(metric: Any) -> tuple[AbstractPositional, float]:
+    """Return a metric that is a sum of discounts of clicks, and what a click counts in it."""
+    measure = getattr(read_metric(metric), "measure", None)
+    if isinstance(measure, AbstractPositional) and not measure.upwards:
+        patterns = [RankingData.from_arrays(each) for each in itertools.product((0, 1), repeat=3)]
+        worth = float(measure.utilities(patterns[-1])[0])
+        if all(
+            np.array_equal(measure.utilities(each), worth * each.labels)
+            and not measure.offsets(each).any()
+            for each in patterns
+        ):
+            return measure, worth
+    raise MetricError(
+        f"{metric} is no sum of discounts of single clicks, so clicks over propensities give no "
+        "unbiased estimate of it. Use dcg@10, precision@10 or 'clicks'; estimator='ratio' divides "
+        "by the number of relevant items, as NDCG does"
+    )
+
+
+def _rank_discounts(metric: Any, log: _Log, bias: PositionBias) -> FloatArray:
+    """Return the discount of each row at its new rank, the mean over equal scores."""
+    sizes, longest = log.groups.sizes, int(log.groups.sizes.max())
+    if metric == _CLICKS:
+        kept = bias.propensity[:longest]
+        tables = {longest: np.append(kept, np.zeros(longest - len(kept)))}
+    else:
+        measure, worth = _measure(metric)
+        tables = {int(n): worth * measure.discounts(int(n)) for n in np.unique(sizes)}
+    made, size = np.empty(log.groups.n_rows), log.groups.spread(sizes)
+    for n, table in tables.items():
+        rows = slice(None) if metric == _CLICKS else size == n
+        sums = np.concatenate([[0.0], np.cumsum(table)])
+        first, tied = log.first[rows], log.tied[rows]
+        made[rows] = (sums[first + tied] - sums[first]) / tied
+    return made
+
+
+def _by_bias(
+    log: _Log, bias: PositionBias, discount: FloatArray, options: tuple[float, ArrayLike | None]
+) -> _Terms:
+    """Return terms with clicks over the examination of their positions."""
+    least, relevance = options
+    utility = bias.utilities(log.clicks, log.position, clip=least)
+    weight = 1.0 / np.maximum(bias.theta(log.position), least)
+    earned = discount * utility
+    if relevance is not None:
+        g = _shares(relevance, log, "relevance", 0.0)
+        earned = earned + discount * g * (1.0 - bias.theta(log.position) * weight)
+    return _Terms(earned, utility, weight, weight * discount * log.clicks)
+
+
+def _by_action(
+    log: _Log, metric: Any, propensity: ArrayLike, policy: ArrayLike | None, least: float
+) -> _Terms:
+    """Return terms with the chance of an action under the new policy over that of the old one."""
+    logged = _shares(propensity, log, "propensity", np.nextafter(0.0, 1.0))
+    if policy is None:
+        at = log.position - 1
+        shows = ((at >= log.first) & (at < log.first + log.tied)) / log.tied
+    else:
+        shows = _shares(policy, log, "policy", 0.0)
+    if not shows.any():
+        raise DataError(
+            "in no row does the new policy show the item where it was shown, so the log says "
+            "nothing about it"
+        )
+    weight = shows / np.maximum(logged, least)
+    discount = np.ones(log.groups.n_rows)
+    if metric != _CLICKS:
+        measure, worth = _measure(metric)
+        discount = worth * measure.discounts(int(log.position.max()))[log.position - 1]
+    _warn_of_support(weight if least == 0.0 else shows / logged)
+    earned = weight * discount * log.clicks
+    return _Terms(earned, weight, weight, earned)
+
+
+def _shares(values: ArrayLike, log: _Log, what: str, least: float) -> FloatArray:
+    """Return a column of probabilities in query order."""
+    column = as_floats(values, what)
+    if len(column) != log.groups.n_rows:
+        raise DataError(f"{what} has {len(column)} rows, clicks has {log.groups.n_rows}")
+    wrong = np.flatnonzero(~((column >= least) & (column <= 1.0)))
+    if len(wrong):
+        row = int(wrong[0])
+        words = "above 0 and at most 1" if least else "from 0 to 1"
+        raise DataError(f"{what} must be {words}; got {column[row]:g} in row {row}")
+    return np.asarray(log.groups.arrange(column))
+
+
+def _warn_of_support(weight: FloatArray) -> None:
+    """Say so when weights, whose mean is 1 where the log covers the new policy, have another."""
+    mean = float(weight.mean())
+    error = float(weight.std()) / np.sqrt(len(weight))
+    if abs(mean - 1.0) > _UNLIKELY * error + 1e-9:
+        warnings.warn(
+            f"the weights of the rows have the mean {mean:.3g} in place of 1: the new policy shows "
+            "what the old one never did, or the logged propensities are wrong. The estimate is of "
+            "the covered part alone",
+            GbmrankWarning,
+            stacklevel=4,
+        )
+
+
+def _valued(
+    log: _Log,
+    terms: _Terms,
+    names: tuple[str, str],
+    draws: tuple[float, int, np.random.Generator],
+) -> OfflineValue:
+    """Sum up sessions, and draw them again for an interval."""
+    level, resamples, rng = draws
+    count = log.groups.n_queries
+    session = log.groups.spread(np.arange(count))
+    pool = pools(count, rng)
+    over = _sums(session, terms.divisor, count) if names[1] == "ratio" else np.ones(count)
+    columns = (_sums(session, terms.earned, count), over)
+    table = np.array([_sums(pool, column, 1) for column in columns])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(columns[0].sum() / columns[1].sum())
+        drawn = np.divide(*bootstrap_means(table, resamples, rng).T)
+    low, high = np.nanquantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    clicked = terms.counted > 0.0
+    if not clicked.any():  # fewer clicks than this have at least the chance 1 - level to be none
+        high = -np.log(max(1.0 - level, 1e-9)) * terms.weight.max() / columns[1].sum()
+    effective = _effective(terms.counted[clicked])
+    if effective < _FEW:
+        warnings.warn(
+            f"the estimate rests on {clicked.sum()} clicks that tell as much as {effective:.0f} of "
+            "equal weight: this log cannot tell. Use a longer log, estimator='clipped', or a "
+            "ranking nearer to the logged one",
+            GbmrankWarning,
+            stacklevel=3,
+        )
+    return OfflineValue(
+        value=value,
+        low=float(low),
+        high=float(high),
+        level=level,
+        metric=names[0],
+        estimator=names[1],
+        n_sessions=count,
+        n_clicks=int(log.clicks.sum()),
+        effective_sample_size=_effective(terms.weight),
+        effective_clicks=effective,
+    )
+
+
+def _sums(at: IntArray, values: FloatArray, width: int) -> FloatArray:
+    return np.bincount(at, values, minlength=width).astype(np.float64)
+
+
+def _effective(weight: FloatArray) -> float:
+    """Return how many equal weights tell as much.
+
+    >>> _effective(np.array([1.0, 1.0])), _effective(np.array([1.0, 0.0]))
+    (2.0, 1.0)
+    """
+    squares = float((weight**2).sum())
+    return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0

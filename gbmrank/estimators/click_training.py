@@ -1,0 +1,217 @@
+"""Training on clicks: estimates of relevance beside the rows, with a bias known or learned."""
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.api import MetricList, Objective
+from gbmrank.boosters.base import Part, Trained
+from gbmrank.boosters.plan import Native, Plan
+from gbmrank.boosters.state import InTraining, in_training, read_scores, training_gradients
+from gbmrank.clicks import PositionBias, estimate_bias
+from gbmrank.clicks.bias import read_clicks, read_positions
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import DataError, ParameterError
+from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
+from gbmrank.types import FloatArray
+
+__all__ = ["ClickTraining"]
+
+_FIRST = 4  # rounds before the bias is estimated; then again whenever their number has doubled
+_BINS = 24  # of scores, of about as many rows each
+_STEPS = 50  # of the fit to a table of bins and positions
+_LEAST = 1e-3  # of a propensity
+_METHODS = ("em", "joint")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ClickTraining:
+    """Positions of the training rows, as given, and their bias; nothing of both without clicks."""
+
+    clicks: Any = None
+    position: Any = None
+    bias: PositionBias | str | None = None  # or "joint", and "em" before it is estimated
+    clip: float | None = None
+
+    @classmethod
+    def read(
+        cls, target: Objective | Native, clicks: Any, position: Any, bias: Any, clip: float | None
+    ) -> "ClickTraining":
+        """Check what was given; row numbers of messages are those of the caller."""
+        if (position is None) != (bias is None):
+            raise ParameterError(
+                "position= and position_bias= go together; position_bias is a "
+                'gbmrank.clicks.PositionBias, "em" or "joint"'
+            )
+        if position is None:
+            return cls()
+        if not isinstance(bias, PositionBias) and bias not in _METHODS:
+            raise ParameterError(
+                'position_bias must be a gbmrank.clicks.PositionBias, "em" or "joint"; got '
+                f"{bias!r}"
+            )
+        if isinstance(target, Native):
+            raise ParameterError(
+                f"{target} does not read position=; use an objective of gbmrank such as "
+                "pairwise(target=identity)"
+            )
+        check_takes_bias(target.template)
+        read_clicks(clicks)
+        read_positions(position) if isinstance(bias, str) else bias.theta(position)
+        return cls(clicks, position, bias, clip)
+
+    def estimated(self, features: Any, qid: Any, backend: str, seed: int) -> "ClickTraining":
+        """Return the same with a bias that is estimated from the training rows."""
+        bias = estimate_bias(
+            self.clicks,
+            self.position,
+            qid=qid,
+            X=features,
+            method="em",
+            backend=backend,
+            resamples=0,
+            seed=seed,
+        )
+        return replace(self, bias=bias)
+
+    def with_positions(self, part: Part) -> Part:
+        """Return the training rows with what their clicks are worth, as far as it is known."""
+        if self.position is None:
+            return part
+        data = part.data.with_columns({"position": self.position})
+        if isinstance(self.bias, PositionBias):
+            data = _estimated(data, self.bias, self.clip)
+        return Part(part.features, data)
+
+    def with_estimates(
+        self, part: Part, rows: tuple[Any, ...], metrics: MetricList, name: str
+    ) -> Part:
+        """Return an evaluation set with what its clicks are worth, if it has positions."""
+        (_, clicks), _, _, position = rows
+        if position is None:
+            return part
+        if not isinstance(self.bias, PositionBias):
+            raise ParameterError(
+                "eval_position= needs a bias that is known before the training: give position= "
+                'and position_bias= a PositionBias or "em", or validate on labels that are no '
+                "clicks"
+            )
+        bent = next((one for one in metrics if not one.measure.linear), None)
+        if bent is not None:
+            raise ParameterError(
+                f"{bent} cannot be estimated from clicks and positions: it is not a sum over "
+                "items. Use metric='dcg@10', or another one of dcg, precision, wta, rbp and eru"
+            )
+        try:
+            read_clicks(clicks)
+            self.bias.theta(position)
+            data = part.data.with_columns({"position": position})
+            return Part(part.features, _estimated(data, self.bias, self.clip))
+        except DataError as error:
+            raise type(error)(f"{name}: {error}") from error
+
+    def placed_in(self, plan: Plan, part: Part) -> Plan:
+        """Return a plan whose objective learns the bias, where it is to."""
+        if self.bias != "joint":
+            return plan
+        return replace(plan, objective=_JointObjective(plan.objective, part.data, self.clip))
+
+    def final_bias(self, plan: Plan, trained: Trained, part: Part) -> PositionBias | None:
+        """Return what clicks were corrected by in the end."""
+        if isinstance(plan.objective, _JointObjective):
+            known = plan.objective.bias
+            few = known is None  # rounds
+            return plan.objective.estimate(trained.scores(part.features)) if few else known
+        return self.bias if isinstance(self.bias, PositionBias) else None
+
+
+def _estimated(data: RankingData, bias: PositionBias, clip: float | None) -> RankingData:
+    return data.with_clicks(bias.utilities(data.labels, data.columns["position"], clip=clip))
+
+
+@final
+class _JointObjective:
+    r"""An objective whose position bias is estimated anew while boosting.
+
+    Relevance is taken to be a function of the score, free in bins of scores: within a bin the
+    items at different positions are equally relevant, so what their click rates differ by is
+    examination. :math:`P(c) = \theta_k \rho_b` over positions k and bins b is fitted to the clicks
+    of every position and of every bin, after 4, 8, 16, ... rounds; the first rounds take all
+    positions as examined.
+    """
+
+    def __init__(self, objective: Objective, data: RankingData, clip: float | None) -> None:
+        self._objective, self._data, self._clip = objective, data, clip
+        self._places = data.columns["position"].astype(np.int64) - 1
+        self._bias = PositionBias(np.ones(int(self._places.max()) + 1))
+        self._state: InTraining | None = None
+        self._calls, self._next = 0, _FIRST
+
+    @property
+    def bias(self) -> PositionBias | None:
+        """The latest estimate; None before the first one."""
+        return self._bias if self._next > _FIRST else None
+
+    @property
+    def template(self) -> AbstractObjective:
+        """The composition of template, loss and target."""
+        return self._objective.template
+
+    def __str__(self) -> str:
+        return str(self._objective)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_JointObjective":
+        return self  # LightGBM copies its parameters
+
+    def with_template(self, template: AbstractObjective) -> "_JointObjective":
+        """Return itself: clicks go without preferences, which alone need another template."""
+        del template
+        return self
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        """Bind to clicks with the bias that is known now."""
+        return self._objective.bind(_estimated(data, self._bias, self._clip))
+
+    def __call__(
+        self, scores: Any, data: Any
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return gradient and Hessian of a round."""
+        del data  # its rows are those of the training
+        read = read_scores(scores, self._data.groups)
+        if self._calls == self._next:
+            self._bias, self._state = self.estimate(read), None
+            self._next *= 2
+        if self._state is None:
+            self._state = in_training(self.bind(self._data))
+        self._calls += 1
+        return training_gradients(self._state, read, self, self._calls)
+
+    def estimate(self, scores: FloatArray) -> PositionBias:
+        """Return propensities by position, the largest of which is 1."""
+        ends = np.unique(np.quantile(scores, np.arange(1, _BINS) / _BINS))
+        positions = self._bias.n_positions
+        cells = np.searchsorted(ends, scores, side="right") * positions + self._places
+        shape = (len(ends) + 1, positions)
+        size = shape[0] * shape[1]
+        shown = np.bincount(cells, minlength=size).reshape(shape).astype(np.float64)
+        clicked = np.bincount(cells, self._data.labels, minlength=size).reshape(shape)
+        theta = np.maximum(_examination(shown, clicked), _LEAST)
+        return PositionBias(theta, method="joint")
+
+
+def _examination(shown: FloatArray, clicked: FloatArray) -> FloatArray:
+    """Return how often columns of a table of impressions and clicks are examined, up to a factor.
+
+    Rows are bins of equal relevance, columns are positions, and the expected number of clicks is
+    impressions times relevance times examination: fitted to the sums of rows and of columns.
+    """
+    by_position, by_bin = clicked.sum(axis=0), clicked.sum(axis=1)
+    theta = np.ones(shown.shape[1])
+    for _ in range(_STEPS):
+        relevance = by_bin / np.maximum(shown @ theta, 1e-300)
+        theta = by_position / np.maximum(relevance @ shown, 1e-300)
+        theta = theta / max(float(theta.max()), 1e-300)
+    return theta

@@ -1,0 +1,273 @@
+"""The value of a new ranking from the log of another one."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gbmrank.clicks import PositionBias, offline_value, simulate_clicks
+from gbmrank.demo_data import demo_data
+from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError
+
+RNG = np.random.default_rng(3)
+SIZES = RNG.integers(1, 6, 150)
+QID = np.repeat(np.arange(150), SIZES)
+POSITION = np.concatenate([np.arange(1, n + 1) for n in SIZES])
+CLICKS = RNG.integers(0, 2, len(QID))
+SCORES = RNG.integers(0, 3, len(QID)).astype(float)  # many are equal
+G = RNG.random(len(QID))
+FALSE = [0.05, 0.02, 0.0, 0.0, 0.0]
+BIAS = PositionBias([0.9, 0.6, 0.4, 0.2, 0.05], false_clicks=FALSE)
+
+
+def mean_discount(scores, row, table):
+    """The mean discount of an item over all orders of equal scores, from the definition."""
+    above = int((scores > scores[row]).sum())
+    tied = int((scores == scores[row]).sum())
+    return np.mean(
+        [table[rank] if rank < len(table) else 0.0 for rank in range(above, above + tied)]
+    )
+
+
+def slow_value(table, estimator, clip=0.1):
+    """The value by plain loops."""
+    total, divisor = 0.0, 0.0
+    for q in range(150):
+        rows = np.flatnonzero(q == QID)
+        for i, row in enumerate(rows):
+            k = POSITION[row] - 1
+            theta, b, c = BIAS.propensity[k], FALSE[k], CLICKS[row]
+            d = mean_discount(SCORES[rows], i, table)
+            if estimator == "doubly_robust":
+                total += d * (G[row] + (c - b - theta * G[row]) / max(theta, clip))
+            else:
+                utility = (c - b) / (max(theta, clip) if estimator == "clipped" else theta)
+                total += utility * d
+                divisor += utility
+    return total / divisor if estimator == "ratio" else total / 150
+
+
+@pytest.mark.parametrize("estimator", ["ips", "ratio", "clipped", "doubly_robust"])
+@pytest.mark.parametrize("metric", ["dcg@3", "precision@2", "rbp(p=0.5)", "clicks"])
+def test_values_are_those_of_the_definition(metric, estimator):
+    tables = {
+        "dcg@3": [1.0, 1 / np.log2(3), 0.5],
+        "precision@2": [0.5, 0.5],
+        "rbp(p=0.5)": [0.5 * 0.5**k for k in range(5)],
+        "clicks": BIAS.propensity,
+    }
+    found = offline_value(
+        metric,
+        CLICKS,
+        POSITION,
+        SCORES,
+        QID,
+        bias=BIAS,
+        estimator=estimator,
+        relevance=G if estimator == "doubly_robust" else None,
+    )
+    assert found.value == pytest.approx(slow_value(tables[metric], estimator), rel=1e-12)
+    assert found.low < found.value < found.high
+    assert float(found) == found.value
+    assert f"{found.value:.4g}" in str(found)
+    order = RNG.permutation(len(QID))
+    again = offline_value(
+        metric,
+        CLICKS[order],
+        POSITION[order],
+        SCORES[order],
+        QID[order],
+        bias=BIAS,
+        estimator=estimator,
+        relevance=G[order] if estimator == "doubly_robust" else None,
+    )
+    assert again.value == pytest.approx(found.value, rel=1e-12)
+
+
+def test_without_clipping_doubly_robust_is_ips():
+    ips = offline_value("dcg", CLICKS, POSITION, SCORES, QID, bias=BIAS)
+    robust = offline_value(
+        "dcg",
+        CLICKS,
+        POSITION,
+        SCORES,
+        QID,
+        bias=BIAS,
+        estimator="doubly_robust",
+        clip=0.01,
+        relevance=G,
+    )
+    assert robust.value == pytest.approx(ips.value, rel=1e-12)
+
+
+def small_world():
+    data = demo_data(n_queries=60, seed=2)
+    scores = data.X[:, 1]
+    return data, scores, PositionBias.decaying(8, 0.8)
+
+
+@pytest.mark.parametrize("estimator", ["ips", "doubly_robust"])
+def test_intervals_cover_at_their_level(estimator):
+    """Mean and coverage over 100 logs, both within three standard errors of what they should be."""
+    data, scores, bias = small_world()
+    values, covered = [], []
+    truth = true_value(data, scores)
+    for seed in range(100):
+        log = simulate_clicks(
+            data.labels, scores, data.qid, sessions=400, seed=seed, k=8, bias=bias
+        )
+        found = offline_value(
+            "dcg@5",
+            log.clicks,
+            log.position,
+            data.X[log.row, 0],
+            log.session,
+            bias=bias,
+            estimator=estimator,
+            clip=0.3 if estimator == "doubly_robust" else None,
+            relevance=log.relevance if estimator == "doubly_robust" else None,
+            resamples=300,
+            seed=seed,
+        )
+        values.append(found.value)
+        covered.append(found.low <= truth <= found.high)
+    error = np.std(values) / np.sqrt(100)
+    assert abs(np.mean(values) - truth) < 3.5 * error
+    assert np.mean(covered) >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / 100)
+
+
+def true_value(data, scores):
+    """The mean over queries of what the new ranking of the eight items shown earns."""
+    rho = 0.1 + 0.9 * (2.0**data.labels - 1.0) / 15.0
+    total = 0.0
+    for q in np.unique(data.qid):
+        rows = np.flatnonzero(data.qid == q)
+        shown = rows[np.argsort(-scores[rows])][:8]
+        new = shown[np.argsort(-data.X[shown, 0])][:5]
+        total += (rho[new] / np.log2(np.arange(2, len(new) + 2))).sum()
+    return total / len(np.unique(data.qid))
+
+
+def test_the_value_of_a_policy_from_its_own_log_is_its_click_rate():
+    propensity = np.full(len(CLICKS), 0.25)
+    rows = np.arange(len(CLICKS))
+    found = offline_value(
+        "clicks", CLICKS, POSITION, None, rows, propensity=propensity, policy=propensity
+    )
+    assert found.value == CLICKS.mean()
+    assert found.effective_sample_size == pytest.approx(len(CLICKS))
+    again = offline_value(
+        "clicks",
+        CLICKS,
+        POSITION,
+        None,
+        rows,
+        propensity=propensity,
+        policy=propensity,
+        estimator="ratio",
+    )
+    assert again.value == pytest.approx(found.value)
+
+
+def test_actions_weigh_by_the_chance_of_the_new_policy():
+    """Two items in a random order at two positions; the new ranking always has one first."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    first = rng.integers(0, 2, n)
+    item = np.stack([first, 1 - first], axis=1).ravel()
+    position, session = np.tile([1, 2], n), np.repeat(np.arange(n), 2)
+    chance = np.array([[0.5, 0.2], [0.3, 0.1]])  # by item and position
+    clicks = rng.random(2 * n) < chance[item, position - 1]
+    half = np.full(2 * n, 0.5)
+    found = offline_value("clicks", clicks, position, -item, session, propensity=half)
+    assert found.low <= 0.5 + 0.1 <= found.high
+    assert found.value == pytest.approx(0.6, abs=0.06)
+    ties = offline_value("clicks", clicks, position, np.zeros(2 * n), session, propensity=half)
+    assert ties.value == pytest.approx(clicks.sum() / n)  # every order is as likely
+    discounted = offline_value("dcg", clicks, position, -item, session, propensity=half)
+    assert discounted.low <= 0.5 + 0.1 / np.log2(3) <= discounted.high
+
+
+def test_a_log_that_cannot_tell_says_so():
+    n = 1000
+    clicks = np.zeros(n, dtype=int)
+    clicks[:7] = 1
+    rows, ones = np.arange(n), np.ones(n, dtype=int)
+    with pytest.warns(GbmrankWarning, match="7 clicks"):
+        found = offline_value("clicks", clicks, ones, np.zeros(n), rows, bias=PositionBias([1.0]))
+    assert found.effective_clicks == pytest.approx(7.0)
+    with pytest.warns(GbmrankWarning, match="0 clicks"):
+        none = offline_value("clicks", 0 * ones, ones, np.zeros(n), rows, bias=PositionBias([1.0]))
+    assert (none.value, none.low) == (0.0, 0.0)
+    assert none.high == pytest.approx(-np.log(0.05) / n)
+
+
+def test_a_policy_that_the_log_does_not_cover_gets_a_warning():
+    n = 1000
+    policy = np.where(np.arange(n) % 2, 0.1, 0.0)  # half of what it shows was never logged
+    with pytest.warns(GbmrankWarning, match="mean 0.25"):
+        offline_value(
+            "clicks",
+            np.ones(n, dtype=int),
+            np.ones(n, dtype=int),
+            None,
+            np.arange(n),
+            propensity=np.full(n, 0.2),
+            policy=policy,
+        )
+
+
+@pytest.mark.parametrize("metric", ["ndcg@10", "recall", "auc", "map", "mrr", "err", "spearman"])
+def test_metrics_that_are_not_linear_in_the_clicks_are_rejected(metric):
+    with pytest.raises(MetricError, match=metric.partition("@")[0]):
+        offline_value(metric, CLICKS, POSITION, SCORES, QID, bias=BIAS)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "fact"),
+    [
+        ({}, ParameterError, "bias="),
+        ({"bias": BIAS, "propensity": G}, ParameterError, "propensity="),
+        ({"bias": BIAS, "estimator": "dm"}, ParameterError, "'dm'"),
+        ({"bias": BIAS, "estimator": "doubly_robust"}, ParameterError, "relevance="),
+        ({"bias": BIAS, "relevance": G}, ParameterError, "relevance="),
+        ({"bias": BIAS, "clip": 0.1}, ParameterError, "clip="),
+        ({"bias": BIAS, "policy": G}, ParameterError, "policy="),
+        (
+            {"propensity": G, "estimator": "doubly_robust", "relevance": G},
+            ParameterError,
+            "doubly_robust",
+        ),
+        ({"propensity": 0 * G}, DataError, "propensity.*0 in row 0"),
+        ({"propensity": G + 1}, DataError, "propensity.*in row 0"),
+        ({"propensity": G[1:]}, DataError, "propensity has"),
+        ({"propensity": G, "policy": -G}, DataError, "policy.*in row 0"),
+        ({"propensity": G, "policy": 0 * G}, DataError, "no row"),
+        ({"bias": PositionBias([1.0, 0.5])}, DataError, "beyond 2"),
+    ],
+)
+def test_wrong_options_are_rejected(options, error, fact):
+    with pytest.raises(error, match=fact):
+        offline_value("dcg", CLICKS, POSITION, SCORES, QID, **options)
+
+
+DATA = Path(os.environ.get("GBMRANK_DATA") or "nowhere") / "obd"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="GBMRANK_DATA names no folder with Open Bandit")
+def test_open_bandit_random_policy_from_itself():
+    log = pd.read_csv(DATA / "random_all.csv.gz", index_col=0)
+    chance = log["propensity_score"]
+    found = offline_value(
+        "clicks",
+        log["click"],
+        log["position"],
+        None,
+        np.arange(len(log)),
+        propensity=chance,
+        policy=chance,
+    )
+    assert found.value == log["click"].mean()
+    assert found.low < found.value < found.high
