@@ -47,14 +47,15 @@ docs: $(VENV)/.dev
 # Boosters of several workers would keep all processors spinning.
 test nightly fuzz mutation coverage test-oldest test-newest integrations: export OMP_WAIT_POLICY = PASSIVE
 
-# Everything CI runs.
+# Everything CI runs. Formulas run with kernels as plain Python: see tests/formulas.py.
 test: check $(VENV)/.plugins
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not nightly and not integration and not formula"
+	$(BIN)/python -m pytest -n $(WORKERS) -p tests.plain_kernels -m "formula and not nightly"
 	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --confcutdir=plugins plugins
 
-# The rest of the product of templates and losses.
+# The rest: products of templates and losses, formulas with compiled kernels, what takes long.
 nightly: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m nightly
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "nightly or formula"
 
 # Property tests with many examples (GBMRANK_FUZZ_EXAMPLES), then the coverage-guided fuzzer
 # (FUZZ_SECONDS per target), which is left out where atheris cannot be installed.

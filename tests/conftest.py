@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.formulas import FORMULAS
+
 # Modules are searched for doctests, and importing this one switches the compiler off.
 collect_ignore = ["plain_kernels.py"]
 
-settings.register_profile("gbmrank", deadline=None, max_examples=60, derandomize=True)
+settings.register_profile("gbmrank", deadline=None, max_examples=24, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=200, derandomize=True)
 settings.register_profile(  # make fuzz
     "fuzz",
     deadline=None,
@@ -36,9 +39,11 @@ SPREAD = ("tests/test_examples.py", "tests/cli/test_streams.py", "tests/experime
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Keep a file on one worker: two would compile the same kernels and fill the same fixtures."""
+    """Mark formulas, and keep a file on one worker: two would compile and train the same."""
     for item in items:
         file = item.nodeid.partition("::")[0]
+        if file.startswith(FORMULAS) and item.get_closest_marker("compiled") is None:
+            item.add_marker(pytest.mark.formula)
         if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(name=file))
 

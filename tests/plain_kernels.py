@@ -2,7 +2,8 @@
 
 Coverage and mutants see the lines of a kernel only when Python runs them. Loaded as a plugin
 before anything of gbmrank, this switches the compiler off, runs templates from their own
-files instead of from copies, and stands in for the one function that has no Python form.
+files instead of from copies, and stands in for the functions that have no Python form. Without
+paths, the tests of :mod:`tests.formulas` run.
 """
 
 import math
@@ -16,6 +17,7 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 from gbmrank.kernels.jit import compiler, decorators
 from gbmrank.kernels.linear import vectors
 from gbmrank.kernels.linear.interpolation import ORDER
+from tests.formulas import FORMULAS
 
 
 def _scale_by_power(value: float, shifted: float) -> float:
@@ -60,3 +62,6 @@ vars(compiler)["check_compiles"] = lambda function: None
 def pytest_configure(config: Any) -> None:
     """Machine arithmetic overflows without a word."""
     config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
+    if config.args_source is config.ArgsSource.TESTPATHS:
+        config.args[:] = FORMULAS
+

@@ -204,6 +204,7 @@ def test_many_queries_at_once_equal_one_by_one():
         assert together.tolist() == [item for block in blocks for item in one(block).tolist()]
 
 
+@pytest.mark.compiled
 def test_a_thousand_queries_of_a_hundred_items_take_seconds():
     rng = np.random.default_rng(0)
     sizes = np.full(1000, 100)

@@ -24,7 +24,7 @@ def nothing_kept(monkeypatch):
 
 
 def test_many_fits_keep_no_data_and_no_memory():
-    check(soak.fits(50, 16.0))
+    check(soak.fits(20, 16.0))
 
 
 def test_a_data_set_that_is_kept_is_counted():
@@ -40,7 +40,7 @@ def test_fits_in_threads_give_one_model():
     check(soak.side_by_side(4, 12))
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.nightly)])
 def test_fits_in_processes_give_one_model(method):
     check(soak.processes(method, 2, 4))
 
@@ -52,7 +52,7 @@ def test_fits_in_joblib_give_one_model():
 
 @pytest.mark.parametrize("backend", soak.BACKENDS)
 def test_many_rounds_keep_memory_flat(backend):
-    check(soak.long_training(backend, 6_000, 40, 24.0))
+    check(soak.long_training(backend, 1_500, 40, 24.0))
 
 
 @pytest.mark.nightly  # threads that other tests of the process left behind count too

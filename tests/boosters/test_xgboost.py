@@ -393,6 +393,7 @@ def fit_in_worker(objective):
     return margins(train(obj=objective), VALID)
 
 
+@pytest.mark.nightly  # tests/boosters/test_lightgbm.py does so at every change
 def test_training_in_worker_processes():
     from joblib.externals.loky import get_reusable_executor
 

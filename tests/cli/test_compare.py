@@ -296,6 +296,7 @@ def workers_of(out: str) -> list[str]:
     return [line for line in listed.stdout.splitlines() if f"pool {out}" in line]
 
 
+@pytest.mark.nightly  # tests/faults/test_compare.py kills one without workers
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_a_killed_comparison_is_resumed_to_the_same_result(capsys, tmp_path):
     rows = letor(tmp_path / "rows.txt", queries=60)

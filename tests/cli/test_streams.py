@@ -11,6 +11,7 @@ from gbmrank.cli import main
 from tests.cli.test_compare import letor
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+LATER = pytest.mark.nightly  # a process each
 GBMRANK = f"{sys.executable} -m gbmrank"
 QUICK = "--backends lightgbm --objectives native:lambdarank --metrics ndcg@3 --folds 2 --rounds 150"
 
@@ -21,14 +22,16 @@ def shell(command, **options):
     )
 
 
-@pytest.mark.parametrize("command", ["--help", "compare --help", "--version", "list"])
+@pytest.mark.parametrize("command", [pytest.param("--help", marks=LATER), "compare --help",
+                                     pytest.param("--version", marks=LATER), "list"])  # fmt: skip
 def test_a_reader_that_goes_away_at_once(command):
     done = shell(f"{GBMRANK} {command} | true; echo ${{PIPESTATUS[0]}}")
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["--help", "--version", "list"])
+@pytest.mark.parametrize("command", [pytest.param("--help", marks=LATER),
+                                     pytest.param("--version", marks=LATER), "list"])  # fmt: skip
 def test_streams_that_lead_to_a_full_disk(command):
     done = shell(f"{GBMRANK} {command} >/dev/full")
     assert done.returncode == 2
@@ -67,7 +70,8 @@ def on_a_small_disk(limit, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("limit", "file", "kept"), [(2500, "runs", "0 of 2"), (9000, "results.json", "2 of 2")]
+    ("limit", "file", "kept"),
+    [(2500, "runs", "0 of 2"), pytest.param(9000, "results.json", "2 of 2", marks=LATER)],
 )
 def test_a_full_disk_is_told_with_the_file_and_what_was_kept(tmp_path, limit, file, kept):
     rows, out = letor(tmp_path / "rows.txt", queries=60), tmp_path / "out"
@@ -94,7 +98,7 @@ def test_a_disk_that_is_too_small_for_the_rows(tmp_path):
     assert sorted(path.name for path in out.iterdir()) == ["plan.json", "runs"]
 
 
-def test_files_from_standard_input(tmp_path):
+def test_files_from_standard_input(tmp_path, capsys):
     labels, scores = tmp_path / "qrels", tmp_path / "run"
     labels.write_text("# judged by hand\n1 0 a 1\n1 0 b 0\n")
     scores.write_text("1 Q0 a 1 2.0 t\n1 Q0 b 2 3.0 t\n")
@@ -104,10 +108,9 @@ def test_files_from_standard_input(tmp_path):
         assert not done.stderr
         return json.loads(done.stdout)["metrics"]
 
-    whole = evaluated(f"--labels {labels} --scores {scores}")
+    assert main(["evaluate", "--json", "--labels", str(labels), "--scores", str(scores)]) == 0
+    whole = json.loads(capsys.readouterr().out)["metrics"]
     assert evaluated(f"--labels {labels} --scores -", f"cat {scores} | ") == whole
-    assert evaluated(f"--labels - --scores {scores} --format trec", f"cat {labels} | ") == whole
-    assert evaluated(f"--labels - --scores {scores} < {labels}") == whole
-    both = shell(f"cat {labels} | {GBMRANK} evaluate --labels - --scores -")
-    assert both.returncode == 2
-    assert "--labels and --scores" in both.stderr
+    assert evaluated(f"--labels - --scores {scores} --format trec < {labels}") == whole
+    assert main(["evaluate", "--labels", "-", "--scores", "-"]) == 2
+    assert "--labels and --scores" in capsys.readouterr().err

@@ -18,7 +18,14 @@ from tests.ranking_tasks import Task, make_task
 
 pytestmark = pytest.mark.xdist_group("dask")
 
-BOTH = pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+NIGHTLY = pytest.mark.nightly
+# Features are read by the same code for both: each is tried with one booster at every change.
+WITH_LIGHTGBM = pytest.mark.parametrize(
+    "backend", ["lightgbm", pytest.param("xgboost", marks=NIGHTLY)]
+)
+WITH_XGBOOST = pytest.mark.parametrize(
+    "backend", [pytest.param("lightgbm", marks=NIGHTLY), "xgboost"]
+)
 TASK = make_task(seed=3, queries=40)
 OTHER = make_task(seed=4, queries=20)
 PLAIN = words(TASK).assign(z=TASK.x[:, 0])
@@ -41,7 +48,7 @@ def fit(client, backend, parts, task=TASK, rounds=5, **more):
     return made.fit(x, y, qid=qid, **more)
 
 
-def refused(client, backend, parts, match):
+def rejected(client, backend, parts, match):
     with pytest.raises(DataError, match=match):
         fit(client, backend, parts)
 
@@ -78,8 +85,8 @@ def by_category(table):
     "categories in another order, or other ones, in some partitions",
     promise="known by their values: the model is that of the same categories everywhere",
 )
-@BOTH
-@pytest.mark.parametrize("count", [2, 4])
+@WITH_LIGHTGBM
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=NIGHTLY)])
 def test_categories_that_differ_between_partitions(client, backend, count):
     table = words(TASK)
     task = Task(TASK.x, by_category(table), TASK.sizes)
@@ -99,9 +106,9 @@ def test_a_partition_without_categories(client):
     none = plain[1].assign(z=pd.Categorical([None] * len(plain[1])))
     same_model(client, "xgboost", [plain[0], none], [plain[0], recoded(none, WORDS)], table)
     empty = [p.assign(z=pd.Categorical([None] * len(p))) for p in plain]
-    refused(client, "xgboost", empty, "'z' of train holds category, and there is none")
+    rejected(client, "xgboost", empty, "'z' of train holds category, and there is none")
     odd = pieces(TASK, words(TASK, [0.5, 1.5]))
-    refused(client, "xgboost", odd, "'z' of train holds category of float64, which XGBoost")
+    rejected(client, "xgboost", odd, "'z' of train holds category of float64, which XGBoost")
 
 
 @pytest.mark.fault(
@@ -112,18 +119,18 @@ def test_a_worker_without_categories(client):
     first, second = pieces(TASK, words(TASK))
     none = second.assign(z=pd.Categorical([None] * len(second), categories=WORDS))
     match = "'z' of train holds categories, and on one of the workers they are missing in all rows"
-    refused(client, "lightgbm", [first, none], match)
+    rejected(client, "lightgbm", [first, none], match)
     filled = [p.assign(z=p["z"].cat.add_categories("none").fillna("none")) for p in (first, none)]
     assert np.ptp(fit(client, "lightgbm", filled).predict(first)) > 0
 
 
-@BOTH
+@WITH_XGBOOST
 def test_ordered_categories_that_differ(client, backend):
     first, second = pieces(TASK, words(TASK))
     match = "'z' of train holds ordered categories, and not the same ones in all partitions"
     for other in (recoded(second, sorted(WORDS)), second):
         parts = [first.assign(z=first["z"].cat.as_ordered()), other]
-        refused(client, backend, parts, match)
+        rejected(client, backend, parts, match)
 
 
 DIFFERENT = {
@@ -151,14 +158,14 @@ DIFFERENT_BLOCKS = {
     "partitions with other columns, in another order, of another kind, or dense beside sparse ones",
     promise="`DataError` that names the partition and what differs, before training",
 )
-@BOTH
+@WITH_LIGHTGBM
 def test_partitions_that_differ(client, backend):
     first, second = pieces(TASK, PLAIN)
     for match, change in DIFFERENT.items():
-        refused(client, backend, [first, change(second)], match)
+        rejected(client, backend, [first, change(second)], match)
     block, other = pieces(TASK, TASK.x)
     for match, change in DIFFERENT_BLOCKS.items():
-        refused(client, backend, [block, change(other)], match)
+        rejected(client, backend, [block, change(other)], match)
 
 
 UNREAD = {
@@ -182,23 +189,23 @@ UNREAD_BLOCKS = {
     "features that are no numbers, or of a type that the booster does not read",
     promise="`DataError` that names the partition and the column, before training",
 )
-@BOTH
+@WITH_XGBOOST
 def test_features_that_are_not_read(client, backend):
     first, second = pieces(TASK, PLAIN)
     for match, change in UNREAD.items():
         if "float128" not in match or np.dtype(np.longdouble).name == "float128":
-            refused(client, backend, [first, change(second)], match)
+            rejected(client, backend, [first, change(second)], match)
     block, other = pieces(TASK, TASK.x)
     for match, change in UNREAD_BLOCKS.items():
-        refused(client, backend, [block, change(other)], match)
+        rejected(client, backend, [block, change(other)], match)
     if backend == "lightgbm":
         arrow = [p.convert_dtypes(dtype_backend="pyarrow") for p in (first, second)]
-        refused(client, backend, arrow, "'z' of train holds .*pyarrow.*: make it float64")
+        rejected(client, backend, arrow, "'z' of train holds .*pyarrow.*: make it float64")
 
 
 @pytest.mark.fault(
     "sparse features in XGBoost beside dense ones of the training, or the other way round",
-    promise="`DataError` for evaluation sets; predictions fill zeros in, or refuse them where they "
+    promise="`DataError` for evaluation sets; predictions fill zeros in, or reject them where they "
     "may have been missing",
 )
 def test_zeros_of_sparse_and_dense_features(client):
@@ -220,7 +227,7 @@ def test_zeros_of_sparse_and_dense_features(client):
     "masked features, features of another byte order, and sparse ones in any form",
     promise="read as on one machine: the model is that of plain features",
 )
-@BOTH
+@WITH_LIGHTGBM
 def test_features_in_other_forms(client, backend):
     values = TASK.x * 9 + 1  # no empty cell
     plain = pieces(TASK, values)
@@ -240,7 +247,7 @@ def test_features_in_other_forms(client, backend):
     assert model.score(x, y, qid=qid) == pytest.approx(score, rel=1e-12)
 
 
-@BOTH
+@WITH_XGBOOST
 def test_numbers_of_different_types(client, backend):
     plain = pieces(TASK, PLAIN, 4)
     changes = {1: {"a": "int64"}, 2: {"a": "Int64", "b": "float32"}, 3: {"z": "int8"}}
@@ -259,7 +266,7 @@ def test_infinite_features(client):
     first, second = pieces(TASK, PLAIN.rename(columns={"a": "a b"}))
     second = second.assign(**{"a b": second["a b"].where(second["a b"] > 3, np.inf)})
     words = "the column 'a b' of train, partition 1 is infinite, .*: clip it"
-    refused(client, "xgboost", [first, second], words)
+    rejected(client, "xgboost", [first, second], words)
     assert fit(client, "lightgbm", [first, second]).booster_.current_iteration() == 5
 
 
@@ -288,7 +295,7 @@ WRONG = {
     promise="`DataError` as on one machine; for rows to predict when they are given, where the "
     "collection tells, else when they are computed",
 )
-@BOTH
+@WITH_LIGHTGBM
 def test_other_columns_than_those_of_the_training(client, backend):
     parts = pieces(TASK, words(TASK))
     model = fit(client, backend, parts)
@@ -313,7 +320,7 @@ def test_other_columns_than_those_of_the_training(client, backend):
     "rows to predict or to judge on whose categories are in another order, or new",
     promise="known by their values; new ones as on one machine",
 )
-@BOTH
+@WITH_XGBOOST
 def test_categories_that_are_not_those_of_the_training(client, backend):
     parts, table = pieces(TASK, words(TASK)), words(OTHER)
     plain, model = pieces(OTHER, table), fit(client, backend, parts)
@@ -333,7 +340,7 @@ def test_categories_that_are_not_those_of_the_training(client, backend):
                 call()
 
 
-@BOTH
+@WITH_LIGHTGBM
 def test_the_ranker_of_one_machine_knows_the_columns(client, backend, tmp_path):
     model = fit(client, backend, pieces(TASK, words(TASK).rename(columns={"a": "a b"})))
     assert list(model.feature_names_in_) == ["z", "a b", "b"]
@@ -348,7 +355,7 @@ def test_the_ranker_of_one_machine_knows_the_columns(client, backend, tmp_path):
             local.predict(table[["z", "b", "a b"]])
 
 
-@BOTH
+@WITH_XGBOOST
 @pytest.mark.filterwarnings("ignore:the columns of X have no names")
 def test_names_of_columns_are_those_of_the_user(client, backend):
     odd = PLAIN.set_axis(["a b", "a_b", "a b"], axis=1)
@@ -362,7 +369,7 @@ def test_names_of_columns_are_those_of_the_user(client, backend):
     assert (np.diff(made.predict(line)) <= 0).all()
 
 
-@BOTH
+@WITH_LIGHTGBM
 def test_arrays_and_frames_as_sets_of_one_training(client, backend):
     blocks, frames = pieces(TASK, TASK.x), pieces(TASK, pd.DataFrame(TASK.x, columns=list("abcde")))
     for parts, other in ((blocks, pd.DataFrame(OTHER.x, columns=list("edcba"))), (frames, OTHER.x)):

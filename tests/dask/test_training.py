@@ -55,8 +55,18 @@ def test_xgboost_grows_the_trees_of_one_machine(client, objective):
     assert there.fitted.n_rounds == 6
 
 
-@pytest.mark.parametrize("empty", ["skip", "zero", "one"])
-@pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize(
+    ("backend", "empty"),
+    [
+        ("xgboost", "skip"),
+        ("lightgbm", "zero"),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (("xgboost", "zero"), ("xgboost", "one"), ("lightgbm", "skip"),
+                         ("lightgbm", "one"))
+        ),
+    ],
+)  # fmt: skip
 def test_metrics_are_those_of_one_machine_however_rows_are_spread(client, backend, empty):
     weight = query_weights(VALID)
     rows = np.repeat(weight, VALID.sizes)
@@ -119,6 +129,7 @@ def lightgbm_values(client, objective, seed):
     return [measure.score(held_out.y, one, group=held_out.sizes) for one in scores]
 
 
+@pytest.mark.nightly
 def test_lightgbm_differs_from_one_machine_as_its_own_objective_does(client):
     """``python -m benchmarks workers`` has more data sets: there ours moves less."""
     seeds = (3, 13, 23, 33, 43)

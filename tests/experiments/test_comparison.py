@@ -261,8 +261,8 @@ def test_comparing_works_from_a_script_without_a_main_guard(tmp_path):
     script.write_text(
         "import gbmrank\n"
         "from gbmrank.demo_data import demo_data\n"
-        "found = gbmrank.compare(demo_data(20, items=6), objectives=['ranknet'], folds=2,\n"
-        "    backends=['lightgbm'], rounds=3, jobs=2, threads=2)\n"
+        "found = gbmrank.compare(demo_data(20, items=6), objectives=['native:lambdarank'],\n"
+        "    folds=2, backends=['lightgbm'], rounds=3, jobs=1, threads=1)\n"
         "print(len(found.results.runs), len(found.results.failed))\n"
     )
     assert (

@@ -108,6 +108,7 @@ class Interrupter(Killer):
         raise KeyboardInterrupt
 
 
+@pytest.mark.nightly  # tests/cli/test_compare.py interrupts a whole comparison
 def test_an_interrupt_ends_the_workers(tmp_path):
     plan = design(rounds=100_000, early_stopping=None)
     store = begin(tmp_path / "out", plan)

@@ -392,9 +392,9 @@ def test_terms_are_defined_where_they_appear(page):
         assert part in page.words
 
 
-def test_queries_of_the_largest_gains_and_losses_are_listed(text):
+def test_queries_of_the_largest_gains_and_losses_are_listed(text, analysis):
     results = make_results()
-    view = View.of(results, analyse(results, margin=0.005))
+    view = View.of(results, analysis)
     assert view.challenger is not None
     gaps = view.data.row(view.challenger.system) - view.data.row(results.baseline)
     section = text.partition("Where it gains and loses most")[2].partition("</section>")[0]
@@ -404,9 +404,8 @@ def test_queries_of_the_largest_gains_and_losses_are_listed(text):
     assert listed == [*ids[order[:5]], *ids[order[::-1][:5]]]
 
 
-def test_a_mean_that_disagrees_with_the_number_of_queries_is_explained():
-    results = make_results()
-    measured = analyse(results, margin=0.0).measures[0]
+def test_a_mean_that_disagrees_with_the_number_of_queries_is_explained(analysis):
+    measured = analysis.measures[0]
     one = measured.comparisons[0]
     for wins, losses, difference, said in (
         (10, 30, 0.02, "is better on average and worse on more queries"),
@@ -419,9 +418,9 @@ def test_a_mean_that_disagrees_with_the_number_of_queries_is_explained():
         assert said is None or said in str(found)
 
 
-def test_a_notebook_shows_the_answer_and_the_table():
+def test_a_notebook_shows_the_answer_and_the_table(analysis):
     results = make_results()
-    found = Comparison(results, analyse(results, margin=0.005))
+    found = Comparison(results, analysis)
     shown = found._repr_html_()
     assert html.escape(found.analysis.verdict) in shown
     assert shown.count("<tr>") == 1 + len(results.systems)

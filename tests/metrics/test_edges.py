@@ -273,6 +273,7 @@ LONG: list[tuple[AbstractMetric, float]] = [
 ]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("metric", "want"), LONG, ids=[str(metric) for metric, _ in LONG])
 def test_a_million_tied_items(metric: AbstractMetric, want: float):
     labels = (np.arange(MILLION) % 4 == 0).astype(float)
@@ -291,6 +292,7 @@ def test_a_million_tied_items(metric: AbstractMetric, want: float):
 @pytest.mark.parametrize(
     ("n", "rare"), [(1000, 1), (1000, 7), (100_000, 1), (MILLION, 1), (MILLION, 10)]
 )
+@pytest.mark.compiled
 def test_auc_keeps_its_digits_where_one_class_is_rare(n: int, rare: int, few: float):
     rng = np.random.default_rng(0)
     labels, at = np.full(n, 1.0 - few), rng.permutation(n)[:rare]
@@ -305,6 +307,7 @@ def test_auc_keeps_its_digits_where_one_class_is_rare(n: int, rare: int, few: fl
     assert auc.score(labels, scores) == pytest.approx(want, rel=1e-12)
 
 
+@pytest.mark.compiled
 def test_sums_over_a_million_items_keep_their_digits():
     labels = (np.arange(MILLION) % 3 == 0).astype(float)
     recall = gbmrank.metric("recall")
@@ -328,6 +331,7 @@ def stopping_by_recurrence(stops: np.ndarray) -> float:
     [(4, [0.5, 0.3, 0.1, 0.05, 0.05]), (4, [0.999, 0.001]), (31, [0.2, 0.8]), (10, [0, 0.5, 0.5])],
 )
 @pytest.mark.parametrize("above", [0, 3])
+@pytest.mark.compiled
 def test_long_tied_blocks_of_grades(max_grade: int, share: list[float], above: int):
     n = 3000
     labels = np.random.default_rng(1).choice(len(share), n, p=share).astype(float)
@@ -423,7 +427,7 @@ def quotient(metric: str, part: int, whole: int) -> float:
 
 
 def test_counts_are_divided_once_so_quotients_are_the_nearest_numbers():
-    for whole in range(1, 60):
+    for whole in (*range(1, 14), 29, 37, 49, 59):
         for part in range(whole + 1):
             assert quotient(f"precision@{whole}", part, whole) == part / whole
             assert quotient("precision", part, whole) == part / whole

@@ -11,6 +11,7 @@ from gbmrank.errors import DataError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.metrics import BUILTIN_METRICS, ERR, MAP, NDCG, AlphaNDCG, Ranked
 
+pytestmark = pytest.mark.compiled
 METRICS = [metric for metric in BUILTIN_METRICS if metric is not AlphaNDCG]  # it needs subtopics
 
 

@@ -143,7 +143,7 @@ def test_every_builtin_metric_has_an_oracle():
 
 @pytest.mark.parametrize(("metric", "oracle", "largest"), CASES, ids=IDS)
 def test_mean_over_all_orders(metric: AbstractMetric, oracle: Oracle, largest: int):
-    @settings(max_examples=60, deadline=None, derandomize=True)
+    @settings(deadline=None, derandomize=True)
     @given(tied_queries(largest))
     def check(query: tuple[list[float], list[float]]) -> None:
         assert_same(value(metric, *query), oracles.mean_over_orders(oracle, *query))
@@ -153,9 +153,9 @@ def test_mean_over_all_orders(metric: AbstractMetric, oracle: Oracle, largest: i
 
 @pytest.mark.parametrize("ties", ["mean", "best", "worst", "index"])
 @pytest.mark.parametrize(("metric", "oracle", "largest"), CASES, ids=IDS)
-def test_tie_rules_on_seven_items(metric: AbstractMetric, oracle: Oracle, largest: int, ties: str):
+def test_tie_rules_on_six_items(metric: AbstractMetric, oracle: Oracle, largest: int, ties: str):
     for seed in range(3):
-        labels, scores = random_query(largest, seed, 6 if oracle is oracles.spearman else 7)
+        labels, scores = random_query(largest, seed, 5 if oracle is oracles.spearman else 6)
         want = expected(metric, oracle, ties)(labels, scores)
         assert_same(value(replace(metric, ties=ties), labels, scores), want)
 
@@ -165,7 +165,7 @@ def test_selection_of_the_best_agrees_with_the_whole_order(
     metric: AbstractMetric, oracle: Oracle, largest: int
 ):
     rng = np.random.default_rng(7)
-    sizes = rng.integers(1, 60, 200)
+    sizes = rng.integers(1, 60, 40)
     labels = rng.integers(0, largest + 1, sizes.sum())
     data = RankingData.from_arrays(labels, group=sizes)
     for scores in (rng.normal(size=len(labels)), rng.integers(0, 6, len(labels)).astype(float)):

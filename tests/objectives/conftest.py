@@ -1,4 +1,4 @@
-"""Which compositions run at every change, and on which worker.
+"""Which compositions are compiled at every change, and on which worker.
 
 Tests of compositions with the same kernels stay on one worker, so that these compile once.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.objectives.cases import is_nightly, kernel_of
+from tests.objectives.cases import is_compiled_each_time, is_nightly, kernel_of
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,3 +22,5 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker(pytest.mark.xdist_group(name=kernel_of(parts[0])))
             if is_nightly(parts[0]):
                 item.add_marker(pytest.mark.nightly)
+            elif is_compiled_each_time(parts[0]):
+                item.add_marker(pytest.mark.compiled)

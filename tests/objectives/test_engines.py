@@ -12,7 +12,10 @@ from gbmrank import RankingData
 from gbmrank.cli import main
 from gbmrank.objectives import pair_sums
 from tests import objective_oracles as oracle
+from tests.formulas import PLAIN
 from tests.objectives.test_values import pair_factors
+
+pytestmark = pytest.mark.compiled
 
 
 @pytest.fixture
@@ -59,15 +62,25 @@ ENGINES = [
 ]
 
 
-def engines(*nightly: str) -> Any:
-    """Every engine and loss; kernels in linear time compile for ten seconds per loss."""
+EACH_TIME = (
+    ("pairs", "logistic"),
+    ("closed", "exponential"),
+    ("closed", "squared_margin"),
+    ("sorted", "squared_hinge"),
+    ("linear", "logistic"),
+    ("auto", "logistic"),
+)
+
+
+def engines() -> Any:
+    """Every engine and loss; those of every run compile the least and differ the most."""
     return pytest.mark.parametrize(
         ("engine", "loss"),
         [
             pytest.param(
                 engine,
                 loss,
-                marks=pytest.mark.nightly if engine == "linear" and loss in nightly else (),
+                marks=() if PLAIN or (engine, loss) in EACH_TIME else pytest.mark.nightly,
             )
             for engine, loss in ENGINES
         ],
@@ -102,7 +115,7 @@ def check(spec: str, labels: Any, scores: Any, tolerance: float) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40, LONGEST])
-@engines("canonical_boosting", "exponential")
+@engines()
 def test_all_pairs(engine, loss, n, rng):
     for scores in score_vectors(n, rng).values():
         if loss in STEEP and np.ptp(scores) > 300:
@@ -114,7 +127,7 @@ def test_all_pairs(engine, loss, n, rng):
 
 
 @pytest.mark.parametrize("levels", [2, 5, 10**6])
-@engines("brier_sigmoid", "exponential")
+@engines()
 def test_levels(engine, loss, levels, rng):
     for n in (2, 3, 60, LONGEST if engine == "auto" else 260):
         if levels == 5 and n < 60:
@@ -338,7 +351,13 @@ def test_long_queries_of_no_weight_are_left_out_however_far(spec):
     assert bound.losses(scores)[0] == 0.0
 
 
-@pytest.mark.parametrize("spec", ["pairwise(loss=canonical_boosting)", "comparison"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param("pairwise(loss=canonical_boosting)", marks=pytest.mark.nightly),
+        "comparison",
+    ],
+)
 def test_a_query_that_threads_decline_is_summed_like_others(spec, rng, monkeypatch):
     """Beyond the reach of the linear-time engine, every pair is visited."""
     monkeypatch.setattr(pair_sums, "_LONG", 500)
@@ -361,7 +380,9 @@ def test_a_push_with_a_vanishing_loss_stays_finite():
 
 
 @pytest.mark.parametrize("template", ["pairwise", "comparison", "bipartite"])
-@pytest.mark.parametrize("loss", ["logistic", "brier_sigmoid"])
+@pytest.mark.parametrize(
+    "loss", ["logistic", pytest.param("brier_sigmoid", marks=pytest.mark.nightly)]
+)
 def test_the_reported_accuracy_holds(template, loss, rng):
     """Relative to the sum of absolute terms, against long doubles."""
     target = ", target=identity" if template == "pairwise" else ""

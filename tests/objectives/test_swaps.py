@@ -109,8 +109,22 @@ def test_weights_are_the_change_of_the_metric(name, measure, labels, options):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "measure", "labels"), POSITIONAL, ids=IDS[: len(POSITIONAL)])
-@pytest.mark.parametrize("truncation", [None, 2, 4])
+EACH_TIME = {"ndcg@3": None, "dcg": 2, "spearman": 4, "r_precision": 2}  # with which truncation
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "labels", "truncation"),
+    [
+        pytest.param(
+            *case,
+            truncation,
+            marks=() if EACH_TIME.get(case[0], 0) == truncation else pytest.mark.nightly,
+            id=f"{truncation}-{case[0]}",
+        )
+        for case in POSITIONAL
+        for truncation in (None, 2, 4)
+    ],
+)
 def test_ties_have_the_mean_over_their_orderings(name, measure, labels, truncation):
     for scores in (TIED, np.zeros(7)):
         n = 7 if scores is TIED else 5
@@ -119,7 +133,14 @@ def test_ties_have_the_mean_over_their_orderings(name, measure, labels, truncati
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "measure", "labels"), OTHERS, ids=IDS[len(POSITIONAL) :])
+@pytest.mark.parametrize(
+    ("name", "measure", "labels"),
+    [
+        pytest.param(*case, marks=() if case[0] == "err" else pytest.mark.nightly, id=case[0])
+        for case in OTHERS
+    ],
+)
+@pytest.mark.compiled
 def test_other_ties_are_drawn(name, measure, labels):
     expected = mean_weights(measure, labels[:5], TIED[:5])
     found = weights_of(f"swap(metric={name}, draws=4000)", labels[:5], TIED[:5])
@@ -129,6 +150,8 @@ def test_other_ties_are_drawn(name, measure, labels):
     assert untied.tolist() == one.tolist()
 
 
+@pytest.mark.compiled
+@pytest.mark.nightly
 def test_ties_of_neighbours_are_drawn():
     expected = mean_weights(oracles.ndcg, GRADED[:5], TIED[:5], neighbours=True)
     found = weights_of("swap(metric=ndcg, pairs=neighbours, draws=4000)", GRADED[:5], TIED[:5])
@@ -244,6 +267,7 @@ def plackett_luce(scores, order):
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.compiled
 def test_gumbel_noise_draws_from_plackett_luce(temperature):
     labels, scores = GRADED[[0, 1, 4, 5]], np.array([0.2, 0.9, -0.3, 0.0])
     orders = list(itertools.permutations(range(4)))
@@ -270,6 +294,7 @@ def yeti_weights(labels, scores, draws, decay=0.85, seed=0):
     return total / draws
 
 
+@pytest.mark.compiled
 def test_yetirank_is_its_published_form_in_the_mean():
     found = weights_of("yetirank", GRADED, UNTIED, draws=40_000) / (1.0 - 0.85) ** 2
     expected = yeti_weights(GRADED, UNTIED, 40_000)
@@ -285,6 +310,7 @@ CATBOOST = {
 
 
 @pytest.mark.parametrize("decay", CATBOOST)
+@pytest.mark.compiled
 def test_yetirank_has_the_leaves_of_catboost(decay):
     labels = np.array([3.0, 0.0, 1.0, 0.0, 4.0, 1.0, 2.0, 0.0])
     scores = np.array([0.3, 1.2, -0.4, 0.9, 0.1, -1.3, 2.0, 0.5])
@@ -294,7 +320,15 @@ def test_yetirank_has_the_leaves_of_catboost(decay):
     np.testing.assert_allclose(shift, shift.mean(), atol=0.02)
 
 
-@pytest.mark.parametrize("text", ["yetirank", "swap(metric=err, noise=gumbel)", "swap(metric=map)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yetirank",
+        "swap(metric=err, noise=gumbel)",
+        pytest.param("swap(metric=map)", marks=pytest.mark.nightly),
+    ],
+)
+@pytest.mark.compiled
 def test_noise_is_a_function_of_what_the_call_sees(text):
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 30, 50)

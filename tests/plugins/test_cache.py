@@ -32,19 +32,12 @@ def start(folder, module, cache):
     return json.loads(run_python(code, GBMRANK_CACHE_DIR=str(cache)))
 
 
-def test_the_second_start_compiles_nothing_and_leaves_nothing(tmp_path):
+def test_the_second_start_compiles_nothing_unless_the_loss_has_moved(tmp_path):
     (tmp_path / "mild_a.py").write_text(LOSS)
     first = start(tmp_path, "mild_a", tmp_path / "cache")
     second = start(tmp_path, "mild_a", tmp_path / "cache")
-    third = start(tmp_path, "mild_a", tmp_path / "cache")
-    assert first[:2] == second[:2] == third[:2]
-    assert min(second[2], third[2]) < 0.5 * first[2]
-
-
-def test_a_loss_that_moved_to_another_module_is_compiled_anew(tmp_path):
-    """The compiler's files import the module a function was compiled from."""
-    (tmp_path / "mild_b.py").write_text(LOSS)
-    first = start(tmp_path, "mild_b", tmp_path / "cache")
-    (tmp_path / "mild_b.py").unlink()
-    (tmp_path / "mild_c.py").write_text(LOSS)
-    assert start(tmp_path, "mild_c", tmp_path / "cache")[0] == first[0]
+    assert first[:2] == second[:2]  # the same numbers, the same files, none written again
+    assert second[2] < 0.7 * first[2]
+    # The compiler's files import the module a function was compiled from.
+    (tmp_path / "mild_a.py").rename(tmp_path / "mild_b.py")
+    assert start(tmp_path, "mild_b", tmp_path / "cache")[0] == first[0]

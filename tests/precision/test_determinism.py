@@ -14,7 +14,15 @@ import gbmrank
 from tests.ranking_tasks import make_task
 
 TASK = make_task(seed=2, queries=600, longest=40)  # enough work for several threads
-OBJECTIVES = ("pairwise(target=ndcg@10)", "ranknet", "rankboost", "ranksvm", "softmax", "listmle")
+OBJECTIVES = (
+    "pairwise(target=ndcg@10)",
+    "ranknet",
+    "softmax",
+    *(
+        pytest.param(text, marks=pytest.mark.nightly)
+        for text in ("rankboost", "ranksvm", "listmle")
+    ),
+)
 OWN = {
     "lightgbm": {"deterministic": True, "force_row_wise": True, "verbosity": -1, "seed": 7},
     "xgboost": {"seed": 7, "max_depth": 4},

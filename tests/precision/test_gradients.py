@@ -16,7 +16,7 @@ import gbmrank
 from gbmrank.boosters.state import in_training, training_gradients
 from gbmrank.errors import NumericError
 from tests import objective_oracles as oracle
-from tests.objectives.cases import is_nightly, one_per_kernel
+from tests.objectives.cases import is_compiled_each_time, one_per_kernel
 from tests.precision.exact import gradient, mp
 
 LABELS = np.array([2.0, 0.0, 4.0, 1.0, 3.0, 0.5])
@@ -31,7 +31,7 @@ SCORES = {
     "high and close": 1e4 + np.array([0, 1e-10, -3e-10, 2e-9, 7e-9, -5e-9]),
 }
 TEXTS = [
-    pytest.param(text, marks=pytest.mark.nightly if is_nightly(text) else ())
+    pytest.param(text, marks=pytest.mark.compiled if is_compiled_each_time(text) else ())
     for text in one_per_kernel()
     if not text.startswith("mix")  # mixes are sums
 ]

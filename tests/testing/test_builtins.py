@@ -4,6 +4,9 @@ import pytest
 
 from gbmrank.registry import LOSSES, METRICS, OBJECTIVES
 from gbmrank.testing import run_checks
+from tests.formulas import PLAIN
+
+COMPILED = ("logistic", "pairwise", "swap", "ndcg@2")  # by ``make test``, too
 
 
 def own(registry):
@@ -19,13 +22,13 @@ def passes(subject, kind, **expected):
     assert not report.failed, str(report)
 
 
-ALWAYS = ("logistic", "exponential", "squared_hinge", "brier_sigmoid")  # each compiles for seconds
-LOSSES_CHECKED = [
-    pytest.param(name, marks=() if name in ALWAYS else pytest.mark.nightly) for name in own(LOSSES)
-]
+def cases(names):
+    """Return parameters: in plain Python all of them, and a few compiled."""
+    marks = {name: pytest.mark.compiled for name in COMPILED if not PLAIN}
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
-@pytest.mark.parametrize("name", LOSSES_CHECKED)
+@pytest.mark.parametrize("name", cases(own(LOSSES)))
 def test_losses(name):
     passes(name, "loss")
 
@@ -59,7 +62,7 @@ OBJECTIVES_CHECKED = (
 )
 
 
-@pytest.mark.parametrize("text", OBJECTIVES_CHECKED)
+@pytest.mark.parametrize("text", cases(OBJECTIVES_CHECKED))
 def test_objectives(text):
     passes(text, "objective", **EXPECTED_OF_OBJECTIVES.get(text, {}))
 
@@ -74,16 +77,18 @@ EXPECTED_OF_METRICS: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *(name for name in own(METRICS) if name != "alpha_ndcg"),
-        "hit_rate@2",
-        "ndcg@2",
-        "precision@2",
-        "recall@2",
-        "map@2",
-        "err@3",
-        "ndcg(ties=worst)",
-    ],
+    cases(
+        [
+            *(name for name in own(METRICS) if name != "alpha_ndcg"),
+            "hit_rate@2",
+            "ndcg@2",
+            "precision@2",
+            "recall@2",
+            "map@2",
+            "err@3",
+            "ndcg(ties=worst)",
+        ]
+    ),
 )
 def test_metrics(text):
     passes(text, "metric", **EXPECTED_OF_METRICS.get(text, {}))

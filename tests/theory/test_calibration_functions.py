@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from gbmrank import theory
 from gbmrank.errors import LimitError, ParameterError
 
+pytestmark = pytest.mark.compiled  # hundred thousands of risks
 TIGHT = {
     "pointwise(loss=squared, target=precision)": ("precision@1", np.sqrt(2), 0.1),
     "pointwise(loss=squared_hinge(t=2), target=precision)": ("precision@1", np.sqrt(2) / 2, 0.1),

@@ -12,19 +12,24 @@ from gbmrank.losses.base import loss_class
 from gbmrank.theory.counterexamples import shown
 from gbmrank.theory.falsifier import adversarial
 
+ORDER_PRESERVING = {  # with the metric of every run; the other one is for the night
+    "pairwise(loss=logistic, target=ndcg)": "err",
+    "pairwise(loss=exponential, target=dcg)": "map",
+    "pairwise(loss=squared_hinge, target=ndcg)": "err",
+    "pointwise(loss=squared, target=dcg)": "map",
+    "pointwise(loss=logistic, target=ndcg)": "err",
+    "bregman(loss=softmax_ce, target=ndcg)": "map",
+    "map_diagonal": "err",
+    "linear": "map",
+}
 
-@pytest.mark.parametrize("metric", ["err", "map"])
+
 @pytest.mark.parametrize(
-    "objective",
+    ("objective", "metric"),
     [
-        "pairwise(loss=logistic, target=ndcg)",
-        "pairwise(loss=exponential, target=dcg)",
-        "pairwise(loss=squared_hinge, target=ndcg)",
-        "pointwise(loss=squared, target=dcg)",
-        "pointwise(loss=logistic, target=ndcg)",
-        "bregman(loss=softmax_ce, target=ndcg)",
-        "map_diagonal",
-        "linear",
+        pytest.param(objective, metric, marks=() if metric == now else pytest.mark.nightly)
+        for objective, now in ORDER_PRESERVING.items()
+        for metric in ("err", "map")
     ],
 )
 def test_order_preserving_losses_against_err_and_average_precision(objective, metric):
@@ -58,14 +63,16 @@ def test_comparisons_on_graphs(objective):
     ("objective", "metric"),
     [
         ("pairwise(loss=logistic, target=ndcg)", "ndcg"),
-        ("pairwise(loss=squared_hinge, target=ndcg)", "ndcg"),
+        pytest.param(
+            "pairwise(loss=squared_hinge, target=ndcg)", "ndcg", marks=pytest.mark.nightly
+        ),
         ("pointwise(loss=logistic, target=ndcg)", "ndcg"),
         ("pairwise(loss=exponential, target=dcg)", "dcg@2"),
         ("softmax", "ndcg"),
     ],
 )
 def test_nothing_is_found_where_a_theorem_forbids_it(objective, metric):
-    assert theory.falsify(objective, metric, budget=60, seed=9) is None
+    assert theory.falsify(objective, metric, budget=30, seed=9) is None
 
 
 def test_the_search_alone_finds_one_too():

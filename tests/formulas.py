@@ -1,0 +1,28 @@
+"""Which tests need no compiler: formulas on small data, against loops and differences.
+
+A pair of template and loss compiles for seconds, and in plain Python a composition takes
+milliseconds. So ``make test`` runs these files with kernels as plain Python (``pytest -p
+tests.plain_kernels -m formula``), with every composition, and compiles what is marked
+``compiled``. ``pytest`` alone and ``make nightly`` compile all.
+"""
+
+import os
+
+__all__ = ["FORMULAS", "PLAIN"]
+
+FORMULAS = (
+    "tests/losses",
+    "tests/metrics",
+    "tests/mutation/test_formulas.py",
+    "tests/plugins/test_docs.py",
+    "tests/plugins/test_scaffold.py",
+    "tests/objectives",
+    "tests/precision/test_gradients.py",
+    "tests/properties",
+    "tests/test_decoders.py",
+    "tests/test_utilities.py",
+    "tests/testing",
+    "tests/theory",
+)
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+"""Whether kernels run as plain Python in this process."""
