@@ -1,304 +1,147 @@
-"""Which objective ranks best on real data: gbmrank's at their defaults against the boosters' own.
+"""Which objective ranks best on real data: gbmrank, the boosters' own, and CatBoost.
 
-``python -m benchmarks.quality --data FOLDER --out docs/results`` runs every set found in a
-folder (see ``quality_sets.py``), folds by query, both boosters and CatBoost where it is
-installed, and writes ``quality.md``, ``quality.json`` and ``quality.svg``. ``--tune N`` gives
-every objective the same number of random trials, leaves CatBoost out, and writes
-``quality_tuned.*``. Runs are kept in ``--work``, so a second call goes on where the first stopped.
+``python -m benchmarks.quality --data FOLDER`` trains every system on every set it finds (see
+``quality_sets.py``), in folds of queries with several seeds, and keeps one JSON line per set,
+seed, fold and booster in ``--work``: a second call goes on where the first stopped. What it will
+take is printed first; ``--estimate`` ends there. ``--page docs/results`` writes ``quality.md``,
+``quality.json`` and ``quality.svg`` from the lines that are there, without a training.
+
+``--letor FOLDER --max-grade 4`` runs the same table on a public set with files of its own for
+training, validation and test: a fold of MSLR-WEB10K or 30K, a set of Yahoo, Istella.
+
+Settings, members and defaults were chosen on the sets of ``DEVELOPMENT``; the others were run once.
 """
 
 import argparse
+import contextlib
+import importlib.util
 import json
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-import gbmrank
-from benchmarks.machine import versions
-from benchmarks.quality_catboost import BACKEND as CATBOOST
-from benchmarks.quality_catboost import with_catboost
-from benchmarks.quality_sets import SETS, RankingSet
+from benchmarks.quality_models import PARAMS, Cell, run_cell
+from benchmarks.quality_page import write_page
+from benchmarks.quality_sets import SETS, RankingSet, read_parts
 from gbmrank.errors import ConfigError
-from gbmrank.experiments.results import Results, System
 
-DEVELOPMENT = ("ohsumed", "movielens")  # named before anything was run; defaults were chosen here
-NATIVE = ("native:lambdarank", "native:rank_xendcg", "native:rank:ndcg", "native:rank:pairwise")
-OURS = (
-    "pairwise(target=ndcg@10)",
-    "pairwise(target=dcg)",
-    "pointwise(loss=squared, target=ndcg@10)",
-    "pointwise(loss=squared, target=dcg)",
-    "softmax",
-    "ranknet",
-    "w_ranknet",
-    "rankboost",
-    "ranksvm_squared",
-    "duchi_linear",
-    "listmle",
-    "w_listmle",
-)
-BINARY = ("bipartite", "pnorm_push", "map_diagonal")
-DEFAULT = OURS[0]
-DRAWS = 2000
-
-
-class Contest(NamedTuple):
-    """The best of ours against the best native objective of one booster on one set."""
-
-    set: str
-    queries: int
-    backend: str
-    native: str
-    native_value: float
-    ours: str
-    ours_value: float
-    difference: float
-    low: float
-    high: float
+BACKENDS = tuple(PARAMS)
+_PROBE = 2000, 5  # rows and rounds that time is measured on
 
 
 def main() -> None:
-    """Run, and write the page."""
+    """Run what is missing, or write the page."""
+    given = _arguments()
+    if given.page is not None:
+        write_page(_read(given.work), given.page)
+        return
+    data = _sets(given)
+    done = _done(given.work)
+    waiting = [cell for cell in _cells(data, given) if cell not in done]
+    if not waiting:
+        print("all runs are done")
+        return
+    hours = sum(_hours(data[cell.set], cell.backend, given) for cell in waiting)
+    print(f"{len(waiting)} runs wait; about {hours:.1f} hours of CPU time", flush=True)
+    if given.estimate:
+        return
+    given.work.mkdir(parents=True, exist_ok=True)
+    lines = given.work / f"runs-{os.getpid()}.jsonl"  # several calls may share the work by --sets
+    for number, cell in enumerate(waiting, 1):
+        found = run_cell(data[cell.set], cell, given.folds, given.rounds, given.threads)
+        about = data[cell.set].about
+        with lines.open("a", encoding="utf-8") as out:
+            out.write(json.dumps({**found, "about": about, "model_rounds": given.rounds}) + "\n")
+        print(f"[{number}/{len(waiting)}] {' '.join(map(str, cell))}: {found['cpu']} s", flush=True)
+
+
+def _arguments() -> Any:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--data", type=Path, default=os.environ.get("GBMRANK_DATA"))
+    parser.add_argument("--letor", type=Path, help="folder of one set with parts of its own")
+    parser.add_argument("--max-grade", type=int, default=4, help="highest label of --letor")
     parser.add_argument("--work", type=Path, default=Path("build/quality"))
-    parser.add_argument("--sets", nargs="*", default=list(SETS))
-    parser.add_argument("--objectives", nargs="*", help="instead of the usual ones")
-    parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--tune", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    found: dict[str, tuple[RankingSet, Results]] = {}
+    parser.add_argument("--page", type=Path, help="write the page there and train nothing")
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--backends", nargs="*", default=list(BACKENDS), choices=BACKENDS)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--folds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=15_000, help="of a set, by drawing queries")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--estimate", action="store_true", help="print the hours and end")
+    return parser.parse_args()
+
+
+def _sets(given: Any) -> dict[str, RankingSet]:
+    if given.letor is not None:
+        one = read_parts(given.letor, given.max_grade)
+        given.folds = 1
+        return {one.name: one}
+    if given.data is None:
+        raise ConfigError("give --data FOLDER, --letor FOLDER, or set GBMRANK_DATA")
+    found = {}
     for name in given.sets:
         try:
-            data = SETS[name](given.data)
+            found[name] = SETS[name](Path(given.data)).capped(given.rows)
         except ConfigError as error:
             print(f"{name} is left out: {error}")
-            continue
-        comparison = run_set(data, given)
-        print(f"\n{name}: {data.about}\n{comparison}\n", flush=True)
-        results = comparison.results
-        if not given.tune:
-            results = with_catboost(data, results, given.rounds, given.jobs)
-        found[name] = data, results
-    given.out.mkdir(parents=True, exist_ok=True)
-    write(found, given)
+    return found
 
 
-def run_set(data: RankingSet, given: Any) -> Any:
-    """Compare everything on one set."""
-    ours = given.objectives or [
-        *OURS,
-        *(f"{name}(threshold={data.threshold:g})" for name in BINARY),
-    ]
-    folder = given.work / f"{data.name}-tune{given.tune}"
-    return gbmrank.compare(
-        (data.X, data.y, data.qid),
-        objectives=[*ours, *NATIVE],
-        metrics=data.metrics,
-        folds=5,
-        rounds=given.rounds,
-        tune=given.tune,
-        params={"learning_rate": 0.05},
-        out=folder,
-        resume=folder.exists(),
-        jobs=given.jobs,
-        threads=given.jobs,
-        progress=True,
-    )
+def _cells(data: dict[str, RankingSet], given: Any) -> Iterator[Cell]:
+    """Yield what to run: first seeds of all sets first, so that a part of the runs tells most."""
+    known = [one for one in given.backends if importlib.util.find_spec(one) is not None]
+    for name in set(given.backends) - set(known):
+        print(f"{name} is left out: it is not installed")
+    for seed in range(given.seeds):
+        for fold in range(given.folds):
+            yield from (Cell(name, seed, fold, backend) for name in data for backend in known)
 
 
-def contests(
-    data: RankingSet, results: Results, pick: str | None = None, peer: str | None = None
-) -> list[Contest]:
-    """Set the best of ours (or one that is named) against the best native, by booster.
-
-    With ``peer`` the native objectives are those of that booster instead.
-    """
-    values = results.values("ndcg@10").mean(axis=1)
-    means = np.nanmean(values, axis=1)
-
-    def best(backend: str, native: bool) -> int:
-        able = [
-            at
-            for at, system in enumerate(results.systems)
-            if system.backend == backend
-            and system.objective.startswith("native:") == native
-            and (native or pick is None or system.objective == pick)
-            and not np.isnan(means[at])
-        ]
-        return max(able, key=lambda at: means[at])
-
-    made = []
-    for backend in ("lightgbm", "xgboost"):
-        first, second = best(peer or backend, native=True), best(backend, native=False)
-        low, high = interval(values[second] - values[first])
-        made.append(
-            Contest(
-                data.name,
-                int(np.isfinite(values[first]).sum()),
-                backend,
-                results.systems[first].objective,
-                float(means[first]),
-                results.systems[second].objective,
-                float(means[second]),
-                float(means[second] - means[first]),
-                low,
-                high,
-            )
-        )
-    return made
+def _read(folder: Path) -> list[dict[str, Any]]:
+    """Return the runs that were kept, each once; a line that a kill cut off is left out."""
+    found = {}
+    for path in sorted(folder.glob("runs-*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                run = json.loads(line)
+                found[Cell(*(run[name] for name in Cell._fields))] = run
+    return list(found.values())
 
 
-def interval(differences: Any) -> tuple[float, float]:
-    """Return a 95% bootstrap interval of a mean over queries."""
-    defined = differences[np.isfinite(differences)]
-    rng = np.random.default_rng(0)
-    draws = rng.integers(len(defined), size=(DRAWS, len(defined)))
-    low, high = np.quantile(defined[draws].mean(axis=1), [0.025, 0.975])
-    return float(low), float(high)
+def _done(folder: Path) -> set[Cell]:
+    return {Cell(*(run[name] for name in Cell._fields)) for run in _read(folder)}
 
 
-def write(found: dict[str, tuple[RankingSet, Results]], given: Any) -> None:
-    """Write page, figures and plot."""
-    default = [c for data, results in found.values() for c in contests(data, results, DEFAULT)]
-    best = [c for data, results in found.values() for c in contests(data, results)]
-    stem = "quality_tuned" if given.tune else "quality"
-    command = _command(given)
-    at_defaults = "" if given.tune else ", at its defaults,"
-    seconds = sum(run.seconds for _, results in found.values() for run in results.runs)
-    facts = {
-        "command": command,
-        "versions": versions(*(() if given.tune else (CATBOOST,))),
-        "minutes of training": round(seconds / 60, 1),
-    }
-    page = [
-        "# Real data: gbmrank against the boosters' own ranking losses\n",
-        (
-            f"`{command}` on {', '.join(found)}; 5 folds by query, learning rate 0.05, early "
-            f"stopping on NDCG@10, {given.tune or 'no'} tuning trials per objective, all else at "
-            f"its default. {facts['versions']}. {facts['minutes of training']} minutes of "
-            f"training. Defaults of gbmrank were chosen on {' and '.join(DEVELOPMENT)}.\n"
-        ),
-        f"## `{DEFAULT}`{at_defaults} against the best native objective\n",
-        _contest_table(default),
-        "The best native objective is picked on the same test queries, which favours it.\n",
-        "## The best of gbmrank against the best native objective\n",
-        _contest_table(best),
-        "Both are picked on the same test queries; the interval does not know of the choice.\n",
-        f"![differences]({stem}.svg)\n",
-    ]
-    if others := [
-        contest
-        for data, results in found.values()
-        if any(system.backend == CATBOOST for system in results.systems)
-        for contest in contests(data, results, DEFAULT, CATBOOST)
-    ]:
-        page += [
-            "## Against CatBoost's ranking losses\n",
-            _contest_table(others),
-            (
-                "CatBoost grows its own kind of trees, so this compares tools rather than losses. "
-                "The better of its two losses is picked on the same test queries.\n"
-            ),
-        ]
-    for data, results in found.values():
-        page += [f"## {data.name}\n", f"{data.about}\n", _full_table(results)]
-    (given.out / f"{stem}.md").write_text("\n".join(page), encoding="utf-8")
-    document = {
-        "schema": "gbmrank.quality/1",
-        **facts,
-        "default": [c._asdict() for c in default],
-        "best": [c._asdict() for c in best],
-        "catboost": [c._asdict() for c in others],
-        "means": {name: _means(results) for name, (_, results) in found.items()},
-    }
-    text = json.dumps(document, indent=1)
-    (given.out / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
-    _plot(default, best, given.out / f"{stem}.svg")
+def _hours(data: RankingSet, backend: str, given: Any) -> float:
+    """Return the hours of one run: time per row and round is measured on a few rows."""
+    key = data.name, backend
+    if key not in _measured:
+        rows, rounds = _PROBE
+        few = _first_queries(data, rows)
+        cell = Cell(data.name, 0, 0, backend)
+        run_cell(few, cell, 2, 1, given.threads)  # compiles
+        began = time.process_time()
+        run_cell(few, cell, 2, rounds, given.threads)
+        per_row = (time.process_time() - began) / rounds / len(few.y)
+        _measured[key] = per_row * len(data.y) * given.rounds / 3600.0
+    return _measured[key]
 
 
-def _command(given: Any) -> str:
-    """Return what to type for the same run."""
-    parts = [f"python -m benchmarks.quality --data DATA --rounds {given.rounds}"]
-    parts += [f"--tune {given.tune}"] if given.tune else []
-    parts += [f"--sets {' '.join(given.sets)}"] if given.sets != list(SETS) else []
-    if given.objectives:
-        parts.append("--objectives " + " ".join(f"'{one}'" for one in given.objectives))
-    return " ".join(parts)
+_measured: dict[tuple[str, str], float] = {}
 
 
-def _contest_table(made: Sequence[Contest]) -> str:
-    lines = [
-        "| set | queries | booster | native | NDCG@10 | gbmrank | NDCG@10 | difference (95%) |",
-        "| --- | ---: | --- | --- | ---: | --- | ---: | --- |",
-    ]
-    lines += [
-        f"| {c.set} | {c.queries} | {c.backend} | `{c.native.removeprefix('native:')}` "
-        f"| {c.native_value:.4f} | `{c.ours}` | {c.ours_value:.4f} "
-        f"| {c.difference:+.4f} ({c.low:+.4f} to {c.high:+.4f}) |"
-        for c in made
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _means(results: Results) -> dict[str, dict[str, float | None]]:
-    table: dict[str, dict[str, float | None]] = {str(system): {} for system in results.systems}
-    for measure in results.measures:
-        values = results.values(measure.name).mean(axis=1)
-        for system, row in zip(results.systems, values, strict=True):
-            known = np.isfinite(row).any()
-            table[str(system)][measure.name] = round(float(np.nanmean(row)), 5) if known else None
-    return table
-
-
-def _full_table(results: Results) -> str:
-    names = [measure.name for measure in results.measures]
-    means = _means(results)
-    order = sorted(results.systems, key=lambda s: -(means[str(s)][names[0]] or 0.0))
-    lines = [
-        "| booster | objective | " + " | ".join(names) + " |",
-        "| --- | --- |" + " ---: |" * len(names),
-    ]
-    for system in order:
-        cells = [_shown(means[str(system)][name]) for name in names]
-        lines.append(f"| {system.backend} | `{_plain(system)}` | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _plain(system: System) -> str:
-    return system.objective.replace("|", "\\|")
-
-
-def _shown(value: float | None) -> str:
-    return "failed" if value is None else f"{value:.4f}"
-
-
-def _plot(default: Sequence[Contest], best: Sequence[Contest], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    labels = [f"{c.set}, {c.backend} ({c.queries} queries)" for c in default]
-    at = np.arange(len(labels))[::-1]
-    figure, axes = plt.subplots(figsize=(8, 0.5 * len(labels) + 1.6), layout="constrained")
-    for shift, made, name, colour in (
-        (0.14, default, DEFAULT, "#0072b2"),
-        (-0.14, best, "best of gbmrank", "#d55e00"),
-    ):
-        middle = np.array([c.difference for c in made])
-        reach = np.array([[c.difference - c.low, c.high - c.difference] for c in made]).T
-        axes.errorbar(middle, at + shift, xerr=reach, fmt="o", color=colour, label=name, capsize=2)
-    axes.axvline(0.0, color="0.5", linewidth=1)
-    axes.set_yticks(at, labels)
-    axes.set_xlabel("NDCG@10 less that of the best native objective of the booster")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=2)
-    figure.savefig(path)
+def _first_queries(data: RankingSet, rows: int) -> RankingSet:
+    """Return some queries with about so many rows, without parts."""
+    _, first, query = np.unique(data.qid, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first))[query]
+    ends = np.cumsum(np.bincount(place))
+    return data.only(place < max(8, int(np.searchsorted(ends, rows))))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,27 @@
 """Real ranking data for the benchmark of quality, read from a folder the user names.
 
-Each set says how its labels are to be judged: which are relevant, and the highest grade.
+Each set says how its labels are to be judged: which are relevant, and the highest grade. Large
+public sets (MSLR-WEB10K and 30K, Yahoo, Istella) are read from a folder with their files by
+:func:`read_parts`.
 """
 
 import csv
 import gzip
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import gbmrank
 from examples.papers.files import find_files, find_parts
 from examples.papers.movielens import features, read_movielens
 from gbmrank.data.readers import read_letor
+from gbmrank.errors import ConfigError
 
-__all__ = ["SETS", "RankingSet"]
+__all__ = ["SETS", "RankingSet", "read_parts"]
 
 
 @dataclass(frozen=True)
@@ -31,19 +35,32 @@ class RankingSet:
     qid: npt.NDArray[Any]
     threshold: float
     max_grade: int
+    part: npt.NDArray[np.int64] | None = None  # 0 train, 1 valid, 2 test, by row; None: folds
 
     @property
-    def metrics(self) -> list[str]:
-        """What is measured; the first decides about stopping."""
-        relevant = f"(threshold={self.threshold:g})"
-        return [
-            "ndcg@10",
-            "ndcg@5",
-            f"map{relevant}",
-            f"err(max_grade={self.max_grade})@10",
-            f"precision{relevant}@5",
-            f"mrr{relevant}",
-        ]
+    def goals(self) -> dict[str, str]:
+        """What models aim at and are judged by: the text of each metric for these labels."""
+        return {
+            "ndcg@10": "ndcg@10",
+            "err@10": str(gbmrank.metric("err@10", max_grade=self.max_grade)),
+            "map": str(gbmrank.metric("map", threshold=self.threshold)),
+        }
+
+    def capped(self, rows: int) -> "RankingSet":
+        """Return the set, or as many of its queries, drawn at random, as have so many rows."""
+        if len(self.y) <= rows or self.part is not None:
+            return self
+        ids, at, sizes = np.unique(self.qid, return_inverse=True, return_counts=True)
+        drawn = np.random.default_rng(0).permutation(len(ids))
+        kept = drawn[: np.searchsorted(np.cumsum(sizes[drawn]), rows) + 1]
+        chosen = np.isin(at, kept)
+        about = f"{self.about}; {len(kept):,} of {len(ids):,} queries"
+        return replace(self.only(chosen), about=about)
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> "RankingSet":
+        """Return some rows, without parts."""
+        rows = self.X[chosen], self.y[chosen], self.qid[chosen]
+        return replace(self, X=rows[0], y=rows[1], qid=rows[2], part=None)
 
 
 def ohsumed(folder: Path) -> RankingSet:
@@ -141,12 +158,76 @@ def travel_modes(folder: Path) -> RankingSet:
     )
 
 
+def mq2008(folder: Path) -> RankingSet:
+    """LETOR 4.0 MQ2008: web search, judged 0 to 2."""
+    names = [f"S{number}.txt" for number in range(1, 6)]
+    paths = find_files(_folder_of(folder, "mq2008"), names, "MQ2008 of LETOR 4.0")
+    return _joined("mq2008", "web search (MQ2008), grades 0 to 2", list(paths.values()), 2)
+
+
+def mslr_sample(folder: Path) -> RankingSet:
+    """The first rows of MSLR-WEB10K: web search, judged 0 to 4."""
+    names = ("train.txt", "test.txt")
+    paths = find_files(_folder_of(folder, "msn5k"), names, "the sample of MSLR-WEB10K")
+    about = "web search (first 10,000 rows of MSLR-WEB10K), grades 0 to 4"
+    return _joined("mslr_sample", about, list(paths.values()), 4)
+
+
+def read_parts(folder: Path, max_grade: int) -> RankingSet:
+    """Read a set with parts of its own: files with train, vali and test in their names.
+
+    That is how MSLR-WEB10K and 30K (one fold), Yahoo's sets and Istella are distributed, in
+    svmlight's format. Without a file to validate on, a fifth of the training queries does.
+    """
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    parts = [[path for path in files if word in path.name.lower()] for word in _WORDS]
+    if not parts[0] or not parts[2] or any(len(found) > 1 for found in parts):
+        raise ConfigError(
+            f"{folder} must have one file with 'train' in its name, one with 'test', and at most "
+            "one with 'vali'"
+        )
+    chosen = [found[0] for found in parts if found]
+    joined = _joined(folder.name, f"{folder.name}, grades 0 to {max_grade}", chosen, max_grade)
+    part = np.concatenate([np.full(len(one), at) for at, one in enumerate(_labels(parts))])
+    return replace(joined, part=part)
+
+
+_WORDS = ("train", "vali", "test")
+
+
+def _labels(parts: Sequence[Sequence[Path]]) -> list[npt.NDArray[np.float64]]:
+    none = np.zeros(0)
+    return [read_letor(one[0], features=False).labels if one else none for one in parts]
+
+
+def _folder_of(folder: Path, name: str) -> Path:
+    """Return the folder of a set below that of all data, where there is one."""
+    return folder / name if (folder / name).is_dir() else folder
+
+
+def _joined(name: str, about: str, paths: Sequence[Path], max_grade: int) -> RankingSet:
+    files = [read_letor(path) for path in paths]
+    wide = max(file.X.shape[1] for file in files if file.X is not None)
+    x = np.zeros((sum(file.n_rows for file in files), wide), np.float32)
+    begin = 0
+    for file in files:
+        assert file.X is not None
+        x[begin : begin + file.n_rows, : file.X.shape[1]] = file.X
+        begin += file.n_rows
+    qid = [file.qid for file in files if file.qid is not None]
+    labels = np.concatenate([file.labels for file in files])
+    ids = np.concatenate([np.char.add(f"{at} ", one.astype(str)) for at, one in enumerate(qid)])
+    return RankingSet(name, about, x, labels, ids, threshold=1, max_grade=max_grade)
+
+
 SETS: Mapping[str, Callable[[Path], RankingSet]] = {
     "ohsumed": ohsumed,
     "movielens": movielens,
     "lightgbm_example": lightgbm_example,
     "catboost_example": catboost_example,
     "travel_modes": travel_modes,
+    "mq2008": mq2008,
+    "mslr_sample": mslr_sample,
 }
 
 

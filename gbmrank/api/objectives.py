@@ -13,6 +13,7 @@ from gbmrank.boosters.doors import booster_named, read_call, unlabelled
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.state import is_ours, round_gradients
+from gbmrank.data.demonstration import demo_data
 from gbmrank.data.queries import (
     Groups,
     RankingData,
@@ -440,30 +441,39 @@ def _bare(value: Any) -> Any:
 
 @final
 class BoosterParams(dict[str, Any]):
-    """A dict of booster parameters that knows the reason of each."""
+    """A dict of booster parameters that knows the reason of each.
 
-    def __init__(self, settings: tuple[Setting, ...]) -> None:
-        super().__init__({setting.name: setting.value for setting in settings})
-        self.reasons = {setting.name: setting.reason for setting in settings}
+    ``trees`` are those of a preset alone, for estimators, which set what an objective needs.
+    """
+
+    def __init__(self, settings: tuple[Setting, ...], trees: tuple[Setting, ...] = ()) -> None:
+        self.trees = {setting.name: setting.value for setting in trees}
+        super().__init__({setting.name: setting.value for setting in settings} | self.trees)
+        self.reasons = {setting.name: setting.reason for setting in (*settings, *trees)}
 
     def __str__(self) -> str:
         return "\n".join(f"{name} = {self[name]!r}: {why}" for name, why in self.reasons.items())
 
 
-def booster_params(spec: Any, backend: str) -> BoosterParams:
+def booster_params(spec: Any, backend: str, preset: str | None = None) -> BoosterParams:
     """Return the parameters a booster should be given with an objective.
 
     Parameters
     ----------
     spec : Objective or str
-        The objective.
+        The objective; with a preset also ``native:NAME`` or a committee.
     backend : {"lightgbm", "xgboost"}
         The booster.
+    preset : {"robust"} or None, default=None
+        ``"robust"`` adds parameters of the trees: small ones, of sampled rows and columns, with
+        leaves and regularisation in units of the curvature of the objective. They were chosen
+        on two small sets of judged searches and ratings; tune them where you have the time.
 
     Returns
     -------
     BoosterParams
         A dict to merge into the parameters; ``.reasons`` says why, ``print`` shows both.
+        ``.trees`` are those of the preset: ``GBMRanker(objective, **params.trees)``.
 
     Examples
     --------
@@ -471,8 +481,33 @@ def booster_params(spec: Any, backend: str) -> BoosterParams:
     >>> params = gbmrank.booster_params("pairwise", "xgboost")
     >>> params["base_score"], params["disable_default_eval_metric"]
     (0.0, 1)
+    >>> gbmrank.booster_params("committee", "lightgbm", preset="robust")["feature_fraction"]
+    0.5
     """
-    return BoosterParams(booster_named(backend).settings(objective(spec).template.shift_invariant))
+    if preset not in (None, "robust"):
+        raise ParameterError(f"preset must be 'robust' or None, got {preset!r}")
+    booster = booster_named(backend)
+    target = objective(spec) if preset is None else ranking_objective(spec)
+    one = target if isinstance(target, Objective) else None
+    needed = () if one is None else booster.settings(one.template.shift_invariant)
+    if preset is None:
+        return BoosterParams(needed)
+    return BoosterParams(needed, booster.robust(None if one is None else _row_curvature(one)))
+
+
+def _row_curvature(target: Objective) -> float | None:
+    """Return the mean Hessian of a row of the demonstration data at equal scores.
+
+    None where it is not known: preferences belong to other rows.
+    """
+    data = demo_data(n_queries=50, seed=0)
+    scores = np.zeros(len(data.labels))
+    for labels in (data.labels, np.where(data.labels > 1, 1.0, 0.0)):  # some take 0 and 1 alone
+        try:
+            return float(target.gradients(labels, scores, qid=data.qid)[1].mean())
+        except DataError:
+            continue
+    return None
 
 
 @final

@@ -358,6 +358,10 @@ class Booster(Protocol):
         """Return the parameters that a custom objective needs."""
         ...
 
+    def robust(self, curvature: float | None) -> "tuple[Setting, ...]":
+        """Return parameters of trees that seldom overfit, for a mean Hessian per row."""
+        ...
+
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
         """Raise WeightError for weights that the booster cannot use."""
         ...

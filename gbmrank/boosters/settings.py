@@ -29,6 +29,7 @@ __all__ = [
     "is_on",
     "number_of",
     "place_constraints",
+    "robust_settings",
     "truncation_obstacle",
     "with_bagging",
 ]
@@ -85,6 +86,33 @@ class Setting:
     name: str
     value: object
     reason: str
+
+
+L2_ROWS = 5  # rows whose curvature the L2 term of robust settings weighs as much as
+_SAMPLED = "trees of samples differ, and their sum is less sure of noise"
+_SMALL = "small trees; more of them learn what is there to learn"
+
+
+def robust_settings(names: Mapping[str, Any], curvature: float | None) -> tuple[Setting, ...]:
+    """Return parameters of trees that seldom overfit, under the names of a booster.
+
+    Parameters
+    ----------
+    names : mapping
+        Values by name: those under ``"sampled"`` draw rows and columns, those under ``"small"``
+        limit trees; ``"l2"`` names the L2 term, and ``"leaf"`` the least curvature of a leaf.
+    curvature : float or None
+        Mean Hessian of a row; None leaves out what is in its units.
+    """
+    made = [Setting(name, value, _SAMPLED) for name, value in names["sampled"].items()]
+    made += [Setting(name, value, _SMALL) for name, value in names["small"].items()]
+    if curvature is not None:
+        unit = f"the curvature of {{}} rows of this objective, {curvature:.3g} each"
+        made.append(Setting(names["l2"], L2_ROWS * curvature, unit.format(L2_ROWS)))
+        if "leaf" in names:
+            name, rows = names["leaf"]
+            made.append(Setting(name, rows * curvature, unit.format(rows)))
+    return tuple(made)
 
 
 class Purpose(NamedTuple):

@@ -14,13 +14,18 @@ from gbmrank.boosters.lightgbm.dataset import (
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import current_training, load_model, merge, train
-from gbmrank.boosters.settings import Setting
+from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray
 
 __all__ = ["LIGHTGBM"]
 
 
+_ROBUST: Mapping[str, Any] = {
+    "sampled": {"bagging_fraction": 0.7, "bagging_freq": 1, "feature_fraction": 0.5},
+    "small": {"num_leaves": 15, "min_data_in_leaf": 20},
+    "l2": "lambda_l2",
+}
 _SMALL = {
     "num_leaves": 7,
     "min_data_in_leaf": 5,
@@ -119,6 +124,10 @@ class _LightGBM:
     def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
         """Return the parameters that a custom objective needs."""
         return needed_settings()
+
+    def robust(self, curvature: float | None) -> tuple[Setting, ...]:
+        """Return parameters of trees that seldom overfit, for a mean Hessian per row."""
+        return robust_settings(_ROBUST, curvature)
 
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
         """Accept all: one weight per row."""

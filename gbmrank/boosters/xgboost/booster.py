@@ -7,7 +7,7 @@ import numpy as np
 
 from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
 from gbmrank.boosters.calling import Training
-from gbmrank.boosters.settings import Setting
+from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.boosters.xgboost.dataset import (
     READS,
     group_sizes,
@@ -30,6 +30,12 @@ from gbmrank.types import FloatArray
 __all__ = ["XGBOOST"]
 
 
+_ROBUST: Mapping[str, Any] = {
+    "sampled": {"subsample": 0.7, "colsample_bytree": 0.5},
+    "small": {"grow_policy": "lossguide", "max_leaves": 15, "max_depth": 0},
+    "l2": "lambda",
+    "leaf": ("min_child_weight", 20),
+}
 _SMALL = {"max_depth": 3, "eta": 0.2, "verbosity": 0, "nthread": 1, "seed": 0}
 
 
@@ -129,6 +135,10 @@ class _XGBoost:
     def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
         """Return the parameters that a custom objective needs."""
         return needed_settings(shift_invariant)
+
+    def robust(self, curvature: float | None) -> tuple[Setting, ...]:
+        """Return parameters of trees that seldom overfit, for a mean Hessian per row."""
+        return robust_settings(_ROBUST, curvature)
 
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
         """Raise WeightError for weights of linear models: XGBoost would read beyond them."""
