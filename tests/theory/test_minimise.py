@@ -150,14 +150,14 @@ def value_of(risk, scores):
     [
         "push(loss=hinge, p=2)",
         "comparison(loss=hinge, margin=0.3)",
-        "pairwise(loss=hinge, target=dcg)",
+        "ranksvm",
         *(
             pytest.param(text, marks=pytest.mark.nightly)
             for text in (
                 "push(loss=hinge, g=expm1)",
                 "mix(ranksvm, ranknet, weights=[0.3, 2])",
                 "mix(pairwise(loss=hinge), pointwise(loss=squared, target=identity))",
-                "ranksvm",
+                "pairwise(loss=hinge, target=dcg)",
             )
         ),
     ],
