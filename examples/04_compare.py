@@ -31,7 +31,8 @@ def main() -> None:
         objectives=OBJECTIVES,
         metrics="ndcg@10, err@10",
         folds=2 if FAST else 5,
-        rounds=10 if FAST else 200,
+        rounds=5 if FAST else 200,
+        isolate=not FAST,
         baseline="ranknet",
         progress=not FAST,
     )

@@ -17,7 +17,7 @@ import numpy as np
 import gbmrank
 from gbmrank.demo_data import demo_data
 
-QUERIES, ROUNDS, TRIALS = (60, 15, 3) if "--fast" in sys.argv else (500, 150, 25)
+QUERIES, ROUNDS, TRIALS = (30, 5, 3) if "--fast" in sys.argv else (500, 150, 25)
 OBJECTIVES = (
     "pairwise(target=ndcg@10)",
     "pointwise(loss=squared, target=ndcg@10)",

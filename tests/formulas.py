@@ -7,8 +7,12 @@ tests.plain_kernels -m formula``), with every composition, and compiles what is 
 """
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["FORMULAS", "PLAIN"]
+import pytest
+
+__all__ = ["FORMULAS", "PLAIN", "each"]
 
 FORMULAS = (
     "tests/losses",
@@ -26,3 +30,11 @@ FORMULAS = (
 )
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 """Whether kernels run as plain Python in this process."""
+
+
+def each(number: int, values: Iterable[Any], start: int = 0) -> list[Any]:
+    """Return parameters: each so many of the values at every change, and the others at night."""
+    return [
+        value if place % number == start else pytest.param(value, marks=pytest.mark.nightly)
+        for place, value in enumerate(values)
+    ]

@@ -64,4 +64,3 @@ def pytest_configure(config: Any) -> None:
     config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
     if config.args_source is config.ArgsSource.TESTPATHS:
         config.args[:] = FORMULAS
-

@@ -46,15 +46,12 @@ def is_nightly(text: str) -> bool:
 COMPILED = (
     "bipartite(loss=logistic",
     "bregman(loss=softmax_ce",
-    "comparison(loss=hinge",
     "comparison(loss=logistic",
     "linear",
     "listmle",
     "mix(comparison(loss=logistic), bregman(loss=softmax_ce",
-    "pairwise(loss=brier_sigmoid",
     "pairwise(loss=logistic",
     "pointwise(loss=logistic",
-    "push(loss=exponential",
     "query_rmse",
     "swap(loss=logistic, metric=ndcg",
 )
@@ -62,7 +59,7 @@ COMPILED = (
 
 @functools.cache
 def is_compiled_each_time(text: str) -> bool:
-    """Whether ``make test`` compiles a composition: every template, and the different losses."""
+    """Whether ``make test`` compiles a composition: one of nearly every template."""
     if PLAIN:
         return False
     with contextlib.suppress(GbmrankError):

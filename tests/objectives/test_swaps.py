@@ -11,6 +11,7 @@ import pytest
 import gbmrank
 from gbmrank import ParameterError, RankingData
 from tests import oracles
+from tests.formulas import PLAIN
 
 GRADED = np.array([3.0, 0.0, 1.0, 0.0, 4.0, 1.0, 2.0])
 BINARY = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0])
@@ -49,6 +50,9 @@ OTHERS = [
     ("hit_rate@2", partial(oracles.hit_rate, k=2), BINARY),
 ]
 IDS = [name for name, _, _ in (*POSITIONAL, *OTHERS)]
+
+
+LATER = () if PLAIN else pytest.mark.nightly  # kernels of their own
 
 
 def weights_of(text, labels, at, **options):
@@ -92,7 +96,12 @@ def mean_weights(measure, labels, scores, **options):
 
 @pytest.mark.parametrize(("name", "measure", "labels"), [*POSITIONAL, *OTHERS], ids=IDS)
 @pytest.mark.parametrize(
-    "options", [{}, {"truncation": 2}, {"pairs": "neighbours"}], ids=["all", "cut", "neighbours"]
+    "options",
+    [
+        pytest.param({}, id="all"),
+        pytest.param({"truncation": 2}, id="cut", marks=LATER),
+        pytest.param({"pairs": "neighbours"}, id="neighbours", marks=LATER),
+    ],
 )
 def test_weights_are_the_change_of_the_metric(name, measure, labels, options):
     rng = np.random.default_rng(3)

@@ -111,8 +111,21 @@ def check_progress(backend: str, text: str, x: Any, labels: Any, sizes: Any) -> 
     assert gain > 0 if metric.higher_is_better else gain < 0
 
 
-@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
-@pytest.mark.parametrize("text", CASES)
+BACKENDS = ("lightgbm", "xgboost")
+SLOW = ("lambdarank", "ndcg_loss2", "ndcg_loss2pp", "swap(metric=err@5, noise=gumbel, draws=2)")
+# One booster at every change, by turns.
+BY_TURNS = [
+    pytest.param(
+        text,
+        backend,
+        marks=pytest.mark.nightly if text in SLOW or (place + turn) % 2 else (),
+    )
+    for place, text in enumerate(CASES)
+    for turn, backend in enumerate(BACKENDS)
+]
+
+
+@pytest.mark.parametrize(("text", "backend"), BY_TURNS)
 def test_first_rounds_improve_loss_and_metric(text, backend, task):
     check_progress(backend, text, task.X, labels_for(text, task.labels), task.sizes)
 
@@ -134,7 +147,8 @@ def real_task() -> Task:
     return Task(part["X"][rows], part["y"][rows], np.bincount(part["qid"][rows]))
 
 
-@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("text", CASES)
 def test_first_rounds_on_real_data(text, backend, real_task):
     labels = labels_for(text, real_task.labels)

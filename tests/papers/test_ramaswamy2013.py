@@ -10,6 +10,7 @@ from examples.papers import ramaswamy2013 as study
 from examples.papers.low_rank import boosted_scores
 from examples.papers.study import Settings
 from gbmrank import theory
+from tests.formulas import each
 
 TASKS = {task.name: task for task in low_rank.tasks()}
 
@@ -23,7 +24,7 @@ def numbers(cell: str) -> float:
     return float(cell.split(maxsplit=1)[0])
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", each(3, TASKS))
 def test_types_meet_their_condition_and_only_covered_surrogates_are_right(name):
     task = TASKS[name]
     types = low_rank.draw_types(task, 3, np.random.default_rng(5))

@@ -53,7 +53,7 @@ def tied_towards_an_error(scores, rng):
 
 @pytest.mark.parametrize(
     ("n", "count"),
-    [(2, 200), (3, 200), *(pytest.param(n, 1000, marks=pytest.mark.nightly) for n in (2, 3))],
+    [(2, 200), *(pytest.param(n, 1000, marks=pytest.mark.nightly) for n in (2, 3))],
 )
 def test_no_distribution_misorders_for_less(n, count):
     """A loss without a published constant; scipy minimises the plain formula."""
@@ -105,6 +105,7 @@ def test_a_loss_that_is_not_calibrated_has_zeros():
     assert found.worst[0].regret(raw, found.worst[0].minimiser("ranknet").scores) > 0.05
 
 
+@pytest.mark.nightly
 def test_more_expectations_than_can_be_covered_are_estimated():
     found = theory.calibration_function("ranknet", "dcg", 3, eps=[0.05, 0.4])
     assert not found.certified

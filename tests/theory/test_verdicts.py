@@ -379,7 +379,7 @@ def test_names_lead_to_objects():
         "pointwise(loss=logistic, target=identity, eta=1)",
         "pointwise(loss=asymmetric_a, target=precision)",
         "pointwise(loss=squared, target=identity)",
-        "pointwise(loss=brier_sigmoid, target=precision)",
+        pytest.param("pointwise(loss=brier_sigmoid, target=precision)", marks=pytest.mark.nightly),
         "pairwise(loss=exponential, target=precision)",
         "bregman(loss=binary_entropy, target=precision)",
         "linear",
@@ -477,7 +477,9 @@ STATUSES = ("calibrated", "conditional", "not calibrated", "unknown")
         "map_diagonal(threshold=1)",
         pytest.param("pointwise(loss=squared, target=map, threshold=2)", marks=pytest.mark.nightly),
         "pairwise(target=map, threshold=1)",
-        "bregman(loss=squared, target=precision, threshold=1)",
+        pytest.param(
+            "bregman(loss=squared, target=precision, threshold=1)", marks=pytest.mark.nightly
+        ),
         "asymmetric_a(threshold=2)",
         pytest.param("p_classification(threshold=2)", marks=pytest.mark.nightly),
         "pnorm_push(threshold=1)",
