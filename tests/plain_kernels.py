@@ -5,7 +5,6 @@ before anything of gbmrank, this switches the compiler off, runs templates from 
 files instead of from copies, and stands in for the one function that has no Python form.
 """
 
-import math
 import os
 import sys
 from types import ModuleType
@@ -16,10 +15,6 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 from gbmrank.kernels.jit import compiler, decorators
 from gbmrank.kernels.linear import vectors
 from gbmrank.kernels.linear.interpolation import ORDER
-
-
-def _scale_by_power(value: float, shifted: float) -> float:
-    return math.ldexp(value, int(shifted - decorators._ROUND))
 
 
 def _evaluate_four(powers: Any, offset: int, place: float) -> tuple[float, ...]:
@@ -49,7 +44,7 @@ def _fill(template: str, slots: dict[str, Any]) -> ModuleType:
     return module
 
 
-vars(decorators)["_scale_by_power"] = _scale_by_power
+vars(decorators)["columns"] = lambda arrays: arrays
 vars(vectors)["evaluate_four"] = _evaluate_four
 vars(vectors)["add_chebyshev"] = _add_chebyshev
 vars(vectors)["add_product"] = _add_product
