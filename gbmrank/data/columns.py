@@ -68,7 +68,7 @@ def computed_column(values: Any, count: int, what: str) -> FloatArray:
     if array.shape != (count,) or array.dtype.kind not in "biuf":
         found = f"{array.dtype} of shape {array.shape}" if array.ndim else type(values).__name__
         raise PluginContractError(f"{what} must be {count} real numbers, got {found}")
-    return array.astype(np.float64, copy=False)
+    return np.ascontiguousarray(array, np.float64)
 
 
 def check_digits(array: npt.NDArray[Any], what: str) -> None:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.linear.interpolation import LinearPlan, Side
 from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
@@ -43,9 +42,6 @@ __all__ = [
     "TopicItems",
     "closed_levels",
     "closed_pairs",
-    "linear_cross",
-    "linear_fields",
-    "linear_pairs",
     "outer",
     "phi",
     "query",
@@ -140,16 +136,15 @@ class Engines(NamedTuple):
     """Which way a query is summed.
 
     A query of at least ``linear_from`` items, and of ``linear_range`` times its range of scores,
-    tries the linear-time engine by its ``plan``; one of at least ``closed_from`` items tries the
-    closed form (no loss has both); else every pair is visited. ``bend`` replaces the second
-    derivative in closed forms unless it is NaN.
+    is left to the linear-time engine; one of at least ``closed_from`` items to the closed form (no
+    loss has both); else every pair is visited. ``bend`` replaces the second derivative in closed
+    forms unless it is NaN.
     """
 
     closed_from: int
     linear_from: int
     linear_range: float
     bend: float
-    plan: LinearPlan
 
 
 class Span(NamedTuple):
@@ -372,26 +367,4 @@ def closed_levels(
     s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
     """Pairs of different level in closed form; NaN when it declines."""
-    raise _FILLED
-
-
-def linear_pairs(side: Side, plan: LinearPlan, params: Params) -> float:
-    """All pairs of a query in linear time; NaN when it declines."""
-    raise _FILLED
-
-
-def linear_cross(better: Side, worse: Side, plan: LinearPlan, params: Params) -> float:
-    """All pairs of a better and a worse item in linear time; NaN when it declines."""
-    raise _FILLED
-
-
-def linear_fields(
-    targets: FloatArray,
-    sources: tuple[FloatArray, FloatArray],
-    sign: float,
-    plan: LinearPlan,
-    params: Params,
-    out: FloatArray,
-) -> bool:
-    """Weighted sums over sources for every target in linear time; False when it declines."""
     raise _FILLED

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import entry, exact_inner, inner
+from gbmrank.kernels.jit.decorators import columns, entry, exact_inner, inner, separate
 from gbmrank.kernels.layout import GradHess, Level
 from gbmrank.types import BoolArray, FloatArray, IntArray
 
@@ -28,7 +28,7 @@ def read_scores(scores: FloatArray, rows: npt.NDArray[Any], s: FloatArray) -> No
         s[i] = scores[rows[i]]
 
 
-@inner
+@separate
 def read_levels(labels: FloatArray, begin: IntArray, end: IntArray) -> Level:
     """Find where each item's level begins and ends among labels sorted best first."""
     count = 0
@@ -107,22 +107,22 @@ def finish(
     A bad query has a value that is not finite; -1 when there is none.
     """
     relative, absolute = floors
-    raised = 0
-    for q in range(len(offsets) - 1):
-        begin, end = offsets[q], offsets[q + 1]
-        g, h = grad[begin:end], hess[begin:end]
-        total_g, total_h = 0.0, 0.0
-        for i in range(len(g)):
-            total_g += abs(g[i])
-            total_h += h[i]
-        if not (total_g < np.inf and abs(total_h) < np.inf):  # isfinite is x - x: reordered away
+    raised, queries = 0, len(usual)
+    grad, hess, offsets, usual = columns((grad, hess, offsets, usual))
+    for q in range(queries):
+        rows = offsets[q + 1] - offsets[q]
+        slope, curvature = 0.0, 0.0
+        for i in range(offsets[q], offsets[q + 1]):
+            slope += abs(grad[i])
+            curvature += hess[i]
+        if not (slope < np.inf and abs(curvature) < np.inf):  # isfinite is x - x: reordered away
             return q, raised
-        slope, curvature = total_g / len(g), total_h / len(g)
+        slope, curvature = slope / rows, curvature / rows
         slope = slope if slope < usual[q] else usual[q]
         floor = relative * (slope if slope > curvature else curvature)
         floor = floor if floor > absolute else absolute
-        for i in range(len(h)):
-            if h[i] < floor:
-                h[i] = floor
+        for i in range(offsets[q], offsets[q + 1]):
+            if hess[i] < floor:
+                hess[i] = floor
                 raised += 1
     return -1, raised

@@ -141,12 +141,15 @@ class Ranked:
         ranking = Ranking(
             self.groups.offsets, np.empty(n_rows, np.int32), np.empty(n_rows, np.uint8)
         )
-        best = (depth,) if depth < self._whole_depth else ()
-        rank = kernels.rank_best if best else kernels.rank_all
-        run_queries(
-            lambda span: rank(self.scores, *best, span, kernels.workspace(span.longest), ranking),
-            self.groups,
-        )
+
+        def rank(span: Span) -> None:
+            if depth < self._whole_depth:
+                work = kernels.best_workspace(span.longest)
+                kernels.rank_best(self.scores, depth, span, work, ranking)
+            else:
+                kernels.rank_all(self.scores, span, kernels.workspace(span.longest), ranking)
+
+        run_queries(rank, self.groups)
         return ranking
 
 

@@ -27,7 +27,8 @@ from gbmrank.kernels.layout import (
     PushQueries,
     Span,
 )
-from gbmrank.kernels.linear.interpolation import LinearPlan, PlanReport, Side, Tail, make_plan
+from gbmrank.kernels.linear.engine import LongItems, Tables, sum_pairs, sum_push
+from gbmrank.kernels.linear.interpolation import PlanReport, make_plan
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, with_curvature
 from gbmrank.objectives.base import (
@@ -66,8 +67,6 @@ _CLOSED = MappingProxyType(  # templates of closed forms
         "squared_hinge": "closed.polynomial",
     }
 )
-_NO_PLAN = LinearPlan(1.0, 0.0, Tail(0, 0.0, 0.0), Tail(0, 0.0, 0.0))
-_LONG = 200_000  # items from which one query is worth the work of all threads
 _NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
 
 
@@ -76,42 +75,20 @@ class _Kind(NamedTuple):
 
     gradients: str  # in pairs.sums
     values: str
-    long: str  # in linear.long
-    linear: str  # in linear.engine
-    linear_slot: str  # and what linear.long calls it
     dense: str = ""  # in pairs.dense
     closed: str = ""  # in pairs.sums
     closed_end: str = ""  # how closed forms end: exponential_pairs, exponential_levels
-    narrow: str = ""  # in linear.narrow
 
 
-PAIRS: Final = _Kind(
-    "all_gradients",
-    "all_values",
-    "long_all",
-    "all_pairs",
-    "linear_pairs",
-    "dense_all",
-    "closed_all",
-    "_pairs",
-    "narrow_all",
-)
+PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "_pairs")
 """All ordered pairs of a query, weighted by the utility of the first item."""
 
 LEVELS: Final = _Kind(
-    "level_gradients",
-    "level_values",
-    "long_levels",
-    "cross_pairs",
-    "linear_cross",
-    "dense_different",
-    "closed_different",
-    "_levels",
-    "narrow_levels",
+    "level_gradients", "level_values", "dense_different", "closed_different", "_levels"
 )
 """Pairs of different level, weighted by the better item."""
 
-PUSH: Final = _Kind("push_gradients", "push_values", "long_push", "cross_fields", "linear_fields")
+PUSH: Final = _Kind("push_gradients", "push_values")
 """Pairs of a relevant and another item, with a price around the sum of each other item."""
 
 
@@ -131,12 +108,9 @@ class PairEngine(NamedTuple):
     values: Callable[..., None]
     dense: Any  # the template of the shortcut over every pair, or None
     dense_kernel: str  # its name there
+    prices: Any  # the kernel of what is paid in long queries of a push, or None
     closed_queries: Any  # the kernel of the closed form, or None
-    long_queries: Any  # the kernel that hands long queries to the linear-time engine, or None
-    narrow: Any  # the template that sums most of them, or None
-    narrow_kernel: str  # its name there
-    tables: FloatArray  # of the loss, for it
-    linear_kernels: Any  # that engine, or None where no query needs it
+    tables: Tables | None  # of the loss, for the linear-time engine; None where no query needs it
     engines: Engines
     report: PlanReport | None
     exact_up_to: int  # items up to which calls outside of training visit every pair
@@ -151,28 +125,6 @@ class PairEngine(NamedTuple):
             return self.engines
         linear_from = max(self.engines.linear_from, self.exact_up_to)
         return self.engines._replace(linear_from=linear_from)
-
-    def sum_span(
-        self,
-        columns: tuple[Any, Span, FloatArray],
-        params: Any,
-        engines: Engines,
-        served: BoolArray,
-        results: tuple[FloatArray, GradHess],
-    ) -> None:
-        """Sum what visits no pair: long queries, the widest of them last, and closed forms."""
-        span, call = columns[1], (*columns, params, engines, served, *results)
-        if self.long_queries is not None and span.longest >= engines.linear_from:
-            too_wide = self.narrow is None
-            if not too_wide:
-                work = self.narrow.workspace(self.tables, span.longest)
-                kernel, (values, out) = getattr(self.narrow, self.narrow_kernel), results
-                room = _buffers(span, np.float64)
-                too_wide = kernel(*columns, engines, served, values, room, *work, out) > 0
-            if too_wide:
-                self.long_queries(*call)
-        if self.closed_queries is not None and not served[span.first : span.last].all():
-            self.closed_queries(*call)
 
     def visits(self, single: bool) -> Iterator[tuple[Any, Callable[..., None], tuple[float, ...]]]:
         """Yield precision, kernel and settings of what visits every pair, the first one first."""
@@ -226,31 +178,24 @@ def pair_engine(
     longest = int(sizes.max(initial=0))
     report = _linear_report(loss, curvature) if longest >= linear_from else None
     served = report is not None and report.plan is not None
-    linear = compiler.load("linear.engine", phi=curvature.phi) if served else None
-    if linear is not None and compiler.is_plain(linear):
-        linear, served = None, False  # vector code has no form in plain Python
+    tables = _tables(curvature.phi, loss.params) if served else None
     engines = Engines(
         closed_from=closed_from,
-        linear_from=linear_from if served else _NEVER,
+        linear_from=linear_from if tables is not None else _NEVER,
         linear_range=(0.0 if engine == "linear" else 30.0 if fast else 8.0),
         bend=curvature.bend,
-        plan=report.plan if report is not None and report.plan is not None else _NO_PLAN,
     )
-    if engine == "auto" and not served and (kind is PUSH or loss.closed_form is None):
+    if engine == "auto" and tables is None and (kind is PUSH or loss.closed_form is None):
         _check_affordable(loss, longest)
     sums = compiler.load("pairs.sums", phi=curvature.phi, **more)
-    narrow = compiler.load("linear.narrow") if linear is not None and kind.narrow else None
     return PairEngine(
         gradients=getattr(sums, kind.gradients),
         values=getattr(sums, kind.values),
         dense=_dense(kind, loss, curvature),
         dense_kernel=kind.dense,
+        prices=sums.push_prices if kind is PUSH else None,
         closed_queries=_closed_queries(kind, loss) if longest >= closed_from else None,
-        long_queries=_long_kernel(kind, linear, more),
-        narrow=narrow,
-        narrow_kernel=kind.narrow,
-        tables=np.empty(0) if narrow is None else _tables(curvature.phi, loss.params, engines.plan),
-        linear_kernels=linear,
+        tables=tables,
         engines=engines,
         report=report,
         exact_up_to=0 if engine == "linear" else 4096 if fast else 1024,
@@ -295,12 +240,13 @@ class PairSum(NamedTuple):
 
 @final
 class BoundPairs(AbstractBound):
-    """Pairs of every query, summed in threads over queries or inside a long one.
+    """Pairs of every query, summed in threads.
 
-    Long queries come first; what the linear-time engine does not serve visits every pair.
+    Long queries come first, all together; what the linear-time engine does not serve, each
+    thread sums in spans of queries.
     """
 
-    __slots__ = ("chunks", "in_row_order", "long", "pair_sum", "queries")
+    __slots__ = ("chunks", "long", "pair_sum", "queries")
 
     def __init__(
         self, groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, pair_sum: PairSum
@@ -314,25 +260,19 @@ class BoundPairs(AbstractBound):
         )
         self.chunks = threads.cut_into_chunks(pairs + 100.0)
         self.long = _long_queries(groups, queries, pair_sum.engine)
-        self.in_row_order = {
-            int(query): _in_row_order(queries, int(query))
-            for query in self.long
-            if isinstance(queries, ItemQueries)
-        }
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         engine, curvature, params, constant = self.pair_sum
         engines = engine.settings(single)
         served = np.zeros(self.groups.n_queries, np.bool_)
-        for query in self.long:
-            served[query] = self._fill_long(int(query), scores, out)
         unused = np.empty(self.groups.n_queries)
+        self._sum_long(scores, engines, served, unused, out)
 
         def fill_span(span: Span) -> None:
             left, columns = served[span.first : span.last], (self.queries, span, scores)
-            if not left.all():
-                engine.sum_span(columns, params, engines, served, (unused, out))
+            if engine.closed_queries is not None and not left.all():
+                engine.closed_queries(*columns, params, engines, served, unused, out)
             for precision, kernel, more in engine.visits(single):
                 if not left.all():
                     given = (params[0], *more) if more else (params,)
@@ -346,50 +286,48 @@ class BoundPairs(AbstractBound):
         engine, _, params, _ = self.pair_sum
         engines = engine.settings(single=False)
         served = np.zeros(self.groups.n_queries, np.bool_)
+        long = np.empty(self.groups.n_queries)
+        self._sum_long(scores, engines, served, long, _NO_ROWS)
 
         def sum_span(span: Span, values: FloatArray) -> None:
-            left, columns = served[span.first : span.last], (self.queries, span, scores)
-            engine.sum_span(columns, params, engines, served, (values, _NO_ROWS))
-            if not left.all():
+            own, columns = slice(span.first, span.last), (self.queries, span, scores)
+            values[own] = long[own]
+            if engine.closed_queries is not None and not served[own].all():
+                engine.closed_queries(*columns, params, engines, served, values, _NO_ROWS)
+            if not served[own].all():
                 engine.values(*columns, params, served, _buffers(span, np.float64), values)
 
         return sum_queries(sum_span, self.chunks, self.groups)
 
-    def _fill_long(self, query: int, scores: FloatArray, out: GradHess) -> bool:
-        begin, end = self.groups.offsets[query : query + 2].tolist()
-        if isinstance(self.queries, ItemQueries):
-            part = GradHess(out.grad[begin:end], out.hess[begin:end])
-            return self._long_pairs(query, scores[begin:end], part)
-        if isinstance(self.queries, LevelQueries):
-            return self._long_levels(self.queries, query, scores, out)
-        return False
-
-    def _long_pairs(self, query: int, scores: FloatArray, out: GradHess) -> bool:
+    def _sum_long(
+        self,
+        scores: FloatArray,
+        engines: Engines,
+        served: BoolArray,
+        values: FloatArray,
+        out: GradHess,
+    ) -> None:
+        """Sum the queries that are long for the range of their scores, and mark them."""
         engine, _, params, _ = self.pair_sum
-        side = Side(scores, self.in_row_order[query], out.grad, out.hess)
-        value = engine.linear_kernels.all_pairs_threaded(side, engine.engines.plan, params)
-        return not np.isnan(value)
-
-    def _long_levels(
-        self, queries: LevelQueries, query: int, scores: FloatArray, out: GradHess
-    ) -> bool:
-        engine, _, params, _ = self.pair_sum
-        begin, end = self.groups.offsets[query : query + 2].tolist()
-        rows, levels = queries.order[begin:end], queries.levels[begin:end]
-        column, weights = scores[rows], queries.weights[begin:end] * queries.scale[query]
-        grad, hess, ones = np.zeros(end - begin), np.zeros(end - begin), np.ones(end - begin)
-        first = 0
-        for cut in (np.flatnonzero(levels[1:] != levels[:-1]) + 1).tolist():
-            top, rest = slice(first, cut), slice(cut, None)
-            better = Side(column[top], weights[top], grad[top], hess[top])
-            worse = Side(column[rest], ones[rest], grad[rest], hess[rest])
-            sides, plan = (better, worse), engine.engines.plan
-            if np.isnan(engine.linear_kernels.cross_pairs_threaded(*sides, plan, params)):
-                return False
-            first = cut
-        out.grad[rows] = grad
-        out.hess[rows] = hess
-        return True
+        if self.long is None or engine.tables is None:
+            return
+        numbers, items = self.long
+        scale = self.queries.scale[numbers]
+        if isinstance(self.queries, PushQueries):
+            price = functools.partial(engine.prices, params)
+            positives = self.queries.positives[numbers]
+            sums, *found = sum_push(items, scores, engine.tables, engines, positives, price)
+            sums *= scale
+            if len(out.grad):
+                factor = np.repeat(scale, items.sizes)
+                rows = np.repeat(~np.isnan(sums), items.sizes)
+                for column, part in zip(out, found, strict=True):
+                    column[items.rows[rows]] = (factor * part)[rows]
+        else:
+            sums = sum_pairs(items, scores, engine.tables, engines, scale, out)
+        done = ~np.isnan(sums)
+        values[numbers[done]] = sums[done]
+        served[numbers[done]] = True
 
 
 def _buffers(span: Span, precision: Any) -> Buffers:
@@ -431,9 +369,9 @@ def _plan(phi: ScalarFunction, params: tuple[float, ...]) -> PlanReport:
 
 
 @functools.lru_cache(maxsize=64)
-def _tables(phi: ScalarFunction, params: tuple[float, ...], plan: LinearPlan) -> FloatArray:
-    tables: FloatArray = compiler.load("linear.narrow").make_tables(phi, params, plan)
-    return tables
+def _tables(phi: ScalarFunction, params: tuple[float, ...]) -> Tables | None:
+    plan = _plan(phi, params).plan
+    return None if plan is None else Tables(phi, params, plan)
 
 
 def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
@@ -459,33 +397,36 @@ def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
     return getattr(compiler.load("pairs.sums", **slot), kind.closed)
 
 
-def _long_kernel(kind: _Kind, linear: Any, more: dict[str, Callable[..., Any]]) -> Any:
-    """Return the kernel that hands long queries to the linear-time engine."""
-    if linear is None:
-        return None
-    slot = {kind.linear_slot: getattr(linear, kind.linear)}
-    return getattr(compiler.load("linear.long", **more, **slot), kind.long)
-
-
 def _long_queries(
     groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, engine: PairEngine
-) -> IntArray:
-    """Queries that are worth all threads; every level costs a pass over the lower ones."""
-    if engine.linear_kernels is None or isinstance(queries, PushQueries):
-        return np.empty(0, np.int64)
-    long = np.flatnonzero((groups.sizes >= _LONG) & (queries.scale != 0.0))
+) -> tuple[IntArray, LongItems] | None:
+    """Return the queries that are long enough for linear time, with their items, if there are any.
+
+    Every level is a block of its own, and makes its query shorter in effect.
+    """
+    levels = np.ones(groups.n_queries, np.int64)
+    if isinstance(queries, LevelQueries):
+        changes = np.append(True, queries.levels[1:] != queries.levels[:-1])
+        changes[groups.offsets[:-1]] = True
+        levels = np.add.reduceat(changes, groups.offsets[:-1], dtype=np.int64)
+    long = (queries.scale != 0.0) & (groups.sizes // engine.engines.linear_from >= levels)
     if isinstance(queries, ItemQueries):
-        return long
-    levels = [
-        1 + np.count_nonzero(np.diff(queries.levels[groups.offsets[q] : groups.offsets[q + 1]]))
-        for q in long
-    ]
-    return long[groups.sizes[long] >= engine.engines.linear_from * np.array(levels, np.int64)]
-
-
-def _in_row_order(queries: ItemQueries, query: int) -> FloatArray:
-    """Scaled utilities of a query in the order of its rows."""
-    begin, end = queries.offsets[query : query + 2].tolist()
-    utilities = np.empty(end - begin)
-    utilities[queries.order[begin:end] - begin] = queries.utilities[begin:end]
-    return utilities * queries.scale[query]
+        long &= queries.useful > 0
+    numbers = np.flatnonzero(long)
+    if engine.tables is None or not len(numbers):
+        return None
+    kept = groups.spread(long)
+    rows, blocks = queries.order[kept].astype(np.int64), groups.sizes[long]
+    if isinstance(queries, ItemQueries):
+        weights = queries.utilities[kept]
+    elif isinstance(queries, PushQueries):
+        place = np.arange(groups.n_rows) - groups.spread(groups.offsets[:-1])
+        relevant = place < groups.spread(queries.positives)
+        weights = (relevant / groups.spread(np.maximum(queries.positives, 1)))[kept]
+    else:
+        weights = queries.weights[kept]
+        blocks = np.diff(np.append(np.flatnonzero(changes[kept]), len(rows)))
+    starts = [np.concatenate([[0], np.cumsum(sizes)]) for sizes in (blocks, levels[long])]
+    blocks, parts = (one.astype(np.int64) for one in starts)
+    inside = isinstance(queries, ItemQueries)
+    return numbers, LongItems(rows, weights, blocks, parts, inside=inside)

@@ -1,13 +1,16 @@
 """The linear-time engine against double loops over all pairs."""
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.linear.interpolation import Side, make_plan
+from gbmrank.kernels.jit import threads
+from gbmrank.kernels.layout import Engines, GradHess
+from gbmrank.kernels.linear.engine import LongItems, Tables, sum_pairs
+from gbmrank.kernels.linear.interpolation import make_plan
 from gbmrank.numerics import exp, sigmoid, softplus
 
 CONTRACT = 1e-9  # of the sum of absolute terms
@@ -133,139 +136,99 @@ def plan_of(loss, params=(), accuracy=1e-10):
 PLANS = {name: plan_of(loss, params) for name, (loss, params) in LOSSES.items()}
 
 
-@pytest.fixture(scope="module")
-def engine():
-    """Kernels, plan and parameters of a loss by name."""
-
-    def load(name):
-        loss, params = LOSSES[name]
-        return compiler.load("linear.engine", phi=loss), PLANS[name], params
-
-    return load
+TABLES = {name: Tables(loss, params, PLANS[name]) for name, (loss, params) in LOSSES.items()}
+ALWAYS = Engines(closed_from=0, linear_from=0, linear_range=0.0, bend=math.nan)
 
 
-def losses(*every_time: str) -> Any:
-    """Losses as the parameter; each compiles for ten seconds, so the others run at night."""
-    return pytest.mark.parametrize(
-        "name",
-        [
-            pytest.param(name, marks=() if name in every_time else pytest.mark.nightly)
-            for name in LOSSES
-        ],
-    )
+def all_pairs(name, s, v, dtype=np.float64):
+    """Value, gradient and Hessian over all pairs of one query."""
+    items = LongItems(np.arange(len(s)), v, np.array([0, len(s)]), np.array([0, 1]), inside=True)
+    out = GradHess(np.zeros(len(s), dtype), np.zeros(len(s), dtype))
+    return sum_pairs(items, s, TABLES[name], ALWAYS, np.ones(1), out)[0], out
 
 
-def new_side(s, v, dtype=np.float64):
-    return Side(s, v, np.zeros(len(s), dtype), np.zeros(len(s), dtype))
+def by_level(name, s, v, sizes):
+    """Value, gradient and Hessian over pairs of different level; the best level comes first."""
+    blocks = np.cumsum([0, *sizes])
+    items = LongItems(np.arange(len(s)), v, blocks, np.array([0, len(sizes)]), inside=False)
+    out = GradHess(np.zeros(len(s)), np.zeros(len(s)))
+    return sum_pairs(items, s, TABLES[name], ALWAYS, np.ones(1), out)[0], out
 
 
 @pytest.mark.parametrize("sparse_weights", [False, True])
 @pytest.mark.parametrize("vector", VECTORS)
-@losses("logistic", "logistic_sharp", "logistic_flat", "brier")
-def test_all_pairs_match_the_double_loop(engine, name, vector, sparse_weights):
-    kernels, plan, params = engine(name)
-    s = VECTORS[vector]
+@pytest.mark.parametrize("name", LOSSES)
+def test_all_pairs_match_the_double_loop(name, vector, sparse_weights):
+    s, plan = VECTORS[vector], PLANS[name]
     rng = np.random.default_rng(3)
     v = rng.random(len(s)) * (rng.random(len(s)) < 0.1 if sparse_weights else 1.0)
-    side = new_side(s, v)
-    value = kernels.all_pairs(side, plan, params)
+    value, out = all_pairs(name, s, v)
     if np.ptp(s) > plan.reach:
         assert math.isnan(value)
-        assert not side.grad.any()
+        assert not out.grad.any()
         return
-    loss = LOSSES[name][0]
+    loss, params = LOSSES[name]
     expected = expected_all_pairs(loss, params, s, v)
     floor = floor_of(loss, params, v)
-    assert_close(side.grad, expected["grad"], floor)
-    assert_close(side.hess, expected["hess"], floor)
+    assert_close(out.grad, expected["grad"], floor)
+    assert_close(out.hess, expected["hess"], floor)
     assert_close(value, expected["value"], floor * len(s))
 
 
-@losses("logistic", "logistic_sharp")
-def test_float32_results_are_the_rounded_float64_ones(engine, name):
-    kernels, plan, params = engine(name)
+def test_float32_results_are_the_rounded_float64_ones():
     s, v = VECTORS["normal"], np.linspace(0.0, 1.0, 90)
-    double, single = new_side(s, v), new_side(s, v, np.float32)
-    kernels.all_pairs(double, plan, params)
-    kernels.all_pairs(single, plan, params)
+    _, double = all_pairs("logistic_sharp", s, v)
+    _, single = all_pairs("logistic_sharp", s, v, np.float32)
     np.testing.assert_array_equal(single.grad, double.grad.astype(np.float32))
     np.testing.assert_array_equal(single.hess, double.hess.astype(np.float32))
 
 
+@pytest.mark.parametrize("sizes", [(30, 60), (10, 20, 60), (90,)])
 @pytest.mark.parametrize("vector", ["normal", "two_clusters", "ties", "heavy_tails", "enormous"])
-@losses("logistic", "logistic_sharp", "logistic_flat")
-def test_cross_pairs_match_the_double_loop_and_add(engine, name, vector):
-    kernels, plan, params = engine(name)
-    s = VECTORS[vector]
-    rng = np.random.default_rng(4)
-    better = new_side(s[::3].copy(), rng.random(len(s[::3])))
-    worse = new_side(s[1::3].copy(), rng.random(len(s[1::3])))
-    better.grad[:] = 5.0
-    value = kernels.cross_pairs(better, worse, plan, params)
-    if np.ptp(np.concatenate([better.scores, worse.scores])) > plan.reach:
+@pytest.mark.parametrize("name", LOSSES)
+def test_pairs_of_different_level_match_the_double_loop(name, vector, sizes):
+    s, v = VECTORS[vector], np.random.default_rng(4).random(90)
+    value, out = by_level(name, s, v, sizes)
+    if np.ptp(s) > PLANS[name].reach:
         assert math.isnan(value)
         return
-    loss = LOSSES[name][0]
-    tables = pair_tables(loss, params, better.scores, worse.scores)
-    a, b = better.weights, worse.weights
-    floor = floor_of(loss, params, np.concatenate([a, b]))
-
-    def seen(table, by_better):
-        total = a * (table @ b) if by_better else b * (a @ table)
-        size = a * (abs(table) @ b) if by_better else b * (a @ abs(table))
-        return total, size
-
-    # Adding to 5 rounds to the last place of 5.
-    assert_close(better.grad - 5.0, seen(tables[1], True), floor + 1e-15)
-    assert_close(better.hess, seen(tables[2], True), floor)
-    total, size = seen(tables[1], False)
-    assert_close(worse.grad, (-total, size), floor)
-    assert_close(worse.hess, seen(tables[2], False), floor)
-    assert_close(value, (a @ tables[0] @ b, a @ abs(tables[0]) @ b), floor * len(s))
+    loss, params = LOSSES[name]
+    level = np.repeat(np.arange(len(sizes)), sizes)
+    pairs = np.where(level[:, None] < level[None, :], v[:, None], 0.0)
+    tables = pair_tables(loss, params, s, s) * pairs
+    floor = floor_of(loss, params, v)
+    size = np.abs(tables)
+    for found, table, absolute, sign in zip(out, tables[1:], size[1:], (-1, 1), strict=True):
+        expected = table.sum(1) + sign * table.sum(0)
+        assert_close(found, (expected, absolute.sum(1) + absolute.sum(0)), floor)
+    assert_close(value, (tables[0].sum(), size[0].sum()), floor * len(s))
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("vector", ["normal", "two_clusters", "ties", "mostly_empty"])
-@losses("logistic", "logistic_sharp", "logistic_flat")
-def test_cross_fields_match_the_double_loop(engine, name, vector, sign):
-    kernels, plan, params = engine(name)
-    s = VECTORS[vector]
-    targets, sources = s[::2].copy(), s[1::2].copy()
-    weights = np.random.default_rng(5).random(len(sources))
-    out = np.full((len(targets), 4), np.nan)
-    done = kernels.cross_fields(targets, (sources, weights), sign, plan, params, out)
-    if np.ptp(s) > plan.reach + 1.0:
-        assert not done
-        return
-    assert done
-    loss = LOSSES[name][0]
-    tables = pair_tables(loss, params, sign * targets, sign * sources)
-    floor = floor_of(loss, params, weights)
-    for column, table in enumerate([*tables, tables[1] ** 2]):
-        assert_close(out[:, column], (table @ weights, abs(table) @ weights), floor)
-
-
-def test_empty_sides_have_no_pairs(engine):
-    kernels, plan, params = engine("logistic")
-    one, none = new_side(np.ones(1), np.ones(1)), new_side(np.empty(0), np.empty(0))
-    assert kernels.cross_pairs(one, none, plan, params) == 0.0
-    assert kernels.all_pairs(none, plan, params) == 0.0
-    assert kernels.all_pairs_threaded(none, plan, params) == 0.0
-    assert kernels.all_pairs(new_side(np.ones(1), np.ones(1)), plan, params) == 0.0
-    out = np.full((1, 4), np.nan)
-    assert kernels.cross_fields(one.scores, (none.scores, none.weights), 1.0, plan, params, out)
-    assert not out.any()
+def test_queries_do_not_see_each_other():
+    rng = np.random.default_rng(5)
+    parts = [rng.normal(size=50), 1e3 + 400.0 * rng.normal(size=300), np.array([3.0, np.nan])]
+    s, v = np.concatenate(parts), rng.random(352)
+    starts = np.cumsum([0, *map(len, parts)])
+    items = LongItems(np.arange(352)[::-1].copy(), v, starts, np.arange(4), inside=True)
+    out = GradHess(np.zeros(352), np.zeros(352))
+    scale = np.array([1.0, 2.0, 3.0])
+    values = sum_pairs(items, s[::-1].copy(), TABLES["logistic"], ALWAYS, scale, out)
+    assert np.isnan(values).tolist() == [False, False, True]
+    assert not out.grad[:2].any()
+    for q, (first, last) in enumerate(itertools.pairwise(starts[:3])):
+        value, alone = all_pairs("logistic", parts[q], v[first:last])
+        assert values[q] == pytest.approx(scale[q] * value, rel=1e-14)
+        np.testing.assert_allclose(out.grad[::-1][first:last], scale[q] * alone.grad, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 5, 16])
-def test_scores_that_are_not_finite_are_rejected(engine, bad, place):
-    kernels, plan, params = engine("logistic")
+def test_scores_that_are_not_finite_are_rejected(bad, place):
     s = np.arange(17.0)
     s[place] = bad
-    side = new_side(s, np.ones(17))
-    assert math.isnan(kernels.all_pairs(side, plan, params))
-    assert not side.grad.any()
+    value, out = all_pairs("logistic", s, np.ones(17))
+    assert math.isnan(value)
+    assert not out.grad.any()
 
 
 def exactly_summed(loss, params, s, v, i):
@@ -283,36 +246,30 @@ def exactly_summed(loss, params, s, v, i):
     )
 
 
-@losses("logistic", "logistic_sharp", "logistic_flat", "brier")
-def test_sampled_items_of_a_long_query(engine, name):
-    kernels, plan, params = engine(name)
+@pytest.mark.parametrize("name", ["logistic", "logistic_flat", "brier"])
+def test_sampled_items_of_a_long_query(name):
     rng = np.random.default_rng(11)
     s = np.clip(rng.standard_t(3, size=20_000), -60.0, 60.0)
     v = rng.random(20_000) ** 4
-    side = new_side(s, v)
-    kernels.all_pairs(side, plan, params)
-    floor = floor_of(LOSSES[name][0], params, v)
-    for i in [int(np.argmin(s)), int(np.argmax(s)), *range(4)]:
-        grad, hess = exactly_summed(LOSSES[name][0], params, s, v, i)
-        assert_close(side.grad[i], grad, floor)
-        assert_close(side.hess[i], hess, floor)
+    loss, params = LOSSES[name]
+    _, out = all_pairs(name, s, v)
+    floor = floor_of(loss, params, v)
+    for i in [int(np.argmin(s)), int(np.argmax(s)), *range(2)]:
+        grad, hess = exactly_summed(loss, params, s, v, i)
+        assert_close(out.grad[i], grad, floor)
+        assert_close(out.hess[i], hess, floor)
 
 
-@losses("logistic", "brier")
-def test_gradient_is_the_slope_of_the_value(engine, name):
-    kernels, plan, params = engine(name)
+@pytest.mark.parametrize("name", ["logistic", "brier", "asym_b"])
+def test_gradient_is_the_slope_of_the_value(name):
     rng = np.random.default_rng(12)
     s, v, step = rng.normal(size=400), rng.random(400), 1e-4
-    side = new_side(s, v)
-    kernels.all_pairs(side, plan, params)
+    _, out = all_pairs(name, s, v)
     direction = rng.normal(size=400)
-    values = [
-        kernels.all_pairs(new_side(s + shift * direction, v), plan, params)
-        for shift in (-step, step)
-    ]
+    values = [all_pairs(name, s + shift * direction, v)[0] for shift in (-step, step)]
     slope = (values[1] - values[0]) / (2.0 * step)
-    assert slope == pytest.approx(side.grad @ direction, rel=1e-6)
-    assert abs(side.grad.sum()) <= 1e-10 * abs(side.grad).sum()
+    assert slope == pytest.approx(out.grad @ direction, rel=1e-6)
+    assert abs(out.grad.sum()) <= 1e-10 * abs(out.grad).sum()
 
 
 @pytest.fixture
@@ -321,37 +278,29 @@ def restore_threads():
     threads.set_num_threads(None)
 
 
-@pytest.mark.parametrize("vector", ["dense", "mostly_empty"])
-def test_results_do_not_depend_on_the_number_of_threads(engine, vector, restore_threads):
-    kernels, plan, params = engine("logistic")
+@pytest.mark.parametrize("width", [1.0, 1e6])
+def test_results_do_not_depend_on_the_number_of_threads(width, restore_threads):
     rng = np.random.default_rng(13)
-    n = 30_001
-    s = rng.normal(size=n) if vector == "dense" else rng.uniform(-1e6, 1e6, n)
-    v = rng.random(n)
+    n = 120_001  # two runs of items, which have most cells to themselves when they lie far apart
+    s, v = width * rng.uniform(-1.0, 1.0, n), rng.random(n)
     results = []
     for count in (1, 2):
         threads.set_num_threads(count)
-        side = new_side(s, v, np.float32)
-        better, worse = new_side(s[: n // 3], v[: n // 3]), new_side(s[n // 3 :], v[n // 3 :])
-        value = kernels.all_pairs_threaded(side, plan, params)
-        cross = kernels.cross_pairs_threaded(better, worse, plan, params)
-        results.append((value, cross, *side[2:], *better[2:], *worse[2:]))
+        value, out = all_pairs("logistic", s, v, np.float32)
+        cross, other = by_level("logistic", s, v, (n // 3, n - n // 3))
+        results.append((value, cross, *out, *other))
     for one, two in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
-    alone = new_side(s, v)
-    value = kernels.all_pairs(alone, plan, params)
-    assert results[0][0] == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(results[0][2], alone.grad, rtol=1e-6, atol=1e-6 * v.sum())
+    far, near = int(np.argmax(s)), int(np.argmin(np.abs(s)))
+    for i in (far, near):
+        ahead, behind = softplus_slopes(s[i] - s), softplus_slopes(s - s[i])
+        ahead[i] = behind[i] = 0.0
+        expected, size = v[i] * ahead - v * behind, v[i] * np.abs(ahead) + v * np.abs(behind)
+        assert abs(results[0][2][i] - expected.sum()) <= 1e-6 * size.sum()
 
 
-def test_threaded_calls_reject_what_the_kernels_reject(engine):
-    kernels, plan, params = engine("logistic")
-    side = new_side(np.array([0.0, np.nan]), np.ones(2))
-    other = new_side(np.zeros(1), np.ones(1))
-    empty = new_side(np.empty(0), np.empty(0))
-    assert math.isnan(kernels.all_pairs_threaded(side, plan, params))
-    assert math.isnan(kernels.cross_pairs_threaded(side, other, plan, params))
-    assert kernels.cross_pairs_threaded(side, empty, plan, params) == 0.0
+def softplus_slopes(z):
+    return -1.0 / (1.0 + np.exp(np.clip(z, -700.0, 700.0)))
 
 
 @pytest.mark.parametrize("loss", [hinge, squared_hinge])
@@ -383,13 +332,31 @@ def test_wider_cells_for_less_accuracy():
 
 
 def test_cells_are_laid_where_range_and_distance_allow_it():
-    plan, build = plan_of(asym_b), compiler.load("linear.cells").build_grid
+    plan = PLANS["asym_b"]
     for scores in (
         np.array([0.0, 1.5 * plan.reach]),  # a narrow place, a wide range
         np.array([0.0, 1.0]) + 2.0**46 * plan.width,  # the other way round
-        np.array([0.0, np.nan]),
-        np.array([np.nan, 0.0]),
     ):
-        assert len(build(scores, scores[:0], plan).cells) == 0
-        assert len(build(scores[:1], scores[1:], plan).cells) == 0
-    assert len(build(np.array([0.0, 1.0]), np.array([2.0]), plan).cells) > 0
+        assert math.isnan(all_pairs("asym_b", scores, np.ones(2))[0])
+    assert all_pairs("asym_b", np.array([0.0, 1.0]), np.ones(2))[0] > 0.0
+
+
+def test_tables_grow_with_the_distance_and_end_at_the_bands():
+    calls = []
+
+    def counted(z):
+        calls.append(z)
+        return logistic(z, 1.0)
+
+    plan = PLANS["logistic"]
+    tables = Tables(counted, (), plan)
+    near, lowest, highest = tables.between(3)
+    assert (lowest, highest) == (-min(24, plan.lower.band), min(24, plan.upper.band))
+    made = len(calls)
+    assert tables.between(10)[0] is not None
+    assert len(calls) == made
+    far, lowest, highest = tables.between(10**9)
+    assert (lowest, highest) == (-plan.lower.band, plan.upper.band)
+    start = (far.size - near.size) // 2 if -lowest == highest else None
+    if start is not None:
+        np.testing.assert_array_equal(far[start : start + near.size], near)

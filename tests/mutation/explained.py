@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 __all__ = ["explanations", "reason_for"]
 
-_SAME_MEAN = "equivalent: for a block of one item both formulas give its discount, up to rounding"
 _ONLY_SPEED = "equivalent: how deep a ranking is sorted changes its time and no value"
 _COST = "equivalent: an estimate of the work, by which queries are shared out to threads"
 _NEVER_READ = "equivalent: a cell that is the same for all, or is never read"
@@ -15,23 +14,12 @@ _SHIFTED = "equivalent: the value of every place is shifted alike, and only thei
 _NO_FACTOR = "equivalent: such a query has the factor 0"
 _NOBODY_STOPS = "equivalent: a block at which nobody stops adds zero by the formulas, too"
 _OTHER_HASH = "equivalent: a hash as good; they are compared with each other and never kept"
-_EITHER = "equivalent: a query of just that length may be summed in closed form or pair by pair"
 _ROOM = "equivalent: a buffer cut too long; what lies past the query is never read"
-_NEXT_CHECK = "equivalent: the check of length and levels after it leaves short queries out, too"
 _ONLY_SIGN = "equivalent: of this number only the sign is looked at"
-_NEVER_ZERO = "equivalent: this number is 1 or -1, and never zero"
-_SAME_SCORE = "equivalent: it is replaced by an equal score"
-_CELLS = "equivalent: all cells or only those in use may be stored; that changes time and memory"
-_GAPS = "equivalent: a Shell sort ends with the gap 1, wherever it begins; this changes its time"
 _TWICE = "equivalent: a query that is done is summed a second time, to the same number"
-_OTHER_WAY = "equivalent: pairs are then visited by calling the loss, to the same number"
 _NO_DISTANCE = "equivalent: equal labels become levels at no distance, which add zero"
-_NOTHING_FOUND = "equivalent: a block without a relevant item adds zero by the formulas, too"
-_TOO_FAR = "equivalent: no plan reaches as far as the largest of all numbers"
 _EQUAL_PLACES = "equivalent: of two places of equal value either will do"
 _WORTH_NOTHING = "equivalent: a move that gains less than rounding is made, or is not"
-_MASKED = "equivalent: lanes beyond the last pair are masked, and buffers have room for them"
-_NO_PULL = "equivalent: an item and itself, and two items without utility, do not pull"
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
 # Module, function, text of the line, code after: the reason. When the text changes, its mutants
@@ -205,62 +193,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             "total += mixed ^ (mixed >> np.uint64(31))  # a sum sees through anything linear": {
                 "total -= mixed ^ mixed >> np.uint64(31)": _OTHER_HASH
             },
-        },
-    },
-    "gbmrank/kernels/linear/long.py": {
-        "long_all": {
-            # those of gradient and Hessian; that of the scores is noticed
-            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
-                "end + begin": _ROOM
-            },
-        },
-        "long_levels": {
-            "if served[q] or end - begin < engines.linear_from or queries.scale[q] == 0.0:": {
-                "end + begin": _NEXT_CHECK
-            },
-            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
-                "end + begin": _ROOM
-            },
-        },
-        "_linear": {
-            "back, extra = np.empty((positives, 4)), np.empty((positives, 4))": {"5": _NEVER_READ},
-            "targets, sources, weights, sign, fields = others, relevant, equal, -1.0, seen": {
-                "2.0": _ONLY_SIGN
-            },
-            "targets, sources, sign = relevant, others, 1.0": {"2.0": _ONLY_SIGN},
-        },
-        "long_push": {
-            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
-                "end + begin": _ROOM
-            },
-        },
-    },
-    "gbmrank/kernels/linear/engine.py": {
-        "solve_fields": {
-            "mirrored = sign < 0": {"sign <= 0": _NEVER_ZERO},
-        },
-    },
-    "gbmrank/kernels/linear/cells.py": {
-        "_bounds": {
-            "highs[lane] = score if score > highs[lane] else highs[lane]": {
-                "score >= highs[lane]": _SAME_SCORE
-            },
-            "finite += abs(score) <= _LARGEST": {"abs(score) < _LARGEST": _TOO_FAR},
-            "finite += abs(scores[i]) <= _LARGEST": {"abs(scores[i]) < _LARGEST": _TOO_FAR},
-        },
-        "build_grid": {
-            "high = high_more if high_more > high else high": {"high_more >= high": _SAME_SCORE},
-            "items = len(scores) + len(more)": {"len(scores) - len(more)": _CELLS},
-            "if count <= items // 4 + 256:": {"257": _CELLS},
-        },
-        "_sorted_cells": {
-            "gap = count // 2": {"count * 2": _GAPS},
-        },
-        "_probe": {
-            "place = (mixed ^ (mixed >> np.uint64(32))) & mask": {"33": _OTHER_HASH},
-        },
-        "add_tails": {
-            "tail = plan.upper if turn > 0 else plan.lower": {"turn >= 0": _NEVER_ZERO},
         },
     },
     "gbmrank/kernels/decode/search.py": {

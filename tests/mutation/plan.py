@@ -134,18 +134,9 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         (*_PAIRS, "tests/kernels/test_rows.py", "tests/kernels/test_callback.py"),
         "test_rows or test_callback or comparison or bipartite",
     ),
-    "gbmrank/kernels/linear/long.py": (
-        (
-            _LONG,
-            f"{_ENGINES}test_all_pairs[linear-logistic-40]",
-            f"{_ENGINES}test_levels[linear-logistic-2]",
-            f"{_ENGINES}test_engines_of_a_push_agree[logistic-4]",
-        ),
-        _SMALL,
-    ),
-    "gbmrank/kernels/linear/engine.py": (("tests/kernels/test_linear_time.py",), _FEW_ITEMS),
+    "gbmrank/kernels/linear/engine.py": (("tests/kernels/test_linear_time.py", _LONG), _FEW_ITEMS),
     "gbmrank/kernels/linear/cells.py": (
-        ("tests/kernels/test_linear_time.py",),
+        ("tests/kernels/test_linear_time.py", _LONG),
         f"{_FEW_ITEMS} and not asym and not canonical",
     ),
     "gbmrank/kernels/decode/search.py": (

@@ -10,7 +10,6 @@ import pytest
 import gbmrank
 from gbmrank import RankingData
 from gbmrank.cli import main
-from gbmrank.objectives import pair_sums
 from tests import objective_oracles as oracle
 from tests.formulas import PLAIN
 from tests.objectives.test_values import pair_factors
@@ -263,18 +262,18 @@ def test_long_queries(spec, long_query):
 
 
 def test_long_queries_with_many_levels_do_not_pay_for_each_level():
-    """As many levels as items would cost a pass each: such a query is not given to threads."""
+    """As many levels as items would cost cells each: such a query is not long."""
     labels = np.arange(LONG, dtype=float)
     ready: Any = gbmrank.objective("comparison").bind(RankingData.from_arrays(labels))
-    assert len(ready.long) == 0
+    assert ready.long is None
     few: Any = gbmrank.objective("comparison").bind(RankingData.from_arrays(labels // 1000))
-    assert len(few.long) == 1
+    assert few.long[0].tolist() == [0]
 
 
 def test_a_closed_form_serves_long_queries_too(long_query):
     ready: Any = gbmrank.objective("rankboost").bind(RankingData.from_arrays(long_query[0]))
-    assert ready.pair_sum.engine.linear_kernels is None
-    assert len(ready.long) == 0
+    assert ready.pair_sum.engine.tables is None
+    assert ready.long is None
 
 
 def test_long_and_short_queries_side_by_side(long_query):
@@ -310,7 +309,7 @@ def test_queries_of_all_lengths_side_by_side(spec, rng):
     auto, pairs = gbmrank.objective(spec), gbmrank.objective(spec, engine="pairs")
     data = RankingData.from_arrays(labels, group=sizes, weight=weight)
     bound: Any = auto.bind(data)
-    assert bound.pair_sum.engine.long_queries is not None
+    assert bound.long is not None
     exact = pairs.bind(data).gradients(scores)
     for found in (bound.gradients(scores), bound.gradients(scores, np.float32, single=True)):
         for part, whole in zip(found, exact, strict=True):
@@ -351,21 +350,14 @@ def test_long_queries_of_no_weight_are_left_out_however_far(spec):
     assert bound.losses(scores)[0] == 0.0
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param("pairwise(loss=canonical_boosting)", marks=pytest.mark.nightly),
-        "comparison",
-    ],
-)
-def test_a_query_that_threads_decline_is_summed_like_others(spec, rng, monkeypatch):
+@pytest.mark.parametrize("spec", ["pairwise(loss=canonical_boosting)", "comparison"])
+def test_a_query_that_linear_time_declines_is_summed_like_others(spec, rng):
     """Beyond the reach of the linear-time engine, every pair is visited."""
-    monkeypatch.setattr(pair_sums, "_LONG", 500)
     labels, scores = labels_of(1900, 2, rng), rng.normal(size=1900)
     scores[7], scores[1500] = 1e300, -1e9  # the plan does not reach that far in the first query
     data = RankingData.from_arrays(labels, group=[1000, 900])
     bound: Any = gbmrank.objective(spec).bind(data)
-    assert bound.long.tolist() == [0, 1]
+    assert bound.long[0].tolist() == [0, 1]
     exact = gbmrank.objective(spec, engine="pairs").bind(data)
     for part, whole in zip(bound.gradients(scores), exact.gradients(scores), strict=True):
         np.testing.assert_allclose(part, whole, rtol=1e-8, atol=1e-9 * np.abs(whole).max())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import entry, inner
+from gbmrank.kernels.jit.decorators import allocating, entry, inner
 from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Params, Span
 from gbmrank.kernels.scores import apart
 from gbmrank.types import FloatArray, IntArray
@@ -67,7 +67,7 @@ class LabelQueries(NamedTuple):
     scale: FloatArray
 
 
-@entry
+@allocating
 def query_gradients(
     queries: LabelQueries, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:
@@ -90,7 +90,7 @@ def query_gradients(
             out.hess[begin + i] = scale * h[i]
 
 
-@entry
+@allocating
 def query_values(
     queries: LabelQueries,
     span: Span,
@@ -179,7 +179,7 @@ def _suffix_levels(s: FloatArray, top: FloatArray, rest: FloatArray) -> None:
             rest[k] = rest[k + 1] + np.log1p(np.exp(apart(s[k], top[k + 1], -rest[k + 1])))
 
 
-@entry
+@allocating
 def listmle_gradients(
     queries: ItemQueries, span: Span, scores: FloatArray, majorise: bool, out: GradHess
 ) -> None:
@@ -210,7 +210,7 @@ def listmle_gradients(
             out.hess[rows[k]] = scale * (mean if majorise else max(mean - square, 0.0))
 
 
-@entry
+@allocating
 def listmle_values(queries: ItemQueries, span: Span, scores: FloatArray, out: FloatArray) -> None:
     """Write the weighted negative log-likelihood of every query of a span."""
     s, top, rest = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)

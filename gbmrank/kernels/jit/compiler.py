@@ -181,8 +181,10 @@ def _place(function: FunctionType, error: Exception) -> tuple[str, int]:
 
 
 def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
-    from gbmrank.kernels.jit import cache
-    from gbmrank.kernels.jit.decorators import inner  # registers the compiled numerics, too
+    from gbmrank.kernels.jit import (
+        cache,
+        decorators,  # registers the compiled numerics, too
+    )
 
     digest = hashlib.sha256()
     modules: set[str] = set()
@@ -201,7 +203,11 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
     module = ModuleType(f"{cache.FILLED if lasting else _PASSING}{name}")
     for slot, function in slots.items():
         _register_callees(function)
-        setattr(module, slot, inner(function) if isinstance(function, FunctionType) else function)
+        setattr(
+            module,
+            slot,
+            decorators.slot(function) if isinstance(function, FunctionType) else function,
+        )
     return _run(module, template, template_path(template).read_text(encoding="utf-8"))
 
 

@@ -3,9 +3,12 @@
 ``entry`` marks what Python calls: compiled code is kept on disk, the interpreter lock is
 released. ``inner`` marks what only other kernels call; called from Python it is a Python
 function. Both may reorder sums and fuse multiply-adds, and never assume that values are finite.
+Neither creates nor returns arrays, so no references are counted, which is a quarter of the code
+to compile; ``allocating`` and ``separate`` may.
 
 Compiled loops get versions of the numerics without branches and library calls, which keep no
-loop from being vectorised, accurate to a few units in the last place. ``exp`` reduces its
+loop from being vectorised, accurate to a few units in the last place. They are written into the
+kernel as instructions: as functions, they would be compiled one by one. ``exp`` reduces its
 argument to ``k log 2 + r`` with ``|r| <= log(2)/2``, sums the polynomial of degree 11 that is
 nearest to ``exp(r)`` there (error 1.3e-17) and adds ``k`` to the exponent bits; ``log1p_unit``
 sums the series of ``2 artanh(x / (2 + x))``.
@@ -18,16 +21,19 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numba
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import entrypoints
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager
 from numba.core.registry import CPUDispatcher
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, lower_builtin, type_callable
 
 from gbmrank import numerics
 from gbmrank.kernels.jit import notice
 from gbmrank.kernels.jit.cache import FILLED, KernelCache
 
-__all__ = ["INLINED", "entry", "exact_inner", "exp", "inner", "merged", "separate"]
+__all__ = ["INLINED", "allocating", "columns", "entry", "exact_inner", "inner", "separate", "slot"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Division by zero must follow IEEE rules: a check would keep loops from being vectorised.
@@ -40,6 +46,17 @@ _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": 
 INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
 _ENTRY: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 _STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+# Passes for closures, with blocks, array expressions and functions inlined before they are typed.
+_IDLE = (
+    "DeadBranchPrune",
+    "InlineClosureLikes",
+    "InlineInlinables",
+    "InlineOverloads",
+    "NopythonRewrites",
+    "WithLifting",
+)
+_ITEMS = {types.boolean: types.uint8}  # what is in memory, where that is another type
+_NO_ARRAYS: dict[str, Any] = {"_nrt": False}
 _LOG2_E = 1.4426950408889634
 _LOG_2_HIGH = 0.693147180369123816490
 _LOG_2_LOW = 1.90821492927058770002e-10
@@ -64,6 +81,18 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
+class _Pipeline(CompilerBase):  # type: ignore[misc]
+    """The compiler's passes without those that find nothing to do in a kernel."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = PassManager("kernels")
+        for kind, purpose in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if kind.__name__ not in _IDLE:
+                passes.add_pass(kind, purpose)
+        passes.finalize()
+        return [passes]
+
+
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function that Python calls."""
 
@@ -76,11 +105,29 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         return compiled
 
 
+_OURS: dict[str, Any] = {"pipeline_class": _Pipeline}
+
+
 class _Inside(CPUDispatcher):  # type: ignore[misc]
     """A function without a way in from Python, where it runs uncompiled."""
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)
+
+    def compile(self, signature: Any) -> Any:
+        compiled = super().compile(signature)
+        if not self.targetoptions.get("_nrt", True):
+            for made in self.overloads.values():
+                _check_no_arrays(self.py_func.__name__, made.signature.return_type)
+        return compiled
+
+
+def _check_no_arrays(name: str, returned: Any) -> None:
+    """Raise TypeError for arrays whose references nobody counts: memory would be freed twice."""
+    if isinstance(returned, types.Array):
+        raise TypeError(f"{name} returns an array: decorate it with separate, not with inner")
+    for part in returned if isinstance(returned, types.BaseTuple) else ():
+        _check_no_arrays(name, part)
 
 
 def _inside(function: F, options: dict[str, Any]) -> F:
@@ -94,7 +141,7 @@ def _as(kind: type[CPUDispatcher], compiled: F) -> F:
 
 
 def _kernel(function: F, **options: Any) -> F:
-    compiled = _as(_Kernel, numba.njit(**_ENTRY, **_LOOSE, **options)(function))
+    compiled = _as(_Kernel, numba.njit(**_ENTRY, **_OURS, **_LOOSE, **options)(function))
     module = function.__module__
     if isinstance(compiled, _Kernel) and module.startswith(FILLED):
         name = f"{module.removeprefix(FILLED)}.{function.__name__}"
@@ -103,120 +150,168 @@ def _kernel(function: F, **options: Any) -> F:
 
 
 def entry(function: F) -> F:
-    """Compile a kernel that Python calls; cached on disk, without the interpreter lock."""
+    """Compile a kernel that Python calls; cached on disk, without the interpreter lock.
+
+    It creates no arrays and calls nothing that returns one: nobody would free it.
+    """
+    return _kernel(function, **_NO_ARRAYS)
+
+
+def allocating(function: F) -> F:
+    """Compile like :func:`entry` a kernel that creates arrays, which takes longer."""
     return _kernel(function)
 
 
-def merged(function: F) -> F:
-    """Compile like :func:`entry`, and as a part of each kernel that calls it.
-
-    A kernel that others call is optimised again in each of them, which takes longer than to
-    compile it in its place; for large functions with one or two callers.
-    """
-    return _kernel(function, inline="always")
-
-
 def inner(function: F) -> F:
-    """Compile a function that only kernels call."""
-    return _inside(function, {"forceinline": True, **_LOOSE})
-
-
-def separate(function: F) -> F:
-    """Compile a function that only kernels call and that is too large to be copied inline."""
-    return _inside(function, _LOOSE)
+    """Compile a function that only kernels call and that neither creates nor returns arrays."""
+    return _inside(function, {"forceinline": True, **_OURS, **_NO_ARRAYS, **_LOOSE})
 
 
 def exact_inner(function: F) -> F:
-    """Compile a function whose rounding steps must stay in the order they are written."""
-    return _inside(function, {"forceinline": True, **_STRICT})
+    """Compile like :func:`inner` what must keep its rounding steps in the order written."""
+    return _inside(function, {"forceinline": True, **_OURS, **_NO_ARRAYS, **_STRICT})
+
+
+def separate(function: F) -> F:
+    """Compile a function that only kernels call and that creates arrays or is large."""
+    return _inside(function, {**_OURS, **_LOOSE})
+
+
+def slot(function: F) -> F:
+    """Compile a function that fills a slot of a template; that of a plugin may create arrays."""
+    return _inside(function, {"forceinline": True, **_LOOSE})
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _scale_by_power(typingctx: Any, value: Any, shifted: Any) -> Any:
-    """``value * 2**k`` where ``shifted`` is ``k + _ROUND``: adds k to the exponent bits."""
+def columns(typingctx: Any, arrays: Any) -> Any:
+    """Return a tuple of arrays as pointers, whose items take a tenth of the code to reach.
+
+    Pointers know no length and no negative index. Only contiguous arrays have one.
+    """
+    if any(one.layout != "C" for one in arrays):
+        return None
+    pointers = [types.CPointer(_ITEMS.get(one.dtype, one.dtype)) for one in arrays]
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        int64 = context.get_value_type(types.int64)
-        bits = builder.bitcast(args[0], int64)
-        power = builder.shl(builder.bitcast(args[1], int64), int64(52))
-        return builder.bitcast(builder.add(bits, power), context.get_value_type(types.float64))
+        data = []
+        for place, (kind, pointer) in enumerate(zip(arrays, pointers, strict=True)):
+            array = context.make_array(kind)(
+                context, builder, builder.extract_value(args[0], place)
+            )
+            data.append(builder.bitcast(array.data, context.get_value_type(pointer)))
+        return context.make_tuple(builder, signature.return_type, data)
 
-    return types.float64(types.float64, types.float64), build
+    return types.Tuple(pointers)(arrays), build
 
 
-@exact_inner
-def exp(x: float) -> float:
-    """Exponential of x clipped to plus or minus 700."""
-    # NaN stays NaN. min and max would be functions more to compile.
-    x = -700.0 if x < -700.0 else x
-    x = 700.0 if x > 700.0 else x
+class _Number:
+    """A float64 of the kernel that is being compiled; operations stay in the order written."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self.builder, self.value = builder, value
+
+    def _with(self, operation: str, other: "_Number | float") -> "_Number":
+        # Flags of its own keep an instruction from those of the kernel around it.
+        value = getattr(self.builder, operation)(
+            self.value, self._value_of(other), flags=["contract"]
+        )
+        return _Number(self.builder, value)
+
+    def _value_of(self, other: "_Number | float") -> Any:
+        return other.value if isinstance(other, _Number) else ir.Constant(ir.DoubleType(), other)
+
+    def __add__(self, other: "_Number | float") -> "_Number":
+        return self._with("fadd", other)
+
+    def __sub__(self, other: "_Number | float") -> "_Number":
+        return self._with("fsub", other)
+
+    def __mul__(self, other: "_Number | float") -> "_Number":
+        return self._with("fmul", other)
+
+    def __truediv__(self, other: "_Number | float") -> "_Number":
+        return self._with("fdiv", other)
+
+    def __neg__(self) -> "_Number":
+        return _Number(self.builder, self.builder.fneg(self.value))
+
+    def choose(self, sign: str, limit: float, yes: "_Number | float", no: "_Number") -> "_Number":
+        """One of two numbers, by how this one compares; NaN compares as no."""
+        found = self.builder.fcmp_ordered(sign, self.value, self._value_of(limit))
+        return _Number(self.builder, self.builder.select(found, self._value_of(yes), no.value))
+
+    def polynomial(self, *coefficients: float) -> "_Number":
+        """Evaluate a polynomial here, highest power first."""
+        total = self * coefficients[0] + coefficients[1]
+        for coefficient in coefficients[2:]:
+            total = total * self + coefficient
+        return total
+
+    def scaled_by_power(self, shifted: "_Number") -> "_Number":
+        """Return this times ``2**k`` by adding k to the exponent; ``shifted`` is ``k + _ROUND``."""
+        build, int64 = self.builder, ir.IntType(64)
+        power = build.shl(build.bitcast(shifted.value, int64), int64(52))
+        bits = build.add(build.bitcast(self.value, int64), power)
+        return _Number(build, build.bitcast(bits, ir.DoubleType()))
+
+
+def _exp(x: _Number) -> _Number:
+    x = x.choose("<", -700.0, -700.0, x)
+    x = x.choose(">", 700.0, 700.0, x)
     shifted = x * _LOG2_E + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
-    p = 2.51003767988125e-08
-    p = p * r + 2.762007713646922e-07
-    p = p * r + 2.7557268478279004e-06
-    p = p * r + 2.480152131972762e-05
-    p = p * r + 0.00019841269863041851
-    p = p * r + 0.0013888888917198419
-    p = p * r + 0.008333333333330065
-    p = p * r + 0.04166666666662416
-    p = p * r + 0.16666666666666669
-    p = p * r + 0.5000000000000001
-    p = p * r * r + r
-    return _scale_by_power(1.0 + p, shifted)
+    p = r.polynomial(
+        2.51003767988125e-08,
+        2.762007713646922e-07,
+        2.7557268478279004e-06,
+        2.480152131972762e-05,
+        0.00019841269863041851,
+        0.0013888888917198419,
+        0.008333333333330065,
+        0.04166666666662416,
+        0.16666666666666669,
+        0.5000000000000001,
+    )
+    return (p * r * r + r + 1.0).scaled_by_power(shifted)
 
 
-@exact_inner
-def log1p_unit(x: float) -> float:
-    """Logarithm of 1 + x for x in [0, 1]."""
-    y = x / (2.0 + x)
+def _log1p_unit(x: _Number) -> _Number:
+    y = x / (x + 2.0)
     z = y * y
-    p = 1.0 / 33.0
-    p = p * z + 1.0 / 31.0
-    p = p * z + 1.0 / 29.0
-    p = p * z + 1.0 / 27.0
-    p = p * z + 1.0 / 25.0
-    p = p * z + 1.0 / 23.0
-    p = p * z + 1.0 / 21.0
-    p = p * z + 1.0 / 19.0
-    p = p * z + 1.0 / 17.0
-    p = p * z + 1.0 / 15.0
-    p = p * z + 1.0 / 13.0
-    p = p * z + 1.0 / 11.0
-    p = p * z + 1.0 / 9.0
-    p = p * z + 1.0 / 7.0
-    p = p * z + 1.0 / 5.0
-    p = p * z + 1.0 / 3.0
-    return 2.0 * (y + y * z * p)
+    total = y + y * z * z.polynomial(*(1.0 / n for n in range(33, 1, -2)))
+    return total * 2.0
 
 
-@exact_inner
-def _sigmoid(x: float) -> float:
-    e = exp(-abs(x))
-    return (1.0 if x >= 0.0 else e) / (1.0 + e)
+def _exp_of_minus_size(x: _Number) -> _Number:
+    return _exp(x.choose(">", 0.0, -x, x))
 
 
-@exact_inner
-def _softplus(x: float) -> float:
-    return (0.0 if x < 0.0 else x) + log1p_unit(exp(-abs(x)))
+def _sigmoid(x: _Number) -> _Number:
+    e = _exp_of_minus_size(x)
+    return x.choose(">=", 0.0, 1.0, e) / (e + 1.0)
 
 
-@overload(numerics.exp, strict=False)  # type: ignore[untyped-decorator]
-def _exp_in_kernels(x: Any) -> Any:
-    return lambda x: exp(x)  # noqa: PLW0108  (the compiler wants a function of x)
+def _softplus(x: _Number) -> _Number:
+    return x.choose("<", 0.0, 0.0, x) + _log1p_unit(_exp_of_minus_size(x))
 
 
-@overload(numerics.log1p_unit, strict=False)  # type: ignore[untyped-decorator]
-def _log1p_in_kernels(x: Any) -> Any:
-    return lambda x: log1p_unit(x)  # noqa: PLW0108  (the compiler wants a function of x)
+def _write_inline(
+    function: Callable[[float], float], formula: Callable[[_Number], _Number]
+) -> None:
+    """Let kernels that call a function of the numerics have its formula instead."""
+
+    @type_callable(function)  # type: ignore[untyped-decorator]
+    def type_of(context: Any) -> Any:
+        return lambda x: types.float64 if isinstance(x, types.Number) else None
+
+    @lower_builtin(function, types.Number)  # type: ignore[untyped-decorator]
+    def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x = context.cast(builder, args[0], signature.args[0], types.float64)
+        return formula(_Number(builder, x)).value
 
 
-@overload(numerics.sigmoid, strict=False)  # type: ignore[untyped-decorator]
-def _sigmoid_in_kernels(x: Any) -> Any:
-    return lambda x: _sigmoid(x)  # noqa: PLW0108  (the compiler wants a function of x)
-
-
-@overload(numerics.softplus, strict=False)  # type: ignore[untyped-decorator]
-def _softplus_in_kernels(x: Any) -> Any:
-    return lambda x: _softplus(x)  # noqa: PLW0108  (the compiler wants a function of x)
+_write_inline(numerics.exp, _exp)
+_write_inline(numerics.log1p_unit, _log1p_unit)
+_write_inline(numerics.sigmoid, _sigmoid)
+_write_inline(numerics.softplus, _softplus)

@@ -93,6 +93,8 @@ def cut_into_chunks(costs: npt.NDArray[np.floating[Any]]) -> IntArray:
     """Return the first query of runs of about equal cost (in nanoseconds), then their end."""
     total = float(costs.sum())
     chunks = int(min(max(total // _SMALL, 1), _MAX_CHUNKS, max(len(costs), 1)))
+    if chunks == 1 and len(costs):
+        return np.array([0, len(costs)])
     ends = np.searchsorted(np.cumsum(costs), total * np.arange(1, chunks) / chunks)
     return np.unique(np.concatenate([[0], ends + 1, [len(costs)]]).clip(0, len(costs))).astype(
         np.int64

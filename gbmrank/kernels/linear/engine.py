@@ -1,314 +1,415 @@
-r"""Sums of a smooth loss over all pairs of a long query, in time linear in its length.
+r"""Sums of a smooth loss over all pairs of long queries, in time linear in their length.
 
-A template with the slot ``phi(z, *params) -> (value, first, second)``. It computes
+It computes
 
 .. math::
     \sum_{i, j} a_i b_j \varphi(s_i - s_j)
 
-with gradient and Hessian diagonal, where i runs over the better and j over the worse
-items: two disjoint sets (:func:`cross_pairs`), or the same items with :math:`b = 1` and
-:math:`i \ne j` (:func:`all_pairs`).
+with gradient and Hessian diagonal, where i runs over the better and j over the worse items: all
+items of a query (:math:`b = 1`, :math:`i \ne j`), or the items of each level and all of lower ones.
 
-Items act on each other through the Chebyshev nodes of their cells
-(:mod:`gbmrank.kernels.linear.cells`), and the loss is evaluated once per pair of nodes
-and distance of cells. Cells further apart than the plan's bands see the straight line
-that the loss has become there, by running sums. The worse items see the better ones
-through the mirror image of the same tables: with both axes reversed, ``s_i - s_j`` is
-what it was.
+The score axis is cut into cells of one width. Inside a cell a smooth function is known by its
+values at ``ORDER`` Chebyshev nodes, so all items of a cell act on the rest of the world through
+``ORDER`` numbers: moments of their weights, turned into weights at the nodes. Cells act on each
+other through tables of the loss between their nodes, which are evaluated in Python, so that
+nothing here is compiled for a loss. What the nodes see becomes one polynomial per cell, which is
+evaluated at every item. Cells further apart than the plan's bands see the straight line that the
+loss has become there, by running sums. The worse items see the better ones through the mirror
+image of the same tables: with both axes reversed, ``s_i - s_j`` is what it was.
 
-An item alone in its cell does not act on itself, so that taking the pair (i, i) out
-never cancels digits: where an item has company, the pairs inside the cell are about as
-large as the one taken out.
+An item alone in its cell does not act on itself, so that taking the pair (i, i) out never cancels
+digits: where an item has company, the pairs inside the cell are about as large as the one taken
+out. Cell numbers are whole and the width has few bits, so cell borders and positions inside a
+cell carry no rounding error, however large the scores are.
 
-:func:`all_pairs_threaded` and :func:`cross_pairs_threaded` share one very long query among
-threads. Its items are cut into runs whose number depends on the query alone, so results do not
-depend on the number of threads; they may differ in rounding from those of one thread.
-
-Arrays come in few kinds, flat or of three axes, and the smaller of two numbers is chosen by
-hand: every other kind of ``np.empty``, and every ``min``, is a function more to compile.
+Very long blocks are cut into runs whose number depends on the data alone, so results do not
+depend on the number of threads.
 """
 
 import itertools
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import chebyshev
 
 from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.jit.decorators import merged, separate
-from gbmrank.kernels.layout import Params
-from gbmrank.kernels.linear.interpolation import NODES, ORDER, Cells, Grid, LinearPlan, Side
-from gbmrank.kernels.linear.vectors import add_product
-from gbmrank.types import FloatArray
+from gbmrank.kernels.layout import Engines, GradHess, Span
+from gbmrank.kernels.linear.interpolation import NODES, ORDER, LinearPlan
+from gbmrank.types import BoolArray, FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from gbmrank.kernels.layout import phi
+__all__ = ["LongItems", "Tables", "sum_pairs", "sum_push"]
 
-# Through the compiler, so that their disk cache follows every change of the sources.
-_kernels = compiler.load("linear.cells")
-add_moments = _kernels.add_moments
-add_pair_moments = _kernels.add_pair_moments
-build_grid = _kernels.build_grid
-read_fields = _kernels.read_fields
-read_pairs = _kernels.read_pairs
-read_side = _kernels.read_side
-TO_NODES = _kernels.TO_NODES
-TO_NODES_MIRRORED = _kernels.TO_NODES_MIRRORED
-TO_POWERS = _kernels.TO_POWERS
-TO_POWERS_MIRRORED = _kernels.TO_POWERS_MIRRORED
-add_tails = _kernels.add_tails
-all_slots = _kernels.all_slots
-match_cells = _kernels.match_cells
-to_node_weights = _kernels.to_node_weights
-to_powers = _kernels.to_powers
-used_slots = _kernels.used_slots
+_MAX_CELL = 2.0**45
+"""Cell numbers up to this leave enough bits for exact positions inside a cell."""
 
+_FEWEST_GAPS = 24
+_RUN = 50_000  # items
+_RUNS = 16  # of a block
 _SQUARE = ORDER * ORDER
-_ITEM_CHUNKS = 16
-# Target node minus source node, by source and target, in half widths.
-_NODE_GAPS: FloatArray = (NODES[None, :] - NODES[:, None]).ravel()
+_KINDS = 4  # value, first, second and squared first derivative
+# Weight at node k from the moment of order m: row m, column k. Odd moments change sign
+# when nodes are counted from the upper end of the cell.
+_SIGNS: FloatArray = np.where(np.arange(ORDER) % 2 == 0, 1.0, -1.0)
+_FIRST_HALF: FloatArray = np.where(np.arange(ORDER) == 0, 0.5, 1.0)
+_TO_NODES: FloatArray = np.ascontiguousarray(
+    chebyshev.chebvander(NODES, ORDER - 1).T * (2.0 / ORDER) * _FIRST_HALF[:, None], np.float64
+)
 
 
-@separate
-def _fill_tables(distance: float, width: float, params: Params, tables: FloatArray) -> None:
-    """Evaluate the loss between the nodes of two cells: kind, source node, target node."""
-    half = 0.5 * width
-    for k in range(_SQUARE):
-        value, first, second = phi(distance + half * _NODE_GAPS[k], *params)
-        tables[k] = value
-        tables[_SQUARE + k] = first
-        tables[2 * _SQUARE + k] = second
-        tables[3 * _SQUARE + k] = first * first
+def _power_basis() -> FloatArray:
+    """Row m holds the coefficients of the m-th Chebyshev polynomial by rising power."""
+    rows = np.zeros((ORDER, ORDER))
+    for m in range(ORDER):
+        rows[m, : m + 1] = chebyshev.cheb2poly(np.eye(ORDER)[m, : m + 1])
+    return rows
 
 
-@merged
-def _interact(cells: Cells, plan: LinearPlan, params: Params, kinds: int, both: bool) -> None:
-    """Let all cells within the plan's bands act on each other."""
-    targets = used_slots(cells.better_mirrored) if both else all_slots(cells.worse)
-    sources = used_slots(cells.worse)
-    if len(targets) == 0 or len(sources) == 0:
-        return
-    tables = np.empty(4 * _SQUARE)
-    pairs = np.empty(2 * len(targets), np.int64)
-    numbers = cells.cells
-    lowest = numbers[targets[0]] - numbers[sources[-1]]
-    highest = numbers[targets[-1]] - numbers[sources[0]]
-    first = lowest if lowest > -plan.lower.band else -plan.lower.band
-    last = highest if highest < plan.upper.band else plan.upper.band
-    for gap in range(first, last + 1):
-        count = match_cells(cells, targets, sources, gap, pairs)
-        if count > 0:
-            _fill_tables(gap * cells.width, cells.width, params, tables)
-        for k in range(count):
-            target, source = pairs[2 * k], pairs[2 * k + 1]
-            for kind in range(kinds):
-                worse = (cells.worse, source * ORDER)
-                seen = (cells.seen, (4 * target + kind) * ORDER)
-                add_product(tables, kind * _SQUARE, worse, seen)
-                if both:
-                    better = (cells.better_mirrored, target * ORDER)
-                    back = (cells.seen_mirrored, (4 * source + kind) * ORDER)
-                    add_product(tables, kind * _SQUARE, better, back)
+# Coefficient of power m from the value at node k: row k, column m.
+_TO_POWERS: FloatArray = np.ascontiguousarray((_power_basis().T @ _TO_NODES).T)
 
 
-@merged
-def solve_pairs(
-    grid: Grid, moments: FloatArray, plan: LinearPlan, params: Params, same_items: bool
-) -> tuple[float, FloatArray]:
-    """Turn moments into the value and the fields that :func:`read_pairs` evaluates.
+class Tables:
+    """A loss between the nodes of two cells, for as many distances as were asked for."""
 
-    ``moments`` has shape (2, n_slots, ORDER): those of the worse, then of the better items. With
-    ``same_items`` these are the same, with unit weights as worse ones, and pairs of an item with
-    itself are left out. The fields have shape (n_slots, ORDER, 4): polynomials of slope and
-    curvature as seen by better, then by worse items.
+    def __init__(
+        self, phi: Callable[..., tuple[float, float, float]], params: Any, plan: LinearPlan
+    ) -> None:
+        self.plan = plan
+        self._loss = phi, params
+        self._made = 0, np.empty((0, _KINDS, _SQUARE))  # for gaps from here on
+        self.at_zero: tuple[float, float, float] = phi(0.0, *params)
+
+    def between(self, farthest: int) -> tuple[FloatArray, int, int]:
+        """Return tables for cells at most this far apart, and the least and the largest gap."""
+        lowest, made = self._made
+        wanted = (
+            -min(farthest, self.plan.lower.band),
+            min(farthest, self.plan.upper.band),
+        )
+        if wanted[0] < lowest or wanted[1] >= lowest + len(made):
+            farthest = max(2 * farthest, _FEWEST_GAPS)
+            low = -min(farthest, self.plan.lower.band)
+            high = min(farthest, self.plan.upper.band)
+            below = self._evaluate(range(low, min(lowest, high + 1)))
+            above = self._evaluate(range(lowest + len(made), high + 1))
+            self._made = lowest, made = min(low, lowest), np.concatenate([below, made, above])
+        return made.ravel(), lowest, lowest + len(made) - 1
+
+    def _evaluate(self, gaps: range) -> FloatArray:
+        """Tables by gap and kind; source node, then target node."""
+        phi, params = self._loss
+        within = 0.5 * self.plan.width * (NODES[None, :] - NODES[:, None]).ravel()
+        points = self.plan.width * np.array(gaps, np.float64)[:, None] + within
+        rows = np.array([phi(z, *params) for z in points.ravel().tolist()], np.float64)
+        rows = rows.reshape(len(gaps), _SQUARE, 3)
+        return np.ascontiguousarray(
+            np.stack([rows[:, :, 0], rows[:, :, 1], rows[:, :, 2], rows[:, :, 1] ** 2], axis=1)
+        )
+
+
+class LongItems:
+    """Items of long queries, block after block: their rows, and weights as the better ones.
+
+    ``blocks`` says where the items of each block begin, and ``queries`` where its blocks do. With
+    ``inside`` a query has one block, all pairs of which count, else one for each level, best first.
     """
-    count = len(grid.cells)
-    lonely = np.empty(count, np.int64)
-    for slot in range(count):
-        lonely[slot] = same_items and moments[0, slot, 0] == 1.0
-    weights = np.zeros((2, count, ORDER))
-    to_node_weights(moments[0], TO_NODES, weights[0], False)
-    to_node_weights(moments[1], TO_NODES_MIRRORED, weights[1], False)
-    seen, seen_mirrored = np.zeros((count, 4, ORDER)), np.zeros((count, 4, ORDER))
-    cells = Cells(grid.cells, grid.width, weights[0], weights[1], seen, seen_mirrored, lonely)
-    _interact(cells, plan, params, 3, True)
-    add_tails(cells, plan, True)
-    powers = np.zeros((count, ORDER, 4))
-    for kind in range(2):
-        to_powers(seen, kind + 1, TO_POWERS, powers, kind, False)
-        to_powers(seen_mirrored, kind + 1, TO_POWERS_MIRRORED, powers, kind + 2, False)
-    value = 0.0
-    value_here, _, second_here = phi(0.0, *params)
-    for slot in range(count):
-        for k in range(ORDER):
-            value += seen[slot, 0, k] * weights[1, slot, ORDER - 1 - k]
-        if same_items and not lonely[slot]:
-            value -= value_here * moments[1, slot, 0]
-            powers[slot, 0, 1] -= 2.0 * second_here
-    return value, powers
+
+    def __init__(
+        self,
+        rows: npt.NDArray[np.integer[Any]],
+        weights: FloatArray,
+        blocks: IntArray,
+        queries: IntArray,
+        *,
+        inside: bool,
+    ) -> None:
+        self.rows, self.weights, self.inside = rows, weights, inside
+        self.blocks, self.queries = blocks, queries
+        self.ones = np.ones(len(rows))
+        self.starts = blocks[queries]  # items of queries
+        self.sizes, self.levels = np.diff(self.starts), np.diff(queries)
+        sizes = np.diff(blocks)
+        runs = np.clip(sizes // _RUN, 1, _RUNS)
+        self.block_of_run = np.repeat(np.arange(len(sizes)), runs)
+        cuts = [
+            np.linspace(begin, end, count + 1).astype(np.int64)[:-1]
+            for begin, end, count in zip(blocks[:-1], blocks[1:], runs, strict=True)
+        ]
+        self.runs = np.concatenate([*cuts, blocks[-1:]]).astype(np.int64)
+        self.run_sizes = np.diff(self.runs)
+        self.chunks = threads.cut_into_chunks(20.0 * self.run_sizes)  # of runs
+        self.query_of_block = np.repeat(np.arange(len(queries) - 1), self.levels)
 
 
-@merged
-def solve_fields(
-    grid: Grid, moments: FloatArray, plan: LinearPlan, params: Params, sign: float
+class _Grid(NamedTuple):
+    """Slots of all blocks: where each block's begin, cell numbers, and the first cell of each."""
+
+    blocks: IntArray
+    numbers: IntArray
+    first: FloatArray
+    sparse: npt.NDArray[np.uint8]
+    farthest: int  # between two cells of a query
+    width: float
+
+
+class _Work(NamedTuple):
+    """What the steps of one call share."""
+
+    items: LongItems
+    scores: FloatArray
+    grid: _Grid
+    slots: npt.NDArray[np.int32]  # of the items
+    kernels: Any
+
+
+def sum_pairs(
+    items: LongItems,
+    scores: FloatArray,
+    tables: Tables,
+    engines: Engines,
+    scale: FloatArray,
+    out: GradHess,
 ) -> FloatArray:
-    """Turn moments of sources into the fields that :func:`read_fields` evaluates.
+    """Return the sums of queries, NaN where they are too short or scores lie too far apart.
 
-    ``sign`` is 1.0 for differences target minus source, -1.0 for source minus target. The fields
-    have shape (n_slots, ORDER, 4): polynomials of the sums of value, first, second and squared
-    first derivative.
+    Writes their gradient and Hessian unless ``out`` is empty; all times ``scale``.
     """
-    count = len(grid.cells)
-    # The mirror image turns "source minus target" into "target minus source".
-    mirrored = sign < 0
-    numbers, lonely = np.empty(count, np.int64), np.empty(count, np.int64)
-    for slot in range(count):
-        numbers[slot] = -grid.cells[count - 1 - slot] if mirrored else grid.cells[slot]
-        lonely[slot] = 0
-    weights = np.zeros((1, count, ORDER))[0]
-    to_node_weights(moments, TO_NODES_MIRRORED if mirrored else TO_NODES, weights, mirrored)
-    seen = np.zeros((count, 4, ORDER))
-    cells = Cells(numbers, grid.width, weights, weights, seen, seen, lonely)
-    _interact(cells, plan, params, 4, False)
-    add_tails(cells, plan, False)
-    powers = np.zeros((count, ORDER, 4))
-    matrix = TO_POWERS_MIRRORED if mirrored else TO_POWERS
-    for kind in range(4):
-        to_powers(seen, kind, matrix, powers, kind, mirrored)
+    work, served = _begin(items, scores, tables.plan, engines)
+    if not served.any():
+        return np.full(len(served), np.nan)
+    grid, same = work.grid, items.inside
+    unit, own = _spread(work, (items.ones, items.weights))
+    worse = unit if same else _over_levels(work, unit, lower=True)
+    lonely = (unit[:, 0] == 1.0) & same
+    better_nodes = own * _SIGNS @ _TO_NODES
+    ahead = _interact(work, tables, (0, 3), worse @ _TO_NODES, lonely, 1)
+    value = np.einsum("sk,sk->s", ahead[:, 0], better_nodes[:, ::-1])
+    paired = np.where(lonely, 0.0, 1.0 if same else 0.0)
+    value -= paired * tables.at_zero[0] * own[:, 0]
+    sums = np.full(len(served), np.nan)
+    sums[served] = np.add.reduceat(value, grid.blocks[items.queries[:-1][served]])
+    if len(out.grad):
+        behind = _interact(work, tables, (1, 3), better_nodes, lonely, -1)
+        if not same:
+            behind = _over_levels(work, behind, lower=False)
+        powers = _powers([ahead[:, 1], ahead[:, 2]], [behind[:, 1], behind[:, 2]])
+        powers[:, 0, 1] -= paired * 2.0 * tables.at_zero[2]
+        _read(work, powers, scale, out)
+    return sums * scale
+
+
+def sum_push(
+    items: LongItems,
+    scores: FloatArray,
+    tables: Tables,
+    engines: Engines,
+    positives: IntArray,
+    price: Callable[..., None],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return sums, and gradient and Hessian by item, of queries whose relevant items come first.
+
+    The weights of items are one over the number of ``positives`` for these, 0 for others.
+    ``price(starts, positives, span, seen, results, sums)`` computes what the other items pay:
+    ``push_prices`` of :mod:`gbmrank.kernels.pairs.sums`. Sums are NaN as for :func:`sum_pairs`.
+    """
+    work, served = _begin(items, scores, tables.plan, engines)
+    sums = np.where(served, 0.0, np.nan)
+    results = tuple(np.zeros(len(items.rows)) for _ in range(4))
+    grad, hess, prices, steeps = results
+    if not served.any():
+        return sums, grad, hess
+    lonely = np.zeros(len(work.grid.numbers), np.bool_)
+    seen = np.empty(4 * len(items.rows))
+    equal, _ = _spread(work, (items.weights, items.weights))
+    behind = _interact(work, tables, (0, 3), equal * _SIGNS @ _TO_NODES, lonely, -1)
+    _read_fields(work, _powers([], [behind[:, 0], behind[:, 1], behind[:, 2]]), seen)
+    price(items.starts, positives, Span(0, len(served), 0), seen, results, sums)
+    paid, steep = _spread(work, (prices, steeps))
+    ahead = _interact(work, tables, (1, 3), paid @ _TO_NODES, lonely, 1)
+    extra = _interact(work, tables, (3, 4), steep @ _TO_NODES, lonely, 1)
+    _read_fields(work, _powers([ahead[:, 1], ahead[:, 2], extra[:, 3]], []), seen)
+    relevant = items.weights > 0.0
+    grad[relevant] = seen[0::4][relevant]
+    hess[relevant] = seen[1::4][relevant] + seen[2::4][relevant]
+    return sums, grad, hess
+
+
+def _begin(
+    items: LongItems, scores: FloatArray, plan: LinearPlan, engines: Engines
+) -> tuple[_Work, BoolArray]:
+    """Lay cells over the scores of the queries that are served, and tell which ones."""
+    s = scores[items.rows]
+    low, high = (
+        np.minimum.reduceat(s, items.starts[:-1]),
+        np.maximum.reduceat(s, items.starts[:-1]),
+    )
+    per_width, farthest = 1.0 / plan.width, _MAX_CELL * plan.width
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN is not served
+        least = np.maximum(engines.linear_from, engines.linear_range * (high - low))
+        served = items.sizes >= least * items.levels
+        served &= (high - low <= plan.reach) & (low >= -farthest) & (high <= farthest)
+    first = np.floor(np.where(served, low, 0.0) * per_width)
+    last = np.floor(np.where(served, high, 0.0) * per_width)
+    counts = np.where(served, last - first + 1.0, 0.0).astype(np.int64)
+    sparse = counts > items.sizes // 4 + 256
+    numbers = {}
+    for q in np.flatnonzero(sparse).tolist():
+        own = np.floor(s[items.starts[q] : items.starts[q + 1]] * per_width) - first[q]
+        numbers[q] = np.unique(own).astype(np.int64)
+        counts[q] = len(numbers[q])
+    of = items.query_of_block
+    blocks = np.concatenate([[0], np.cumsum(counts[of])]).astype(np.int64)
+    every = np.arange(blocks[-1]) - np.repeat(blocks[:-1], counts[of])
+    for b in np.flatnonzero(sparse[of]).tolist():
+        every[blocks[b] : blocks[b + 1]] = numbers[of[b]]
+    reach = int(every.max(initial=0))
+    grid = _Grid(blocks, every, first[of], sparse[of].astype(np.uint8), reach, plan.width)
+    slots = np.empty(len(s), np.int32)
+    return _Work(items, s, grid, slots, compiler.load("linear.cells")), served
+
+
+def _runs(work: _Work) -> tuple[Any, BoolArray]:
+    """Runs of items with the slots of their blocks, and whether each has moments of its own."""
+    items, grid = work.items, work.grid
+    of = items.block_of_run
+    counts = np.diff(grid.blocks)[of]
+    runs = work.kernels.Runs(items.runs, grid.first[of], grid.blocks[of], counts, grid.sparse[of])
+    return runs, 4 * counts <= items.run_sizes
+
+
+def _spread(work: _Work, weights: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return Chebyshev moments of two kinds of weights by slot; write the slots of the items."""
+    runs, apart = _runs(work)
+    grid, of = work.grid, work.items.block_of_run
+    several = np.append(False, of[1:] == of[:-1])  # not the first of its block
+    more = np.where(several & apart, runs.cells, 0)
+    size = int(grid.blocks[-1])
+    begins = np.where(more > 0, size + np.cumsum(more) - more, runs.begin)
+    moments = np.zeros((size + int(more.sum()), 2, ORDER))
+    numbers = grid.numbers
+    if more.any():
+        extra = [numbers[b : b + n] for b, n in zip(runs.begin, more, strict=True) if n > 0]
+        numbers = np.concatenate([numbers, *extra])
+    flat, split = moments.ravel(), runs._replace(begin=begins)
+
+    def spread(span: Span) -> None:
+        work.kernels.spread(
+            split, span, grid.width, work.scores, weights, numbers, work.slots, flat
+        )
+
+    together = (several & ~apart).any()  # moments that threads would share
+    _in_threads(spread, np.array([0, len(of)]) if together else work.items.chunks)
+    for r in np.flatnonzero(more).tolist():
+        block = slice(runs.begin[r], runs.begin[r] + runs.cells[r])
+        moments[block] += moments[begins[r] : begins[r] + runs.cells[r]]
+    return moments[:size, 0], moments[:size, 1]
+
+
+def _in_threads(task: Callable[[Span], None], chunks: IntArray) -> None:
+    threads.run_chunks(lambda first, last: task(Span(first, last, 0)), chunks)
+
+
+def _interact(
+    work: _Work,
+    tables: Tables,
+    kinds: tuple[int, int],
+    weights: FloatArray,
+    lonely: BoolArray,
+    direction: int,
+) -> FloatArray:
+    """Return what the nodes of each cell see of some kinds, shape (slots, kinds, ORDER)."""
+    grid = work.grid
+    seen = np.zeros((len(grid.numbers), _KINDS, ORDER))
+    made, lowest, highest = tables.between(grid.farthest)
+    flat, gaps, alone = seen.ravel(), (lowest, highest, direction), lonely.view(np.uint8)
+    weights = np.ascontiguousarray(weights)
+
+    def interact(span: Span) -> None:
+        rows = weights.ravel()
+        work.kernels.interact(grid.blocks, span, grid.numbers, made, gaps, kinds, rows, alone, flat)
+
+    cells = np.diff(grid.blocks)
+    costs = 60.0 * cells * np.minimum(cells, highest - lowest + 1)
+    _in_threads(interact, threads.cut_into_chunks(costs))
+    plan = tables.plan
+    if grid.farthest > min(plan.lower.band, plan.upper.band):
+        for begin, end in itertools.pairwise(grid.blocks.tolist()):
+            if end > begin:
+                part = slice(begin, end)
+                _add_tails(plan, grid.numbers[part], weights[part], seen[part], direction)
+    return seen
+
+
+def _add_tails(
+    plan: LinearPlan, numbers: IntArray, weights: FloatArray, seen: FloatArray, direction: int
+) -> None:
+    """Add the straight lines over all cells that lie further away than the bands."""
+    places = (numbers - numbers[len(numbers) // 2])[:, None] * plan.width
+    places = places + 0.5 * plan.width * direction * NODES
+    total, moment = weights.sum(axis=1), (weights * places).sum(axis=1)
+    below, above = (plan.upper, plan.lower) if direction > 0 else (plan.lower, plan.upper)
+    for tail, columns, far in (
+        (below, (total, moment), np.searchsorted(numbers, numbers - below.band, "left")),
+        (
+            above,
+            (total[::-1], moment[::-1]),
+            len(numbers) - np.searchsorted(numbers, numbers + above.band, "right"),
+        ),
+    ):
+        sums, firsts = (np.concatenate([[0.0], np.cumsum(one)])[far] for one in columns)
+        distance = direction * (places * sums[:, None] - firsts[:, None])
+        seen[:, 0] += tail.value * sums[:, None] + tail.slope * distance
+        seen[:, 1] += tail.slope * sums[:, None]
+        seen[:, 3] += tail.slope**2 * sums[:, None]
+
+
+def _over_levels(work: _Work, by_block: FloatArray, *, lower: bool) -> FloatArray:
+    """Sum over all lower levels of the same query, or over all better ones."""
+    sums = np.zeros_like(by_block)
+    queries, blocks = work.items.queries, work.grid.blocks
+    for first, last in itertools.pairwise(queries.tolist()):
+        begin, end = blocks[first], blocks[last]
+        if end > begin:
+            levels = by_block[begin:end].reshape(last - first, -1)
+            own = sums[begin:end].reshape(last - first, -1)
+            if lower:
+                own[:-1] = np.cumsum(levels[:0:-1], axis=0)[::-1]
+            else:
+                own[1:] = np.cumsum(levels[:-1], axis=0)
+    return sums
+
+
+def _powers(ahead: list[FloatArray], behind: list[FloatArray]) -> FloatArray:
+    """Polynomials by rising power through what nodes see, shape (slots, ORDER, 4)."""
+    seen = [*ahead, *behind]
+    powers = np.zeros((len(seen[0]), ORDER, 4))
+    for field, values in enumerate(seen):
+        powers[:, :, field] = values @ _TO_POWERS
+        if field >= len(ahead):
+            powers[:, :, field] *= _SIGNS
     return powers
 
 
-@merged
-def all_pairs(side: Side, plan: LinearPlan, params: Params) -> float:
-    r"""Return :math:`\sum_i v_i \sum_{j \ne i} \varphi(s_i - s_j)`; overwrite its derivatives.
+def _read(work: _Work, powers: FloatArray, scale: FloatArray, out: GradHess) -> None:
+    runs, _ = _runs(work)
+    items, grid = work.items, work.grid
+    scales, flat = scale[items.query_of_block[items.block_of_run]], powers.ravel()
 
-    NaN, with nothing written, when a score is not finite or the range of the scores is beyond
-    the plan's reach.
-    """
-    if len(side.scores) == 0:
-        return 0.0
-    grid = build_grid(side.scores, side.scores[:0], plan)
-    if len(grid.cells) == 0:
-        return np.nan
-    moments = np.zeros((2, len(grid.cells), ORDER))
-    add_pair_moments(grid, side.scores, side.weights, moments)
-    value, powers = solve_pairs(grid, moments, plan, params, True)
-    read_pairs(grid, side, powers)
-    return value
+    def read(span: Span) -> None:
+        columns = work.scores, items.weights, grid.numbers, work.slots
+        work.kernels.read(runs, span, grid.width, *columns, flat, scales, items.rows, out)
+
+    _in_threads(read, items.chunks)
 
 
-@merged
-def cross_pairs(better: Side, worse: Side, plan: LinearPlan, params: Params) -> float:
-    r"""Return :math:`\sum_{i, j} a_i b_j \varphi(s_i - s_j)` over better i and worse j.
+def _read_fields(work: _Work, powers: FloatArray, out: FloatArray) -> None:
+    runs, _ = _runs(work)
+    flat = powers.ravel()
 
-    Derivatives are added to what is there. NaN, with nothing written, as for :func:`all_pairs`.
-    """
-    if len(better.scores) == 0 or len(worse.scores) == 0:
-        return 0.0
-    grid = build_grid(better.scores, worse.scores, plan)
-    if len(grid.cells) == 0:
-        return np.nan
-    moments = np.zeros((2, len(grid.cells), ORDER))
-    add_moments(grid, worse.scores, worse.weights, moments[0])
-    add_moments(grid, better.scores, better.weights, moments[1])
-    value, powers = solve_pairs(grid, moments, plan, params, False)
-    read_side(grid, better, powers, 1.0)
-    read_side(grid, worse, powers, -1.0)
-    return value
+    def read(span: Span) -> None:
+        columns = work.scores, work.grid.numbers, work.slots
+        work.kernels.read_fields(runs, span, work.grid.width, *columns, flat, out)
 
-
-@merged
-def cross_fields(
-    targets: FloatArray,
-    sources: tuple[FloatArray, FloatArray],
-    sign: float,
-    plan: LinearPlan,
-    params: Params,
-    out: FloatArray,
-) -> bool:
-    """Write weighted sums of value, first, second and squared first derivative for every target.
-
-    ``sources`` are scores and weights; ``sign`` is 1.0 for differences target minus source, -1.0
-    for source minus target; ``out`` has shape (n, 4). False, with nothing written, where
-    :func:`all_pairs` returns NaN.
-    """
-    scores, weights = sources
-    if len(targets) == 0 or len(scores) == 0:
-        out[:] = 0.0
-        return True
-    grid = build_grid(targets, scores, plan)
-    if len(grid.cells) == 0:
-        return False
-    moments = np.zeros((1, len(grid.cells), ORDER))[0]
-    add_moments(grid, scores, weights, moments)
-    read_fields(grid, targets, solve_fields(grid, moments, plan, params, sign), out)
-    return True
-
-
-def all_pairs_threaded(side: Side, plan: LinearPlan, params: Params) -> float:
-    """Do what :func:`all_pairs` does, with the items of one query shared by threads."""
-    if len(side.scores) == 0:
-        return 0.0
-    grid = build_grid(side.scores, side.scores[:0], plan)
-    if len(grid.cells) == 0:
-        return math.nan
-    runs = _item_runs(len(side.scores), len(grid.cells))
-    moments = np.zeros((len(runs), 2, len(grid.cells), ORDER))
-
-    # Sums grow in an array of their own: neighbours in memory would slow each other down.
-    def spread(number: int) -> None:
-        part, own = _part(side, runs[number]), np.zeros(moments.shape[1:])
-        add_pair_moments(grid, part.scores, part.weights, own)
-        moments[number] = own
-
-    _run_numbered(spread, len(runs))
-    value, powers = solve_pairs(grid, moments.sum(axis=0), plan, params, True)
-    _run_numbered(lambda number: read_pairs(grid, _part(side, runs[number]), powers), len(runs))
-    return float(value)
-
-
-def cross_pairs_threaded(better: Side, worse: Side, plan: LinearPlan, params: Params) -> float:
-    """Do what :func:`cross_pairs` does, with the items of one query shared by threads."""
-    if len(better.scores) == 0 or len(worse.scores) == 0:
-        return 0.0
-    grid = build_grid(better.scores, worse.scores, plan)
-    if len(grid.cells) == 0:
-        return math.nan
-    tasks = [
-        (row, side, run)
-        for row, side in enumerate((worse, better))
-        for run in _item_runs(len(side.scores), len(grid.cells))
-    ]
-    moments = np.zeros((len(tasks), 2, len(grid.cells), ORDER))
-
-    def spread(number: int) -> None:
-        row, side, run = tasks[number]
-        part, own = _part(side, run), np.zeros(moments.shape[2:])
-        add_moments(grid, part.scores, part.weights, own)
-        moments[number, row] = own
-
-    _run_numbered(spread, len(tasks))
-    value, powers = solve_pairs(grid, moments.sum(axis=0), plan, params, False)
-
-    def read(number: int) -> None:
-        row, side, run = tasks[number]
-        read_side(grid, _part(side, run), powers, 2.0 * row - 1.0)
-
-    _run_numbered(read, len(tasks))
-    return float(value)
-
-
-def _item_runs(items: int, slots: int) -> list[slice]:
-    """Cut items into runs; the moments of all runs together must not outgrow the items."""
-    chunks = min(max(items // (4 * slots), 1), _ITEM_CHUNKS)
-    ends = np.linspace(0, items, chunks + 1).astype(np.int64).tolist()
-    return [slice(first, last) for first, last in itertools.pairwise(ends)]
-
-
-def _run_numbered(task: Callable[[int], None], count: int) -> None:
-    threads.run_chunks(lambda number, _: task(number), np.arange(count + 1))
-
-
-def _part(side: Side, run: slice) -> Side:
-    return Side(*(array[run] for array in side))
+    _in_threads(read, work.items.chunks)

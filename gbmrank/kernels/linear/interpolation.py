@@ -1,4 +1,4 @@
-"""How the linear-time engine treats a loss, and the named tuples that it works on.
+"""How the linear-time engine treats a loss.
 
 The engine interpolates the loss and its derivatives by polynomials inside cells. Whether
 that is accurate depends on the loss alone, not on the data, so it is measured once:
@@ -9,25 +9,15 @@ loss with a kink or a jump in its curvature meets no accuracy and is rejected.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import FloatArray
 
-__all__ = [
-    "NODES",
-    "ORDER",
-    "Cells",
-    "Grid",
-    "LinearPlan",
-    "PlanReport",
-    "Side",
-    "Tail",
-    "make_plan",
-]
+__all__ = ["NODES", "ORDER", "LinearPlan", "PlanReport", "Tail", "make_plan"]
 
 Loss = Callable[..., tuple[float, float, float]]
 
@@ -241,39 +231,3 @@ def _explained(sample: _Sampler, points: FloatArray) -> npt.NDArray[np.bool_]:
 
 def _drop(number: float, size: float) -> float:
     return float(number) if abs(number) > _NEGLIGIBLE * size else 0.0
-
-
-class Side(NamedTuple):
-    """One set of items, finite float64; results are float32 or float64."""
-
-    scores: FloatArray
-    weights: FloatArray
-    grad: npt.NDArray[Any]
-    hess: npt.NDArray[Any]
-
-
-class Grid(NamedTuple):
-    """Cells of one query; "slots" are the rows of every per-cell array."""
-
-    width: float
-    per_width: float  # its inverse
-    first: float  # number of the lowest cell; cells are counted from it
-    cells: IntArray  # rising numbers, by slot; empty when the plan does not reach that far
-    keys: IntArray  # hash table from cell to slot; empty when they are the same
-    slots: IntArray
-
-
-class Cells(NamedTuple):
-    """Per-cell arrays; "mirrored" ones count nodes from the upper end of the cell.
-
-    ``seen`` are sums of value, first, second and squared first derivative at the nodes, shape
-    (n_slots, 4, ORDER), as seen by better items; mirrored, by worse ones.
-    """
-
-    cells: IntArray  # rising numbers
-    width: float
-    worse: FloatArray  # node weights, shape (n_slots, ORDER)
-    better_mirrored: FloatArray
-    seen: FloatArray
-    seen_mirrored: FloatArray
-    lonely: IntArray  # 1 for cells that do not act on themselves, else 0

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import entry, inner
+from gbmrank.kernels.jit.decorators import allocating, inner
 from gbmrank.kernels.layout import Rankings, Span, SwapQueries, SwapRule
 from gbmrank.kernels.ranking.sorting import Numbers, Workspace, sort_down, workspace
 from gbmrank.types import FloatArray
@@ -218,7 +218,7 @@ def _fill_change(kind: int, cut: int, v: FloatArray, d: FloatArray, out: _Change
         _first_relevant(v, d, out)
 
 
-@entry
+@allocating
 def rank_queries(
     queries: SwapQueries,
     rule: SwapRule,

@@ -10,8 +10,9 @@ The precision is that of the buffers, ``(E, weights, gradient, Hessian)``; float
 errors below 1e-5 of the largest gradient. A kernel is compiled for the one it is called with.
 """
 
-from gbmrank.kernels.jit.decorators import entry, exp
+from gbmrank.kernels.jit.decorators import columns, entry
 from gbmrank.kernels.layout import Buffers, GradHess, ItemQueries, LevelQueries, Span
+from gbmrank.numerics import exp
 from gbmrank.types import BoolArray, FloatArray
 
 DOUBLE_RANGE = 700.0
@@ -30,30 +31,31 @@ def dense_all(
     out: GradHess,
 ) -> None:
     """Write scaled gradient and Hessian diagonal over all pairs, and mark the queries done."""
-    e, v, g, h = buffers
-    one = e.dtype.type(1.0)  # a Python number would widen float32 lanes
+    offsets, order, utilities, useful, scales = columns(queries)
+    e, v, g, h = columns(buffers)
+    grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
+    one = buffers[0].dtype.type(1.0)  # a Python number would widen float32 lanes
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin = queries.offsets[q]
-        n = queries.offsets[q + 1] - begin
-        lowest = highest = scores[queries.order[begin]]
-        for i in range(n):
-            s = scores[queries.order[begin + i]]
-            lowest = s if s < lowest else lowest
-            highest = s if s > highest else highest
+        begin = offsets[q]
+        n = offsets[q + 1] - begin
+        lowest = highest = scores[begin]
+        for i in range(begin, begin + n):  # the rows of a query, in whatever order
+            lowest = scores[i] if scores[i] < lowest else lowest
+            highest = scores[i] if scores[i] > highest else highest
         if not sigma * (highest - lowest) < widest:
             continue
-        middle, scale = 0.5 * (lowest + highest), sigma * queries.scale[q]
-        useful = queries.useful[q] if scale != 0.0 else 0
+        middle, scale = 0.5 * (lowest + highest), sigma * scales[q]
+        stop = useful[q] if scale != 0.0 else 0
         for i in range(n):
-            e[i] = exp(sigma * (scores[queries.order[begin + i]] - middle))
-            v[i] = queries.utilities[begin + i]
+            e[i] = exp(sigma * (scores[order[begin + i]] - middle))
+            v[i] = utilities[begin + i]
             g[i] = 0.0
             h[i] = 0.0
         for i in range(n):
             e_i, v_i, g_i, h_i = e[i], v[i], g[i], h[i]
-            for j in range(i if i < useful else useful):
+            for j in range(i if i < stop else stop):
                 r = one / (e_i + e[j])
                 up = e_i * r
                 down = e[j] * r
@@ -66,8 +68,8 @@ def dense_all(
             g[i] = g_i
             h[i] = h_i
         for i in range(n):
-            out.grad[queries.order[begin + i]] = scale * g[i]
-            out.hess[queries.order[begin + i]] = scale * (sigma * h[i])
+            grad[order[begin + i]] = scale * g[i]
+            hess[order[begin + i]] = scale * (sigma * h[i])
         served[q] = True
 
 
@@ -83,29 +85,30 @@ def dense_different(
     out: GradHess,
 ) -> None:
     """Like :func:`dense_all`, over pairs of different level weighted by the better item."""
-    e, w, g, h = buffers
-    one = e.dtype.type(1.0)
+    offsets, order, levels, weights, scales = columns(queries)
+    e, w, g, h = columns(buffers)
+    grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
+    one = buffers[0].dtype.type(1.0)
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin = queries.offsets[q]
-        n = queries.offsets[q + 1] - begin
-        lowest = highest = scores[queries.order[begin]]
-        for i in range(n):
-            s = scores[queries.order[begin + i]]
-            lowest = s if s < lowest else lowest
-            highest = s if s > highest else highest
+        begin = offsets[q]
+        n = offsets[q + 1] - begin
+        lowest = highest = scores[begin]
+        for i in range(begin, begin + n):  # the rows of a query, in whatever order
+            lowest = scores[i] if scores[i] < lowest else lowest
+            highest = scores[i] if scores[i] > highest else highest
         if not sigma * (highest - lowest) < widest:
             continue
-        middle, scale = 0.5 * (lowest + highest), sigma * queries.scale[q]
+        middle, scale = 0.5 * (lowest + highest), sigma * scales[q]
         for i in range(n):
-            e[i] = exp(sigma * (scores[queries.order[begin + i]] - middle))
-            w[i] = queries.weights[begin + i]
+            e[i] = exp(sigma * (scores[order[begin + i]] - middle))
+            w[i] = weights[begin + i]
             g[i] = 0.0
             h[i] = 0.0
         better = 0  # items of better levels, which come first
         for i in range(n if scale != 0.0 else 0):
-            if i > 0 and queries.levels[begin + i] != queries.levels[begin + i - 1]:
+            if i > 0 and levels[begin + i] != levels[begin + i - 1]:
                 better = i
             e_i, g_i, h_i = e[i], g[i], h[i]
             for j in range(better):
@@ -119,6 +122,6 @@ def dense_different(
             g[i] = g_i
             h[i] = h_i
         for i in range(n):
-            out.grad[queries.order[begin + i]] = scale * g[i]
-            out.hess[queries.order[begin + i]] = scale * (sigma * h[i])
+            grad[order[begin + i]] = scale * g[i]
+            hess[order[begin + i]] = scale * (sigma * h[i])
         served[q] = True

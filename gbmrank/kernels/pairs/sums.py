@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import entry, inner
+from gbmrank.kernels.jit.decorators import allocating, columns, entry, inner
 from gbmrank.kernels.layout import (
     LANES,
     Buffers,
@@ -38,7 +38,7 @@ from gbmrank.kernels.layout import (
     Span,
 )
 from gbmrank.kernels.scores import mark_served, read_levels, read_scores, write_scaled
-from gbmrank.types import BoolArray, FloatArray
+from gbmrank.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gbmrank.kernels.layout import closed_levels, closed_pairs, outer, phi
@@ -58,21 +58,23 @@ def all_gradients(
 
     Every pair is visited once, in whole vectors: pairs past the end of a row count nothing.
     """
-    s, v, g, h = buffers
+    offsets, order, utilities, useful, scales = columns(queries)
+    s, v, g, h = columns(buffers)
+    grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, scale = queries.offsets[q], queries.scale[q]
-        n = queries.offsets[q + 1] - begin
-        useful = queries.useful[q] if scale != 0.0 else 0
+        begin, scale = offsets[q], scales[q]
+        n = offsets[q + 1] - begin
+        helpful = useful[q] if scale != 0.0 else 0
         for i in range(n):
-            s[i] = scores[queries.order[begin + i]]
-            v[i] = queries.utilities[begin + i]
+            s[i] = scores[order[begin + i]]
+            v[i] = utilities[begin + i]
             g[i] = 0.0
             h[i] = 0.0
         for i in range(n):
             s_i, v_i, g_i, h_i = s[i], v[i], 0.0, 0.0
-            stop = i if i < useful else useful
+            stop = i if i < helpful else helpful
             for j in range((stop + LANES - 1) // LANES * LANES):
                 margin = s_i - s[j]
                 _, slope_i, bend_i = phi(margin, *params)
@@ -88,8 +90,8 @@ def all_gradients(
             g[i] += g_i
             h[i] += h_i
         for i in range(n):
-            out.grad[queries.order[begin + i]] = scale * g[i]
-            out.hess[queries.order[begin + i]] = scale * h[i]
+            grad[order[begin + i]] = scale * g[i]
+            hess[order[begin + i]] = scale * h[i]
 
 
 @entry
@@ -103,23 +105,24 @@ def all_values(
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
-    s = buffers[0]
+    offsets, order, utilities, useful, scales = columns(queries)
+    s, scores, served, out = columns((buffers[0], scores, served, out))
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin = queries.offsets[q]
-        n = queries.offsets[q + 1] - begin
+        begin = offsets[q]
+        n = offsets[q + 1] - begin
         for i in range(n):
-            s[i] = scores[queries.order[begin + i]]
+            s[i] = scores[order[begin + i]]
         total = 0.0
-        for i in range(queries.useful[q] if queries.scale[q] != 0.0 else 0):
+        for i in range(useful[q] if scales[q] != 0.0 else 0):
             s_i, item = s[i], 0.0
             for j in range(i):
                 item += phi(s_i - s[j], *params)[0]
             for j in range(i + 1, n):
                 item += phi(s_i - s[j], *params)[0]
-            total += queries.utilities[begin + i] * item
-        out[q] = queries.scale[q] * total
+            total += utilities[begin + i] * item
+        out[q] = scales[q] * total
 
 
 @entry
@@ -133,20 +136,22 @@ def level_gradients(
     out: GradHess,
 ) -> None:
     """Like :func:`all_gradients`, over pairs of different level, weighted by the better item."""
-    s, w, g, h = buffers
+    offsets, order, levels, weights, scales = columns(queries)
+    s, w, g, h = columns(buffers)
+    grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, scale = queries.offsets[q], queries.scale[q]
-        n = queries.offsets[q + 1] - begin
+        begin, scale = offsets[q], scales[q]
+        n = offsets[q + 1] - begin
         for i in range(n):
-            s[i] = scores[queries.order[begin + i]]
-            w[i] = queries.weights[begin + i]
+            s[i] = scores[order[begin + i]]
+            w[i] = weights[begin + i]
             g[i] = 0.0
             h[i] = 0.0
         better = 0  # items of better levels, which come first
         for i in range(n if scale != 0.0 else 0):
-            if i > 0 and queries.levels[begin + i] != queries.levels[begin + i - 1]:
+            if i > 0 and levels[begin + i] != levels[begin + i - 1]:
                 better = i
             s_i, g_i, h_i = s[i], 0.0, 0.0
             for j in range(better):
@@ -160,8 +165,8 @@ def level_gradients(
             g[i] += g_i
             h[i] += h_i
         for i in range(n):
-            out.grad[queries.order[begin + i]] = scale * g[i]
-            out.hess[queries.order[begin + i]] = scale * h[i]
+            grad[order[begin + i]] = scale * g[i]
+            hess[order[begin + i]] = scale * h[i]
 
 
 @entry
@@ -175,27 +180,28 @@ def level_values(
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
-    s, w = buffers[0], buffers[1]
+    offsets, order, levels, weights, scales = columns(queries)
+    s, w, scores, served, out = columns((*buffers[:2], scores, served, out))
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin = queries.offsets[q]
-        n = queries.offsets[q + 1] - begin
+        begin = offsets[q]
+        n = offsets[q + 1] - begin
         for i in range(n):
-            s[i] = scores[queries.order[begin + i]]
-            w[i] = queries.weights[begin + i]
+            s[i] = scores[order[begin + i]]
+            w[i] = weights[begin + i]
         total, better = 0.0, 0
-        for i in range(n if queries.scale[q] != 0.0 else 0):
-            if i > 0 and queries.levels[begin + i] != queries.levels[begin + i - 1]:
+        for i in range(n if scales[q] != 0.0 else 0):
+            if i > 0 and levels[begin + i] != levels[begin + i - 1]:
                 better = i
             item = 0.0
             for j in range(better):
                 item += w[j] * phi(s[j] - s[i], *params)[0]
             total += item
-        out[q] = queries.scale[q] * total
+        out[q] = scales[q] * total
 
 
-@entry
+@allocating
 def closed_all(
     queries: ItemQueries,
     span: Span,
@@ -227,7 +233,7 @@ def closed_all(
             write_scaled(g, h, scale, rows, out)
 
 
-@entry
+@allocating
 def closed_different(
     queries: LevelQueries,
     span: Span,
@@ -353,7 +359,7 @@ def push_values(
             out[q] = queries.scale[q] * total / len(others)
 
 
-@entry
+@allocating
 def edge_gradients(
     graphs: EdgeQueries, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:
@@ -381,6 +387,37 @@ def edge_gradients(
         for k in range(len(g)):
             out.grad[begin + k] = scale * g[k]
             out.hess[begin + k] = scale * h[k]
+
+
+@entry
+def push_prices(
+    params: PushParams,
+    starts: IntArray,
+    positives: IntArray,
+    span: Span,
+    seen: FloatArray,
+    results: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    sums: FloatArray,
+) -> None:
+    """Write what the other items of long queries pay, from the means that they see.
+
+    ``seen``, shape (items, 4): mean loss, slope and curvature. ``results`` are gradient, Hessian,
+    and the weights with which the slopes and their squares enter those of relevant items.
+    """
+    starts, positives, seen, sums = columns((starts, positives, seen, sums))
+    g, h, prices, steeps = columns(results)
+    for q in range(span.first, span.last):
+        first = starts[q] + positives[q]
+        n, total = starts[q + 1] - first, 0.0
+        for j in range(first, starts[q + 1] if sums[q] == 0.0 else first):  # else NaN: declined
+            value, slope, bend = seen[4 * j], seen[4 * j + 1], seen[4 * j + 2]
+            paid, price, steep = outer(value if value > 0.0 else 0.0, *params.outer)
+            total += paid
+            g[j] = -price * slope / n
+            h[j] = (price * bend + steep * slope * slope) / n
+            prices[j] = price / (n * positives[q])
+            steeps[j] = steep / (n * positives[q] * positives[q])
+        sums[q] += total / n
 
 
 @entry

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import entry, inner
+from gbmrank.kernels.jit.decorators import allocating, inner
 from gbmrank.kernels.layout import GradHess, Out, Params, Rankings, Span, SwapQueries, SwapRule
 from gbmrank.types import FloatArray
 
@@ -236,7 +236,7 @@ def _pull_draw(
     return pulls
 
 
-@entry
+@allocating
 def swap_gradients(
     queries: SwapQueries,
     rule: SwapRule,
@@ -274,7 +274,7 @@ def swap_gradients(
             out.hess[begin + i] *= factor
 
 
-@entry
+@allocating
 def swap_values(
     queries: SwapQueries,
     rule: SwapRule,

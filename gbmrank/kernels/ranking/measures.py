@@ -34,7 +34,7 @@ import math
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import entry, inner
+from gbmrank.kernels.jit.decorators import allocating, columns, entry, inner, separate
 from gbmrank.kernels.layout import EdgeWeights, Items, Levels, Positions, Ranking, Span
 from gbmrank.kernels.ranking.sorting import PART, block_end, block_sum
 from gbmrank.types import FloatArray
@@ -50,13 +50,15 @@ _LOWEST, _HIGHEST = -46.0, 38.0  # of the logit; the rest weighs below 1e-16
 @entry
 def positional_per_query(ranking: Ranking, items: Positions, span: Span, out: FloatArray) -> None:
     """Write one value per query of a span."""
-    cumulative, values = items.cumulative, items.values
-    order, tied = ranking.order, ranking.tied
+    values, divisor, k, base, discounts, cumulative, upwards = items
+    offsets, order, tied = columns(ranking)
+    values, divisor, base, out = columns((values, divisor, base, out))
+    discounts, cumulative = columns((discounts, cumulative))
     for q in range(span.first, span.last):
-        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        begin, end = offsets[q], offsets[q + 1]
         total, part, terms = 0.0, 0.0, 0
         start = begin
-        while start < end and start - begin < items.k:
+        while start < end and start - begin < k:
             stop = start + 1
             value, few = values[begin + order[start]], 0.0
             while stop < end and tied[stop]:
@@ -65,8 +67,8 @@ def positional_per_query(ranking: Ranking, items: Positions, span: Span, out: Fl
                 if (stop - start) % PART == 0:
                     value, few = value + few, 0.0
             value += few
-            first = end - stop if items.upwards else start - begin
-            discount = items.discounts[first]
+            first = end - stop if upwards else start - begin
+            discount = discounts[first]
             if stop - start > 1:
                 discount = (cumulative[first + stop - start] - cumulative[first]) / (stop - start)
             part += discount * value
@@ -74,7 +76,7 @@ def positional_per_query(ranking: Ranking, items: Positions, span: Span, out: Fl
             if terms == PART:
                 total, part, terms = total + part, 0.0, 0
             start = stop
-        out[q] = (items.base[q] + (total + part)) / items.divisor[q]
+        out[q] = (base[q] + (total + part)) / divisor[q]
 
 
 @inner
@@ -170,7 +172,7 @@ def _depth(stops: FloatArray) -> int:
     return int(_LOG_NEGLIGIBLE / reading_on) + 1
 
 
-@inner
+@separate
 def _one_by_one(stops: FloatArray, a: int, depth: int) -> float:
     """Return the contribution of a block, items entering one by one."""
     now = np.zeros(depth + 1)
@@ -186,7 +188,7 @@ def _one_by_one(stops: FloatArray, a: int, depth: int) -> float:
     return total
 
 
-@inner
+@separate
 def _different(stops: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
     """Return the different values and how often each occurs; nothing when they are too many."""
     values, counts = np.empty(most + 1), np.empty(most + 1)
@@ -243,7 +245,7 @@ def _by_integral(values: FloatArray, counts: FloatArray, a: int) -> float:
     return total * _STEP
 
 
-@inner
+@separate
 def _block(stops: FloatArray, a: int, k: int) -> float:
     """Return what a block of ties adds when everybody gets to it."""
     depth = _depth(stops)
@@ -255,7 +257,7 @@ def _block(stops: FloatArray, a: int, k: int) -> float:
     return _one_by_one(stops, a, min(depth, k - a))
 
 
-@entry
+@allocating
 def cascade_per_query(ranking: Ranking, items: Items, span: Span, out: FloatArray) -> None:
     """Write one value per query of a span."""
     buffer = np.empty(span.longest)
@@ -300,7 +302,7 @@ def _enter(counts: FloatArray, sums: FloatArray, level: int, label: float) -> No
         level += level & -level
 
 
-@entry
+@allocating
 def disagreement_per_query(ranking: Ranking, items: Levels, span: Span, out: FloatArray) -> None:
     """Write one value per query of a span."""
     count_buffer = np.empty(span.longest + 1)

@@ -7,7 +7,7 @@ depends on the map but the time.
 
 For the best k, rows are dealt into k piles. The smallest of the piles' best scores is a bound that
 at least k scores reach; usually few others do, and each finds its rank by counting those above
-it. Where many reach the bound, as ties do, one block of equal scores is taken after the other.
+it. Where many reach the bound, as ties do, the best k are kept sorted while the others pass.
 
 Equal scores form a block, marked by ``tied``.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import entry, exact_inner, inner
+from gbmrank.kernels.jit.decorators import columns, entry, exact_inner, inner
 from gbmrank.kernels.layout import Ranking, Span
 from gbmrank.types import FloatArray, IntArray
 
@@ -43,6 +43,11 @@ class Workspace(NamedTuple):
     buckets: Numbers
     counts: IntArray
     settled: FloatArray
+
+
+def best_workspace(longest: int) -> tuple[FloatArray, Numbers, Numbers]:
+    """Return buffers for the best of up to ``longest`` items: scores, items, ranks."""
+    return np.empty(longest + 1), np.empty(longest + 1, np.int32), np.empty(longest, np.int32)
 
 
 def workspace(longest: int) -> Workspace:
@@ -177,32 +182,21 @@ def _write(work: Workspace, begin: int, n: int, ranking: Ranking) -> None:
         ranking.tied[begin + i] = work.keys[i] == work.keys[i - 1]
 
 
-@inner
-def _take_blocks(work: Workspace, count: int, k: int, begin: int, ranking: Ranking) -> int:
-    """Write one block of ties after the other until there are k items; return where they end."""
-    place, ceiling = begin, np.inf
-    while place < begin + k:
-        top, first = -np.inf, place
-        for i in range(count):
-            key = work.keys[i] if work.keys[i] < ceiling else -np.inf
-            top = key if key > top else top
-        for i in range(count):
-            if work.keys[i] == top:
-                ranking.order[place] = work.items[i]
-                ranking.tied[place] = place > first
-                place += 1
-        ceiling = top
-    return place
-
-
 @entry
-def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: Ranking) -> None:
+def rank_best(  # noqa: PLR0915  (a function more would take longer to compile)
+    scores: FloatArray,
+    k: int,
+    span: Span,
+    work: tuple[FloatArray, Numbers, Numbers],
+    ranking: Ranking,
+) -> None:
     """Rank at least the first k items of each query, and all that tie with the k-th."""
-    keys, items, places = work.keys, work.items, work.counts
-    order, tied = ranking.order, ranking.tied
+    keys, items, places = columns(work)
+    offsets, order, tied = columns(ranking)
+    (scores,) = columns((scores,))
     for q in range(span.first, span.last):
-        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
-        bound = -np.inf
+        begin, end = offsets[q], offsets[q + 1]
+        bound, count = -np.inf, 0
         if end - begin > _FEW * k:
             for pile in range(k):
                 keys[pile] = scores[begin + pile]
@@ -213,7 +207,6 @@ def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: 
             bound = keys[0]
             for pile in range(k):
                 bound = keys[pile] if keys[pile] < bound else bound
-        count, place = 0, begin
         for i in range(begin, end):
             keys[count] = scores[i]
             items[count] = i - begin
@@ -228,14 +221,32 @@ def rank_best(scores: FloatArray, k: int, span: Span, work: Workspace, ranking: 
                 places[i] = ahead
             for i in range(count):
                 order[begin + places[i]] = items[i]
-            tied[begin] = 0
-            for i in range(begin + 1, begin + count):
-                tied[i] = scores[begin + order[i]] == scores[begin + order[i - 1]]
-            place += count
         else:
-            place = _take_blocks(work, count, k, begin, ranking)
-        if place < end:
-            tied[place] = 0
+            kept = 0
+            for i in range(count):
+                key, item = keys[i], items[i]
+                if kept < k or key > keys[k - 1]:
+                    j = kept if kept < k else k - 1
+                    while j > 0 and keys[j - 1] < key:
+                        keys[j] = keys[j - 1]
+                        items[j] = items[j - 1]
+                        j -= 1
+                    keys[j] = key
+                    items[j] = item
+                    kept += kept < k
+            count = 0
+            while keys[count] > keys[k - 1]:
+                order[begin + count] = items[count]
+                count += 1
+            for i in range(begin, end):
+                if scores[i] == keys[k - 1]:
+                    order[begin + count] = i - begin
+                    count += 1
+        tied[begin] = 0
+        for i in range(begin + 1, begin + count):
+            tied[i] = scores[begin + order[i]] == scores[begin + order[i - 1]]
+        if begin + count < end:
+            tied[begin + count] = 0
 
 
 @entry
