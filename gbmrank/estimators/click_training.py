@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gbmrank.api import MetricList, Objective
 from gbmrank.boosters.base import Part, Trained
-from gbmrank.boosters.plan import Native, Plan
+from gbmrank.boosters.plan import Plan
 from gbmrank.boosters.state import InTraining, in_training, read_scores, training_gradients
 from gbmrank.clicks import PositionBias, estimate_bias
 from gbmrank.clicks.bias import read_clicks, read_positions
@@ -38,7 +38,7 @@ class ClickTraining:
 
     @classmethod
     def read(
-        cls, target: Objective | Native, clicks: Any, position: Any, bias: Any, clip: float | None
+        cls, target: Any, clicks: Any, position: Any, bias: Any, clip: float | None
     ) -> "ClickTraining":
         """Check what was given; row numbers of messages are those of the caller."""
         if (position is None) != (bias is None):
@@ -53,7 +53,7 @@ class ClickTraining:
                 'position_bias must be a gbmrank.clicks.PositionBias, "em" or "joint"; got '
                 f"{bias!r}"
             )
-        if isinstance(target, Native):
+        if not isinstance(target, Objective):
             raise ParameterError(
                 f"{target} does not read position=; use an objective of gbmrank such as "
                 "pairwise(target=identity)"

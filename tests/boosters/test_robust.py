@@ -1,5 +1,7 @@
 """Robust settings: trees of samples, and regularisation in units of an objective's curvature."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,9 @@ def test_a_factor_of_the_loss_changes_the_units_and_not_the_model(backend):
         k: v for k, v in plain.items() if k not in UNITS[backend]
     }
     one, other = (
-        GBMRanker(made, backend, n_estimators=5, **params.trees).fit(TASK.x, TASK.y, qid=TASK.qid)
+        GBMRanker(made, backend, n_estimators=5, **dict[str, Any](params.trees)).fit(
+            TASK.x, TASK.y, qid=TASK.qid
+        )
         for made, params in (("pairwise", plain), (scaled, more))
     )
     assert len(np.unique(one.predict(TASK.x))) > 10

@@ -219,6 +219,7 @@ def is_linear(name):
         ({**POSITIONED, "y": LOG.clicks * 2}, DataError, "clicks are 0 or 1"),
         ({**POSITIONED, "objective": "ranknet"}, ParameterError, "pairwise"),
         ({**POSITIONED, "objective": "native:lambdarank"}, ParameterError, "does not read"),
+        ({**POSITIONED, "objective": "committee"}, ParameterError, "does not read"),
     ],
 )
 def test_what_cannot_be_is_said(given, error, message):
