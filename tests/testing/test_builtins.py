@@ -7,6 +7,7 @@ from gbmrank.testing import run_checks
 from tests.formulas import PLAIN
 
 COMPILED = ("logistic", "pairwise", "swap", "ndcg@2")  # by ``make test``, too
+NOISY = ("yetirank", "swap(metric=err@3, noise=gumbel)")  # many draws
 
 
 def own(registry):
@@ -25,6 +26,7 @@ def passes(subject, kind, **expected):
 def cases(names):
     """Return parameters: in plain Python all of them, and a few compiled."""
     marks = {name: pytest.mark.compiled for name in COMPILED if not PLAIN}
+    marks |= dict.fromkeys(NOISY, pytest.mark.nightly)
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
