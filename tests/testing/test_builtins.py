@@ -7,7 +7,11 @@ from gbmrank.testing import run_checks
 from tests.formulas import PLAIN
 
 COMPILED = ("logistic", "pairwise", "swap", "ndcg@2")  # by ``make test``, too
-NOISY = ("yetirank", "swap(metric=err@3, noise=gumbel)")  # many draws
+NOISY = (  # many draws
+    "yetirank",
+    "swap(metric=err@3, noise=gumbel)",
+    "swap(metric=map(threshold=2))",
+)
 
 
 def own(registry):
