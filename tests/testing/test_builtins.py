@@ -7,6 +7,11 @@ from gbmrank.testing import run_checks
 from tests.formulas import PLAIN
 
 COMPILED = ("logistic", "pairwise", "swap", "ndcg@2")  # by ``make test``, too
+NOISY = (  # many draws
+    "yetirank",
+    "swap(metric=err@3, noise=gumbel)",
+    "swap(metric=map(threshold=2))",
+)
 
 
 def own(registry):
@@ -25,6 +30,7 @@ def passes(subject, kind, **expected):
 def cases(names):
     """Return parameters: in plain Python all of them, and a few compiled."""
     marks = {name: pytest.mark.compiled for name in COMPILED if not PLAIN}
+    marks |= dict.fromkeys(NOISY, pytest.mark.nightly)
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
