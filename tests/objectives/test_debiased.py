@@ -103,6 +103,8 @@ def test_weights_of_items_come_on_top():
     labels = BIAS.utilities(clicks, POSITION, clip=0.5)
     given = made.gradients(labels, SCORES, group=SIZES, weight=weight)[0]
     np.testing.assert_allclose(bound.gradients(clicks, SCORES, group=SIZES)[0], given, rtol=1e-12)
+    again = made.bind_rows(weight=weight).bind_rows(position=POSITION, position_bias=BIAS, clip=0.5)
+    np.testing.assert_allclose(again.gradients(clicks, SCORES, group=SIZES)[0], given, rtol=1e-12)
 
 
 @pytest.mark.parametrize("target", ["ndcg@3", "recall", "map", "auc"])
