@@ -1,6 +1,6 @@
 """Objectives as users hold them, and the booster parameters they need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
@@ -63,7 +63,7 @@ class ClickModel(Protocol):
 class _Rows:
     """Columns of the training rows that come with an objective."""
 
-    weight: FloatArray | None
+    weight: FloatArray | None = None
     position: FloatArray | None = None
     position_bias: ClickModel | None = None
     clip: float | None = None
@@ -285,12 +285,14 @@ class Objective(AbstractValue[AbstractObjective]):
         weights = None if weight is None else np.array(as_floats(weight, "weight"))
         if weights is not None:
             check_weights(weights)
-        if position is None or position_bias is None:
-            return Objective(self.template, _Rows(weights))
-        check_takes_bias(self.template)
-        position_bias.theta(position)  # raises for what is no position
-        places = np.array(as_floats(position, "position"))
-        return Objective(self.template, _Rows(weights, places, position_bias, clip))
+        before = _Rows() if self._rows is None else self._rows
+        rows = before if weights is None else replace(before, weight=weights)
+        if position is not None and position_bias is not None:
+            check_takes_bias(self.template)
+            position_bias.theta(position)  # raises for what is no position
+            places = np.array(as_floats(position, "position"))
+            rows = replace(rows, position=places, position_bias=position_bias, clip=clip)
+        return Objective(self.template, rows)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute what depends on labels alone, for repeated use with new scores.

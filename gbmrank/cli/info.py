@@ -48,7 +48,7 @@ _PARTS: dict[str, Registry[Any]] = {
 _MARGINS = np.linspace(-3.0, 3.0, 121)
 _TRAITS = (
     *("convex", "differentiable", "smooth", "shift_invariant", "hessian_trait", "gradient"),
-    *("randomised", "higher_is_better"),
+    *("randomised", "item_weights", "linear_in_utility", "higher_is_better", "linear"),
 )
 
 

@@ -197,8 +197,8 @@ class _JointObjective:
         shape = (len(ends) + 1, positions)
         size = shape[0] * shape[1]
         shown = np.bincount(cells, minlength=size).reshape(shape).astype(np.float64)
-        clicked = np.bincount(cells, self._data.labels, minlength=size).reshape(shape)
-        theta = np.maximum(_examination(shown, clicked), _LEAST)
+        clicked = np.bincount(cells, self._data.labels, minlength=size).astype(np.float64)
+        theta = np.maximum(_examination(shown, clicked.reshape(shape)), _LEAST)
         return PositionBias(theta, method="joint")
 
 

@@ -78,6 +78,8 @@ class AbstractObjective(ABC):
     gradient: ClassVar[Literal["exact", "frozen_weights"]] = "exact"
     randomised: ClassVar[bool] = False
     """Whether random numbers enter, so that the order of rows matters; ``seed`` selects them."""
+    item_weights: ClassVar[bool] = False
+    """Whether rows of a query may have different weights."""
     linear_in_utility: ClassVar[bool] = False
     """Whether the gradient is linear in what items are worth, so that estimates may stand for it.
 
@@ -376,6 +378,16 @@ class Mix(AbstractObjective):
     def separable(self) -> bool:
         """Whether every part is."""
         return all(part.separable for part in self.parts)
+
+    @property
+    def item_weights(self) -> bool:  # type: ignore[override]
+        """Whether every part takes them."""
+        return all(part.item_weights for part in self.parts)
+
+    @property
+    def linear_in_utility(self) -> bool:  # type: ignore[override]
+        """Whether every part is."""
+        return all(part.linear_in_utility for part in self.parts)
 
     @property
     def randomised(self) -> bool:  # type: ignore[override]

@@ -89,6 +89,7 @@ class Comparison(AbstractObjective):
     cost: ClassVar[str] = "O(pairs), O(n) for long queries"
     reference: ClassVar[str] = "Burges et al. 2005; weights: Chen et al. 2009"
     shift_invariant: ClassVar[bool] = True
+    item_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super(Comparison, self).__post_init__()

@@ -92,6 +92,7 @@ class Pairwise(AbstractObjective):
     cost: ClassVar[str] = "O(n^2), O(n) for long queries"
     reference: ClassVar[str] = "Calauzenes et al. 2013, sec. 3"
     shift_invariant: ClassVar[bool] = True
+    item_weights: ClassVar[bool] = True
     linear_in_utility: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -229,6 +230,7 @@ class QueryRMSE(AbstractObjective):
     cost: ClassVar[str] = "O(n)"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 2"
     shift_invariant: ClassVar[bool] = True
+    item_weights: ClassVar[bool] = True
     linear_in_utility: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

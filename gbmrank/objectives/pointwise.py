@@ -186,6 +186,7 @@ class Pointwise(AbstractObjective):
     formula: ClassVar[str] = "sum_i u_i l1(s_i) + (eta - u_i) l-1(s_i)"
     cost: ClassVar[str] = "O(n)"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 2; Menon and Williamson 2014"
+    item_weights: ClassVar[bool] = True
     linear_in_utility: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -137,6 +137,7 @@ class Swap(AbstractObjective):
     reference: ClassVar[str] = "Burges 2010; Wang et al. 2018; Gulin et al. 2011"
     shift_invariant: ClassVar[bool] = True
     gradient: ClassVar[Literal["exact", "frozen_weights"]] = "frozen_weights"
+    item_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super(Swap, self).__post_init__()

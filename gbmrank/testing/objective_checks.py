@@ -8,9 +8,11 @@ import numpy as np
 
 from gbmrank.api import objective
 from gbmrank.boosters.doors import BACKENDS, booster_named
-from gbmrank.errors import GbmrankError
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import GbmrankError, ParameterError
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess
+from gbmrank.objectives import AbstractBound
 from gbmrank.testing.checks import (
     SIZES,
     Check,
@@ -47,7 +49,12 @@ def _shapes(subject: ObjectiveSubject) -> None:
 
 
 def _gradient(subject: ObjectiveSubject) -> None:
-    bound, scores = subject.bound(subject.labels()), scores_of()
+    _hold_slopes(subject, subject.bound(subject.labels()), "gradient against differences")
+
+
+def _hold_slopes(subject: ObjectiveSubject, bound: AbstractBound, what: str) -> None:
+    """Fail unless gradients are the derivatives of the loss."""
+    scores = scores_of()
     grad, _ = bound.gradients(scores)
     frozen = subject.objective.template.gradient == "frozen_weights"
     evaluate: Any = bound.losses
@@ -62,9 +69,7 @@ def _gradient(subject: ObjectiveSubject) -> None:
     slopes, trusted = row_derivatives(evaluate, scores)
     fail_unless(trusted.mean() > 0.7, "the loss is not differentiable at most scores")
     scale = 1e-4 * np.abs(slopes).max(initial=1e-12)
-    hold_close(
-        "gradient against differences of the loss", grad[trusted], slopes[trusted], 1e-5, scale
-    )
+    hold_close(f"{what} of the loss", grad[trusted], slopes[trusted], 1e-5, scale)
 
 
 def _hessian(subject: ObjectiveSubject) -> None:
@@ -183,6 +188,30 @@ def _weights(subject: ObjectiveSubject) -> None:
         _EXACT,
         _size(values),
     )
+    if subject.objective.template.item_weights:
+        items = subject.bound(labels, weight=np.linspace(0.5, 2.0, len(labels)))
+        _hold_slopes(subject, items, "gradient with weights of items against differences")
+
+
+def _clicks(subject: ObjectiveSubject) -> None:
+    template, scores = subject.objective.template, scores_of()
+    if not template.linear_in_utility:
+        raise SkipCheck("it takes no position bias")
+    data = RankingData.from_arrays(np.arange(len(scores)) % 2, group=SIZES)
+
+    def gradient(estimates: FloatArray) -> FloatArray:
+        return template.bind(data.with_clicks(estimates)).gradients(scores)[0]
+
+    one = np.linspace(-0.5, 3.0, len(scores))
+    other = data.labels / np.linspace(0.3, 1.0, len(scores))
+    try:
+        ends = gradient(one), gradient(other)
+    except ParameterError as error:
+        raise SkipCheck(f"its target cannot be estimated from clicks: {error}") from error
+    fail_unless(not np.array_equal(*ends), "estimates of relevance do not change the gradient")
+    mean = gradient((one + other) / 2.0)
+    what = "gradient at the mean of two estimates of relevance"
+    hold_close(what, mean, (ends[0] + ends[1]) / 2.0, 1e-6, 1e-6 * _size(mean))
 
 
 def _extremes(subject: ObjectiveSubject) -> None:
@@ -336,6 +365,7 @@ OBJECTIVE_CHECKS: tuple[Check, ...] = (
     Check("seeds", "the mean over seeds does not depend on the order of rows", _seeds),
     Check("query_independence", "a query depends on itself alone", _query_independence),
     Check("weights", "weights of queries multiply", _weights),
+    Check("clicks", "where claimed, gradients are linear in estimates of relevance", _clicks),
     Check("extremes", "extreme scores give finite numbers or a clear error", _extremes),
     Check("ties", "tied scores are treated alike, whatever the order of rows", _ties),
     Check("singletons", "queries of one row are harmless", _singletons),

@@ -1,5 +1,7 @@
 """Distributed training against one machine."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -182,6 +184,29 @@ def test_weights_reach_the_objective(client, backend):
         plan = training_plan(objective=objective, metric="ndcg", **options)
         here = train_here(plan, part(TASK, query_weights(TASK))).scores(TASK.x)
         assert made == pytest.approx(here, abs=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
+def test_weights_of_items_reach_the_objective_and_no_metric(client, backend):
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, TASK.n)
+    x, y, qid = arrays(TASK, UNEQUAL)
+    options = {"backend": backend, "rounds": 4, "params": LEAVES[backend]}
+    watched: dict[str, Any] = {"eval_set": [(x, y)], "eval_qid": [qid + 1000], "keep_best": False}
+    given: dict[str, Any] = {"qid": qid, "sample_weight": y * 0 + weight, **options}
+    made = train(client, x, y, **given, **watched, eval_sample_weight=[y * 0 + weight])
+    plain = train(client, x, y, **given, **watched)
+    assert made.history == plain.history  # metrics weigh queries
+    objective = "pairwise(loss=logistic, target=ndcg@10)"
+    plan = training_plan(objective=objective, metric="ndcg", **options)
+    here = train_here(plan, part(TASK, weight)).scores(TASK.x)
+    if backend == "xgboost":
+        assert made.scores(TASK.x) == pytest.approx(here, abs=1e-5)
+    else:  # bins are not those of one machine
+        far = train_here(plan, part(TASK)).scores(TASK.x)
+        near, unweighted = (np.corrcoef(made.scores(TASK.x), s)[0, 1] for s in (here, far))
+        assert near > max(0.97, unweighted)
+    with pytest.raises(WeightError, match="rows of query"):
+        train(client, x, y, **given, objective="softmax")
 
 
 def test_weights_and_a_native_objective_of_xgboost_are_refused(client):

@@ -79,14 +79,14 @@ def test_the_boosters_own_functions_take_positions_by_bind_rows():
         lgb.train({**params, "objective": one}, lgb.Dataset(X, y, group=sizes), 5).predict(X)
         for one, y in ((bound, LOG.clicks), (made, labels))
     ]
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)  # labels become float32
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)  # labels become float32
     params = {**gbmrank.booster_params(made, "xgboost"), "nthread": 1}
     rows = [xgb.DMatrix(X, y, group=sizes) for y in (LOG.clicks, labels)]
     found = [
         xgb.train(params, data, 5, obj=one).predict(data)
         for one, data in zip((bound, made), rows, strict=True)
     ]
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
 
 
 def test_positions_of_a_data_set_are_not_read_and_say_where_they_belong():

@@ -26,7 +26,7 @@ def run_page(name: str) -> tuple[dict, int]:
 def test_the_page_about_estimators_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names, blocks = run_page("estimators.md")
-    assert blocks == 7
+    assert blocks == 8
     data = names["data"]
     tied = gbmrank.metric("ndcg@10").score(data.labels, 0.0 * data.labels, qid=data.qid)
     assert names["search"].best_score_ > tied + 0.1

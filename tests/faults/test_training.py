@@ -13,13 +13,16 @@ import xgboost as xgb
 
 import gbmrank
 from gbmrank.boosters.state import in_training, training_gradients
+from gbmrank.clicks import PositionBias
 from gbmrank.errors import (
     ConfigError,
     DataError,
+    GbmrankWarning,
     LabelRangeError,
     LimitError,
     NoProgressWarning,
     NumericError,
+    ParameterError,
 )
 from gbmrank.extend import AbstractBound, AbstractObjective
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
@@ -316,3 +319,48 @@ def test_early_stopping_with_nothing_to_watch(backend):
         TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER_QID
     )
     assert 0 <= model.best_iteration_ < 4
+
+
+CLICKS = (TASK.y > TASK.y.mean()).astype(float)
+PLACES = np.arange(TASK.n) % 5 + 1
+BIAS = PositionBias.decaying(5)
+
+
+@pytest.mark.fault(
+    "positions of clicks that are missing, fractional, below 1 or beyond the bias, in training",
+    promise="`DataError` with row and value, before any tree",
+)
+@pytest.mark.parametrize("bad", [0, -3, 2.5, np.nan, 6])
+def test_wrong_positions_in_training(bad):
+    places = PLACES.astype(float)
+    places[7] = bad
+    given: dict[str, Any] = {"position": places, "position_bias": BIAS}
+    model = ranker("lightgbm", "query_rmse")
+    with pytest.raises(DataError, match=r"\b7\b"):
+        model.fit(TASK.x, CLICKS, qid=TASK.qid, **given)
+    with pytest.raises(DataError, match=r"\b7\b"):
+        gbmrank.objective("query_rmse").bind_rows(**given)
+
+
+@pytest.mark.fault(
+    "a position bias with an objective that is not linear in relevance, or positions without it",
+    promise="`ParameterError` that names `pairwise(target=identity)`, or what is missing",
+)
+@BOTH
+def test_a_position_bias_that_cannot_be_used(backend):
+    both: dict[str, Any] = {"position": PLACES, "position_bias": BIAS}
+    for objective in ("ranknet", "lambdarank", "softmax"):
+        with pytest.raises(ParameterError, match=r"pairwise\(target=identity\)"):
+            ranker(backend, objective).fit(TASK.x, CLICKS, qid=TASK.qid, **both)
+    with pytest.raises(ParameterError, match="go together"):
+        ranker(backend, "query_rmse").fit(TASK.x, CLICKS, qid=TASK.qid, position=PLACES)
+
+
+@pytest.mark.fault(
+    "a target that divides by what was clicked (`ndcg`, `recall`, `map`, `auc`), with positions",
+    promise="one warning that it is not exact, and which targets are",
+)
+def test_a_target_with_a_normaliser_of_clicks():
+    both: dict[str, Any] = {"position": PLACES, "position_bias": BIAS}
+    with pytest.warns(GbmrankWarning, match="target=ndcg divides by what was clicked"):
+        ranker("lightgbm", "pairwise").fit(TASK.x, CLICKS, qid=TASK.qid, **both)

@@ -1,5 +1,7 @@
 """Clicks over propensities: the mean gradient over logs is that of relevance (SPEC 12.2)."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,8 @@ def test_weights_of_items_come_on_top():
     labels = BIAS.utilities(clicks, POSITION, clip=0.5)
     given = made.gradients(labels, SCORES, group=SIZES, weight=weight)[0]
     np.testing.assert_allclose(bound.gradients(clicks, SCORES, group=SIZES)[0], given, rtol=1e-12)
+    again = made.bind_rows(weight=weight).bind_rows(position=POSITION, position_bias=BIAS, clip=0.5)
+    np.testing.assert_allclose(again.gradients(clicks, SCORES, group=SIZES)[0], given, rtol=1e-12)
 
 
 @pytest.mark.parametrize("target", ["ndcg@3", "recall", "map", "auc"])
@@ -110,7 +114,8 @@ def test_normalisers_of_clicks_are_warned_about(target):
     with pytest.warns(GbmrankWarning, match=f"target={target[:3]}.*target=identity"):
         bound = made.bind_rows(position=POSITION, position_bias=BIAS)
     grad, _ = bound.gradients(clicks, SCORES, group=SIZES)
-    utilities = made.template.target.values(RankingData.from_arrays(clicks, group=SIZES))
+    template: Any = made.template
+    utilities = template.target.values(RankingData.from_arrays(clicks, group=SIZES))
     same = gbmrank.objective("pairwise(target=identity)").gradients(
         utilities / BIAS.theta(POSITION), SCORES, group=SIZES
     )
@@ -132,6 +137,7 @@ REJECT = ("comparison", "bipartite", "push", "listmle", "bregman", "swap(metric=
 def test_others_reject_a_bias_and_advise_pairwise(text):
     with pytest.raises(ParameterError, match=r"position.*pairwise\(target=identity\)"):
         gbmrank.objective(text).bind_rows(position=POSITION, position_bias=BIAS)
+    assert not gbmrank.objective(text).template.linear_in_utility
 
 
 def test_every_built_in_template_is_decided():

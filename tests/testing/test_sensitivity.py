@@ -236,6 +236,14 @@ class Shifty(AbstractObjective):
         return _Shifty(data)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overclaims(Squares):
+    """Says that it takes weights of items and estimates of relevance, and does not."""
+
+    item_weights: ClassVar[bool] = True
+    linear_in_utility: ClassVar[bool] = True
+
+
 class _Shifty(AbstractBound):
     __slots__ = ("labels",)
 
@@ -287,6 +295,7 @@ def test_a_random_gradient_is_told_apart_from_a_wrong_hessian():
 def test_a_wrong_trait_is_caught():
     assert "shift_invariance" in failed(Shifty)
     assert "singletons" in failed(Shifty)
+    assert {"weights", "clicks"} <= set(failed(Overclaims))
 
 
 def test_what_cannot_be_pickled_is_caught():
