@@ -17,7 +17,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,17 +118,18 @@ def _done(folder: Path) -> set[Cell]:
 
 
 def _hours(data: RankingSet, backend: str, given: Any) -> float:
-    """Return the hours of one run: time per row and round is measured on a few rows."""
+    """Return the hours of one run: what begins a model and what grows it, timed on a few rows."""
     key = data.name, backend
     if key not in _measured:
         rows, rounds = _PROBE
         few = _first_queries(data, rows)
         cell = Cell(data.name, 0, 0, backend)
         run_cell(few, cell, 2, 1, given.threads)  # compiles
-        began = time.process_time()
-        run_cell(few, cell, 2, rounds, given.threads)
-        per_row = (time.process_time() - began) / rounds / len(few.y)
-        _measured[key] = per_row * len(data.y) * given.rounds / 3600.0
+        short, long = (
+            run_cell(few, cell, 2, count, given.threads)["cpu"] for count in (1, 1 + rounds)
+        )
+        seconds = short + (long - short) / rounds * given.rounds
+        _measured[key] = seconds * len(data.y) / len(few.y) / 3600.0
     return _measured[key]
 
 

@@ -5,6 +5,7 @@ import contextlib
 import math
 import re
 
+from gbmrank.api.objectives import Committee
 from gbmrank.boosters.plan import PREFIX, near_native
 from gbmrank.data.readers.text import to_number
 from gbmrank.errors import GbmrankError, UnknownNameError
@@ -65,7 +66,12 @@ def read_value(text: str) -> bool | int | float | str:
 
 
 def check_not_native(name: str) -> None:
-    """Reject a booster's own objective, which has no verdict, with or without its prefix."""
+    """Reject a booster's own objective and committees, which have no formula and no verdict."""
+    if name.strip() == Committee.name or name.strip().startswith(f"{Committee.name}("):
+        raise UnknownNameError(
+            f"{name} is a mean of several models and not one loss; train it with gbmrank compare "
+            "--objectives or GBMRanker(objective=...)"
+        )
     bare = name.strip().removeprefix(PREFIX)
     native = near_native(bare, cutoff=1.0)
     if name.strip().startswith(PREFIX) or (native is not None and name.strip() not in OBJECTIVES):

@@ -16,7 +16,9 @@ import gbmrank
 from gbmrank import GBMRanker
 from gbmrank.api.objectives import Committee, ranking_objective
 from gbmrank.boosters.base import Member
+from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native
+from gbmrank.cli import main
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -169,27 +171,33 @@ def test_linear_leaves_are_scaled():
 
 
 @pytest.mark.parametrize(
-    ("backend", "objective", "params"),
+    ("backend", "objectives", "params"),
     [
-        ("lightgbm", TWO, {"boosting": "dart", "drop_rate": 0.5}),
-        ("xgboost", TWO, {"booster": "dart", "rate_drop": 0.5}),
-        ("xgboost", TWO, {"num_parallel_tree": 2, "subsample": 0.7}),
+        ("lightgbm", ("pairwise", "query_rmse"), {"boosting": "dart", "drop_rate": 0.5}),
+        ("xgboost", ("pairwise", "query_rmse"), {"booster": "dart", "rate_drop": 0.5}),
+        ("xgboost", ("pairwise", "query_rmse"), {"num_parallel_tree": 2, "subsample": 0.7}),
         (
             "lightgbm",
-            "committee(native:lambdarank, native:rank_xendcg)",
+            ("native:lambdarank", "native:rank_xendcg"),
             {"boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1},
         ),
-        ("xgboost", "committee(native:binary:logistic, query_rmse)", {}),
-        ("xgboost", "committee(query_rmse, native:reg:squarederror)", {"base_score": 0.75}),
+        ("xgboost", ("native:binary:logistic", "query_rmse"), {"base_score": 0.3}),  # has a link
+        ("xgboost", ("query_rmse", "native:reg:squarederror"), {"base_score": 0.75}),
     ],
 )
-def test_all_kinds_of_trees_are_merged(backend, objective, params, monkeypatch):
-    if "binary" in objective:  # its link turns 0.3 into a score of another size
-        monkeypatch.setattr(f"{__name__}.TASK", type(TASK)(TASK.x, TASK.y > 2.0, TASK.sizes))
-        params = {"base_score": 0.3, **params}
-    model = fitted(objective, backend, **params)
-    expected = mean_of_members(model, **params)
-    np.testing.assert_allclose(model.predict(TASK.x), expected, rtol=0, atol=2e-6)
+def test_all_kinds_of_trees_are_merged(backend, objectives, params):
+    labels = TASK.y > 2.0 if "binary" in objectives[0] else TASK.y
+    models = [
+        GBMRanker(one, backend, n_estimators=6, max_depth=3, **params).fit(
+            TASK.x, labels, qid=TASK.qid
+        )
+        for one in objectives
+    ]
+    merged = booster_named(backend).merge([one._fitted for one in models], (2.0, -0.5), (0.5, 0.5))
+    expected = 2.0 * models[0].predict(TASK.x) - 0.5 * models[1].predict(TASK.x)
+    np.testing.assert_allclose(merged.scores(TASK.x), expected, rtol=0, atol=3e-6)
+    assert merged.n_rounds == 12
+    assert np.ptp(expected) > 0.1
 
 
 def test_linear_models_are_rejected():
@@ -361,3 +369,9 @@ def test_compare_takes_committees_and_bags(tmp_path):
 def test_compare_rejects_what_no_booster_has():
     with pytest.raises(UnknownNameError, match="lambdarnk"):
         gbmrank.compare((TASK.x, TASK.y, TASK.qid), objectives=["committee(native:lambdarnk)"])
+
+
+@pytest.mark.parametrize("command", ["info", "check"])
+def test_the_command_line_says_where_a_committee_is_trained(command, capsys):
+    assert main([command, "committee"]) != 0
+    assert "compare" in capsys.readouterr().err

@@ -24,7 +24,10 @@ def with_missing() -> Any:
     return rows
 
 
-@pytest.mark.parametrize("objective", ["pairwise(target=ndcg@10)", "native"])
+COMMITTEE = "committee(pairwise(target=ndcg@10), query_rmse)"
+
+
+@pytest.mark.parametrize("objective", ["pairwise(target=ndcg@10)", "native", COMMITTEE])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_onnx_gives_the_scores_of_the_ranker(backend, objective):
     onnxmltools = pytest.importorskip("onnxmltools", reason="onnxmltools is not installed")
@@ -42,20 +45,22 @@ def test_onnx_gives_the_scores_of_the_ranker(backend, objective):
         np.testing.assert_allclose(scores, model.predict(rows), atol=2e-6)
 
 
+@pytest.mark.parametrize("objective", ["pairwise(target=ndcg@10)", COMMITTEE])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_treelite_gives_the_scores_of_the_ranker(backend):
+def test_treelite_gives_the_scores_of_the_ranker(backend, objective):
     treelite = pytest.importorskip("treelite", reason="treelite is not installed")
-    model = fitted(backend)
+    model = fitted(backend, objective)
     made = getattr(treelite.frontend, f"from_{backend}")(model.to_booster())
     for rows in (ROWS, with_missing()):
         scores = np.asarray(treelite.gtil.predict(made, rows, pred_margin=True)).ravel()
         np.testing.assert_allclose(scores, model.predict(rows), atol=2e-6)
 
 
+@pytest.mark.parametrize("objective", ["pairwise(target=ndcg@10)", COMMITTEE])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_shap_explains_the_booster(backend):
+def test_shap_explains_the_booster(backend, objective):
     shap = pytest.importorskip("shap", reason="SHAP is not installed")
-    model = fitted(backend)
+    model = fitted(backend, objective)
     explained = shap.TreeExplainer(model.booster_)(ROWS)
     total = explained.values.sum(axis=1) + explained.base_values
     np.testing.assert_allclose(total, model.predict(ROWS), atol=1e-4)
