@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gbmrank.data.queries import Groups, RankingData, Subset
 from gbmrank.errors import DataError, GbmrankWarning, NumericError, WeightError
-from gbmrank.kernels.jit import compiler
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
 
@@ -294,8 +294,19 @@ def round_gradients(
     objective: Any, columns: BoosterColumns, preds: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return gradient and Hessian of a round, as boosters take them."""
+    _advise_on_waiting()
     state, call = training_state(columns, objective)
     return training_gradients(state, read_scores(preds, state.bound.groups), objective, call)
+
+
+@functools.cache
+def _advise_on_waiting() -> None:
+    """Say once that the threads of boosters need not keep processors busy while they wait."""
+    if "OMP_WAIT_POLICY" not in os.environ and threads.get_num_threads() > 1:
+        _log.info(
+            "the threads of a booster wait for each other by running; set OMP_WAIT_POLICY=PASSIVE "
+            "before Python starts to leave the processors to the objective"
+        )
 
 
 def training_gradients(

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import logging
 import pickle
 import weakref
 from typing import ClassVar
@@ -743,3 +744,13 @@ def test_a_data_set_that_is_not_constructed_is_refused(call):
     with pytest.raises(DataError, match=r"not constructed yet.*call its construct\(\) first"):
         call(np.zeros(TRAIN.n), dataset(TRAIN))
     assert call(np.zeros(TRAIN.n), ready(TRAIN)) is not None
+
+
+def test_the_wait_policy_is_advised_once(monkeypatch, caplog):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    monkeypatch.setenv("GBMRANK_NUM_THREADS", "2")
+    state._advise_on_waiting.cache_clear()
+    with caplog.at_level(logging.INFO, "gbmrank"):
+        train(rounds=2)
+    assert caplog.text.count("OMP_WAIT_POLICY=PASSIVE") == 1
+    state._advise_on_waiting.cache_clear()
