@@ -77,6 +77,10 @@ def test_a_part_of_the_runs_gives_a_page_of_what_all_boosters_have(tmp_path):
     assert "LightGBM 2, XGBoost 1, CatBoost 1" in page
     assert "| `committee` | `native:lambdarank` | +0.1000 (+0.1000 to +0.1000)" in page
     assert "9.0000" not in page
+    quality_page.write_page([{**run, "set": "ohsumed"} for run in runs], tmp_path)
+    page = (tmp_path / "quality.md").read_text()
+    assert "no runs yet, no clear difference" in page
+    assert "nan" not in page
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
