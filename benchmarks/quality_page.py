@@ -33,6 +33,8 @@ class Effect(NamedTuple):
     error: float
 
     def __str__(self) -> str:
+        if math.isnan(self.difference):
+            return "no runs yet"
         reach = _95 * self.error
         low, high = self.difference - reach, self.difference + reach
         return f"{self.difference:+.4f} ({low:+.4f} to {high:+.4f})"
@@ -40,7 +42,7 @@ class Effect(NamedTuple):
     @property
     def verdict(self) -> str:
         """Better, worse or no clear difference."""
-        if abs(self.difference) <= _95 * self.error:
+        if not abs(self.difference) > _95 * self.error:
             return "no clear difference"
         return "better" if self.difference > 0.0 else "worse"
 
@@ -288,6 +290,8 @@ def _sentence(one: Contest) -> str:
 def _advice(made: Sequence[Contest]) -> str:
     """Return when a committee is worth it, by the comparison at equal cost."""
     bags = [one.held_out for one in made if _is_bag(one) and one.goal == "ndcg@10"]
+    if not bags or any(math.isnan(one.difference) for one in bags):
+        return "**When not to bother.** Held-out sets have not been run yet.\n"
     wins = [one for one in bags if one.verdict == "better"]
     close = [
         name
@@ -298,7 +302,7 @@ def _advice(made: Sequence[Contest]) -> str:
     ]
     cost = (
         "At equal cost it is better than seeds of the booster's own objective"
-        if len(wins) == len(bags) and bags
+        if len(wins) == len(bags)
         else "At equal cost it is not clearly better than seeds of the booster's own objective in "
         "every booster, so part of what it gains is what averaging gains"
     )

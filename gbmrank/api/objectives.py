@@ -449,7 +449,7 @@ class BoosterParams(dict[str, Any]):
     """
 
     def __init__(self, settings: tuple[Setting, ...], trees: tuple[Setting, ...] = ()) -> None:
-        self.trees = {setting.name: setting.value for setting in trees}
+        self.trees: dict[str, Any] = {setting.name: setting.value for setting in trees}
         super().__init__({setting.name: setting.value for setting in settings} | self.trees)
         self.reasons = {setting.name: setting.reason for setting in (*settings, *trees)}
 
