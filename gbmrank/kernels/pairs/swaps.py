@@ -123,20 +123,32 @@ def _read_draw(
 
 
 @inner
-def _weigh_row(a: int, last: int, v: FloatArray, w: FloatArray, row: FloatArray) -> None:
-    """Multiply the weights of rank a and the ranks up to ``last`` by that of the preferred item."""
-    for b in range(a + 1, last):
-        row[b - a - 1] *= w[a] if v[a] > v[b] else w[b]
+def _weigh_row(
+    factors: FloatArray | None,
+    begin: int,
+    a: int,
+    items: npt.NDArray[np.int32],
+    v: FloatArray,
+    row: FloatArray,
+) -> None:
+    """Multiply the weights of rank a and each rank below it by that of the preferred item."""
+    if factors is not None:
+        for b in range(a + 1, len(items)):
+            row[b - a - 1] *= factors[begin + (items[a] if v[a] > v[b] else items[b])]
 
 
 @inner
-def _read_items(
-    queries: SwapQueries, begin: int, items: npt.NDArray[np.int32], w: FloatArray
+def _weigh_neighbours(
+    factors: FloatArray | None,
+    begin: int,
+    items: npt.NDArray[np.int32],
+    v: FloatArray,
+    row: FloatArray,
 ) -> None:
-    """Write the factors of items by rank, where there are any."""
-    if len(queries.items):
-        for r in range(len(items)):
-            w[r] = queries.items[begin + items[r]]
+    """Multiply the weights of each rank and the next by that of the preferred item."""
+    if factors is not None:
+        for a in range(len(items) - 1):
+            row[a] *= factors[begin + (items[a] if v[a] > v[a + 1] else items[a + 1])]
 
 
 @inner
@@ -208,14 +220,14 @@ def _pull_draw(
     rule: SwapRule,
     place: tuple[int, int, int, bool],
     ranked: Rankings,
-    columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    columns: tuple[FloatArray, FloatArray, FloatArray],
     params: Params,
     out: Out,
 ) -> float:
     """Write slopes and curvatures of one ranking, by rank; return the sum of absolute slopes."""
     q, n, first, by_gaps = place
-    s, v, w, row = columns
-    weighed = len(queries.items) > 0
+    s, v, row = columns
+    begin, items = queries.offsets[q], ranked.items[first : first + n]
     out[0][:] = 0.0
     out[1][:] = 0.0
     pulls, rows = 0.0, _n_rows(rule, n, first, ranked)
@@ -223,15 +235,13 @@ def _pull_draw(
         _fill_neighbours(queries, rule, (q, n, first), ranked, row)
         for a in range(rows if by_gaps else 0):
             row[a] /= 0.01 + abs(s[a] - s[a + 1])
-        for a in range(rows if weighed else 0):
-            row[a] *= w[a] if v[a] > v[a + 1] else w[a + 1]
+        _weigh_neighbours(queries.items, begin, items, v, row)
         return _pull_neighbours(rows, s, v, row, params, out)
     for a in range(rows):
         _fill_row(queries, rule, (q, n, first, a), ranked, row)
         for b in range(a + 1, n if by_gaps else 0):
             row[b - a - 1] /= 0.01 + abs(s[a] - s[b])
-        if weighed:
-            _weigh_row(a, n, v, w, row)
+        _weigh_row(queries.items, begin, a, items, v, row)
         pulls += _pull_row(a, s, v, row, params, out)
     return pulls
 
@@ -249,7 +259,6 @@ def swap_gradients(
     """Write scaled gradient and Hessian diagonal of every query of a span."""
     s_buffer, v_buffer, row = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
     g_buffer, h_buffer = np.empty(span.longest), np.empty(span.longest)
-    w = np.empty(span.longest)
     origin = queries.offsets[span.first]
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
@@ -262,9 +271,8 @@ def swap_gradients(
             first = rule.draws * (begin - origin) + draw * n
             items = ranked.items[first : first + n]
             differ = _read_draw(items, (queries.values[begin:end], scores[begin:end]), (v, s))
-            _read_items(queries, begin, items, w)
             place = (q, n, first, differ and rule.norm)
-            pulls += _pull_draw(queries, rule, place, ranked, (s, v, w, row), params, (g, h))
+            pulls += _pull_draw(queries, rule, place, ranked, (s, v, row), params, (g, h))
             for r in range(n):
                 out.grad[begin + items[r]] += g[r]
                 out.hess[begin + items[r]] += h[r]
@@ -286,8 +294,7 @@ def swap_values(
 ) -> None:
     """Write the scaled loss of every query of a span; ``columns`` are scores, and those ranked."""
     s, v, at = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
-    row, w = np.empty(span.longest), np.ones(span.longest)
-    origin = queries.offsets[span.first]
+    row, origin = np.empty(span.longest), queries.offsets[span.first]
     for q in range(span.first, span.last):
         begin, end = queries.offsets[q], queries.offsets[q + 1]
         n, total, pulls, draws = end - begin, 0.0, 0.0, ranked.used[q - span.first]
@@ -296,17 +303,17 @@ def swap_values(
             items = ranked.items[first : first + n]
             _read_draw(items, (queries.values[begin:end], columns[0][begin:end]), (v, s))
             differ = _read_draw(items, (queries.values[begin:end], columns[1][begin:end]), (v, at))
-            _read_items(queries, begin, items, w)
             if rule.neighbours:
                 _fill_neighbours(queries, rule, (q, n, first), ranked, row)
+                _weigh_neighbours(queries.items, begin, items, v, row)
             for a in range(_n_rows(rule, n, first, ranked)):
                 if not rule.neighbours:
                     _fill_row(queries, rule, (q, n, first, a), ranked, row)
+                    _weigh_row(queries.items, begin, a, items, v, row)
                 for b in range(a + 1, a + 2 if rule.neighbours else n):
                     gap = v[a] - v[b]
                     sign = 1.0 if gap > 0.0 else -1.0
                     weight = sign * gap * row[a if rule.neighbours else b - a - 1]
-                    weight *= w[a] if gap > 0.0 else w[b]
                     if rule.norm and differ:
                         weight /= 0.01 + abs(at[a] - at[b])
                     total += weight * phi(sign * (s[a] - s[b]), *params)[0]
