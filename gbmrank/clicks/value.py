@@ -1,6 +1,5 @@
 """What a new ranking would have earned, from the log of another one."""
 
-import itertools
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
@@ -43,6 +42,8 @@ class OfflineValue:
         What was earned.
     estimator : str
         How it was estimated.
+    per : str
+        What the value is divided by: session; or with a ratio relevant item, or row shown.
     n_sessions : int
         Lists in the log.
     n_clicks : int
@@ -60,6 +61,7 @@ class OfflineValue:
     level: float
     metric: str
     estimator: str
+    per: str
     n_sessions: int
     n_clicks: int
     effective_sample_size: float
@@ -69,9 +71,8 @@ class OfflineValue:
         return self.value
 
     def __str__(self) -> str:
-        what = "discount per relevant item" if self.estimator == "ratio" else "per session"
         return (
-            f"{self.metric} {what}: {self.value:.4g} "
+            f"{self.metric} per {self.per}: {self.value:.4g} "
             f"({self.level:.0%} interval {self.low:.4g} to {self.high:.4g}), {self.estimator}\n"
             f"{self.n_sessions} sessions with {self.n_clicks} clicks, which tell as much as "
             f"{self.effective_clicks:.0f} of equal weight"
@@ -224,7 +225,10 @@ def offline_value(
         read_whole(resamples, "resamples", 1),
         np.random.default_rng(read_whole(seed, "seed", 0)),
     )
-    return _valued(log, terms, (str(metric), estimator), draws)
+    unit = "session"
+    if estimator == "ratio":
+        unit = "row shown" if bias is None else "relevant item"
+    return _valued(log, terms, (str(metric), estimator, unit), draws)
 
 
 def _check_options(
@@ -272,15 +276,10 @@ def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayL
 def _measure(metric: Any) -> tuple[AbstractPositional, float]:
     """Return a metric that is a sum of discounts of clicks, and what a click counts in it."""
     measure = getattr(read_metric(metric), "measure", None)
-    if isinstance(measure, AbstractPositional) and not measure.upwards:
-        patterns = [RankingData.from_arrays(each) for each in itertools.product((0, 1), repeat=3)]
-        worth = float(measure.utilities(patterns[-1])[0])
-        if all(
-            np.array_equal(measure.utilities(each), worth * each.labels)
-            and not measure.offsets(each).any()
-            for each in patterns
-        ):
-            return measure, worth
+    if isinstance(measure, AbstractPositional) and measure.linear:
+        none, one = measure.utilities(RankingData.from_arrays([0, 1])).tolist()
+        if none == 0.0:
+            return measure, one
     raise MetricError(
         f"{metric} is no sum of discounts of single clicks, so clicks over propensities give no "
         "unbiased estimate of it. Use dcg@10, precision@10 or 'clicks'; estimator='ratio' divides "
@@ -363,10 +362,11 @@ def _warn_of_support(weight: FloatArray) -> None:
     mean = float(weight.mean())
     error = float(weight.std()) / np.sqrt(len(weight))
     if abs(mean - 1.0) > _UNLIKELY * error + 1e-9:
+        cause = "the new policy often shows what the old one never did, so the rest is not counted"
+        if mean > 1.0:
+            cause = "the logged propensities are too small, or those of the new policy too large"
         warnings.warn(
-            f"the weights of the rows have the mean {mean:.3g} in place of 1: the new policy shows "
-            "what the old one never did, or the logged propensities are wrong. The estimate is of "
-            "the covered part alone",
+            f"the weights of the rows have the mean {mean:.3g} in place of 1: {cause}",
             GbmrankWarning,
             stacklevel=4,
         )
@@ -375,7 +375,7 @@ def _warn_of_support(weight: FloatArray) -> None:
 def _valued(
     log: _Log,
     terms: _Terms,
-    names: tuple[str, str],
+    names: tuple[str, str, str],
     draws: tuple[float, int, np.random.Generator],
 ) -> OfflineValue:
     """Sum up sessions, and draw them again for an interval."""
@@ -409,6 +409,7 @@ def _valued(
         level=level,
         metric=names[0],
         estimator=names[1],
+        per=names[2],
         n_sessions=count,
         n_clicks=int(log.clicks.sum()),
         effective_sample_size=_effective(terms.weight),
