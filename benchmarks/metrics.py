@@ -5,7 +5,10 @@ dictionaries, scikit-learn its matrices, the boosters their data sets (with the 
 ``init_score`` or ``base_margin`` and a model without trees), and ours the bound labels that a
 callback keeps. Part of the gap to ranx and pytrec_eval is their interface of string ids. All
 tools are given gains 2^y - 1 and untied scores, so that they measure the same; their values
-are printed. ERR is ours alone, and LightGBM's AP is cut off at 10 like its NDCG.
+are printed. ERR is ours alone, and LightGBM's AP is cut off at 10 like its NDCG. ranx and
+pytrec_eval are left out where they are not installed; give them an environment of their own:
+``python -m venv peers && peers/bin/pip install -e .[all] ranx pytrec_eval``, then
+``peers/bin/python -m benchmarks metrics``.
 """
 
 import warnings
