@@ -16,12 +16,12 @@ def _out(capsys, *arguments):
 
 
 def test_advice_for_ndcg(capsys):
-    out = _out(capsys, "advise", "ndcg@10")
+    out = _out(capsys, "advise", "ndcg@10", "--all")
     lines = out.splitlines()
     assert lines[3].startswith("pairwise(loss=logistic, target=ndcg@10)")
     assert "calibrated" in lines[3]
     assert "2 sqrt(max U)" in lines[3]
-    assert "Take pairwise(loss=logistic, target=ndcg@10)." in out
+    assert "Take pairwise(loss=logistic, target=ndcg@10): " in out
     ranknet = next(line for line in lines if line.startswith("comparison(loss=logistic)"))
     assert "not calibrated" in ranknet
 
@@ -38,7 +38,7 @@ def test_advice_takes_less_than_two_seconds():
 
 
 def test_honest_advice_for_err(capsys):
-    out = _out(capsys, "advise", "err@10")
+    out = _out(capsys, "advise", "err@10", "--all")
     assert "No objective is known to be calibrated for err@10." in out
     assert "A distribution that shows it:" in out
     assert "minimising scores" in out
