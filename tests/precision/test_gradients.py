@@ -16,6 +16,7 @@ import gbmrank
 from gbmrank.boosters.state import in_training, training_gradients
 from gbmrank.errors import NumericError
 from tests import objective_oracles as oracle
+from tests.formulas import PLAIN
 from tests.objectives.cases import is_compiled_each_time, one_per_kernel
 from tests.precision.exact import gradient, mp
 
@@ -52,6 +53,8 @@ def test_extreme_scores(text, case):
     made, scores = gbmrank.objective(text), np.array(SCORES[case])
     exact = gradient(made.template, LABELS, scores)
     if max(exact.size) > TOO_LARGE:
+        if PLAIN:
+            pytest.skip("powers of Python raise an error where compiled ones are infinite")
         stops_or_clips(made, scores)
         return
     grad, _ = made.gradients(LABELS, scores)
