@@ -289,7 +289,7 @@ class SwapQueries(NamedTuple):
     values: FloatArray
     scale: FloatArray
     weight: FloatArray
-    items: FloatArray | None  # factor of the pairs in which a row is preferred, if they differ
+    items: FloatArray  # factor of the pairs in which a row is preferred; empty if all are 1
     cuts: IntArray
     table: FloatArray
     sums: FloatArray  # of the first entries of the table

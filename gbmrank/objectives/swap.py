@@ -267,7 +267,7 @@ def _queries(objective: Swap, data: RankingData, items: FloatArray | None) -> Sw
         values=np.nan_to_num(values, nan=0.0),
         scale=scale,
         weight=np.ones(groups.n_queries) if weight is None else weight,
-        items=items,
+        items=np.empty(0) if items is None else items,
         cuts=np.array(terms.cuts, np.int64),
         table=np.array(terms.table, np.float64),
         sums=np.concatenate([[0.0], np.cumsum(terms.table)]),

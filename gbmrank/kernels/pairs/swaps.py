@@ -124,7 +124,7 @@ def _read_draw(
 
 @inner
 def _weigh_row(
-    factors: FloatArray | None,
+    factors: FloatArray,
     begin: int,
     a: int,
     items: npt.NDArray[np.int32],
@@ -132,21 +132,21 @@ def _weigh_row(
     row: FloatArray,
 ) -> None:
     """Multiply the weights of rank a and each rank below it by that of the preferred item."""
-    if factors is not None:
+    if len(factors) > 0:
         for b in range(a + 1, len(items)):
             row[b - a - 1] *= factors[begin + (items[a] if v[a] > v[b] else items[b])]
 
 
 @inner
 def _weigh_neighbours(
-    factors: FloatArray | None,
+    factors: FloatArray,
     begin: int,
     items: npt.NDArray[np.int32],
     v: FloatArray,
     row: FloatArray,
 ) -> None:
     """Multiply the weights of each rank and the next by that of the preferred item."""
-    if factors is not None:
+    if len(factors) > 0:
         for a in range(len(items) - 1):
             row[a] *= factors[begin + (items[a] if v[a] > v[a + 1] else items[a + 1])]
 
