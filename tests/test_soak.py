@@ -52,7 +52,7 @@ def test_fits_in_joblib_give_one_model():
 
 @pytest.mark.parametrize("backend", soak.BACKENDS)
 def test_many_rounds_keep_memory_flat(backend):
-    check(soak.long_training(backend, 1_500, 40, 24.0))
+    check(soak.long_training(backend, 1_500, 20, 24.0))
 
 
 @pytest.mark.nightly  # threads that other tests of the process left behind count too
