@@ -293,7 +293,7 @@ class Objective(AbstractValue[AbstractObjective]):
         rows = before if weights is None else replace(before, weight=weights)
         if position is not None and position_bias is not None:
             check_takes_bias(self.template)
-            position_bias.theta(position)  # raises for what is no position
+            position_bias.theta(position)  # raises for an invalid position
             places = np.array(as_floats(position, "position"))
             rows = replace(rows, position=places, position_bias=position_bias, clip=clip)
         return Objective(self.template, rows)
