@@ -83,13 +83,7 @@ def lightgbm_example(folder: Path) -> RankingSet:
     paths = find_files(folder, names, "LightGBM's examples/lambdarank")
     files = [read_letor(paths[name], zero_based=True, need_qid=False) for name in names[:2]]
     sizes = np.concatenate([np.loadtxt(paths[name], dtype=int) for name in names[2:]])
-    wide = max(file.X.shape[1] for file in files if file.X is not None)
-    x = np.zeros((sum(file.n_rows for file in files), wide), np.float32)
-    begin = 0
-    for file in files:
-        assert file.X is not None
-        x[begin : begin + file.n_rows, : file.X.shape[1]] = file.X
-        begin += file.n_rows
+    x = _stacked(files)
     return RankingSet(
         "lightgbm_example",
         "LightGBM's lambdarank example, grades 0 to 4",
@@ -205,8 +199,8 @@ def _folder_of(folder: Path, name: str) -> Path:
     return folder / name if (folder / name).is_dir() else folder
 
 
-def _joined(name: str, about: str, paths: Sequence[Path], max_grade: int) -> RankingSet:
-    files = [read_letor(path) for path in paths]
+def _stacked(files: Sequence[Any]) -> npt.NDArray[np.float32]:
+    """Return the features of several files, one below the other; columns that one lacks are 0."""
     wide = max(file.X.shape[1] for file in files if file.X is not None)
     x = np.zeros((sum(file.n_rows for file in files), wide), np.float32)
     begin = 0
@@ -214,6 +208,12 @@ def _joined(name: str, about: str, paths: Sequence[Path], max_grade: int) -> Ran
         assert file.X is not None
         x[begin : begin + file.n_rows, : file.X.shape[1]] = file.X
         begin += file.n_rows
+    return x
+
+
+def _joined(name: str, about: str, paths: Sequence[Path], max_grade: int) -> RankingSet:
+    files = [read_letor(path) for path in paths]
+    x = _stacked(files)
     qid = [file.qid for file in files if file.qid is not None]
     labels = np.concatenate([file.labels for file in files])
     ids = np.concatenate([np.char.add(f"{at} ", one.astype(str)) for at, one in enumerate(qid)])

@@ -157,14 +157,14 @@ def notebook(page: str) -> str:
             cells.append(_text_cell(text))
         done = block.end
         if block.language == "python":
-            cells.append(_code_cell(block.text, len(cells)))
+            cells.append(_code_cell(block.text))
         elif block.language == "text" and not text and cells[-1]["cell_type"] == "code":
             stream = {"name": "stdout", "output_type": "stream", "text": _lines(block.text)}
             cells[-1]["outputs"] = [stream]
         else:
-            cells.append(_text_cell(page[block.start : block.end].strip(), len(cells)))
+            cells.append(_text_cell(page[block.start : block.end].strip()))
     if page[done:].strip():
-        cells.append(_text_cell(page[done:].strip(), len(cells)))
+        cells.append(_text_cell(page[done:].strip()))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -173,15 +173,15 @@ def notebook(page: str) -> str:
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
-def _text_cell(text: str, number: int = 0) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": str(number), "metadata": {}, "source": _lines(text)}
+def _text_cell(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": "", "metadata": {}, "source": _lines(text)}
 
 
-def _code_cell(text: str, number: int) -> dict[str, Any]:
+def _code_cell(text: str) -> dict[str, Any]:
     made: dict[str, Any] = {
         "cell_type": "code",
         "execution_count": None,
-        "id": str(number),
+        "id": "",
         "metadata": {},
     }
     return {**made, "outputs": [], "source": _lines(text.rstrip("\n"))}
