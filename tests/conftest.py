@@ -35,7 +35,7 @@ os.environ.setdefault("GBMRANK_CACHE_DIR", f"{tempfile.gettempdir()}/gbmrank-tes
 
 
 # Nearly all of their work is in processes that they start, so they can fill any gap.
-SPREAD = ("tests/test_examples.py", "tests/cli/test_streams.py", "tests/experiments/test_pool.py")
+SPREAD = ("tests/cli/test_streams.py", "tests/experiments/test_pool.py")
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
@@ -44,8 +44,9 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
         file = item.nodeid.partition("::")[0]
         if file.startswith(FORMULAS) and item.get_closest_marker("compiled") is None:
             item.add_marker(pytest.mark.formula)
-        if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(name=file))
+        if file not in SPREAD:  # tests of Dask share a cluster
+            shared = "tests/dask" if file.startswith("tests/dask") else file
+            item.add_marker(pytest.mark.xdist_group(name=shared))
 
 
 @pytest.fixture(autouse=True)

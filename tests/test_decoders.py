@@ -205,6 +205,7 @@ def test_many_queries_at_once_equal_one_by_one():
 
 
 @pytest.mark.compiled
+@pytest.mark.nightly
 def test_a_thousand_queries_of_a_hundred_items_take_seconds():
     rng = np.random.default_rng(0)
     sizes = np.full(1000, 100)

@@ -51,6 +51,7 @@ def test_fits_in_joblib_give_one_model():
 
 
 @pytest.mark.parametrize("backend", soak.BACKENDS)
+@pytest.mark.nightly
 def test_many_rounds_keep_memory_flat(backend):
     check(soak.long_training(backend, 1_500, 20, 24.0))
 

@@ -464,6 +464,7 @@ def fit_in_worker(objective):
     return ranker.fit(TRAIN.x, TRAIN.y, group=TRAIN.sizes).predict(VALID.x)
 
 
+@pytest.mark.nightly
 def test_training_in_worker_processes():
     from joblib.externals.loky import get_reusable_executor
 

@@ -100,6 +100,7 @@ def test_categories_that_differ_between_partitions(client, backend, count):
         assert ordered(fit(client, backend, parts, task), table)
 
 
+@pytest.mark.nightly
 def test_a_partition_without_categories(client):
     table = words(TASK)
     plain = pieces(TASK, table)
@@ -228,6 +229,7 @@ def test_zeros_of_sparse_and_dense_features(client):
     promise="read as on one machine: the model is that of plain features",
 )
 @WITH_LIGHTGBM
+@pytest.mark.nightly
 def test_features_in_other_forms(client, backend):
     values = TASK.x * 9 + 1  # no empty cell
     plain = pieces(TASK, values)
@@ -248,6 +250,7 @@ def test_features_in_other_forms(client, backend):
 
 
 @WITH_XGBOOST
+@pytest.mark.nightly
 def test_numbers_of_different_types(client, backend):
     plain = pieces(TASK, PLAIN, 4)
     changes = {1: {"a": "int64"}, 2: {"a": "Int64", "b": "float32"}, 3: {"z": "int8"}}
@@ -321,6 +324,7 @@ def test_other_columns_than_those_of_the_training(client, backend):
     promise="known by their values; new ones as on one machine",
 )
 @WITH_XGBOOST
+@pytest.mark.nightly
 def test_categories_that_are_not_those_of_the_training(client, backend):
     parts, table = pieces(TASK, words(TASK)), words(OTHER)
     plain, model = pieces(OTHER, table), fit(client, backend, parts)
@@ -370,6 +374,7 @@ def test_names_of_columns_are_those_of_the_user(client, backend):
 
 
 @WITH_LIGHTGBM
+@pytest.mark.nightly
 def test_arrays_and_frames_as_sets_of_one_training(client, backend):
     blocks, frames = pieces(TASK, TASK.x), pieces(TASK, pd.DataFrame(TASK.x, columns=list("abcde")))
     for parts, other in ((blocks, pd.DataFrame(OTHER.x, columns=list("edcba"))), (frames, OTHER.x)):

@@ -55,6 +55,7 @@ def test_repartitioning_repairs_arrays(client, expected):
     assert train(client, x, y, qid=qid, **FEW).scores(TASK.x) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.nightly
 def test_repartitioning_repairs_a_shuffled_frame_from_parquet(client, expected, tmp_path):
     import dask.dataframe as dd
 
@@ -88,6 +89,7 @@ def test_repartitioning_keeps_a_frame_and_its_series_together(client):
     assert not ids[0] & ids[1]
 
 
+@pytest.mark.nightly
 def test_rows_of_a_query_need_not_be_together_within_a_partition(client, expected):
     ends = np.concatenate([[0], np.cumsum(TASK.sizes)])
     rng = np.random.default_rng(0)

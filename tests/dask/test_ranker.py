@@ -101,6 +101,7 @@ def test_what_is_for_one_machine_is_rejected(client):
         DaskGBMRanker(client=client).fit(x, y, qid=qid, colour="red")
 
 
+@pytest.mark.nightly
 def test_it_is_found_without_importing_dask_first():
     code = (
         "import sys, gbmrank; before = 'dask' in sys.modules; "

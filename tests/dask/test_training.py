@@ -38,7 +38,11 @@ def valid_arrays(cuts=(0, 1, 31), start=1000):
 
 
 @pytest.mark.parametrize(
-    "objective", ["pairwise(target=dcg)", "pointwise(loss=squared, target=dcg)"]
+    "objective",
+    [
+        "pairwise(target=dcg)",
+        pytest.param("pointwise(loss=squared, target=dcg)", marks=pytest.mark.nightly),
+    ],
 )
 def test_xgboost_grows_the_trees_of_one_machine(client, objective):
     x, y, qid = arrays(TASK, UNEQUAL)
@@ -183,6 +187,7 @@ def test_stopping_is_the_same_on_all_workers_and_on_one_machine(client, backend)
 
 
 @pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
+@pytest.mark.nightly
 def test_weights_reach_the_objective(client, backend):
     weight = np.repeat(query_weights(TASK), TASK.sizes)
     x, y, qid = arrays(TASK, UNEQUAL)
@@ -197,7 +202,9 @@ def test_weights_reach_the_objective(client, backend):
         assert made == pytest.approx(here, abs=1e-5)
 
 
-@pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize(
+    "backend", ["xgboost", pytest.param("lightgbm", marks=pytest.mark.nightly)]
+)
 def test_weights_of_items_reach_the_objective_and_no_metric(client, backend):
     weight = np.random.default_rng(0).uniform(0.5, 2.0, TASK.n)
     x, y, qid = arrays(TASK, UNEQUAL)

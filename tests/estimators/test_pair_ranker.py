@@ -172,7 +172,7 @@ def test_a_pair_model_is_right_where_no_score_is(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_labels_in_any_row_order_are_learned(backend):
-    task = make_task(seed=1, queries=80)
+    task = make_task(seed=1, queries=40)
     model = PairRanker(backend=backend, **QUICK).fit(task.x, task.y, qid=task.qid)
     ranks = model.rank(task.x, qid=task.qid)
     for query in range(len(task.sizes)):
@@ -197,7 +197,7 @@ def test_labels_in_any_row_order_are_learned(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_ranks_are_the_decoded_pair_values(backend):
-    task = make_task(seed=2, queries=30, longest=16)
+    task = make_task(seed=2, queries=12, longest=14)
     for surrogate, decoder in (
         ("disagreement", "graph"),
         ("disagreement", "auto"),

@@ -404,6 +404,7 @@ def test_times_do_not_go_with_given_splits():
         compare({"train": DATA, "test": DATA}, time="day", **SMALL)
 
 
+@pytest.mark.nightly
 def test_further_columns_work_in_processes_of_their_own():
     source = read_source(
         DATA,

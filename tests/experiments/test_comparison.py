@@ -256,6 +256,7 @@ def test_order_preserving_losses_win_on_the_demonstration():
     assert found.analysis.measures[0].comparisons[0].outcome == "better"
 
 
+@pytest.mark.nightly
 def test_comparing_works_from_a_script_without_a_main_guard(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -87,7 +87,7 @@ class Killer(Progress):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs ps and SIGKILL")
 def test_a_worker_that_dies_costs_one_run(tmp_path):
-    plan = design(rounds=2000, early_stopping=None, seeds=(0,))
+    plan = design(rounds=400, early_stopping=None, seeds=(0,))
     small = [plan.tasks[1], plan.tasks[0]]
     store = begin(tmp_path / "out", plan)
     killer = Killer(1)

@@ -94,7 +94,9 @@ def test_two_comparisons_in_one_folder(out, running):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)]
+)
 def test_a_folder_is_free_when_its_process_has_ended(out, running, how, capsys):
     running.send_signal(how)
     running.wait()

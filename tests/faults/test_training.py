@@ -218,8 +218,17 @@ def test_parameters_that_do_not_exist(made, backend, name):
     "a query of 50,000 rows and more",
     promise="summed in linear time, or by a formula, in both boosters",
 )
-@BOTH
-@pytest.mark.parametrize("name", ["ranknet", "rankboost", "ranksvm"])
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [
+        ("lightgbm", "ranknet"),
+        ("xgboost", "rankboost"),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (("xgboost", "ranknet"), ("lightgbm", "rankboost"), ("lightgbm", "ranksvm"))
+        ),
+    ],
+)
 def test_a_long_query(backend, name):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50_000, 2))
@@ -286,7 +295,10 @@ process.kill()
     promise="works with `n_jobs=1` in LightGBM, and in XGBoost where `OMP_NUM_THREADS=1`; OpenMP's "
     "threads do not survive a fork, so spawn processes otherwise",
 )
-@pytest.mark.parametrize(("backend", "threads"), [("lightgbm", "2"), ("xgboost", "1")])
+@pytest.mark.parametrize(
+    ("backend", "threads"),
+    [("lightgbm", "2"), pytest.param("xgboost", "1", marks=pytest.mark.nightly)],
+)
 def test_a_forked_process(backend, threads):
     assert run_python(FORKED.format(backend=backend), OMP_NUM_THREADS=threads) == "0"
 

@@ -278,7 +278,7 @@ def restore_threads():
     threads.set_num_threads(None)
 
 
-@pytest.mark.parametrize("width", [1.0, 1e6])
+@pytest.mark.parametrize("width", [1.0, pytest.param(1e6, marks=pytest.mark.nightly)])
 def test_results_do_not_depend_on_the_number_of_threads(width, restore_threads):
     rng = np.random.default_rng(13)
     n = 120_001  # two runs of items, which have most cells to themselves when they lie far apart

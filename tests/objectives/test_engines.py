@@ -61,10 +61,10 @@ ENGINES = [
 ]
 
 
+NIGHT: Any = () if PLAIN else pytest.mark.nightly  # compiled
 EACH_TIME = (
     ("pairs", "logistic"),
     ("closed", "exponential"),
-    ("closed", "squared_margin"),
     ("sorted", "squared_hinge"),
     ("linear", "logistic"),
     ("auto", "logistic"),
@@ -79,7 +79,7 @@ def engines() -> Any:
             pytest.param(
                 engine,
                 loss,
-                marks=() if PLAIN or (engine, loss) in EACH_TIME else pytest.mark.nightly,
+                marks=() if (engine, loss) in EACH_TIME else NIGHT,
             )
             for engine, loss in ENGINES
         ],
@@ -154,7 +154,7 @@ def test_levels(engine, loss, levels, rng):
     ("loss", "engines"),
     [
         ("logistic", ("auto", "linear")),
-        ("exponential", ("closed",)),
+        pytest.param("exponential", ("closed",), marks=NIGHT),
         pytest.param("exponential", ("auto", "linear"), marks=pytest.mark.nightly),
     ],
 )
@@ -176,8 +176,15 @@ def test_engines_of_a_push_agree(loss, engines, rng):
                 assert made.loss(labels, scores) == pytest.approx(value, rel=1e-8, abs=1e-17)
 
 
-@pytest.mark.parametrize("spec", ["pairwise(target=identity)", "comparison", "bipartite",
-                                  "pairwise(loss=hinge, target=identity)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "pairwise(target=identity)",
+        "comparison",
+        "bipartite",
+        pytest.param("pairwise(loss=hinge, target=identity)", marks=NIGHT),
+    ],
+)
 def test_automatic_choice_is_seamless(spec, rng):
     for n in (249, 250, 349, 350, 399, 400, 401, 799, 800, 801):
         labels, scores = labels_of(n, 2, rng), rng.normal(size=n)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.ranking_tasks import run_python
 
 LOSS = """
@@ -32,6 +34,7 @@ def start(folder, module, cache):
     return json.loads(run_python(code, GBMRANK_CACHE_DIR=str(cache)))
 
 
+@pytest.mark.nightly
 def test_the_second_start_compiles_nothing_unless_the_loss_has_moved(tmp_path):
     (tmp_path / "mild_a.py").write_text(LOSS)
     first = start(tmp_path, "mild_a", tmp_path / "cache")
