@@ -16,7 +16,7 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
 	@touch $@ $(VENV)/.demo
 
 # Compare gbmrank objectives with the boosters' own on built-in data; report in build/demo.
@@ -50,7 +50,8 @@ test nightly fuzz mutation coverage test-oldest test-newest integrations: export
 # Everything CI runs. Formulas run with kernels as plain Python: see tests/formulas.py.
 test: check $(VENV)/.plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not nightly and not integration and not formula"
-	$(BIN)/python -m pytest -n $(WORKERS) -p tests.plain_kernels -m "formula and not nightly"
+	$(BIN)/python -m pytest -n $(WORKERS) -p tests.plain_kernels -m "formula and not nightly" \
+		$$($(BIN)/python -m tests.formulas)
 	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --confcutdir=plugins plugins
 
 # The rest: products of templates and losses, formulas with compiled kernels, what takes long.

@@ -38,3 +38,7 @@ def each(number: int, values: Iterable[Any], start: int = 0) -> list[Any]:
         value if place % number == start else pytest.param(value, marks=pytest.mark.nightly)
         for place, value in enumerate(values)
     ]
+
+
+if __name__ == "__main__":
+    print(*FORMULAS)

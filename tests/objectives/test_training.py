@@ -112,7 +112,13 @@ def check_progress(backend: str, text: str, x: Any, labels: Any, sizes: Any) -> 
 
 
 BACKENDS = ("lightgbm", "xgboost")
-SLOW = ("lambdarank", "ndcg_loss2", "ndcg_loss2pp", "swap(metric=err@5, noise=gumbel, draws=2)")
+SLOW = (
+    "yetirank",
+    "lambdarank",
+    "ndcg_loss2",
+    "ndcg_loss2pp",
+    "swap(metric=err@5, noise=gumbel, draws=2)",
+)
 # One booster at every change, by turns.
 BY_TURNS = [
     pytest.param(

@@ -7,8 +7,12 @@ from gbmrank.testing import run_checks
 from tests.formulas import PLAIN
 
 COMPILED = ("logistic", "pairwise", "swap", "ndcg@2")  # by ``make test``, too
-NOISY = (  # many draws
+SLOW = (  # many draws, or the same kernel as swap
     "yetirank",
+    "lambdarank@3",
+    "ndcg_loss2",
+    "ndcg_loss2pp(mu=2)@3",
+    "lambdarank(loss=brier_sigmoid, norm=true)",
     "swap(metric=err@3, noise=gumbel)",
     "swap(metric=map(threshold=2))",
 )
@@ -30,7 +34,7 @@ def passes(subject, kind, **expected):
 def cases(names):
     """Return parameters: in plain Python all of them, and a few compiled."""
     marks = {name: pytest.mark.compiled for name in COMPILED if not PLAIN}
-    marks |= dict.fromkeys(NOISY, pytest.mark.nightly)
+    marks |= dict.fromkeys(SLOW, pytest.mark.nightly)
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
