@@ -10,6 +10,7 @@ import xgboost as xgb
 import gbmrank
 from gbmrank.boosters.xgboost.dataset import data_iterator
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
+from tests.formulas import each
 from tests.ranking_tasks import make_task
 
 TASK = make_task(seed=0, queries=60)
@@ -42,7 +43,7 @@ def trained(rows):
     return booster, found["train"][NDCG.name_in("xgboost")]
 
 
-@pytest.mark.parametrize("kind", ["external", "quantile", "plain"])
+@pytest.mark.parametrize("kind", each(2, ["external", "quantile", "plain"]))
 def test_batches_train_as_memory_does(kind, tmp_path):
     """Features have eight values, so that all sketches give the same bins."""
     rng = np.random.default_rng(0)

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from gbmrank.clicks import PositionBias, estimate_bias, simulate_clicks
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError
 from tests.clicks.worlds import TRUTH, world
+from tests.formulas import each
 
 HEAT = {"randomised": np.inf, "harvesting": 0.5, "em": 0.0}  # of the ranking that is logged
 LARGEST_ERROR = {"randomised": 0.10, "harvesting": 0.10, "em": 0.15}
@@ -54,7 +55,7 @@ def test_propensities_are_found(method):
     assert all(bias.method == method and bias.propensity[0] == 1.0 for bias in found)
 
 
-@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("backend", each(2, ["lightgbm", "xgboost"]))
 def test_propensities_are_found_by_em(backend):
     pytest.importorskip(backend)
     bias = estimate("em", seed=0, resamples=0, backend=backend)

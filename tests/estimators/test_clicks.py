@@ -10,6 +10,7 @@ from gbmrank import GBMRanker
 from gbmrank.clicks import PositionBias, simulate_clicks
 from gbmrank.data.demonstration import demo_data
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, ParameterError
+from tests.formulas import each
 
 BACKENDS = ["lightgbm", "xgboost"]
 IDENTITY = "pairwise(target=identity)"
@@ -96,7 +97,7 @@ def test_positions_of_a_data_set_are_not_read_and_say_where_they_belong():
         lgb.train(params, rows, 2)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", each(2, BACKENDS))
 def test_em_estimates_first_and_trains_then(backend):
     made = fit(backend, position=LOG.position, position_bias="em")
     assert made.position_bias_.method == "em"
@@ -114,7 +115,7 @@ def test_joint_learns_the_bias_while_boosting(backend):
     assert np.abs(made.position_bias_.propensity / BIAS.propensity - 1.0).mean() < 0.15
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", each(2, BACKENDS, 1))
 def test_joint_is_deterministic(backend):
     made = fit(backend, position=LOG.position, position_bias="joint", n_estimators=40)
     found = made.position_bias_

@@ -28,6 +28,7 @@ from gbmrank.errors import (
     ParameterError,
     UnknownNameError,
 )
+from tests.formulas import each
 from tests.ranking_tasks import make_task, run_python
 
 TASK, OTHER = make_task(seed=0), make_task(seed=1)
@@ -90,7 +91,7 @@ def test_a_file_gives_the_mean_of_the_members_without_gbmrank(backend, tmp_path)
     np.testing.assert_allclose(plain[1], expected, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", each(2, BACKENDS))
 def test_the_default_members_suit_the_metric(backend):
     model = fitted("committee", backend, metric="err@5", n_estimators=2)
     names = [one.objective for one in model.committee_]

@@ -30,6 +30,7 @@ from gbmrank.errors import (
     WeightError,
 )
 from gbmrank.theory.verdicts import calibration
+from tests.formulas import each
 from tests.ranking_tasks import is_before, make_task, run_python
 from tests.test_training import Breaking
 
@@ -471,7 +472,7 @@ def test_preferences_follow_rows_in_any_order(backend):
     assert np.mean(one[winner][clear] > one[loser][clear]) > 0.8
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", each(2, BACKENDS))
 def test_mixtures_of_objectives_with_preferences(backend):
     """Without labels, and in rows of any order, as their parts are."""
     graphs = gbmrank.PreferenceGraphs.from_labels(TASK.y[MIXED], qid=TASK.qid[MIXED])

@@ -29,6 +29,7 @@ from gbmrank.experiments.statistics import analyse
 from gbmrank.experiments.store import load_results, write_whole
 from tests.experiments.make_results import table_results
 from tests.faults.doors import TASK, fit
+from tests.formulas import each
 
 DATA = demo_data(30, items=6)
 QUICK = {"folds": 2, "rounds": 3, "isolate": False, "metrics": "ndcg@3", "backends": ["lightgbm"]}
@@ -361,7 +362,7 @@ def test_models_that_are_damaged(name, tmp_path):
     promise="`DataError` by a checksum, before the booster reads it; `verify=False` reads files "
     "that were changed on purpose",
 )
-@pytest.mark.parametrize("name", ["model.txt", "model.ubj", "model.json"])
+@pytest.mark.parametrize("name", each(3, ["model.txt", "model.ubj", "model.json"], 1))
 def test_models_with_a_changed_byte(name, tmp_path):
     file, draw = tmp_path / name, random.Random(0)
     fit("lightgbm" if name.endswith("txt") else "xgboost", n_estimators=2, max_depth=2).save(file)
