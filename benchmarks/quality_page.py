@@ -336,20 +336,24 @@ def _set_tables(values: Values, made: Sequence[Contest]) -> list[str]:
         mine = [one for one in made if one.goal == "ndcg@10" and one.one == (backend, "committee")]
         if not mine:
             continue
-        names = [one.other[1] if one.other[0] == backend else " ".join(one.other) for one in mine]
         lines += [
             f"{_TITLE[backend]}: committee less",
             "",
-            "| set | queries | " + " | ".join(f"`{name}`" for name in names) + " |",
-            "| --- | ---: |" + " --- |" * len(names),
+            "| | " + " | ".join(values) + " |",
+            "| --- |" + " --- |" * len(values),
+            f"| queries | {' | '.join(_count(values[name], backend) for name in values)} |",
         ]
-        for name in values:
-            row = values[name]["ndcg@10"].get((backend, "committee"))
-            count = 0 if row is None else int(np.isfinite(row).sum())
-            cells = [str(one.sets.get(name, "")) for one in mine]
-            lines.append(f"| {name} | {count} | {' | '.join(cells)} |")
+        for one in mine:
+            rival = one.other[1] if one.other[0] == backend else " ".join(one.other)
+            cells = [str(one.sets.get(name, "")) for name in values]
+            lines.append(f"| `{rival}` | {' | '.join(cells)} |")
         lines.append("")
     return lines
+
+
+def _count(goals: Mapping[str, Any], backend: str) -> str:
+    row = goals["ndcg@10"].get((backend, "committee"))
+    return "0" if row is None else str(int(np.isfinite(row).sum()))
 
 
 def _mean_tables(runs: Sequence[Mapping[str, Any]], values: Values) -> list[str]:
