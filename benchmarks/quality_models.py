@@ -20,7 +20,17 @@ from gbmrank.boosters.plan import Part, squared_deviations, train
 from gbmrank.data.queries import RankingData
 from gbmrank.estimators.committee import default_members
 
-__all__ = ["BAGGED", "NATIVE", "PARAMS", "Cell", "members_of", "run_cell", "split"]
+__all__ = [
+    "BAGGED",
+    "NATIVE",
+    "PARAMS",
+    "Cell",
+    "Scores",
+    "as_part",
+    "members_of",
+    "run_cell",
+    "split",
+]
 
 Scores = npt.NDArray[np.float64]
 
@@ -97,7 +107,7 @@ def split(data: RankingSet, seed: int, fold: int, folds: int) -> list[npt.NDArra
 def run_cell(data: RankingSet, cell: Cell, folds: int, rounds: int, threads: int) -> dict[str, Any]:
     """Train all models of a booster on one split; return the values per query of all systems."""
     began = time.process_time()
-    parts = [_part(data, rows) for rows in split(data, cell.seed, cell.fold, folds)]
+    parts = [as_part(data, rows) for rows in split(data, cell.seed, cell.fold, folds)]
     grow = _grow_catboost if cell.backend == "catboost" else _grow
     models: dict[str, list[_Model]] = {}
     for objective, count in _wanted(data, cell.backend):
@@ -148,7 +158,8 @@ def _label(data: RankingSet, objective: str) -> str:
     return objective.replace("loss=logistic, ", "").replace(", loss=logistic", "")
 
 
-def _part(data: RankingSet, rows: npt.NDArray[np.int64]) -> Part:
+def as_part(data: RankingSet, rows: npt.NDArray[np.int64]) -> Part:
+    """Return rows as a part of a training."""
     _, first, at = np.unique(data.qid[rows], return_index=True, return_inverse=True)
     sizes = np.bincount(at)[np.argsort(first)]
     return Part(
