@@ -1,10 +1,12 @@
 """Clicks, positions and propensities that cannot be right."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import gbmrank
 from gbmrank.clicks import PositionBias
-from gbmrank.errors import DataError, ParameterError, WeightError
+from gbmrank.errors import ConfigError, DataError, ParameterError, WeightError
 
 BIAS = PositionBias([0.9, 0.5, 0.25])
 
@@ -88,3 +90,60 @@ def test_a_utility_that_overflows_is_rejected():
     assert tiny.utilities([1, 1], [1, 2], clip=0.01)[1] == 100.0
     with pytest.raises(ParameterError, match="clip"):
         tiny.utilities([1, 1], [1, 2], clip=2.0)
+
+
+NAIVE = "pairwise(target=identity)"
+LISTS = pd.DataFrame(
+    {
+        "session": np.repeat(np.arange(6), 3),
+        "x": np.arange(18.0),
+        "click": np.tile([1, 0, 0], 6),
+        "position": np.tile([1, 2, 3], 6),
+        "relevance": np.tile([2.0, 0.0, 1.0], 6),
+    }
+)
+
+
+@pytest.mark.fault(
+    "`compare` on clicks: labels that are none, positions that cannot be, a metric that clicks "
+    "give no estimate of, an objective that corrects nothing",
+    promise="an error before the first training that names what to give",
+)
+@pytest.mark.parametrize(
+    ("objective", "options", "error", "fact"),
+    [
+        (NAIVE, {"label": "relevance"}, DataError, "clicks are 0 or 1"),
+        (NAIVE, {"position": LISTS["position"] - 1}, DataError, "0 at index"),
+        (NAIVE, {"position_bias": PositionBias([1.0, 0.5])}, DataError, "beyond 2"),
+        (NAIVE, {"position_bias": "ips"}, ConfigError, "'ips'"),
+        (NAIVE, {"clip": 2.0}, ParameterError, "clip"),
+        (NAIVE, {"metrics": "ndcg@5"}, ConfigError, "ndcg@5 .*dcg@10"),
+        (NAIVE, {"metrics": "dcg@5, map"}, ConfigError, "map .*dcg@10"),
+        (NAIVE, {"metrics": "ndcg@5", "truth": "relevance"}, ConfigError, "stopping"),
+        (
+            NAIVE,
+            {"truth": LISTS["relevance"].where(LISTS.index > 0)},
+            DataError,
+            "1 rows .*no truth",
+        ),
+        (NAIVE, {"position": None}, ConfigError, "position_bias is for clicks"),
+        (
+            f"debiased:{NAIVE}",
+            {"position": None, "position_bias": None},
+            ConfigError,
+            "none are given",
+        ),
+        ("debiased:ranknet", {}, ParameterError, "pairwise"),
+        ("debiased:committee", {}, ConfigError, "debiased:committee is not supported"),
+        ("joint:native:lambdarank", {}, ConfigError, "debiased:native:lambdarank"),
+        ("debiased:native:rank_xendcg", {}, ConfigError, "debiased:native:lambdarank"),
+    ],
+)
+def test_clicks_that_cannot_be_compared(objective, options, error, fact):
+    with pytest.raises(error, match=fact):
+        gbmrank.compare(
+            LISTS,
+            objectives=[objective],
+            **{"label": "click", "qid": "session", "features": ["x"], "position": "position"}
+            | {"position_bias": BIAS, "metrics": "dcg@3", "folds": 2, "isolate": False, **options},
+        )
