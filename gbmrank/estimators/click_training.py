@@ -12,6 +12,7 @@ from gbmrank.boosters.plan import Plan
 from gbmrank.boosters.state import InTraining, in_training, read_scores, training_gradients
 from gbmrank.clicks import PositionBias, estimate_bias
 from gbmrank.clicks.bias import read_clicks, read_positions
+from gbmrank.clicks.estimation import count_covariance, differs_from_none
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
@@ -23,6 +24,7 @@ _FIRST = 4  # rounds before the bias is estimated; then again whenever their num
 _BINS = 24  # of scores, of about as many rows each
 _STEPS = 50  # of the fit to a table of bins and positions
 _LEAST = 1e-3  # of a propensity
+_LEVEL = 0.95  # of the test whether there is a bias at all
 _METHODS = ("em", "joint")
 
 
@@ -140,7 +142,7 @@ class _JointObjective:
     items at different positions are equally relevant, so what their click rates differ by is
     examination. :math:`P(c) = \theta_k \rho_b` over positions k and bins b is fitted to the clicks
     of every position and of every bin, after 4, 8, 16, ... rounds; the first rounds take all
-    positions as examined.
+    positions as examined, and so do others where clicks do not reject that.
     """
 
     def __init__(self, objective: Objective, data: RankingData, clip: float | None) -> None:
@@ -198,7 +200,12 @@ class _JointObjective:
         size = shape[0] * shape[1]
         shown = np.bincount(cells, minlength=size).reshape(shape).astype(np.float64)
         clicked = np.bincount(cells, self._data.labels, minlength=size).astype(np.float64)
-        theta = np.maximum(_examination(shown, clicked.reshape(shape)), _LEAST)
+        table = clicked.reshape(shape)
+        theta = np.maximum(_examination(shown, table), _LEAST)
+        covariance = count_covariance(table.sum(axis=0), shown.sum(axis=0))
+        logs = np.where(shown.sum(axis=0) > 0, np.log(theta), np.nan)
+        if not differs_from_none(logs, covariance, _LEVEL):
+            theta = np.ones(positions)
         return PositionBias(theta, method="joint")
 
 

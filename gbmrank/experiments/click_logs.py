@@ -67,7 +67,7 @@ def check_correction(how: str, one: Objective | Native | Committee) -> None:
 
 def click_objectives() -> list[str]:
     """Return what is compared on clicks by default: naive, corrected, and the boosters' own."""
-    own = (f"{PREFIX}{booster.debiased[0]}" for booster in BOOSTERS)
+    own = (f"{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased[:1])
     corrected = (f"{DEBIASED}:{_NAIVE}", f"{JOINT}:{_NAIVE}")
     return [_NAIVE, *corrected, *(f"{DEBIASED}:{name}" for name in own)]
 

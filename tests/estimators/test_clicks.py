@@ -137,6 +137,17 @@ def test_joint_without_bias_finds_none():
     assert made.position_bias_.propensity.min() > 0.75
 
 
+def test_joint_takes_a_bias_that_clicks_do_not_reject_for_none():
+    log = log_of(PositionBias(np.ones(10)), 200)
+    rows = (np.asarray(DATA.X)[log.row], log.clicks)
+    made = ranker(n_estimators=10).fit(
+        *rows, qid=log.session, position=log.position, position_bias="joint"
+    )
+    assert made.position_bias_.propensity.tolist() == [1.0] * made.position_bias_.n_positions
+    naive = ranker(n_estimators=10).fit(*rows, qid=log.session)
+    assert made.predict(rows[0]).tolist() == naive.predict(rows[0]).tolist()
+
+
 def test_joint_of_few_rounds_still_gives_an_estimate():
     made = fit(position=LOG.position, position_bias="joint", n_estimators=2)
     assert made.position_bias_.propensity[-1] < 0.6
