@@ -331,7 +331,8 @@ def named_sets(
     if isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple):
         sets, qids = [sets], [qids]
         weights = None if weights is None else [weights]
-        positions = None if positions is None else [positions]
+        none = isinstance(positions, list) and len(positions) == 1 and positions[0] is None
+        positions = positions if positions is None or none else [positions]
     if not isinstance(sets, list | tuple) or not all(
         isinstance(one, tuple | list) and len(one) == 2 for one in sets
     ):

@@ -1,5 +1,7 @@
 """Training on clicks: estimates of relevance beside the rows, with a bias known or learned."""
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -14,7 +16,7 @@ from gbmrank.clicks import PositionBias, estimate_bias
 from gbmrank.clicks.bias import read_clicks, read_positions
 from gbmrank.clicks.estimation import count_covariance, differs_from_none
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import DataError, ParameterError
+from gbmrank.errors import DataError, GbmrankWarning, ParameterError
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.types import FloatArray
 
@@ -87,6 +89,25 @@ class ClickTraining:
         if isinstance(self.bias, PositionBias):
             data = _estimated(data, self.bias, self.clip)
         return Part(part.features, data)
+
+    def warn_of_clicks(self, sets: Mapping[str, tuple[Any, ...]]) -> None:
+        """Say that evaluation sets look like clicks and come without positions."""
+        if self.position is None:
+            return
+        named = {name: np.asarray(labels) for name, ((_, labels), *_) in sets.items()}
+        clicked = [name for name, labels in named.items() if np.isin(labels, (0, 1)).all()]
+        if clicked:
+            give = "eval_position="
+            if self.bias == "joint":
+                give = 'position_bias="em" or a PositionBias, and eval_position='
+            warnings.warn(
+                f"the labels of {', '.join(clicked)} are 0 and 1 and have no positions. If they "
+                "are clicks, metrics and early stopping follow their position bias: give "
+                f"{give} with a metric such as dcg@10. If they are judgments, say so by "
+                "eval_position=[None]",
+                GbmrankWarning,
+                stacklevel=3,
+            )
 
     def with_estimates(
         self, part: Part, rows: tuple[Any, ...], metrics: MetricList, name: str

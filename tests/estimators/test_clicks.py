@@ -255,6 +255,19 @@ def test_validation_needs_a_known_bias_and_a_sum_over_items():
         fit(objective=bound)
 
 
+@pytest.mark.parametrize("bias", [BIAS, "joint"])
+def test_clicks_to_validate_on_without_positions_get_a_warning(bias):
+    given = {"position": LOG.position, "position_bias": bias, "n_estimators": 2}
+    valid = {"eval_set": (X, LOG.clicks), "eval_qid": LOG.session + 5000}
+    advice = "eval_position=" if bias is BIAS else 'position_bias="em"'
+    with pytest.warns(GbmrankWarning, match=f"valid_0 .*early stopping.*{advice}") as caught:
+        fit(**given, **valid)
+    assert len(caught) == 1
+    fit(**given, **valid, eval_position=[None])  # judgments of 0 and 1
+    fit(**given, eval_set=(X, DATA.labels[LOG.row]), eval_qid=LOG.session + 5000)
+    fit(**valid, n_estimators=2)  # nobody speaks of positions
+
+
 def test_clipping_lowers_what_a_click_far_down_counts():
     made = fit(**POSITIONED, clip=0.5)
     labels = BIAS.utilities(LOG.clicks, LOG.position, clip=0.5)
