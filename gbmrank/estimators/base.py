@@ -244,7 +244,7 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
                 f"{who} takes one query id per row and no sizes ({name}=): "
                 f"{ids}={made if ids == 'qid' else f'[{made}]'}"
             )
-        if name in ("position", "position_bias", "eval_position"):
+        if name in ("position", "position_bias", "clip", "eval_position"):
             raise ParameterError(
                 f"{who} takes no {name}=, which is for one machine (GBMRanker): give "
                 "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"

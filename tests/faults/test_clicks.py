@@ -6,7 +6,13 @@ import pytest
 
 import gbmrank
 from gbmrank.clicks import PositionBias
-from gbmrank.errors import ConfigError, DataError, ParameterError, WeightError
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    GbmrankWarning,
+    ParameterError,
+    WeightError,
+)
 
 BIAS = PositionBias([0.9, 0.5, 0.25])
 
@@ -90,6 +96,46 @@ def test_a_utility_that_overflows_is_rejected():
     assert tiny.utilities([1, 1], [1, 2], clip=0.01)[1] == 100.0
     with pytest.raises(ParameterError, match="clip"):
         tiny.utilities([1, 1], [1, 2], clip=2.0)
+    shown = {"position": LISTS["position"], "position_bias": PositionBias([1e-200, 0.5, 1.0])}
+    with pytest.raises(WeightError, match=r"row 0 .* clip"):
+        gbmrank.GBMRanker(NAIVE).fit(LISTS[["x"]], LISTS["click"], qid=LISTS["session"], **shown)
+
+
+@pytest.mark.fault(
+    "positions of clicks in `DaskGBMRanker`, `PairRanker`, or with a committee or a booster's own "
+    "objective",
+    promise="`ParameterError` that says what to use instead",
+)
+@pytest.mark.parametrize("name", ["position", "position_bias", "clip", "eval_position"])
+def test_positions_where_nobody_reads_them(name):
+    given = {name: LISTS["position"]}
+    for ranker in (gbmrank.DaskGBMRanker(), gbmrank.PairRanker()):
+        with pytest.raises(ParameterError, match=rf"{name}=.*PositionBias.utilities"):
+            ranker.fit(LISTS[["x"]], LISTS["click"], qid=LISTS["session"], **given)
+    both = {"position": LISTS["position"], "position_bias": BIAS}
+    for objective in ("committee", "native:lambdarank"):
+        with pytest.raises(ParameterError, match=rf"{objective} .*pairwise\(target=identity\)"):
+            gbmrank.GBMRanker(objective).fit(
+                LISTS[["x"]], LISTS["click"], qid=LISTS["session"], **both
+            )
+
+
+@pytest.mark.fault(
+    "an evaluation set of 0 and 1 without positions, in a training with positions",
+    promise="one warning that early stopping follows the bias of clicks, and what to give",
+)
+def test_clicks_to_validate_on_without_positions():
+    rows = LISTS[["x"]], LISTS["click"]
+    model = gbmrank.GBMRanker(NAIVE, n_estimators=1, n_jobs=1, min_child_samples=1)
+    with pytest.warns(GbmrankWarning, match=r"valid_0 .*early stopping.*eval_position="):
+        model.fit(
+            *rows,
+            qid=LISTS["session"],
+            position=LISTS["position"],
+            position_bias=BIAS,
+            eval_set=rows,
+            eval_qid=LISTS["session"] + 10,
+        )
 
 
 NAIVE = "pairwise(target=identity)"
