@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,7 +119,7 @@ def test_randomised_is_the_click_rate():
     clicks, position = [1, 1, 0, 1, 0, 0, 1, 0], [1, 1, 1, 1, 2, 2, 2, 2]
     bias = estimate_bias(clicks, position, method="randomised", pretest=False)
     np.testing.assert_allclose(bias.propensity, [1.0, (1 / 4) / (3 / 4)])
-    options = {"method": "randomised", "resamples": 0, "pretest": False}
+    options: dict[str, Any] = {"method": "randomised", "resamples": 0, "pretest": False}
     counts = estimate_bias([3, 1], [1, 2], impressions=[4, 4], **options)
     np.testing.assert_allclose(counts.propensity, bias.propensity)
 
