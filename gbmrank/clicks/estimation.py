@@ -127,7 +127,8 @@ def estimate_bias(
     all propensities are 1, with a warning, unless clicks reject that all positions are examined
     alike: by a Wald test of the logarithms, or of their trend in the logarithm of the position,
     at the level of the intervals for both tests together. Intervals are those of the estimate in
-    any case.
+    any case. The tests do not count errors of the relevance that ``"em"`` has learned, so with
+    ``"em"`` they find a bias too often: prefer the other methods where there may be none.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def test_a_bias_that_clicks_do_not_tell_from_none_is_none(method):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("method", "seeds"), [("randomised", 60), ("harvesting", 60), ("em", 8)])
+@pytest.mark.parametrize(("method", "seeds"), [("randomised", 60), ("harvesting", 60), ("em", 3)])
 def test_a_bias_is_found_where_there_is_one(method, seeds):
     """Without a bias it is found in 5% of the logs at most, within three standard errors.
 
