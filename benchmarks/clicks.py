@@ -11,7 +11,8 @@ fit the noise of single clicks, *naive* was ahead of every ranker that corrects 
 where only the ten best of longer lists were shown, who was shown at all decided more than the bias.
 
 - *naive*: ``pairwise(target=identity)`` on clicks;
-- *debiased*: the same with ``position_bias=`` the estimate by harvesting, and ``clip=0.2``;
+- *debiased*: the same with ``position_bias=`` the estimate by harvesting, and ``clip=0.2``; it is
+  *naive* where clicks do not reject that all positions are examined alike;
 - *joint*: the same with ``position_bias="joint"`` and ``clip=0.2``;
 - *LightGBM position*: ``lambdarank`` with ``Dataset(position=...)``;
 - *XGBoost unbiased*: ``rank:ndcg`` with ``lambdarank_unbiased``, rows in the order shown;

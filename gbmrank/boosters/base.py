@@ -318,6 +318,7 @@ class Booster(Protocol):
     parameters: "Parameters"
     tuning: Tuning
     native: tuple[str, ...]
+    debiased: tuple[str, ...]  # of these, what corrects clicks by a column "position" of the rows
     importance_types: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]

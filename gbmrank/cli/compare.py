@@ -20,12 +20,14 @@ from typing import Any
 from gbmrank.boosters.doors import BACKENDS
 from gbmrank.cli.arguments import DELIMITER_HELP, character, number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
-from gbmrank.data.readers import Header, Limits
+from gbmrank.clicks import PositionBias
+from gbmrank.data.readers import Header, Limits, read_column
 from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
 from gbmrank.experiments.design import LEARNING_RATE, TUNERS, plain_seeds
 from gbmrank.experiments.preparation import (
+    CLICK_METRICS,
     DEFAULT_METRICS,
     DEMO_METRICS,
     Settings,
@@ -131,8 +133,13 @@ def _add_columns(group: Any) -> None:
     group.add_argument("--categorical", action="append", metavar="LIST", help=categorical)
     weight = "weights for training and validation, one per query or per row"
     group.add_argument("--weight", metavar="NAME", help=weight)
-    position = "where a row was shown; goes to training with the rows and is no feature"
+    position = (
+        "where a row was shown, from 1; labels are then clicks, 0 or 1, and systems are judged by "
+        "what their rankings would have earned"
+    )
     group.add_argument("--position", metavar="NAME", help=position)
+    truth = "with --position: true labels to judge by, in simulations for example"
+    group.add_argument("--truth", metavar="NAME", help=truth)
     time = (
         "time of the query, a number or a date: every fold is trained on earlier queries and "
         "tested on later ones, in --folds steps"
@@ -144,11 +151,12 @@ def _add_systems(group: Any) -> None:
     objectives = (
         'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated '
         "(default: pairwise, pointwise and bregman with the target of the first metric, ranknet, "
-        "native ones)"
+        "native ones; with --position a naive one and debiased:pairwise(target=identity), "
+        "joint:pairwise(target=identity), debiased:native:lambdarank, debiased:native:rank:ndcg)"
     )
     metrics = (
         f'such as "ndcg@10, map"; the first one decides (default: "{DEFAULT_METRICS}"; on '
-        f'demonstration data "{DEMO_METRICS}")'
+        f'demonstration data "{DEMO_METRICS}", with --position "{CLICK_METRICS}")'
     )
     backends = f"{', '.join(BACKENDS)} (default: all that are installed)"
     baseline = (
@@ -166,6 +174,13 @@ def _add_systems(group: Any) -> None:
         "may be repeated"
     )
     group.add_argument("--scores", action="append", metavar="NAME=WHERE", help=scores, default=[])
+    bias = (
+        'how often positions are examined: "em" estimates it from the clicks (the default), or a '
+        "file with one propensity per line, from position 1"
+    )
+    group.add_argument("--position-bias", metavar="WHAT", help=bias)
+    clip = "propensities below this are raised to it in training"
+    group.add_argument("--clip", type=number, metavar="P", help=clip)
     group.add_argument("--margin", type=number, default=0.0, metavar="D", help=margin)
 
 
@@ -224,6 +239,8 @@ def _settings(given: argparse.Namespace) -> Settings:
         tuner=given.tuner,
         baseline=given.baseline,
         margin=given.margin,
+        position_bias=_bias(given.position_bias),
+        clip=given.clip,
         out=given.out,
         resume=given.resume,
         force=given.force,
@@ -252,7 +269,9 @@ def _source(given: argparse.Namespace, data: Any) -> Source:
         columns=Header(label=given.label_column, qid=given.qid_column),
         features=given.feature,
         categorical=[name for text in given.categorical or () for name in split_list(text)],
-        given=further_columns(given.weight, given.position, given.time, _scores(given.scores)),
+        given=further_columns(
+            given.weight, given.position, given.time, _scores(given.scores), given.truth
+        ),
         delimiter=given.delimiter,
         zero_based=given.zero_based,
         limits=limits,
@@ -282,6 +301,11 @@ def _scores(texts: Sequence[str]) -> dict[str, Any]:
             raise ConfigError(f"--scores {text}: {name} is given twice; leave one out")
         found[name] = Path(where) if column == where else column
     return found
+
+
+def _bias(text: str | None) -> PositionBias | str | None:
+    """Return propensities that are read from a file, or how to estimate them."""
+    return text if text in (None, "em") else PositionBias(read_column(str(text)))
 
 
 def _seeds(text: str) -> tuple[int, ...]:

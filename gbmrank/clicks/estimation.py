@@ -16,7 +16,7 @@ from gbmrank.data.tables import read_matrix
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
-__all__ = ["estimate_bias"]
+__all__ = ["count_covariance", "differs_from_none", "estimate_bias"]
 
 _METHODS = ("harvesting", "randomised", "em")
 _MOST = 10_000  # positions; more are ids in the wrong column
@@ -74,10 +74,12 @@ class _Cells(NamedTuple):
 class _Estimate(NamedTuple):
     """Logarithms of propensities up to a constant, NaN where the log does not tell.
 
-    ``around`` has replicates of them, shape (draws, positions), or is None.
+    ``covariance`` is that of the known ones but the first, relative to the first, if clicks are
+    independent. ``around`` has replicates, shape (draws, positions), or is None.
     """
 
     logs: FloatArray
+    covariance: FloatArray
     around: FloatArray | None = None
 
 
@@ -101,6 +103,7 @@ def estimate_bias(
     backend: str = "lightgbm",
     level: float = 0.95,
     resamples: int = 1000,
+    pretest: bool = True,
     seed: int = 0,
     **booster_params: Any,
 ) -> PositionBias:
@@ -119,6 +122,13 @@ def estimate_bias(
     Click rates by position of an ordinary log are not examination: good items stand at the top.
     Propensities are known up to a factor, so position 1 gets 1 (or the position that is examined
     most, if that is another one).
+
+    Noise of an estimate costs a ranker something, and where there is no bias it buys nothing. So
+    all propensities are 1, with a warning, unless clicks reject that all positions are examined
+    alike: by a Wald test of the logarithms, or of their trend in the logarithm of the position,
+    at the level of the intervals for both tests together. Intervals are those of the estimate in
+    any case. The tests do not count errors of the relevance that ``"em"`` has learned, so with
+    ``"em"`` they find a bias too often: prefer the other methods where there may be none.
 
     Parameters
     ----------
@@ -144,6 +154,8 @@ def estimate_bias(
         parts of the queries.
     resamples : int, default=1000
         Number of bootstrap draws; 0 gives no intervals, which is ten times faster for ``"em"``.
+    pretest : bool, default=True
+        Take a bias for none that clicks do not tell from none; False gives the plain estimate.
     seed : int, default=0
         Of draws, folds and booster.
     **booster_params : object
@@ -163,7 +175,7 @@ def estimate_bias(
     -----
     GbmrankWarning
         For positions of which the log does not tell: never shown, never clicked, or without
-        pairs that connect them to the others.
+        pairs that connect them to the others; and where all propensities are 1 by ``pretest``.
 
     References
     ----------
@@ -199,11 +211,11 @@ def estimate_bias(
             seed=seed,
             ranks=False,
         )
-        return _finished(log, _em(log, draws, plan), draws.level, method)
+        return _finished(log, _em(log, draws, plan), draws.level, method, pretest)
     if booster_params:
         raise ParameterError(f"method={method!r} takes no {', '.join(booster_params)}")
     found = _randomised(log, draws) if method == "randomised" else _harvesting(log, draws)
-    return _finished(log, found, draws.level, method)
+    return _finished(log, found, draws.level, method, pretest)
 
 
 def _read(
@@ -284,14 +296,15 @@ def _randomised(log: _Log, draws: _Draws) -> _Estimate:
     clicks, shown = log.by_position(log.clicks), log.by_position(log.shown)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(shown > 0, np.log(_some_clicks(clicks) / shown), np.nan)
+        covariance = count_covariance(clicks, shown)
         if not draws.resamples:
-            return _Estimate(logs)
+            return _Estimate(logs, covariance)
         pool = pools(int(log.query.max()) + 1, draws.rng)[log.query]
         columns = (log.clicks, log.shown)
         sums = [_by_pool(pool, log.position, each, log.n_positions) for each in columns]
         made = bootstrap_means(np.hstack(sums).T, draws.resamples, draws.rng)
         drawn, times = np.hsplit(made, 2)
-        return _Estimate(logs, np.log(drawn / times))
+        return _Estimate(logs, covariance, np.log(drawn / times))
 
 
 def _harvesting(log: _Log, draws: _Draws) -> _Estimate:
@@ -316,13 +329,14 @@ def _harvesting(log: _Log, draws: _Draws) -> _Estimate:
             break
     logs = np.full(log.n_positions, np.nan)
     logs[known] = found
+    covariance = np.linalg.inv(curvature)
     if not draws.resamples:
-        return _Estimate(logs)
+        return _Estimate(logs, covariance)
     pool = pools(int(log.query.max()) + 1, draws.rng)[log.query[cells.first]]
     expected = shares.multiply(total[:, None]).tocoo()
     scores = _by_pool(pool[cells.pair], cells.position, cells.clicks, log.n_positions)[:, known]
     scores -= _by_pool(pool[expected.row], expected.col, expected.data, len(known))
-    return _Estimate(logs, _one_step(logs, known, scores, curvature, draws))
+    return _Estimate(logs, covariance, _one_step(logs, known, scores, curvature, draws))
 
 
 def _one_step(
@@ -379,11 +393,13 @@ def _em(log: _Log, draws: _Draws, plan: Plan) -> _Estimate:
         start = np.where(times > 0, np.log(_some_clicks(clicks) / times), np.nan)
     fold = pools(int(log.query.max()) + 1, draws.rng) % _FOLDS
     logs = _fixed_point(_Step.of(log, plan, fold), start, cycles=4)
+    covariance = count_covariance(clicks, times)
     if not draws.resamples:
-        return _Estimate(logs)
+        return _Estimate(logs, covariance)
     part = pools(len(fold), draws.rng)[log.query] % _PARTS
     kept = (_Step.of(log.only(part != left_out), plan, fold) for left_out in np.unique(part))
-    return _Estimate(logs, np.array([_fixed_point(step, logs, cycles=1) for step in kept]))
+    around = np.array([_fixed_point(step, logs, cycles=1) for step in kept])
+    return _Estimate(logs, covariance, around)
 
 
 def _fixed_point(step: "_Step", logs: FloatArray, cycles: int) -> FloatArray:
@@ -463,7 +479,47 @@ class _Step:
         return np.where(times > 0, theta / np.nanmax(theta), np.nan)
 
 
-def _finished(log: _Log, found: _Estimate, level: float, method: str) -> PositionBias:
+def count_covariance(clicks: FloatArray, shown: FloatArray) -> FloatArray:
+    """Return the covariance of logarithms of click rates, relative to the first position shown.
+
+    Of positions that were shown, but the first; shape (n_shown - 1, n_shown - 1).
+
+    >>> count_covariance(np.array([25.0, 5.0, 0.0]), np.array([100.0, 100.0, 0.0])).round(2)
+    array([[0.22]])
+    """
+    some = _some_clicks(clicks)[shown > 0]
+    variance = np.maximum(1.0 / some - 1.0 / shown[shown > 0], 0.0)
+    return np.diag(variance[1:]) + variance[0]
+
+
+def differs_from_none(logs: FloatArray, covariance: FloatArray, level: float) -> bool:
+    """Whether clicks reject that all positions are examined alike; NaN is not known.
+
+    Two Wald tests, each at half of the level: of all differences to the first known position, and
+    of their slope in the logarithm of the position, which has more power for what decays.
+
+    >>> differs_from_none(np.log([1.0, 0.5]), np.array([[0.01]]), 0.95)
+    True
+    >>> differs_from_none(np.log([1.0, 0.9]), np.array([[0.01]]), 0.95)
+    False
+    """
+    from scipy.special import chdtrc
+
+    known = np.flatnonzero(np.isfinite(logs))
+    if len(known) < 2:
+        return False
+    change = logs[known[1:]] - logs[known[0]]
+    place = np.log((known[1:] + 1.0) / (known[0] + 1.0))
+    least = _RIDGE * np.eye(len(change))
+    whitened, slope = np.linalg.solve(covariance + least, np.array([change, place]).T).T
+    trend = float(place @ whitened) ** 2 / float(place @ slope)
+    chances = chdtrc(len(change), float(change @ whitened)), chdtrc(1, trend)
+    return bool(min(chances) < (1.0 - level) / 2.0)
+
+
+def _finished(
+    log: _Log, found: _Estimate, level: float, method: str, pretest: bool
+) -> PositionBias:
     """Scale the propensities, add intervals, and say what the log does not tell."""
     known = np.isfinite(found.logs)
     first = int(np.flatnonzero(known)[0])
@@ -473,15 +529,24 @@ def _finished(log: _Log, found: _Estimate, level: float, method: str) -> Positio
     _warn(log, known, silent)
     places = np.log(np.arange(1.0, len(logs) + 1.0))
     theta = np.minimum(np.exp(np.interp(places, places[known], logs[known])) * scale, 1.0)
+    given = theta
+    if pretest and len(logs) > 1 and not differs_from_none(logs, found.covariance, level):
+        given = np.ones(len(theta))
+        warnings.warn(
+            f"{log.clicks.sum():.0f} clicks do not reject that all positions are examined alike, "
+            "so all propensities are 1; pretest=False gives the estimate all the same",
+            GbmrankWarning,
+            stacklevel=3,
+        )
     if found.around is None:
-        return PositionBias(theta, level=level, method=method)
+        return PositionBias(given, level=level, method=method)
     ends = _ends(found, logs, first, level, jackknife=method == "em")
     low, high = scale * np.exp(ends)
     low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
     # Without a click: fewer clicks than this have at least the chance 1 - level to be none.
     most = theta * -np.log(max(1.0 - level, 1e-9)) / _UNSEEN_CLICKS
     low, high = np.where(silent, 0.0, low), np.where(silent, np.minimum(most, 1.0), high)
-    return PositionBias(theta, low=low, high=high, level=level, method=method)
+    return PositionBias(given, low=low, high=high, level=level, method=method)
 
 
 def _ends(

@@ -166,7 +166,11 @@ def offline_value(
         Of ``"doubly_robust"``: the estimated chance of a click on each item once examined, by a
         model that was not trained on these clicks.
     level : float, default=0.95
-        Of the interval, which is a bootstrap over sessions.
+        Of the interval, which is a bootstrap over sessions. It is one for the mean of the
+        estimator: of ``"clipped"`` that is the value after clipping, which is too low, and of
+        ``"ratio"`` the ratio of the sums. The true value is covered by ``"ips"``, and by
+        ``"doubly_robust"`` where g is right. What is known of bias or propensities is taken as
+        exact.
     resamples : int, default=2000
         Number of bootstrap draws.
     seed : int, default=0

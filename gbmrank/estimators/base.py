@@ -244,7 +244,7 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
                 f"{who} takes one query id per row and no sizes ({name}=): "
                 f"{ids}={made if ids == 'qid' else f'[{made}]'}"
             )
-        if name in ("position", "position_bias", "eval_position"):
+        if name in ("position", "position_bias", "clip", "eval_position"):
             raise ParameterError(
                 f"{who} takes no {name}=, which is for one machine (GBMRanker): give "
                 "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"
@@ -331,7 +331,8 @@ def named_sets(
     if isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple):
         sets, qids = [sets], [qids]
         weights = None if weights is None else [weights]
-        positions = None if positions is None else [positions]
+        none = isinstance(positions, list) and len(positions) == 1 and positions[0] is None
+        positions = positions if positions is None or none else [positions]
     if not isinstance(sets, list | tuple) or not all(
         isinstance(one, tuple | list) and len(one) == 2 for one in sets
     ):

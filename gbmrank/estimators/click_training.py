@@ -1,5 +1,7 @@
 """Training on clicks: estimates of relevance beside the rows, with a bias known or learned."""
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -12,8 +14,9 @@ from gbmrank.boosters.plan import Plan
 from gbmrank.boosters.state import InTraining, in_training, read_scores, training_gradients
 from gbmrank.clicks import PositionBias, estimate_bias
 from gbmrank.clicks.bias import read_clicks, read_positions
+from gbmrank.clicks.estimation import count_covariance, differs_from_none
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import DataError, ParameterError
+from gbmrank.errors import DataError, GbmrankWarning, ParameterError
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.types import FloatArray
 
@@ -23,6 +26,7 @@ _FIRST = 4  # rounds before the bias is estimated; then again whenever their num
 _BINS = 24  # of scores, of about as many rows each
 _STEPS = 50  # of the fit to a table of bins and positions
 _LEAST = 1e-3  # of a propensity
+_LEVEL = 0.95  # of the test whether there is a bias at all
 _METHODS = ("em", "joint")
 
 
@@ -86,6 +90,25 @@ class ClickTraining:
             data = _estimated(data, self.bias, self.clip)
         return Part(part.features, data)
 
+    def warn_of_clicks(self, sets: Mapping[str, tuple[Any, ...]]) -> None:
+        """Say that evaluation sets look like clicks and come without positions."""
+        if self.position is None:
+            return
+        named = {name: np.asarray(labels) for name, ((_, labels), *_) in sets.items()}
+        clicked = [name for name, labels in named.items() if np.isin(labels, (0, 1)).all()]
+        if clicked:
+            give = "eval_position="
+            if self.bias == "joint":
+                give = 'position_bias="em" or a PositionBias, and eval_position='
+            warnings.warn(
+                f"the labels of {', '.join(clicked)} are 0 and 1 and have no positions. If they "
+                "are clicks, metrics and early stopping follow their position bias: give "
+                f"{give} with a metric such as dcg@10. If they are judgments, say so by "
+                "eval_position=[None]",
+                GbmrankWarning,
+                stacklevel=3,
+            )
+
     def with_estimates(
         self, part: Part, rows: tuple[Any, ...], metrics: MetricList, name: str
     ) -> Part:
@@ -140,7 +163,7 @@ class _JointObjective:
     items at different positions are equally relevant, so what their click rates differ by is
     examination. :math:`P(c) = \theta_k \rho_b` over positions k and bins b is fitted to the clicks
     of every position and of every bin, after 4, 8, 16, ... rounds; the first rounds take all
-    positions as examined.
+    positions as examined, and so do others where clicks do not reject that.
     """
 
     def __init__(self, objective: Objective, data: RankingData, clip: float | None) -> None:
@@ -198,7 +221,12 @@ class _JointObjective:
         size = shape[0] * shape[1]
         shown = np.bincount(cells, minlength=size).reshape(shape).astype(np.float64)
         clicked = np.bincount(cells, self._data.labels, minlength=size).astype(np.float64)
-        theta = np.maximum(_examination(shown, clicked.reshape(shape)), _LEAST)
+        table = clicked.reshape(shape)
+        theta = np.maximum(_examination(shown, table), _LEAST)
+        covariance = count_covariance(table.sum(axis=0), shown.sum(axis=0))
+        logs = np.where(shown.sum(axis=0) > 0, np.log(theta), np.nan)
+        if not differs_from_none(logs, covariance, _LEVEL):
+            theta = np.ones(positions)
         return PositionBias(theta, method="joint")
 
 

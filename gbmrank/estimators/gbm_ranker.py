@@ -290,10 +290,10 @@ class GBMRanker(AbstractEstimator):
         eval_sample_weight : array-like or list of array-like, optional
             Weights of each evaluation set; entries may be None.
         eval_position : array-like or list of array-like, optional
-            Positions of each evaluation set whose labels are clicks; entries may be None. Metrics
-            then estimate what the ranking would have earned: they count a click as one over its
-            propensity. That takes a sum over items (``dcg``, ``precision``, ``rbp``, ...), and
-            ``ndcg`` is rejected.
+            Positions of each evaluation set whose labels are clicks; entries are None for labels
+            that are none. Metrics then estimate what the ranking would have earned: they count a
+            click as one over its propensity. That takes a sum over items (``dcg``, ``precision``,
+            ``rbp``, ...), and ``ndcg`` is rejected.
         eval_names : list of str, optional
             Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
         callbacks : list, optional
@@ -335,6 +335,8 @@ class GBMRanker(AbstractEstimator):
         data = clicks.with_positions(data)
         valid: dict[str, Part] = {}
         sets = named_sets(eval_set, eval_qid, eval_sample_weight, eval_names, eval_position)
+        if eval_position is None:
+            clicks.warn_of_clicks(sets)
         for name, rows in sets.items():
             part = read_valid(name, rows, columns, reads)
             valid[name] = clicks.with_estimates(part, rows, metrics, name)

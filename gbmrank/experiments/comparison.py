@@ -12,6 +12,7 @@ from typing import Any, final
 from gbmrank.data.readers import Header
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning
 from gbmrank.experiments import provenance, summary
+from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
@@ -113,6 +114,9 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     categorical: Sequence[str] = (),
     weight: Any = None,
     position: Any = None,
+    position_bias: Any = None,
+    clip: float | None = None,
+    truth: Any = None,
     time: Any = None,
     scores: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
@@ -183,8 +187,20 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         of items: objectives that take none fail and say so, and runs validate without weights.
         Test queries all count alike.
     position : str or array, optional
-        Where each row was shown. It is no feature, and goes to training with the rows
-        (``RankingData.columns["position"]``).
+        Where each row was shown, from 1. Labels are then clicks, 0 or 1, of one list each, and
+        objectives may be corrected for positions: ``debiased:pairwise(target=identity)``,
+        ``joint:pairwise(target=identity)`` (learns the bias while boosting),
+        ``debiased:native:lambdarank`` (LightGBM's ``position``), ``debiased:native:rank:ndcg``
+        (XGBoost's ``lambdarank_unbiased``). All are stopped and judged by what their rankings would
+        have earned, so metrics are sums over items, ``dcg@10`` by default.
+    position_bias : PositionBias or "em", default="em"
+        How often positions are examined. An estimate trains from the queries of a fold, and judges
+        from all queries.
+    clip : float, optional
+        Propensities below this are raised to it in training and validation.
+    truth : str or array, optional
+        With ``position``: true labels, in simulations for example. Systems are judged by them, and
+        learn from clicks; all metrics but the first may then be any.
     time : str or array, optional
         When each query was asked: numbers or dates; the earliest of its rows counts. Queries are
         then put into ``folds + 1`` blocks by time; fold f is trained on the blocks up to f, of
@@ -235,7 +251,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         columns=Header(label=label, qid=qid),
         features=features,
         categorical=categorical,
-        given=further_columns(weight, position, time, scores),
+        given=further_columns(weight, position, time, scores, truth),
     )
     if data is None:
         settings = demonstration(settings)
@@ -330,12 +346,19 @@ def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> R
         queries=provenance.queries_of(source, design.folds),
         runs=runs,
         baseline=_baseline(prepared, runs) if settings.baseline is None else prepared.baseline,
-        verdicts=provenance.verdicts(chosen.objectives, metrics, design.regret_k),
-        audit={**provenance.data_facts(source, notes), **provenance.time_split(source, design)},
+        verdicts=provenance.verdicts(_about_labels(prepared), metrics, design.regret_k),
+        audit={**provenance.data_facts(source, notes), **provenance.split_facts(source, design)},
         settings={**design.to_json(), "margin": prepared.margin},
         conventions={str(one): provenance.conventions(one) for one in metrics},
         environment=provenance.environment(settings.command),
     )
+
+
+def _about_labels(prepared: Prepared) -> dict[str, Any]:
+    """Return the objectives that theory judges: clicks that nobody corrects are no labels."""
+    naive = prepared.design.clicks is not None
+    every = prepared.chosen.objectives
+    return {name: one for name, one in every.items() if not naive or correction_of(name)[0]}
 
 
 def _baseline(prepared: Prepared, runs: tuple[Run, ...]) -> System:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 from gbmrank.boosters.doors import booster_named
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, ParameterError, UnknownNameError
+from gbmrank.experiments.click_logs import Clicks
 from gbmrank.experiments.results import System
 from gbmrank.types import is_whole
 
@@ -56,6 +57,7 @@ class Design(Options):
     metrics: tuple[str, ...]  # the first decides about stopping and tuning
     regret_k: int | None = None  # cut-off of the exact regret, where the truth is known
     threads: int = 1  # of each run
+    clicks: Clicks | None = None  # where labels are clicks with positions
 
     def __post_init__(self) -> None:
         for name, least in (("folds", 1), ("rounds", 1), ("tune", 0), ("threads", 1)):
@@ -110,6 +112,7 @@ class Design(Options):
         plain = asdict(self)
         plain["systems"] = [list(system) for system in self.systems]
         plain["metrics"], plain["seeds"] = list(self.metrics), list(self.seeds)
+        plain["clicks"] = None if self.clicks is None else self.clicks.to_json()
         return plain
 
     @classmethod
@@ -118,6 +121,8 @@ class Design(Options):
         given = dict(plain)
         given["systems"] = tuple(System(*pair) for pair in given["systems"])
         given["metrics"], given["seeds"] = tuple(given["metrics"]), tuple(given["seeds"])
+        clicks = given.get("clicks")
+        given["clicks"] = None if clicks is None else Clicks.from_json(clicks)
         return cls(**given)
 
 

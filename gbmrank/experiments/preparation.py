@@ -16,6 +16,7 @@ from gbmrank.boosters.plan import check_plan
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.estimators.committee import member_plans
+from gbmrank.experiments.click_logs import click_objectives, correction_of, read_log
 from gbmrank.experiments.design import Design, Options, Task
 from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.provenance import needs_this_process
@@ -35,12 +36,25 @@ from gbmrank.kernels.jit.threads import get_num_threads
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 
-__all__ = ["DEFAULT_METRICS", "DEMO_METRICS", "Prepared", "Settings", "demonstration", "prepare"]
+__all__ = [
+    "CLICK_METRICS",
+    "DEFAULT_METRICS",
+    "DEMO_METRICS",
+    "TRUTH_METRICS",
+    "Prepared",
+    "Settings",
+    "demonstration",
+    "prepare",
+]
 
 DEFAULT_METRICS = "ndcg@10, ndcg@5, ndcg@1"
 """What is measured where nothing else is asked for."""
 DEMO_METRICS = "dcg@10, ndcg@10"
 """The same on the demonstration data, whose truth is about DCG."""
+CLICK_METRICS = "dcg@10, dcg@5, dcg@1"
+"""The same of clicks, which give no estimate of NDCG."""
+TRUTH_METRICS = "dcg@10, ndcg@10"
+"""The same of clicks whose truth is known; the first one is estimated from clicks to stop by."""
 _REGRET_K = 10
 
 
@@ -54,6 +68,8 @@ class Settings(Options):
     backends: Sequence[str] | None = None
     baseline: str | None = None
     margin: float = 0.0
+    position_bias: Any = None
+    clip: float | None = None
     out: str | Path | None = None
     resume: bool = False
     force: bool = False
@@ -93,11 +109,8 @@ def demonstration(settings: Settings) -> Settings:
 
 def prepare(source: Source, settings: Settings) -> Prepared:
     """Check everything that can be checked before the first training."""
-    metrics = metric_list(DEFAULT_METRICS if settings.metrics is None else settings.metrics)
-    given = settings.objectives
-    chosen = choose_systems(
-        default_objectives(metrics[0]) if given is None else given, settings.backends
-    )
+    metrics = metric_list(_metrics(source) if settings.metrics is None else settings.metrics)
+    chosen = choose_systems(_objectives(source, settings, metrics), settings.backends)
     chosen = _with_given(chosen, list(source.scores))
     for one in chosen.objectives.values():
         check_texts(one, metrics)
@@ -117,6 +130,8 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     jobs, threads = _shares(settings, len(design.tasks), here)
     design = replace(design, threads=threads)
     check_split(source.scheme, design.folds)
+    design, notes = _with_clicks(source, design, settings, metrics)
+    chosen = chosen._replace(notes=(*chosen.notes, *notes))
     _check_learnable(source)
     _check_scores(source, design.folds)
     _check_metrics(source, design, metrics)
@@ -130,6 +145,48 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         margin=margin,
         jobs=0 if here else jobs,
     )
+
+
+def _metrics(source: Source) -> str:
+    """Return what is measured by default: of clicks, what they give an estimate of."""
+    columns = source.data.columns
+    if "position" not in columns:
+        return DEFAULT_METRICS
+    return CLICK_METRICS if "truth" not in columns else TRUTH_METRICS
+
+
+def _objectives(source: Source, settings: Settings, metrics: MetricList) -> Any:
+    """Return what is minimised, as asked for or by default."""
+    if settings.objectives is not None:
+        return settings.objectives
+    if "position" in source.data.columns:
+        return click_objectives()
+    return default_objectives(metrics[0])
+
+
+def _with_clicks(
+    source: Source, design: Design, settings: Settings, metrics: MetricList
+) -> tuple[Design, tuple[str, ...]]:
+    """Say how clicks are corrected and judged, where rows have positions."""
+    trained = [one for one in design.systems if not one.is_given]
+    clicks, notes = read_log(
+        source,
+        design.folds,
+        design.valid_share,
+        settings.position_bias,
+        settings.clip,
+        trained[0].backend,
+    )
+    if clicks is None:
+        corrected = next((one for one in trained if correction_of(one.objective)[0]), None)
+        if corrected is not None:
+            raise ConfigError(
+                f"{corrected} corrects clicks for positions, and none are given; name their column "
+                "(position, --position)"
+            )
+        return design, ()
+    clicks.check_metrics(metrics)
+    return replace(design, clicks=clicks), notes
 
 
 def _with_given(chosen: Chosen, names: Sequence[str]) -> Chosen:
@@ -171,6 +228,8 @@ def _check_learnable(source: Source) -> None:
 def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:
     """Raise when a metric rejects the labels, or the target is defined for no query it needs."""
     data = replace(source.data, weight=None)
+    if design.clicks is not None:
+        data = design.clicks.judged(data)
     bound = [bind_metric(one.measure, data) for one in metrics]
     flat = Ranked(np.zeros(source.data.groups.n_rows), source.data.groups)
     known = ~np.isnan(bound[0].per_query(flat.prepare(bound[0].depth)))

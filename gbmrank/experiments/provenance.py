@@ -49,7 +49,7 @@ __all__ = [
     "fingerprints",
     "needs_this_process",
     "queries_of",
-    "time_split",
+    "split_facts",
     "verdicts",
     "versions",
 ]
@@ -103,7 +103,7 @@ def _further_columns(source: Source) -> dict[str, Any]:
         )
     if "position" in data.columns:
         shown = _range(data.columns["position"])
-        found["positions"] = f"{origins['position']}, {shown}; kept with the rows, no feature"
+        found["positions"] = f"{origins['position']}, {shown}; no feature"
     if source.scores:
         found["given_scores"] = {name: origins[scores_key(name)] for name in source.scores}
     return found
@@ -116,15 +116,20 @@ def _range(values: FloatArray) -> str:
     return ends + (f", missing in {missing} rows" if missing else "")
 
 
-def time_split(source: Source, design: Design) -> dict[str, Any]:
-    """Return what each fold of a split by time is trained and tested on, if it is one."""
-    if source.times is None:
-        return {}
-    return {"split_by_time": time_table(source.times, design.folds, design.valid_share)}
+def split_facts(source: Source, design: Design) -> dict[str, Any]:
+    """Return how clicks are judged, and what the folds of a split by time are, if there are any."""
+    found: dict[str, Any] = {}
+    if design.clicks is not None:
+        found["judged_by"] = design.clicks.sentence()
+    if source.times is not None:
+        found["split_by_time"] = time_table(source.times, design.folds, design.valid_share)
+    return found
 
 
 def column_notes(source: Source, design: Design) -> Iterator[str]:
-    """Say what a reader of the table has to know about times and given scores."""
+    """Say what a reader of the table has to know about clicks, times and given scores."""
+    if design.clicks is not None:
+        yield design.clicks.sentence()
     if source.times is not None:
         first = source.n_queries - len(judged(source.scheme, design.folds))
         folds = "the one fold is" if design.folds == 1 else f"each of {design.folds} folds is"

@@ -63,6 +63,7 @@ _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 _SHOWN_NAMES = 8
 _SCORES = "scores:"
 _TEST = PARTS.index("test")
+_COLUMNS = ("position", "truth")  # which rows keep under these names
 _FILL = {"weight": 1.0}  # of rows in parts that need no value; others are NaN there
 
 
@@ -75,8 +76,8 @@ class Reading:
     columns: Header = field(default_factory=Header)
     features: Sequence[str] | None = None  # by column or by LETOR index
     categorical: Sequence[str] = ()  # features that hold categories
-    # Further columns by what they are ("weight", "position", "time", "scores:NAME"): the name of
-    # one, a file of numbers, an array, or arrays by part.
+    # Further columns by what they are ("weight", "position", "time", "truth", "scores:NAME"): the
+    # name of one, a file of numbers, an array, or arrays by part.
     given: Mapping[str, Any] = field(default_factory=dict)
     delimiter: str | None = None
     zero_based: bool = False  # the first LETOR feature has index 0
@@ -203,7 +204,11 @@ def read_source(data: Any, reading: Reading | None = None) -> Source:
 
 
 def further_columns(
-    weight: Any = None, position: Any = None, time: Any = None, scores: Any = None
+    weight: Any = None,
+    position: Any = None,
+    time: Any = None,
+    scores: Any = None,
+    truth: Any = None,
 ) -> dict[str, Any]:
     """Return the columns that are given, by what they are."""
     if scores is not None and not isinstance(scores, Mapping):
@@ -212,7 +217,7 @@ def further_columns(
             f'"old_score"}}; got {type(scores).__name__}'
         )
     named = {scores_key(str(name)): one for name, one in (scores or {}).items()}
-    given = {"weight": weight, "position": position, "time": time, **named}
+    given = {"weight": weight, "position": position, "time": time, "truth": truth, **named}
     return {key: one for key, one in given.items() if one is not None}
 
 
@@ -276,13 +281,11 @@ def _with_categories(source: Source, wanted: Sequence[str]) -> Source:
 def _completed(source: Source, given: Mapping[str, Any]) -> Source:
     """Give the rows their weights, positions, times and the scores of other models."""
     made = {key: _column(source, key, one) for key, one in given.items()}
-    data, weight, position = source.data, made.get("weight"), made.get("position")
-    if weight is not None or position is not None:
+    data, weight = source.data, made.get("weight")
+    columns = {key: made[key] for key in _COLUMNS if key in made}
+    if weight is not None or columns:
         checked = RankingData.from_arrays(
-            data.labels,
-            group=data.groups.sizes,
-            weight=weight,
-            columns=None if position is None else {"position": position},
+            data.labels, group=data.groups.sizes, weight=weight, columns=columns
         )
         data = replace(data, weight=checked.weight, columns=checked.columns)
     times, notes = made.get("time"), list(source.notes)
@@ -497,10 +500,12 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
 
 
 def _of_part(reading: Reading, name: str) -> Reading:
-    """Return how a given part is read: tests need no weights, and other parts no scores."""
-    keys = reading.columns.columns
+    """Return how a given part is read: tests need no weights, others no scores, no truth."""
+    tested = name == PARTS[_TEST]
     optional = [
-        key for key in keys if (key == "weight" if name == "test" else key.startswith(_SCORES))
+        key
+        for key in reading.columns.columns
+        if (key == "weight" if tested else key == "truth" or key.startswith(_SCORES))
     ]
     return replace(reading, columns=replace(reading.columns, optional=optional))
 

@@ -11,6 +11,7 @@ from gbmrank.api.objectives import Committee, objectives_in, ranking_objective
 from gbmrank.boosters.doors import BACKENDS, BOOSTERS, booster_named
 from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
 from gbmrank.errors import ConfigError, MissingBackendError, UnknownNameError
+from gbmrank.experiments.click_logs import check_correction, correction_of
 from gbmrank.experiments.results import System
 from gbmrank.objectives import held_preferences
 from gbmrank.registry.composition import spec_of
@@ -118,22 +119,33 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native | Committe
     if isinstance(objectives, Objective | Native | Committee):
         objectives = [objectives]
     named: dict[str, Objective | Native | Committee] = {}
-    first: dict[Objective | Native | Committee, str] = {}
+    first: dict[Any, str] = {}
     for given in objectives:
-        one = ranking_objective(given)
-        name = " ".join(given.split()) if isinstance(given, str) else str(one)
-        _check_natives(one)
-        if isinstance(one, Native):
-            name = str(one)
-        elif any(held_preferences(each.template) for each in objectives_in(one)):
-            raise ConfigError(f"{name} holds preferences of its own rows; folds need labels")
-        elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
-            raise ConfigError(f"{name} stands for another objective by now; give yours a new name")
-        if name in named or one in first:
-            other = "" if first.get(one, name) == name else f", as {first[one]!r} too"
+        how, name, one = _read(given)
+        if name in named or (how, one) in first:
+            known = first.get((how, one), name)
+            other = "" if known == name else f", as {known!r} too"
             raise ConfigError(f"the objective {name!r} is asked for twice{other}")
-        named[name], first[one] = one, name
+        named[name], first[how, one] = one, name
     return named
+
+
+def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
+    """Return how clicks are corrected, if at all, the name of a system, and what it minimises."""
+    how, minimised = correction_of(given) if isinstance(given, str) else (None, given)
+    one = ranking_objective(minimised)
+    name = " ".join(minimised.split()) if isinstance(minimised, str) else str(one)
+    _check_natives(one)
+    if isinstance(one, Native):
+        name = str(one)
+    elif any(held_preferences(each.template) for each in objectives_in(one)):
+        raise ConfigError(f"{name} holds preferences of its own rows; folds need labels")
+    elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
+        raise ConfigError(f"{name} stands for another objective by now; give yours a new name")
+    if how is None:
+        return None, name, one
+    check_correction(how, one)
+    return how, f"{how}:{name}", one
 
 
 def _natives(one: Objective | Native | Committee) -> tuple[Native, ...]:

@@ -24,7 +24,9 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError
+from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import train
+from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
 from gbmrank.experiments.sources import Source
@@ -90,7 +92,7 @@ def failed_run(
 def plan_of(design: Design, task: Task) -> Plan:
     """Return how a run is trained, before tuning."""
     return training_plan(
-        objective=task.system.objective,
+        objective=correction_of(task.system.objective)[1],
         metric=list(design.metrics),
         backend=task.system.backend,
         rounds=design.rounds,
@@ -109,14 +111,7 @@ def split_of(source: Source, design: Design, task: Task) -> Split:
 
 def part_of(source: Source, queries: IntArray) -> Part:
     """Return the rows of some queries, with their weights and further columns."""
-    rows, sizes = _rows(source.data.groups, queries)
-    whole = source.data
-    data = RankingData(
-        whole.labels[rows],
-        Groups.from_sizes(sizes, len(rows)),
-        None if whole.weight is None else whole.weight[rows],
-        columns={name: column[rows] for name, column in whole.columns.items()},
-    )
+    rows, data = _data_of(source, queries)
     features = np.ascontiguousarray(source.X[rows])
     if not source.categories:
         return Part(features, data)
@@ -190,10 +185,11 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     split = split_of(source, design, task)
     if task.system.is_given:
         return _given_run(source, design, task, split)
-    learned, valid = part_of(source, split.train), _validation(source, split.valid)
+    clicks, learned = _learned(source, design, task, split.train)
+    valid = _validation(source, design, task.fold, split.valid)
     _warm_up(source, design, task, split.train)
     started = time.perf_counter()
-    trained, params = _trained(design, task, (learned, valid), on_round)
+    trained, params = _trained(design, task, (clicks, learned, valid), on_round)
     seconds = time.perf_counter() - started
     test = part_of(source, split.test)
     scores = trained.scores(test.features)
@@ -217,9 +213,21 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     )
 
 
-def _validation(source: Source, queries: IntArray) -> Part:
+def _learned(
+    source: Source, design: Design, task: Task, queries: IntArray
+) -> tuple[ClickTraining, Part]:
+    """Return rows to learn from, and what is to be done about their positions, if anything."""
+    part = part_of(source, queries)
+    if design.clicks is None:
+        return ClickTraining(), part
+    return design.clicks.training(task.system.objective, task.fold, part)
+
+
+def _validation(source: Source, design: Design, fold: int, queries: IntArray) -> Part:
     """Return rows to validate on; metrics weigh queries, so weights within one do not count."""
     part = part_of(source, queries)
+    if design.clicks is not None:
+        part = design.clicks.validation(fold, part)
     try:
         part.data.query_weight()
     except WeightError:
@@ -247,8 +255,9 @@ def _judgement(
     source: Source, design: Design, queries: IntArray, scores: FloatArray
 ) -> dict[str, Any]:
     """Return what is measured of scores; weights are for training, here all queries are alike."""
-    rows, sizes = _rows(source.data.groups, queries)
-    data = RankingData(source.data.labels[rows], Groups.from_sizes(sizes, len(rows)))
+    data = replace(_data_of(source, queries)[1], weight=None)
+    if design.clicks is not None:
+        data = design.clicks.judged(data)
     return {
         "queries": np.searchsorted(judged(source.scheme, design.folds), queries),
         "values": _values(source, design, queries, data, scores),
@@ -259,18 +268,19 @@ def _judgement(
 def _trained(
     design: Design,
     task: Task,
-    parts: tuple[Part, Part],
+    parts: tuple[ClickTraining, Part, Part],
     on_round: Callable[[int], None] | None,
 ) -> tuple[Trained, dict[str, Any]]:
     """Train once, or as often as tuning may, and keep the best on the validation queries."""
-    metrics = _defined(design, parts[1].data)
+    clicks, learned, valid = parts
+    metrics = _defined(design, valid.data)
     target = metrics[0]
     base = design.params_of(task.system)
 
     def attempt(changes: Mapping[str, Any]) -> tuple[float, tuple[Trained, dict[str, Any]]]:
         params = {**base, **changes}
         plan = replace(plan_of(design, task), metric=metrics, params=params)
-        trained = train(plan, parts[0], {_VALID: parts[1]}, on_round)
+        trained = train(clicks.placed_in(plan, learned), learned, {_VALID: valid}, on_round)
         values = trained.history[_VALID][str(target)]
         best = values[min(trained.best_round, len(values) - 1)]  # a committee has one
         return (best if target.higher_is_better else -best), (trained, params)
@@ -297,7 +307,7 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
     smallest, largest = source.label_ends()
     equal = (smallest == largest)[queries]
     longest_first = np.lexsort((-source.data.groups.sizes[queries], equal))
-    few = part_of(source, queries[longest_first[:2]])
+    _, few = _learned(source, design, task, queries[longest_first[:2]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with contextlib.suppress(Exception):  # the run itself tells what is wrong
@@ -310,7 +320,11 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
 def _defined(design: Design, data: RankingData) -> MetricList:
     """Return the metrics that have a value on the validation queries; the target in any case."""
     data = replace(data, weight=None)
-    metrics = metrics_callback(list(design.metrics))
+    metrics = [
+        one
+        for one in metrics_callback(list(design.metrics))
+        if design.clicks is None or one.measure.linear  # others are measured by the truth
+    ]
     flat = Ranked(np.zeros(data.groups.n_rows), data.groups)
     bound = [bind_metric(one.measure, data) for one in metrics]
     known = [not np.isnan(one.score(flat.prepare(one.depth))) for one in bound]
@@ -344,6 +358,19 @@ def _values(
         reached = exact.per_query(source.gain[rows], scores, group=sizes)
         values[regret_name(design.regret_k)] = np.maximum(1.0 - reached, 0.0)
     return values
+
+
+def _data_of(source: Source, queries: IntArray) -> tuple[IntArray, RankingData]:
+    """Return row numbers, and labels, weights and further columns of some queries."""
+    rows, sizes = _rows(source.data.groups, queries)
+    whole = source.data
+    data = RankingData(
+        whole.labels[rows],
+        Groups.from_sizes(sizes, len(rows)),
+        None if whole.weight is None else whole.weight[rows],
+        columns={name: column[rows] for name, column in whole.columns.items()},
+    )
+    return rows, data
 
 
 def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:

@@ -1,6 +1,8 @@
 """Estimates of the position bias, against the truth of simulated logs."""
 
 import itertools
+import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +10,15 @@ from scipy.optimize import minimize
 
 from gbmrank.clicks import PositionBias, estimate_bias, simulate_clicks
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError
-from tests.clicks.worlds import TRUTH, world
+from tests.clicks.worlds import NO_BIAS, TRUTH, world
 from tests.formulas import each
 
 HEAT = {"randomised": np.inf, "harvesting": 0.5, "em": 0.0}  # of the ranking that is logged
 LARGEST_ERROR = {"randomised": 0.10, "harvesting": 0.10, "em": 0.15}
 
 
-def estimate(method, seed, resamples=500, **options):
-    made = world(seed, temperature=HEAT[method])
+def estimate(method, seed, resamples=500, truth=TRUTH, sessions=10_000, **options):
+    made = world(seed, temperature=HEAT[method], bias=truth, sessions=sessions)
     log, features = made.log, made.shown if method == "em" else None
     return estimate_bias(
         log.clicks,
@@ -74,6 +76,39 @@ def test_errors_and_coverage_over_20_seeds(method):
     assert share >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / 180)
 
 
+@pytest.mark.parametrize("method", ["randomised", "harvesting"])
+def test_a_bias_that_clicks_do_not_tell_from_none_is_none(method):
+    options = {"truth": NO_BIAS, "sessions": 2000}
+    with pytest.warns(GbmrankWarning, match="examined alike"):
+        bias = estimate(method, 1, **options)
+    plain = estimate(method, 1, **options, pretest=False)
+    assert bias.propensity.tolist() == [1.0] * 10
+    assert plain.propensity.min() < 1.0
+    np.testing.assert_array_equal(ends(bias), ends(plain))  # of the estimate in any case
+    assert estimate(method, 1, sessions=2000) == estimate(method, 1, sessions=2000, pretest=False)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("method", "seeds"), [("randomised", 60), ("harvesting", 60), ("em", 3)])
+def test_a_bias_is_found_where_there_is_one(method, seeds):
+    """Without a bias it is found in 5% of the logs at most, within three standard errors.
+
+    The test takes the relevance that EM has learned for known, so with EM it is found more often.
+    """
+    weak = PositionBias.decaying(10, power=0.3)
+    shares = {}
+    for name, truth in {"none": NO_BIAS, "weak": weak}.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GbmrankWarning)
+            made = [estimate(method, seed, 0, truth) for seed in range(100, 100 + seeds)]
+        shares[name] = np.mean([bias.propensity.min() < 1.0 for bias in made])
+    none, some = shares["none"], shares["weak"]
+    print(f"{method}: a bias is found in {none:.2f} of logs without, {some:.2f} with a weak one")
+    if method != "em":
+        assert shares["none"] <= 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / seeds)
+    assert shares["weak"] == 1.0
+
+
 def test_pooled_click_rates_are_confounded():
     """Which is why there are other methods: good items stand at the top."""
     log = world(0).log
@@ -83,14 +118,15 @@ def test_pooled_click_rates_are_confounded():
 
 def test_randomised_is_the_click_rate():
     clicks, position = [1, 1, 0, 1, 0, 0, 1, 0], [1, 1, 1, 1, 2, 2, 2, 2]
-    bias = estimate_bias(clicks, position, method="randomised")
+    bias = estimate_bias(clicks, position, method="randomised", pretest=False)
     np.testing.assert_allclose(bias.propensity, [1.0, (1 / 4) / (3 / 4)])
-    counts = estimate_bias([3, 1], [1, 2], method="randomised", impressions=[4, 4], resamples=0)
+    options: dict[str, Any] = {"method": "randomised", "resamples": 0, "pretest": False}
+    counts = estimate_bias([3, 1], [1, 2], impressions=[4, 4], **options)
     np.testing.assert_allclose(counts.propensity, bias.propensity)
 
 
 def test_the_most_examined_position_need_not_be_the_first():
-    bias = estimate_bias([1, 3], [1, 2], impressions=[4, 4], method="randomised", resamples=0)
+    bias = estimate_bias([10, 30], [1, 2], impressions=[40, 40], method="randomised", resamples=0)
     np.testing.assert_allclose(bias.propensity, [1 / 3, 1.0])
 
 
@@ -115,7 +151,12 @@ def test_harvesting_maximises_the_conditional_likelihood():
     ]
     item, position, clicks, shown = (np.array(column) for column in zip(*cells, strict=True))
     bias = estimate_bias(
-        clicks, position + 1, item=item, impressions=shown, method="harvesting", resamples=0
+        *(clicks, position + 1),
+        item=item,
+        impressions=shown,
+        method="harvesting",
+        resamples=0,
+        pretest=False,
     )
     best = minimize(
         lambda free: -slow_likelihood(np.concatenate([[0.0], free]), cells), np.zeros(3), tol=1e-12
@@ -168,7 +209,7 @@ def test_a_position_never_shown_is_interpolated_with_a_warning():
 def test_positions_without_a_pair_in_common_get_a_warning():
     clicks, shown = [8, 4, 6, 3], [10, 10, 10, 10]
     with pytest.warns(GbmrankWarning, match="positions 3, 4 share no clicked"):
-        estimate_bias(clicks, [1, 2, 3, 4], item=[0, 0, 1, 1], impressions=shown)
+        estimate_bias(clicks, [1, 2, 3, 4], item=[0, 0, 1, 1], impressions=shown, pretest=False)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The value of a new ranking from the log of another one."""
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -138,16 +139,104 @@ def test_intervals_cover_at_their_level(estimator):
     assert np.mean(covered) >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / 100)
 
 
-def true_value(data, scores):
-    """The mean over queries of what the new ranking of the eight items shown earns."""
+def true_value(data, scores, share=lambda position: 1.0):
+    """The mean over queries of what the new ranking of the eight items shown earns.
+
+    ``share`` of it is left by an estimator, by the position at which an item was shown.
+    """
+    return _true_sums(data, scores, share)[0] / len(np.unique(data.qid))
+
+
+def _true_sums(data, scores, share=lambda position: 1.0):
+    """What the first five of the new ranking earn, and the relevance of all items shown."""
     rho = 0.1 + 0.9 * (2.0**data.labels - 1.0) / 15.0
-    total = 0.0
+    earned = relevant = 0.0
     for q in np.unique(data.qid):
         rows = np.flatnonzero(data.qid == q)
         shown = rows[np.argsort(-scores[rows])][:8]
-        new = shown[np.argsort(-data.X[shown, 0])][:5]
-        total += (rho[new] / np.log2(np.arange(2, len(new) + 2))).sum()
-    return total / len(np.unique(data.qid))
+        left = rho[shown] * np.array([share(k) for k in range(1, len(shown) + 1)])
+        new = np.argsort(-data.X[shown, 0])[:5]
+        earned += (left[new] / np.log2(np.arange(2, len(new) + 2))).sum()
+        relevant += rho[shown].sum()
+    return earned, relevant
+
+
+LOGS = 300
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("estimator", ["ips", "ratio", "clipped"])
+def test_what_intervals_cover(estimator):
+    """A ratio covers the ratio of sums; clipped its own, lower value, and not the true one."""
+    data, scores, bias = small_world()
+    clip = 0.4 if estimator == "clipped" else None
+    truth = true_value(data, scores)
+    targets = {
+        "ips": truth,
+        "ratio": np.divide(*_true_sums(data, scores)),
+        "clipped": true_value(
+            data, scores, lambda k: bias.propensity[k - 1] / max(bias.propensity[k - 1], 0.4)
+        ),
+    }
+    found = []
+    for seed in range(LOGS):
+        log = simulate_clicks(
+            data.labels, scores, data.qid, sessions=400, seed=seed, k=8, bias=bias
+        )
+        columns = log.clicks, log.position, data.X[log.row, 0], log.session
+        options = {"estimator": estimator, "clip": clip, "resamples": 400, "seed": seed}
+        found.append(offline_value("dcg@5", *columns, bias=bias, **options))
+    _check_coverage(estimator, found, targets[estimator], truth)
+    if estimator == "clipped":
+        assert targets[estimator] < 0.9 * truth
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("estimator", ["ips", "ratio", "clipped"])
+def test_what_intervals_of_logged_actions_cover(estimator):
+    """Of 5 actions in 40 contexts one is logged each time, by a policy whose chances are known."""
+    world = np.random.default_rng(0)
+    old, new = (world.dirichlet(np.full(5, 2.0), size=40) for _ in range(2))
+    old = 0.9 * old + 0.02
+    rho = world.uniform(0.02, 0.5, size=(40, 5))
+    truth, clip = float((new * rho).sum(axis=1).mean()), 0.15
+    left = old / np.maximum(old, clip) if estimator == "clipped" else 1.0
+    target = float((left * new * rho).sum(axis=1).mean())
+    found = []
+    for seed in range(LOGS):
+        rng = np.random.default_rng(seed + 1)
+        context = rng.integers(0, 40, 1500)
+        action = (rng.random((1500, 1)) > old.cumsum(axis=1)[context]).sum(axis=1)
+        clicks = rng.random(1500) < rho[context, action]
+        options = {"propensity": old[context, action], "policy": new[context, action]}
+        options |= {"estimator": estimator, "resamples": 400, "seed": seed}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GbmrankWarning)  # weights whose mean is not quite 1
+            found.append(
+                offline_value(
+                    *("clicks", clicks, np.ones(1500, int), None, np.arange(1500)),
+                    clip=clip if estimator == "clipped" else None,
+                    **options,
+                )
+            )
+    _check_coverage(f"actions, {estimator}", found, target, truth)
+
+
+def _check_coverage(name, found, target, truth):
+    """Print shares of intervals that contain target and truth; three standard errors are fine."""
+    of_target, of_truth = (
+        np.mean([one.low <= value <= one.high for one in found]) for value in (target, truth)
+    )
+    values = np.array([one.value for one in found])
+    error = values.std() / np.sqrt(len(values))
+    print(
+        f"{name}: mean {values.mean():.4f} ± {error:.4f}, target {target:.4f} in {of_target:.3f}, "
+        f"true value {truth:.4f} in {of_truth:.3f} of 95% intervals"
+    )
+    assert of_target >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / len(found))
+    # A ratio of sums is biased by the order of one over the number of sessions.
+    slack = 0.005 * target if "ratio" in name else 0.0
+    assert abs(values.mean() - target) < 3.5 * error + slack
 
 
 def test_the_value_of_a_policy_from_its_own_log_is_its_click_rate():

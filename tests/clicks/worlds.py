@@ -8,6 +8,7 @@ from gbmrank.clicks import ClickLog, PositionBias, simulate_clicks
 from gbmrank.demo_data import demo_data
 
 TRUTH = PositionBias.decaying(10)
+NO_BIAS = PositionBias.decaying(10, power=0.0)
 
 
 class World(NamedTuple):
@@ -22,7 +23,13 @@ class World(NamedTuple):
         return self.features[self.log.row]
 
 
-def world(seed: int, sessions: int = 10_000, temperature: float = 0.0, queries: int = 1000):
+def world(
+    seed: int,
+    sessions: int = 10_000,
+    temperature: float = 0.0,
+    queries: int = 1000,
+    bias: PositionBias = TRUTH,
+):
     """A ranking by two features and some noise that stays the same; its ten best are shown."""
     data = demo_data(n_queries=queries, seed=seed)
     noise = np.random.default_rng(seed + 1000).normal(size=len(data.qid))
@@ -35,6 +42,6 @@ def world(seed: int, sessions: int = 10_000, temperature: float = 0.0, queries: 
         sessions=sessions,
         seed=seed,
         temperature=temperature,
-        bias=TRUTH,
+        bias=bias,
     )
     return World(data.X, log)

@@ -138,6 +138,17 @@ def test_joint_without_bias_finds_none():
     assert made.position_bias_.propensity.min() > 0.75
 
 
+def test_joint_takes_a_bias_that_clicks_do_not_reject_for_none():
+    log = log_of(PositionBias(np.ones(10)), 200)
+    rows = (np.asarray(DATA.X)[log.row], log.clicks)
+    made = ranker(n_estimators=10).fit(
+        *rows, qid=log.session, position=log.position, position_bias="joint"
+    )
+    assert made.position_bias_.propensity.tolist() == [1.0] * made.position_bias_.n_positions
+    naive = ranker(n_estimators=10).fit(*rows, qid=log.session)
+    assert made.predict(rows[0]).tolist() == naive.predict(rows[0]).tolist()
+
+
 def test_joint_of_few_rounds_still_gives_an_estimate():
     made = fit(position=LOG.position, position_bias="joint", n_estimators=2)
     assert made.position_bias_.propensity[-1] < 0.6
@@ -243,6 +254,19 @@ def test_validation_needs_a_known_bias_and_a_sum_over_items():
     bound = gbmrank.objective(IDENTITY).bind_rows(position=LOG.position, position_bias=BIAS)
     with pytest.raises(ConfigError, match="bind_rows"):
         fit(objective=bound)
+
+
+@pytest.mark.parametrize("bias", [BIAS, "joint"])
+def test_clicks_to_validate_on_without_positions_get_a_warning(bias):
+    given = {"position": LOG.position, "position_bias": bias, "n_estimators": 2}
+    valid = {"eval_set": (X, LOG.clicks), "eval_qid": LOG.session + 5000}
+    advice = "eval_position=" if bias is BIAS else 'position_bias="em"'
+    with pytest.warns(GbmrankWarning, match=f"valid_0 .*early stopping.*{advice}") as caught:
+        fit(**given, **valid)
+    assert len(caught) == 1
+    fit(**given, **valid, eval_position=[None])  # judgments of 0 and 1
+    fit(**given, eval_set=(X, DATA.labels[LOG.row]), eval_qid=LOG.session + 5000)
+    fit(**valid, n_estimators=2)  # nobody speaks of positions
 
 
 def test_clipping_lowers_what_a_click_far_down_counts():

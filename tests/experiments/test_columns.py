@@ -408,7 +408,7 @@ def test_times_do_not_go_with_given_splits():
 def test_further_columns_work_in_processes_of_their_own():
     source = read_source(
         DATA,
-        Reading(features=FEATURES, given=further_columns("weight", "rank", "day", {"p": "old"})),
+        Reading(features=FEATURES, given=further_columns("weight", None, "day", {"p": "old"})),
     )
     settings = Settings(
         objectives=["ranknet"],
@@ -440,13 +440,13 @@ def test_query_ids_of_files_keep_their_scores(tmp_path):
 
 
 def test_the_command_takes_further_columns(tmp_path, capsys):
-    plain = DATA.rename(columns={"weight": "traffic"})
+    plain = DATA.rename(columns={"weight": "traffic"}).drop(columns="rank")
     plain.to_csv(tmp_path / "rows.csv", index=False)
     np.savetxt(tmp_path / "old.txt", DATA["old"])
     command = ["compare", str(tmp_path / "rows.csv"), "--objectives", "ranknet", "--quiet"]
     command += ["--backends", "lightgbm", "--folds", "1", "--rounds", "3", "--in-process"]
     command += ["--metrics", "ndcg@5", "--out", str(tmp_path / "out"), "--json"]
-    command += ["--categorical", "color", "--weight", "traffic", "--position", "rank"]
+    command += ["--categorical", "color", "--weight", "traffic"]
     command += ["--time", "day", "--scores", "production=column:old"]
     command += ["--scores", f"copy={tmp_path / 'old.txt'}"]
     assert main(command) == 0
@@ -461,7 +461,6 @@ def test_the_command_takes_further_columns(tmp_path, capsys):
     audit = load_results(tmp_path / "out" / "results.json").audit
     assert audit["features"] == 3
     assert audit["given_scores"]["production"] == "column 'old'"
-    assert audit["positions"].startswith("column 'rank', 1 to 6")
     for wrong in ("production", "=x", "p=column:"):
         assert main([*command, "--force", "--scores", wrong]) == 2
         assert "NAME=FILE" in capsys.readouterr().err

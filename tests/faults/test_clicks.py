@@ -1,10 +1,18 @@
 """Clicks, positions and propensities that cannot be right."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import gbmrank
 from gbmrank.clicks import PositionBias
-from gbmrank.errors import DataError, ParameterError, WeightError
+from gbmrank.errors import (
+    ConfigError,
+    DataError,
+    GbmrankWarning,
+    ParameterError,
+    WeightError,
+)
 
 BIAS = PositionBias([0.9, 0.5, 0.25])
 
@@ -88,3 +96,100 @@ def test_a_utility_that_overflows_is_rejected():
     assert tiny.utilities([1, 1], [1, 2], clip=0.01)[1] == 100.0
     with pytest.raises(ParameterError, match="clip"):
         tiny.utilities([1, 1], [1, 2], clip=2.0)
+    shown = {"position": LISTS["position"], "position_bias": PositionBias([1e-200, 0.5, 1.0])}
+    with pytest.raises(WeightError, match=r"row 0 .* clip"):
+        gbmrank.GBMRanker(NAIVE).fit(LISTS[["x"]], LISTS["click"], qid=LISTS["session"], **shown)
+
+
+@pytest.mark.fault(
+    "positions of clicks in `DaskGBMRanker`, `PairRanker`, or with a committee or a booster's own "
+    "objective",
+    promise="`ParameterError` that says what to use instead",
+)
+@pytest.mark.parametrize("name", ["position", "position_bias", "clip", "eval_position"])
+def test_positions_where_nobody_reads_them(name):
+    given = {name: LISTS["position"]}
+    for ranker in (gbmrank.DaskGBMRanker(), gbmrank.PairRanker()):
+        with pytest.raises(ParameterError, match=rf"{name}=.*PositionBias.utilities"):
+            ranker.fit(LISTS[["x"]], LISTS["click"], qid=LISTS["session"], **given)
+    both = {"position": LISTS["position"], "position_bias": BIAS}
+    for objective in ("committee", "native:lambdarank"):
+        with pytest.raises(ParameterError, match=rf"{objective} .*pairwise\(target=identity\)"):
+            gbmrank.GBMRanker(objective).fit(
+                LISTS[["x"]], LISTS["click"], qid=LISTS["session"], **both
+            )
+
+
+@pytest.mark.fault(
+    "an evaluation set of 0 and 1 without positions, in a training with positions",
+    promise="one warning that early stopping follows the bias of clicks, and what to give",
+)
+def test_clicks_to_validate_on_without_positions():
+    rows = LISTS[["x"]], LISTS["click"]
+    model = gbmrank.GBMRanker(NAIVE, n_estimators=1, n_jobs=1, min_child_samples=1)
+    with pytest.warns(GbmrankWarning, match=r"valid_0 .*early stopping.*eval_position="):
+        model.fit(
+            *rows,
+            qid=LISTS["session"],
+            position=LISTS["position"],
+            position_bias=BIAS,
+            eval_set=rows,
+            eval_qid=LISTS["session"] + 10,
+        )
+
+
+NAIVE = "pairwise(target=identity)"
+LISTS = pd.DataFrame(
+    {
+        "session": np.repeat(np.arange(6), 3),
+        "x": np.arange(18.0),
+        "click": np.tile([1, 0, 0], 6),
+        "position": np.tile([1, 2, 3], 6),
+        "relevance": np.tile([2.0, 0.0, 1.0], 6),
+    }
+)
+
+
+@pytest.mark.fault(
+    "`compare` on clicks: labels that are none, positions that cannot be, a metric that clicks "
+    "give no estimate of, an objective that corrects nothing",
+    promise="an error before the first training that names what to give",
+)
+@pytest.mark.parametrize(
+    ("objective", "options", "error", "fact"),
+    [
+        (NAIVE, {"label": "relevance"}, DataError, "clicks are 0 or 1"),
+        (NAIVE, {"position": LISTS["position"] - 1}, DataError, "0 at index"),
+        (NAIVE, {"position_bias": PositionBias([1.0, 0.5])}, DataError, "beyond 2"),
+        (NAIVE, {"position_bias": "ips"}, ConfigError, "'ips'"),
+        (NAIVE, {"clip": 2.0}, ParameterError, "clip"),
+        (NAIVE, {"metrics": "ndcg@5"}, ConfigError, "ndcg@5 .*dcg@10"),
+        (NAIVE, {"metrics": "dcg@5, map"}, ConfigError, "map .*dcg@10"),
+        (NAIVE, {"metrics": "ndcg@5", "truth": "relevance"}, ConfigError, "stopping"),
+        (
+            NAIVE,
+            {"truth": LISTS["relevance"].where(LISTS.index > 0)},
+            DataError,
+            "1 rows .*no truth",
+        ),
+        (NAIVE, {"position": None}, ConfigError, "position_bias is for clicks"),
+        (
+            f"debiased:{NAIVE}",
+            {"position": None, "position_bias": None},
+            ConfigError,
+            "none are given",
+        ),
+        ("debiased:ranknet", {}, ParameterError, "pairwise"),
+        ("debiased:committee", {}, ConfigError, "debiased:committee is not supported"),
+        ("joint:native:lambdarank", {}, ConfigError, "debiased:native:lambdarank"),
+        ("debiased:native:rank_xendcg", {}, ConfigError, "debiased:native:lambdarank"),
+    ],
+)
+def test_clicks_that_cannot_be_compared(objective, options, error, fact):
+    with pytest.raises(error, match=fact):
+        gbmrank.compare(
+            LISTS,
+            objectives=[objective],
+            **{"label": "click", "qid": "session", "features": ["x"], "position": "position"}
+            | {"position_bias": BIAS, "metrics": "dcg@3", "folds": 2, "isolate": False, **options},
+        )

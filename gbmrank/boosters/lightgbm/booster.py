@@ -96,6 +96,7 @@ class _LightGBM:
     parameters = PARAMETERS
     tuning = _TUNING
     native: tuple[str, ...] = ("lambdarank", "rank_xendcg")
+    debiased: tuple[str, ...] = ("lambdarank",)
     importance_types: tuple[str, ...] = ("gain", "split")
     squared_error = "regression"
     suffixes: tuple[str, ...] = (".txt",)

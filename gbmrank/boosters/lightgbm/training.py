@@ -264,11 +264,15 @@ def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
 
 def _data_set(lgb: Any, job: Job, part: Part, params: Any, reference: Any = None) -> Any:
     data = part.data
+    # Its own objectives learn a bias of positions; ours have made something of them already.
+    own = isinstance(job.objective, str) and reference is None
+    position = data.columns.get("position") if own else None
     made = lgb.Dataset(
         part.features,
         data.labels,
         group=data.groups.sizes if job.ranks else None,
         weight=data.weight,
+        position=None if position is None else position.astype(np.int32),
         reference=reference,
         params={k: v for k, v in params.items() if k not in ("objective", _CATEGORICAL)},
         categorical_feature=params.get(_CATEGORICAL, "auto"),

@@ -100,6 +100,7 @@ class _XGBoost:
     parameters = PARAMETERS
     tuning = _TUNING
     native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
+    debiased: tuple[str, ...] = native
     importance_types: tuple[str, ...] = (*("gain", "weight", "cover", "total_gain", "total_cover"),)
     squared_error = "reg:squarederror"
     suffixes: tuple[str, ...] = (".ubj", ".json")

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
@@ -17,7 +18,7 @@ from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET, PARAMETERS
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
-from gbmrank.data.tables import column_names, first_infinite
+from gbmrank.data.tables import column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
@@ -114,10 +115,14 @@ def train(job: Job) -> Trained:
     xgb = import_xgboost()
     native = isinstance(job.objective, str)
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
+    rows = job.train
     if native:
         params["objective"] = job.objective
+        if "position" in rows.data.columns:  # it takes the order of rows for positions
+            rows = _as_shown(rows)
+            params = {"lambdarank_unbiased": True, **params}
     before = _rounds_before(xgb, job)
-    train_set = _data_set(xgb, job, job.train, params, "the training set")
+    train_set = _data_set(xgb, job, rows, params, "the training set")
     monitor = job.monitor()
     sets = []
     for name, part in job.valid.items():
@@ -154,6 +159,20 @@ def train(job: Job) -> Trained:
     kept = job.rounds_kept(monitor, before, 0 if stopped is None else int(stopped) + 1)
     model = first_rounds(booster, kept, threads) if kept else booster
     return job.finished(XGBoostFitted(model, threads), monitor, kept, before)
+
+
+def _as_shown(part: Part) -> Part:
+    """Return the rows of every query in the order of their positions."""
+    data = part.data
+    query = data.groups.spread(np.arange(data.groups.n_queries))
+    order = np.lexsort((data.columns["position"], query))
+    arranged = replace(
+        data,
+        labels=data.labels[order],
+        weight=None if data.weight is None else data.weight[order],
+        columns={name: column[order] for name, column in data.columns.items()},
+    )
+    return Part(take_rows(part.features, order), arranged)
 
 
 def _rounds_before(xgb: Any, job: Job) -> int:

@@ -83,6 +83,9 @@ def _top(view: View) -> Html:
             " Every fold is tested on later queries than it was trained on (Data says when)."
             if results.audit.get("split_by_time")
             else None,
+            f" How they are judged: {results.audit['judged_by']}."
+            if results.audit.get("judged_by")
+            else None,
             class_="lead",
         ),
         el("aside", el("h2", "Not established"), el("ul", missing)) if missing else None,

@@ -299,7 +299,7 @@ def data_table(view: View) -> Html:
     """Return what was found in the data, and which queries do not count."""
     found = view.results.audit
     rows = [(title, _plain(found[key])) for key, title in _FACTS.items() if key in found]
-    own = (*_FACTS, "notes", "split_by_time")
+    own = (*_FACTS, "notes", "split_by_time", "judged_by")
     rows += [(key, _plain(value)) for key, value in found.items() if key not in own]
     counts = [
         [each.measure.name, *map(number, (each.n_queries, each.left_out, each.undefined))]
@@ -529,7 +529,7 @@ def _inner(value: Any) -> str:
 def _verdict(view: View, objective: str, measure: str) -> Child:
     verdict = view.results.verdicts.get((objective, measure))
     if not verdict:
-        return el("span", "\u2013", title="No verdict for a booster's own objective")
+        return el("span", "\u2013", title="No verdict")
     status = str(verdict.get("status", "unknown"))
     chip = el("span", status, class_=f"chip {_TONES.get(status, 'undecided')}")
     return details(

@@ -1,0 +1,254 @@
+"""Comparisons on clicks: what systems make of positions, and how they are judged without labels.
+
+A system takes clicks for labels (naive), or its name says how it corrects them for positions:
+``debiased:`` divides a click by the propensity of its position, or leaves it to the booster where
+the objective is its own; ``joint:`` learns the propensities while boosting. All of them stop early
+by clicks over propensities, and all are judged by them on the test queries, or by the truth where
+it is given.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.api import MetricList, Objective
+from gbmrank.api.objectives import Committee
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.doors import BOOSTERS, booster_named
+from gbmrank.boosters.plan import PREFIX, Native
+from gbmrank.clicks import PositionBias, estimate_bias
+from gbmrank.clicks.bias import read_clicks, read_positions
+from gbmrank.data.columns import read_number
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
+from gbmrank.estimators.click_training import ClickTraining
+from gbmrank.experiments.sources import Source
+from gbmrank.experiments.splits import cut, judged
+from gbmrank.objectives import check_takes_bias
+from gbmrank.types import IntArray
+
+__all__ = ["Clicks", "check_correction", "click_objectives", "correction_of", "read_log"]
+
+DEBIASED, JOINT = "debiased", "joint"
+METHOD = "em"
+"""Of the estimate where no bias is given."""
+_NAIVE = "pairwise(target=identity)"
+_SHOWN = 10  # propensities in a sentence
+
+
+def correction_of(objective: str) -> tuple[str | None, str]:
+    """Split the name of a system into how it corrects clicks and what it minimises.
+
+    >>> correction_of("debiased:native:lambdarank"), correction_of("native:lambdarank")
+    (('debiased', 'native:lambdarank'), (None, 'native:lambdarank'))
+    """
+    how, _, rest = objective.partition(":")
+    return (how.strip(), rest.strip()) if how.strip() in (DEBIASED, JOINT) else (None, objective)
+
+
+def check_correction(how: str, one: Objective | Native | Committee) -> None:
+    """Raise unless an objective can correct clicks in this way."""
+    if isinstance(one, Objective):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GbmrankWarning)  # every run says it
+            check_takes_bias(one.template)
+        return
+    able = [f"{DEBIASED}:{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased]
+    if how == JOINT or f"{how}:{one}" not in able:
+        raise ConfigError(
+            f"{how}:{one} is not supported: of the boosters' own objectives there are "
+            f"{', '.join(able)}; of gbmrank's those that take a position bias, such as "
+            f"{how}:{_NAIVE}"
+        )
+
+
+def click_objectives() -> list[str]:
+    """Return what is compared on clicks by default: naive, corrected, and the boosters' own."""
+    own = (f"{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased[:1])
+    corrected = (f"{DEBIASED}:{_NAIVE}", f"{JOINT}:{_NAIVE}")
+    return [_NAIVE, *corrected, *(f"{DEBIASED}:{name}" for name in own)]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clicks:
+    """By which position bias clicks are corrected; a part of the design.
+
+    Parameters
+    ----------
+    judge : PositionBias
+        Of all queries; every system is judged by it.
+    learned : tuple of PositionBias
+        By fold, of the queries that it learns from; trains corrected systems, and stops all.
+    clip : float or None
+        Smallest propensity in training and validation; judging clips none.
+    truth : str or None
+        Where the truth comes from, if it is given.
+    """
+
+    judge: PositionBias
+    learned: tuple[PositionBias, ...]
+    clip: float | None = None
+    truth: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; :meth:`from_json` leads back."""
+        learned = [one.to_dict() for one in self.learned]
+        return {
+            "judge": self.judge.to_dict(),
+            "learned": learned,
+            "clip": self.clip,
+            "truth": self.truth,
+        }
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Clicks":
+        """Read what :meth:`to_json` gave."""
+        biases = {
+            "judge": PositionBias.from_dict(plain["judge"]),
+            "learned": tuple(map(PositionBias.from_dict, plain["learned"])),
+        }
+        return cls(**{**plain, **biases})
+
+    def training(self, objective: str, fold: int, part: Part) -> tuple[ClickTraining, Part]:
+        """Return how a system learns from rows, and these rows as it sees them."""
+        how, minimised = correction_of(objective)
+        position = part.data.columns["position"]
+        plain = Part(part.features, replace(part.data, columns={}))
+        if how is None:
+            return ClickTraining(), plain
+        if minimised.startswith(PREFIX):  # the booster reads the column
+            data = plain.data.with_columns({"position": position})
+            return ClickTraining(), Part(part.features, data)
+        bias = JOINT if how == JOINT else self.learned[fold]
+        clicks = ClickTraining(part.data.labels, position, bias, self.clip)
+        return clicks, clicks.with_positions(plain)
+
+    def validation(self, fold: int, part: Part) -> Part:
+        """Return rows whose clicks metrics count as one over their propensities."""
+        data, position = part.data, part.data.columns["position"]
+        worth = self.learned[fold].utilities(data.labels, position, clip=self.clip)
+        return Part(part.features, replace(data, columns={}).with_clicks(worth))
+
+    def judged(self, data: RankingData) -> RankingData:
+        """Return rows to judge on: with the truth for labels, or with clicks over propensities."""
+        plain = replace(data, columns={})
+        if self.truth is not None:
+            return replace(plain, labels=np.nan_to_num(data.columns["truth"]))
+        return plain.with_clicks(self.judge.utilities(data.labels, data.columns["position"]))
+
+    def check_metrics(self, metrics: MetricList) -> None:
+        """Raise for metrics that clicks give no estimate of."""
+        needed = list(metrics)[: None if self.truth is None else 1]
+        bent = next((one for one in needed if not one.measure.linear), None)
+        if bent is not None:
+            why = "and early stopping goes by clicks" if self.truth is not None else ""
+            raise ConfigError(
+                f"{bent} cannot be estimated from clicks and positions: it is not a sum over items "
+                f"{why}".rstrip()
+                + ". Put dcg@10 first, or another one of dcg, precision, wta, "
+                "rbp and eru"
+            )
+
+    def sentence(self) -> str:
+        """Say how systems are judged."""
+        few = ", ".join(f"{one:.2f}" for one in self.judge.propensity[:_SHOWN])
+        more = ", ..." if self.judge.n_positions > _SHOWN else ""
+        source = "as given" if self.judge.method == "given" else f"estimated ({self.judge.method})"
+        bias = f"the propensity of its position, {source}: {few}{more}"
+        if self.truth is not None:
+            return (
+                f"labels are clicks, and systems are judged by the truth ({self.truth}), which "
+                f"none has seen; they stop early by clicks, each over {bias}"
+            )
+        return (
+            "labels are clicks, and values are estimates from clicks, no judgments: on test "
+            f"queries a click counts as one over {bias}. Where these are wrong, so are the values, "
+            "in favour of systems that are trained with them"
+        )
+
+
+def read_log(
+    source: Source, folds: int, share: float, bias: Any, clip: float | None, backend: str
+) -> tuple[Clicks | None, tuple[str, ...]]:
+    """Check clicks and positions, and estimate the bias; notes say what was warned about."""
+    if "position" not in source.data.columns:
+        asked = {"position_bias": bias, "clip": clip, "truth": source.data.columns.get("truth")}
+        useless = next((name for name, given in asked.items() if given is not None), None)
+        if useless is not None:
+            raise ConfigError(
+                f"{useless} is for clicks, and no position is given; name its column (position, "
+                "--position)"
+            )
+        return None, ()
+    _check_log(source, folds)
+    if clip is not None:
+        clip = read_number(clip, "clip", 0.0, 1.0)
+    truth = source.origins["truth"] if "truth" in source.data.columns else None
+    if isinstance(bias, PositionBias):
+        bias.theta(source.data.columns["position"])
+        return Clicks(judge=bias, learned=(bias,) * folds, clip=clip, truth=truth), ()
+    if bias not in (None, METHOD):
+        raise ConfigError(
+            f"position_bias must be a gbmrank.clicks.PositionBias or {METHOD!r}, got {bias!r}"
+        )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        judge = _estimate(source, np.arange(source.n_queries), backend)
+        messages = tuple(str(one.message) for one in caught if one.category is GbmrankWarning)
+        parts = _learned_from(source, folds, share)
+        learned = tuple(_estimate(source, part, backend) for part in parts)
+    return Clicks(judge=judge, learned=learned, clip=clip, truth=truth), messages
+
+
+def _check_log(source: Source, folds: int) -> None:
+    data = source.data
+    try:
+        read_clicks(data.labels)
+        read_positions(data.columns["position"])
+    except DataError as error:
+        raise DataError(
+            f"with positions labels are clicks: {error} (rows are numbered query by query)"
+        ) from error
+    truth = data.columns.get("truth")
+    if truth is None:
+        return
+    tested = np.zeros(source.n_queries, dtype=bool)
+    tested[judged(source.scheme, folds)] = True
+    missing = np.flatnonzero(data.groups.spread(tested) & ~np.isfinite(truth))
+    if len(missing):
+        raise DataError(
+            f"{len(missing)} rows of test queries have no truth, first one of query "
+            f"{data.groups.query_of(int(missing[0]))!r}; leave these queries out"
+        )
+
+
+def _learned_from(source: Source, folds: int, share: float) -> Iterator[IntArray]:
+    """Yield the queries that each fold learns from and validates on, whatever the seed."""
+    for fold in range(folds):
+        split = cut(source.scheme, folds=folds, share=share, at=(0, fold))
+        yield np.sort(np.concatenate([split.train, split.valid]))
+
+
+def _estimate(source: Source, queries: IntArray, backend: str) -> PositionBias:
+    """Return the bias of some queries; the same on every machine, whatever its threads."""
+    groups = source.data.groups
+    query, booster = groups.spread(np.arange(groups.n_queries)), booster_named(backend)
+    rows = np.flatnonzero(np.isin(query, queries))
+    try:
+        return estimate_bias(
+            source.data.labels[rows],
+            source.data.columns["position"][rows],
+            qid=query[rows],
+            X=source.X[rows],
+            method=METHOD,
+            resamples=0,
+            backend=backend,
+            **{**booster.tuning.repeatable, booster.parameters.threads: 1},
+        )
+    except GbmrankError as error:
+        error.add_note("while the position bias was estimated; give position_bias= if you know it")
+        raise
