@@ -1,5 +1,6 @@
 """Objectives and metrics for boosted rankers, with the theory attached."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from gbmrank.api import (
@@ -19,7 +20,6 @@ from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)
 from gbmrank.errors import __all__ as _errors
-from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
 from gbmrank.kernels.jit.threads import get_num_threads, set_num_threads
 from gbmrank.metrics import average_overlap, rbo
 from gbmrank.registry.catalogue import (
@@ -33,8 +33,13 @@ from gbmrank.registry.catalogue import (
     register_utility,
 )
 
+if _TYPE_CHECKING:
+    from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
+    from gbmrank.experiments.comparison import Comparison, compare
+
 __all__ = [
     "BoosterParams",
+    "Comparison",
     "GBMRanker",
     "Groups",
     "LowRankRanker",
@@ -46,6 +51,7 @@ __all__ = [
     "RankingData",
     "average_overlap",
     "booster_params",
+    "compare",
     "data_iterator",
     "get_num_threads",
     "list_losses",
@@ -66,7 +72,6 @@ __all__ = [
     "set_num_threads",
 ]
 __all__ += list(_errors)
-__all__ += ["Comparison", "compare"]  # noqa: F405  (imported on first use, below)
 __version__ = "0.2.0"
 
 
@@ -76,13 +81,17 @@ _LATER = {
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",
     "DaskGBMRanker": "gbmrank.dask",
+    "GBMRanker": "gbmrank.estimators",
+    "LowRankRanker": "gbmrank.estimators",
+    "PairRanker": "gbmrank.estimators",
+    "load": "gbmrank.estimators",
     "Comparison": "gbmrank.experiments.comparison",
     "compare": "gbmrank.experiments.comparison",
 }
 
 
 def __getattr__(name: str) -> _Any:
-    """Import what brings much with it when it is first used."""
+    """Import what training with an objective does not need when it is first used."""
     import importlib
 
     if name not in _LATER:
