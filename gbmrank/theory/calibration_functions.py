@@ -36,7 +36,7 @@ __all__ = ["CalibrationFunction", "calibration_function"]
 
 _BATCHES = (16, 64, 256)  # rows of scores that are evaluated together
 _BATCH = _BATCHES[-1]
-_STEPS = 40
+_STEPS = 60
 _MOST_ITEMS = 4
 _MOST_DIMENSIONS = 4  # beyond, simplices are too many
 _SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -391,7 +391,7 @@ def _least(
         if len(took):
             x[took], value[took], grad[took] = tried[good], new[good], slope(tried[good], mu[took])
         damping[took] = np.maximum(damping[took] * 0.2, 1e-12)
-        damping[todo[~good]] = np.maximum(damping[todo[~good]] * 10.0, 1e-8)
+        damping[todo[~good]] = np.maximum(damping[todo[~good]] * 10.0, 1e-4)
     gap = np.maximum(grad * (x - low), grad * (x - FAR)).sum(axis=1)
     return x @ way.T, value, gap
 
@@ -403,7 +403,7 @@ def _newton(
     mu: FloatArray,
     limits: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Return a step of each row, none along coordinates that their bound holds."""
+    """Return a step of each row; coordinates near a bound that they move to go by themselves."""
     (low, damping), d = limits, x.shape[1]
     width, hessian = 1e-5, np.empty((len(x), d, d))
     for i in range(d):
@@ -411,16 +411,19 @@ def _newton(
         ahead[:, i] += width
         hessian[:, i] = (slope(ahead, mu) - grad) / width
     hessian = 0.5 * (hessian + hessian.transpose(0, 2, 1))
-    held = ((x <= low) & (grad > 0)) | ((x >= FAR) & (grad < 0))
-    free = ~held
-    hessian = hessian * (free[:, :, None] & free[:, None, :])
-    scale = np.maximum(np.abs(hessian).max(axis=(1, 2)), 1e-12)
-    raised = (damping * scale)[:, None] + held * scale[:, None]
-    hessian[:, np.arange(d), np.arange(d)] += raised
+    moved = np.abs(x - np.clip(x - grad, low, FAR)).max(axis=1, keepdims=True)
+    near = np.minimum(moved, 0.1)
+    held = ((x - low <= near) & (grad > 0)) | ((FAR - x <= near) & (grad < 0))
+    apart = (held[:, :, None] | held[:, None, :]) & ~np.eye(d, dtype=bool)
+    hessian[apart] = 0.0
+    scale = np.abs(hessian).max(axis=(1, 2))
+    scale = np.maximum(scale, 1e-3 * np.abs(grad).max(axis=1) + 1e-12)  # a loss may be linear
+    hessian[:, np.arange(d), np.arange(d)] += (damping * scale)[:, None]
     values, vectors = np.linalg.eigh(hessian)
     values = np.maximum(values, 1e-12 * scale[:, None])
-    along = np.einsum("bij,bi->bj", vectors, -grad * free)
+    along = np.einsum("bij,bi->bj", vectors, -grad)
     step = np.einsum("bij,bj->bi", vectors, along / values)
+    step = np.clip(step, low - x, FAR - x)
     longest = np.abs(step).max(axis=1, keepdims=True)
     return np.asarray(step * np.minimum(1.0, 5.0 / np.maximum(longest, 1e-300)), np.float64)
 
@@ -451,12 +454,12 @@ class _Corners:
         """Add distributions, shape (v, m), and return their numbers."""
         first = len(self.mu)
         _, held, gap = _least(self.problem, mu, self.order, True)
-        scores, free, _ = _least(self.problem, mu, self.order, False)
+        scores, free, most = _least(self.problem, mu, self.order, False)
         self.mu = np.concatenate([self.mu, mu])
         self.at = np.concatenate([self.at, mu @ self.problem.points])
         self.least = np.concatenate([self.least, held - gap])
         self.found = np.concatenate([self.found, held])
-        self.free = np.concatenate([self.free, free])
+        self.free = np.concatenate([self.free, free - most])
         self.losses = np.concatenate([self.losses, self.problem.losses(scores)])
         self.regret = np.concatenate([self.regret, mu @ self.gains])
         return np.arange(first, len(self.mu))
