@@ -82,11 +82,12 @@ def _trials(row, rng, n_distributions, n_scores):
             yield utilities, phi, scores, max(risk(scores)[0] - least.value, 0.0)
 
 
+@pytest.mark.parametrize("trials", [(8, 20), pytest.param((40, 100), marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("row", ROWS)
-def test_no_trial_loses_more_than_the_bound_and_some_come_near_it(row):
+def test_no_trial_loses_more_than_the_bound_and_some_come_near_it(row, trials):
     rng = np.random.default_rng(sum(map(ord, row)))
     closest = 0.0
-    for utilities, phi, scores, surrogate in _trials(row, rng, 16, 50):
+    for utilities, phi, scores, surrogate in _trials(row, rng, *trials):
         best = order_value(utilities, phi, utilities)
         lost = best - order_value(utilities, phi, scores)
         bound = _constant(row, utilities) * theory.c_phi(phi) * surrogate**0.5
@@ -224,7 +225,7 @@ def test_no_trial_loses_more_than_the_bound_under_its_condition(n):
     factor = theory.regret_bound(objective, metric, [n], 1.0).value
     rng = np.random.default_rng(n)
     closest = 0.0
-    for _ in range(100):
+    for _ in range(40):
         distribution = Distribution(rng.integers(0, 2, (4, n)), rng.dirichlet(np.ones(4)))
         utilities = distribution.expected_utilities("dcg")
         best, worst = np.argsort(-utilities)[[0, -1]]
@@ -296,10 +297,11 @@ def test_derived_constants_of_other_pair_losses_hold(loss):
     assert closest > 1 / 20
 
 
-def test_the_best_value_takes_the_place_of_a_bound_of_the_utilities():
+@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.nightly)])
+def test_the_best_value_takes_the_place_of_a_bound_of_the_utilities(count):
     """Corollary A.2: 2 C_phi sqrt(R* / phi(1)) sqrt(regret), on random distributions."""
     rng, objective = np.random.default_rng(4), "pairwise(loss=logistic, target=dcg, normalize=none)"
-    for _ in range(30):
+    for _ in range(count):
         labels = rng.integers(0, 4, size=(3, 4)).astype(float)
         labels[0] += 1.0
         one = theory.Distribution(labels, rng.dirichlet(np.ones(3)))

@@ -27,14 +27,13 @@ def test_advice_for_ndcg(capsys):
 
 
 def test_advice_takes_less_than_two_seconds():
-    run_python("from gbmrank.cli import main; main(['advise', 'ndcg@10'])")
     code = (
         "import time; t = time.process_time()\n"  # other processes may be busy
         "import contextlib, io; from gbmrank.cli import main\n"
         "with contextlib.redirect_stdout(io.StringIO()): main(['advise', 'ndcg@10'])\n"
         "print(time.process_time() - t)"
     )
-    assert min(float(run_python(code)) for _ in range(2)) < 2.0
+    assert any(float(run_python(code)) < 2.0 for _ in range(3))  # the first may compile
 
 
 def test_honest_advice_for_err(capsys):

@@ -19,7 +19,9 @@ from tests.theory.test_attack import LOSSES, margin, minimiser, risk
 
 MANY = int(os.environ.get("GBMRANK_CONDITION_DRAWS", "10000"))
 BY_NAME = {loss["name"]: loss for loss in reversed(LOSSES)}
-FALLING = ("logistic", "exponential", "squared_hinge", "canonical_boosting", "brier_sigmoid")
+# All are convex but brier_sigmoid, which is proper: all its pairs are best at the log odds.
+FALLING = ("logistic", "exponential", "squared_hinge", "canonical_boosting", "brier_sigmoid",
+           "p_classification", "push")  # fmt: skip
 
 
 def _binary(n):
@@ -55,16 +57,16 @@ def _attack_independent(draws, rng):
         n = int(rng.integers(2, 6))
         vectors, eta = _binary(n), rng.uniform(0.03, 0.97, n)
         p = _product(vectors, eta)
-        if turn % 5 == 4:
+        name = FALLING[turn % len(FALLING)]
+        if name == "push":
             pushed = _push(vectors, p, float(rng.choice([1.0, 2.0, 4.0])))
             options = {"ftol": 1e-16, "gtol": 1e-12, "maxiter": 3000}
             box = [(-8.0, 8.0)] * n
             yield minimize(pushed, np.zeros(n), (), "L-BFGS-B", True, bounds=box,
                            options=options).x, eta  # fmt: skip
         else:
-            loss = BY_NAME[FALLING[turn % len(FALLING)]]
             template = "comparison" if turn % 2 else "bipartite"
-            part = {"template": template, "loss": loss, "threshold": None}
+            part = {"template": template, "loss": BY_NAME[name], "threshold": None}
             yield minimiser(risk(part, vectors, p), n), eta
 
 
@@ -76,7 +78,7 @@ def _no_pair_is_misordered(draws, seed):
 
 
 def test_independent_labels_are_sorted_by_probability():
-    _no_pair_is_misordered(60, 0)
+    _no_pair_is_misordered(28, 0)
 
 
 @pytest.mark.nightly

@@ -147,9 +147,10 @@ def test_weights_of_ones_own(weights, betas):
         assert ours == pytest.approx(_by_definition(labels, scores, steps), abs=1e-12)
 
 
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("metric", ["ndcg@2", "ndcg(gain=linear)@3", "ndcg(gain=[0, 1, 5, 6])"])
 @pytest.mark.parametrize("template", ["ranknet", "listmle", "comparison", "listmle(weighted)"])
-def test_the_chain_with_other_gains_and_cut_offs(metric, template):
+def test_the_chain_with_other_gains_and_cut_offs(metric, template, count):
     made = gbmrank.metric(metric)
     text = {"listmle(weighted)": "listmle"}.get(template, template)
     objective = gbmrank.objective(text)
@@ -157,7 +158,7 @@ def test_the_chain_with_other_gains_and_cut_offs(metric, template):
         weights = step_weights.GainDiscount(gain=made.measure.gain, k=made.measure.k)
         objective = gbmrank.objective(text, weights=weights)
     broken = 0
-    for labels, scores in _queries(200, 4):
+    for labels, scores in _queries(count, 4):
         check = theory.essential_check(labels, scores, objective=objective, metric=metric)
         broken += not check.holds
     assert broken == 0
@@ -166,9 +167,10 @@ def test_the_chain_with_other_gains_and_cut_offs(metric, template):
             theory.essential_check([1, 0], [0.0, 1.0], objective=objective, metric="ndcg@7")
 
 
-def test_the_regression_bound():
+@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.nightly)])
+def test_the_regression_bound(count):
     loose = []
-    for labels, scores in _queries(300, 5):
+    for labels, scores in _queries(count, 5):
         for k, gain in itertools.product((None, 2), ("exp2", "linear")):
             lost = 1.0 - gbmrank.metric("ndcg", gain=gain, k=k).per_query(labels, scores)[0]
             bound = theory.regression_bound(labels, scores, gain=gain, k=k)[0]

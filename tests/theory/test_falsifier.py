@@ -12,12 +12,12 @@ from gbmrank.losses.base import loss_class
 from gbmrank.theory.counterexamples import shown
 from gbmrank.theory.falsifier import adversarial
 
-ORDER_PRESERVING = {  # with the metric of every run; the other one is for the night
+ORDER_PRESERVING = {  # with the metric of every run; the others are for the night
     "pairwise(loss=logistic, target=ndcg)": "err",
-    "pairwise(loss=exponential, target=dcg)": "map",
+    "pairwise(loss=exponential, target=dcg)": "",
     "pairwise(loss=squared_hinge, target=ndcg)": "err",
     "pointwise(loss=squared, target=dcg)": "map",
-    "pointwise(loss=logistic, target=ndcg)": "err",
+    "pointwise(loss=logistic, target=ndcg)": "",
     "bregman(loss=softmax_ce, target=ndcg)": "map",
     "map_diagonal": "err",
     "linear": "map",
@@ -59,6 +59,7 @@ def test_comparisons_on_graphs(objective):
     assert theory.falsify_on_graphs("linear", budget=40) is None
 
 
+@pytest.mark.parametrize("budget", [12, pytest.param(60, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("objective", "metric"),
     [
@@ -71,8 +72,8 @@ def test_comparisons_on_graphs(objective):
         ("softmax", "ndcg"),
     ],
 )
-def test_nothing_is_found_where_a_theorem_forbids_it(objective, metric):
-    assert theory.falsify(objective, metric, budget=30, seed=9) is None
+def test_nothing_is_found_where_a_theorem_forbids_it(objective, metric, budget):
+    assert theory.falsify(objective, metric, budget=budget, seed=9) is None
 
 
 def test_the_search_alone_finds_one_too():
@@ -117,10 +118,10 @@ def _wrong_slope(z):
 @pytest.mark.filterwarnings("ignore:the loss .* grows with the margin")
 def test_distributions_that_could_not_be_minimised_are_counted():
     objective = gbmrank.objective("comparison", loss=loss_class(_wrong_slope)())
-    found = theory.search(objective, "dcg", budget=2)
+    found = theory.search(objective, "dcg", items=2, budget=1)
     assert found.example is None
-    assert found.failed == found.tried == 2
-    assert str(found) == "none found in 2 distributions; 2 could not be minimised"
+    assert found.failed == found.tried == 1
+    assert str(found) == "none found in 1 distributions; 1 could not be minimised"
 
 
 def test_distributions_without_a_minimum_are_counted():
@@ -175,7 +176,12 @@ def test_items_that_are_no_query_are_refused():
     [
         ("push(loss=hinge, p=2)", "dcg", (0.0, 1.0)),
         ("comparison(loss=hinge, margin=0.5)", "dcg", None),
-        ("mix(ranksvm, pointwise(loss=squared, target=dcg))", "dcg", None),
+        pytest.param(
+            "mix(ranksvm, pointwise(loss=squared, target=dcg))",
+            "dcg",
+            None,
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_counterexamples_with_kinks_are_no_worse_than_any_scores(objective, metric, grades):

@@ -65,7 +65,7 @@ def test_the_mean_of_alpha_decodes_to_a_best_order(metric, n):
     assert regret.max() > 0.0
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("n", [3, 4, pytest.param(5, marks=pytest.mark.nightly)])
 def test_graphs_of_pairwise_disagreement(n):
     found = theory.low_rank("pairwise_disagreement(normalize=false)", n, graphs=True)
     assert found.dimension == n * (n - 1) // 2
@@ -133,7 +133,7 @@ def test_an_assignment_of_ones_own():
     assert np.all((p @ losses)[np.arange(200), chosen] - (p @ losses).min(axis=1) < 1e-12)
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("n", [3, 4, pytest.param(5, marks=pytest.mark.nightly)])
 def test_dimensions_by_formula(n):
     assert theory.low_rank("map", n).dimension == n * (n + 1) // 2 - 2
     for metric in ("err", "mrr", "ptop"):

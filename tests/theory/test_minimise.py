@@ -162,9 +162,10 @@ def value_of(risk, scores):
         ),
     ],
 )
-def test_no_scores_have_less_risk_than_a_minimum_with_kinks(objective):
+@pytest.mark.parametrize("most", [3, pytest.param(4, marks=pytest.mark.nightly)])
+def test_no_scores_have_less_risk_than_a_minimum_with_kinks(objective, most):
     rng = np.random.default_rng(len(objective))
-    for n in (2, 3, 4):
+    for n in range(2, most + 1):
         labels = np.concatenate([rng.integers(0, 2, (3, n)), np.eye(n)])
         distribution = Distribution(labels, rng.dirichlet(np.ones(3 + n)))
         found = distribution.minimiser(objective)
@@ -172,7 +173,7 @@ def test_no_scores_have_less_risk_than_a_minimum_with_kinks(objective):
         assert found.attained
         assert risk(found.scores) == distribution.inner_risk(objective, found.scores)
         for start in found.scores + rng.normal(0.0, 0.3, size=(3, n)):
-            options = {"xatol": 1e-9, "fatol": 1e-13, "maxiter": 4000}
+            options = {"xatol": 1e-7, "fatol": 1e-11, "maxiter": 4000}
             other = minimize(risk, start, method="Nelder-Mead", options=options)
             assert found.value <= other.fun + 1e-9
 

@@ -8,6 +8,7 @@ import pytest
 from gbmrank.registry.composition import as_metric
 from gbmrank.theory import Distribution
 from gbmrank.theory.counterexamples import best_tiers, grouped
+from tests.formulas import each
 
 
 def _orders(tiers):
@@ -20,7 +21,7 @@ def _orders(tiers):
 @pytest.mark.parametrize(
     "metric", ["precision@2", "precision@5", "recall@3", "dcg@3", "ndcg", "auc"]
 )
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", each(8, range(8)))
 def test_sorting_gives_the_orders_that_enumeration_does(metric, seed):
     rng = np.random.default_rng(seed)
     distribution = Distribution(rng.integers(0, 2, size=(9, 6)), rng.dirichlet(np.ones(9)))

@@ -6,8 +6,9 @@ Python. All labels are such that the objective and the metric take them, and an 
 when no best order of the metric is one that the minimiser leaves open.
 """
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from gbmrank.theory.shapes import pair_shape
 from gbmrank.theory.verdicts.forms import Labels, probes
 from gbmrank.theory.verdicts.order import Preserved, Utilities, disagreements, utility_rows
 from gbmrank.theory.views import View, order_value, view
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["comparison_witness", "cut_offs", "graph_witness", "kink_witness", "order_witness"]
 
@@ -238,32 +239,52 @@ def _enumerated(
         return None
     keep = np.flatnonzero(~np.isnan(values).any(axis=1))
     sign = 1.0 if measure.higher_is_better else -1.0
-    best: tuple[float, Distribution, FloatArray, FloatArray] | None = None
-    for tried, (rows, p) in enumerate(_mixtures(keep)):
-        if best is not None and tried >= _ENOUGH:
-            break
-        expected, u = sign * (p @ values[rows]), p @ table[rows]
-        if len(np.unique(u.round(9))) < n:
-            continue
-        mine = int(np.flatnonzero((orders == np.argsort(-u)).all(axis=1))[0])
-        regret = float(expected.max() - expected[mine])
-        if regret > _MARGIN and (best is None or regret > best[0] + 1e-9):
-            best = regret, Distribution(vectors[rows], p), u, orders[int(expected.argmax())]
-    if best is None:
+    mixtures = _mixtures(len(keep))
+    weights = np.zeros((len(mixtures), len(keep)))
+    for row, (parts, p) in zip(weights, mixtures, strict=True):
+        row[parts] = p
+    place = _most_lost(sign * weights @ values[keep], weights @ table[keep], orders)
+    if place is None:
         return None
-    return _example(best[1], (template, measure), (best[2], best[0], best[3]), None)
+    parts, p = mixtures[place]
+    rows = keep[parts]
+    expected, u = sign * (p @ values[rows]), p @ table[rows]
+    regret = float(expected.max() - expected[_place_of(u[None], orders)[0]])
+    found = (u, regret, orders[int(expected.argmax())])
+    return _example(Distribution(vectors[rows], p), (template, measure), found, None)
 
 
-def _mixtures(rows: np.ndarray) -> Iterator[tuple[list[int], FloatArray]]:
-    """Yield a fixed sample of mixtures of two and three label vectors."""
+def _most_lost(expected: FloatArray, u: FloatArray, orders: IntArray) -> int | None:
+    """Return the row of u whose order loses most, of the first rows if one of these loses."""
+    falling = np.sort(u.round(9), axis=1)
+    strict = np.flatnonzero((np.diff(falling, axis=1) > 0.0).all(axis=1))
+    regrets = expected[strict].max(axis=1) - expected[strict, _place_of(u[strict], orders)]
+    best, most = None, _MARGIN
+    for row, regret in zip(strict.tolist(), regrets.tolist(), strict=True):
+        if best is not None and row >= _ENOUGH:
+            break
+        if regret > most:
+            best, most = row, regret + 1e-9
+    return best
+
+
+def _place_of(u: FloatArray, orders: IntArray) -> IntArray:
+    """Return where the descending order of each row is among all orders."""
+    return np.asarray((np.argsort(-u, axis=1)[:, None] == orders).all(axis=2).argmax(axis=1))
+
+
+@functools.cache
+def _mixtures(count: int) -> list[tuple[IntArray, FloatArray]]:
+    """Return a fixed sample of mixtures of two and three of so many label vectors."""
     rng = np.random.default_rng(0)
+    made = []
     for _ in range(_MIXTURES):
         size = int(rng.integers(2, _SUPPORT + 1))
-        if len(rows) < size:
-            return
+        if count < size:
+            break
         parts = rng.choice(np.arange(1, 10), size=size)
-        chosen = rng.choice(rows, size=size, replace=False)
-        yield chosen.tolist(), parts / parts.sum()
+        made.append((rng.choice(count, size=size, replace=False), parts / parts.sum()))
+    return made
 
 
 def _example(
