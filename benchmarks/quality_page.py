@@ -89,6 +89,12 @@ def pooled(effects: Sequence[Effect]) -> Effect:
     return Effect(float((weight * values).sum() / weight.sum()), float(weight.sum() ** -0.5))
 
 
+_TRIED = (
+    "Also tried, on the sets of development alone: leaf values solved together with the whole "
+    "Hessian of the pairs, and settings tuned for each system ([figures](tried.md)).\n"
+)
+
+
 def write_page(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
     """Write page, figures and plot from the runs that are done."""
     values = _values(runs)
@@ -98,6 +104,7 @@ def write_page(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
         "# Real data: gbmrank, the boosters' own ranking losses, and CatBoost\n",
         _method(runs),
         *_findings(made),
+        _TRIED,
         "## Pooled over sets\n",
         _pooled_table(made),
         "![pooled differences](quality.svg)\n",

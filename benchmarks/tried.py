@@ -49,7 +49,8 @@ def main() -> None:
     tables = [_table(*_leaves(data, given.seeds)) for data in sets]
     tables += [_table(*_tuned(data, given.seeds)) for data in sets]
     minutes = (time.process_time() - began) / 60.0
-    text = _page(tables, f"{given.seeds} seeds, {minutes:.0f} minutes of CPU time. {versions()}")
+    seeds = "one seed" if given.seeds == 1 else f"{given.seeds} seeds"
+    text = _page(tables, f"{seeds}, {minutes:.0f} minutes of CPU time. {versions()}.")
     print(text)
     if given.page is not None:
         given.page.write_text(text, encoding="utf-8")
