@@ -2,7 +2,8 @@
 
 Every figure is of a fresh process, in processor seconds of it (user and system), which other
 programs disturb little. *Cold*: the folder of compiled kernels is empty, as after installation.
-*Warm*: another process has filled it. What cold takes longer is what was compiled.
+*Warm*: another process has filled it. What cold takes longer is what was compiled. Python may keep
+bytecode, as it does for an installed package, whatever ``PYTHONDONTWRITEBYTECODE`` says here.
 """
 
 import os
@@ -78,6 +79,7 @@ _CALLS = {
     "push, one query of 5,000": "gbmrank.objective('push', threshold=1)(many, zeros)",
     "score() of ndcg@10": "gbmrank.metric('ndcg@10').score(labels, scores)",
 }
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 _WARM_LIMIT = 0.5  # seconds from the import of gbmrank to the first gradient, after LightGBM's
 
 
@@ -142,9 +144,10 @@ def _summary(seconds: Iterable[float]) -> str:
 
 def _in_process(code: str, environment: "os._Environ[str] | dict[str, str]") -> float:
     """Run code in a fresh Python where this gbmrank lies; return what it prints."""
+    kept = {name: value for name, value in environment.items() if name != _NO_BYTECODE}
     done = subprocess.run(
         [sys.executable, "-c", _CLOCK + code],
-        env=dict(environment),
+        env=kept,
         cwd=Path(gbmrank.__file__).parents[1],
         capture_output=True,
         text=True,

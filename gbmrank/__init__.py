@@ -1,5 +1,6 @@
 """Objectives and metrics for boosted rankers, with the theory attached."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from gbmrank.api import (
@@ -19,7 +20,6 @@ from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import *  # noqa: F403  (the error tree is public as a whole)
 from gbmrank.errors import __all__ as _errors
-from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
 from gbmrank.kernels.jit.threads import get_num_threads, set_num_threads
 from gbmrank.metrics import average_overlap, rbo
 from gbmrank.registry.catalogue import (
@@ -32,6 +32,9 @@ from gbmrank.registry.catalogue import (
     register_objective,
     register_utility,
 )
+
+if _TYPE_CHECKING:
+    from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
 
 __all__ = [
     "BoosterParams",
@@ -76,13 +79,17 @@ _LATER = {
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",
     "DaskGBMRanker": "gbmrank.dask",
+    "GBMRanker": "gbmrank.estimators",
+    "LowRankRanker": "gbmrank.estimators",
+    "PairRanker": "gbmrank.estimators",
+    "load": "gbmrank.estimators",
     "Comparison": "gbmrank.experiments.comparison",
     "compare": "gbmrank.experiments.comparison",
 }
 
 
 def __getattr__(name: str) -> _Any:
-    """Import what brings much with it when it is first used."""
+    """Import what training with an objective does not need when it is first used."""
     import importlib
 
     if name not in _LATER:

@@ -47,6 +47,14 @@ def test_everything_public_is_there_and_nothing_else():
     assert public - later == set(gbmrank.__all__)
 
 
+def test_rankers_are_found_and_not_imported_before():
+    told = run_python(
+        "import sys, gbmrank; before = 'gbmrank.estimators' in sys.modules; "
+        "print(before, gbmrank.GBMRanker.__name__, gbmrank.load.__name__, 'load' in dir(gbmrank))"
+    )
+    assert told == "False GBMRanker load True"
+
+
 def test_the_kit_is_found_and_not_imported_before():
     told = run_python(
         "import sys, gbmrank; before = 'gbmrank.testing' in sys.modules; "

@@ -15,9 +15,8 @@ sums the series of ``2 artanh(x / (2 + x))``.
 """
 
 import contextlib
-import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
@@ -32,6 +31,7 @@ from numba.extending import intrinsic, lower_builtin, type_callable
 from gbmrank import numerics
 from gbmrank.kernels.jit import notice
 from gbmrank.kernels.jit.cache import FILLED, KernelCache
+from gbmrank.kernels.jit.compiler import without_collector
 
 __all__ = ["INLINED", "allocating", "columns", "entry", "exact_inner", "inner", "separate", "slot"]
 
@@ -69,18 +69,6 @@ with contextlib.suppress(Exception):
     entrypoints.init_all()
 
 
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Keep the garbage collector from walking over the compiler's objects again and again."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
-
-
 class _Pipeline(CompilerBase):  # type: ignore[misc]
     """The compiler's passes without those that find nothing to do in a kernel."""
 
@@ -98,7 +86,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, signature: Any) -> Any:
         start, before = time.perf_counter(), self.stats.cache_misses.total()
-        with _without_collector():
+        with without_collector():
             compiled = super().compile(signature)
         if self.stats.cache_misses.total() > before:
             notice.compiled(self.py_func.__name__, time.perf_counter() - start)
