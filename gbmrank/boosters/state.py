@@ -62,16 +62,8 @@ class BoosterColumns:
 
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to notice that a data set was changed."""
-        found = []
-        for column in (self.labels, self.sizes, self.weight):
-            if column is None:
-                found.append(-1)
-                continue
-            flat = np.ascontiguousarray(column)
-            if flat.dtype.itemsize % 4:
-                flat = flat.astype(np.float64)
-            found.append(int(_kernels().fingerprint(flat.view(np.uint32))))
-        return tuple(found)
+        columns = (self.labels, self.sizes, self.weight)
+        return tuple(-1 if one is None else hash(np.asarray(one).tobytes()) for one in columns)
 
     def warn_if_merged(self) -> None:
         """Warn where rows count as one query only because nobody said which queries they are."""

@@ -11,7 +11,6 @@ from gbmrank.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "apart",
-    "fingerprint",
     "finish",
     "mark_served",
     "middle_and_range",
@@ -77,18 +76,6 @@ def middle_and_range(s: FloatArray) -> tuple[float, float]:
         lowest = s[i] if s[i] < lowest else lowest
         highest = s[i] if s[i] > highest else highest
     return 0.5 * (lowest + highest), highest - lowest
-
-
-@entry
-def fingerprint(words: npt.NDArray[np.uint32]) -> int:
-    """Return a 64-bit hash of a column of 32-bit words that depends on their order."""
-    total = np.uint64(len(words))
-    for i in range(len(words)):
-        mixed = np.uint64(words[i]) ^ (np.uint64(i) << np.uint64(32))
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        total += mixed ^ (mixed >> np.uint64(31))  # a sum sees through anything linear
-    return total  # type: ignore[return-value]
 
 
 @entry

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gbmrank.boosters.state import InTraining, read_scores, training_gradients
+from gbmrank.boosters.state import (
+    BoosterColumns,
+    InTraining,
+    read_scores,
+    training_gradients,
+)
 from gbmrank.data import Groups
 from gbmrank.errors import DataError, NumericError
 from gbmrank.kernels.jit import compiler
@@ -17,16 +22,28 @@ def kernels():
 
 
 def fingerprint(words):
-    return int(kernels().fingerprint(np.array(words, np.uint32)))
+    return BoosterColumns(np.array(words, np.float32), None, None, None).fingerprint()
 
 
-@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20), st.data())
+@given(st.lists(st.floats(width=32), min_size=1, max_size=20), st.data())
 def test_any_single_change_changes_the_fingerprint(words, data):
     at = data.draw(st.integers(0, len(words) - 1))
-    other = data.draw(st.integers(0, 2**32 - 1).filter(lambda word: word != words[at]))
+    other = data.draw(st.floats(width=32, allow_nan=False).filter(lambda word: word != words[at]))
     changed = [*words[:at], other, *words[at + 1 :]]
     assert fingerprint(words) == fingerprint(list(words))
     assert fingerprint(words) != fingerprint(changed)
+
+
+def test_every_column_counts_in_the_fingerprint():
+    labels, ones = np.arange(4.0), np.ones(4)
+    given = [(None, None), ([4], None), ([2, 2], None), (None, ones), ([4], ones), ([4], 2 * ones)]
+    found = {
+        BoosterColumns(
+            labels, None if sizes is None else np.array(sizes), weight, None
+        ).fingerprint()
+        for sizes, weight in given
+    }
+    assert len(found) == len(given)
 
 
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=20), st.data())
@@ -41,7 +58,7 @@ def test_order_and_length_count(words, data):
 def test_many_small_label_vectors_have_different_fingerprints():
     rng = np.random.default_rng(0)
     rows = np.unique(rng.integers(0, 5, (20_000, 12)).astype(np.float32), axis=0)
-    assert len({fingerprint(row.view(np.uint32)) for row in rows}) == len(rows)
+    assert len({fingerprint(row) for row in rows}) == len(rows)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

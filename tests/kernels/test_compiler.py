@@ -10,9 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
+from numba.core.registry import cpu_target
 
 from gbmrank.errors import GbmrankWarning
 from gbmrank.kernels.jit import cache, compiler, notice
+from gbmrank.kernels.jit.decorators import entry
 from gbmrank.kernels.scores import middle_and_range
 from tests.ranking_tasks import run_python
 
@@ -379,3 +382,38 @@ def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path):
 def test_python_may_call_what_only_kernels_call():
     """There is no compiled way in: it once ended the process."""
     assert middle_and_range(np.array([1.0, 4.0, -2.0])) == (1.0, 6.0)
+
+
+NARROWEST = 8
+
+
+def _until(n):
+    width = NARROWEST  # a constant first, then a number that changes
+    while width < n:
+        width *= 2
+    return width
+
+
+def _half(values):
+    total = 0.0
+    for i in range(len(values)):
+        total += values[i]
+    values = 0.5  # an array first, then a number
+    return values * total
+
+
+def _impossible(n):
+    return n + "a text"
+
+
+def test_a_name_may_have_two_types():
+    assert entry(_until)(100) == _until(100) == 128
+    assert entry(_half)(np.arange(5.0)) == _half(np.arange(5.0)) == 5.0
+
+
+def test_compiling_leaves_the_compiler_as_it_was():
+    entry(_half)(np.arange(3.0))
+    with pytest.raises(TypingError, match="unicode"):
+        entry(_impossible)(1)
+    assert "refresh" not in vars(cpu_target.target_context)
+    assert "resolve_function_type" not in vars(cpu_target.typing_context)

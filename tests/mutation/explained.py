@@ -13,7 +13,6 @@ _TWO_WAYS = "equivalent: the recurrence and the integral lead to the same number
 _SHIFTED = "equivalent: the value of every place is shifted alike, and only their order is used"
 _NO_FACTOR = "equivalent: such a query has the factor 0"
 _NOBODY_STOPS = "equivalent: a block at which nobody stops adds zero by the formulas, too"
-_OTHER_HASH = "equivalent: a hash as good; they are compared with each other and never kept"
 _ROOM = "equivalent: a buffer cut too long; what lies past the query is never read"
 _ONLY_SIGN = "equivalent: of this number only the sign is looked at"
 _TWICE = "equivalent: a query that is done is summed a second time, to the same number"
@@ -178,20 +177,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             "if served[q]: continue": {"pass": _TWICE},
             "if 0 < positives < len(s) and queries.scale[q] != 0.0:": {
                 "0 <= positives < len(s)": _NO_FACTOR
-            },
-        },
-    },
-    "gbmrank/kernels/scores.py": {
-        "fingerprint": {
-            "mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)": {
-                "31": _OTHER_HASH,
-                "13787848793156543930": _OTHER_HASH,
-            },
-            "mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)": {
-                "28": _OTHER_HASH
-            },
-            "total += mixed ^ (mixed >> np.uint64(31))  # a sum sees through anything linear": {
-                "total -= mixed ^ mixed >> np.uint64(31)": _OTHER_HASH
             },
         },
     },

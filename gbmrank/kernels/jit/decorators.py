@@ -16,7 +16,7 @@ sums the series of ``2 artanh(x / (2 + x))``.
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numba
@@ -24,6 +24,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import entrypoints
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, lower_builtin, type_callable
@@ -55,8 +56,12 @@ _IDLE = (
     "NopythonRewrites",
     "WithLifting",
 )
+# Passes that give each value of a name a type of its own. LLVM tells the values apart by itself.
+_FOR_TYPES = ("ReconstructSSA", "PreLowerStripPhis")
 _ITEMS = {types.boolean: types.uint8}  # what is in memory, where that is another type
 _NO_ARRAYS: dict[str, Any] = {"_nrt": False}
+_SCALARS = (types.Number, types.Boolean, types.CPointer)
+_call_types: dict[tuple[Any, tuple[Any, ...]], Any] = {}  # by function and types of arguments
 _LOG2_E = 1.4426950408889634
 _LOG_2_HIGH = 0.693147180369123816490
 _LOG_2_LOW = 1.90821492927058770002e-10
@@ -69,16 +74,66 @@ with contextlib.suppress(Exception):
     entrypoints.init_all()
 
 
+def _refresh_once(context: Any) -> None:
+    """Install what the compiler knows; by itself it does so again for each of 250 methods."""
+    with global_compiler_lock:
+        context.refresh = lambda: None
+        try:
+            type(context).refresh(context)
+        finally:
+            del context.refresh
+
+
+@contextlib.contextmanager
+def _remembered_calls(context: Any) -> Iterator[None]:
+    """Find the type of ``a + b`` once for all, not by trying dozens of templates every time."""
+    if "resolve_function_type" in vars(context):  # a kernel that another one calls
+        yield
+        return
+    resolve = context.resolve_function_type
+
+    def remembered(function: Any, args: Any, kws: Any) -> Any:
+        if kws or not all(isinstance(one, _SCALARS) for one in args):
+            return resolve(function, args, kws)
+        key = (function, tuple(args))
+        if key not in _call_types:
+            found = resolve(function, args, kws)
+            if found is None:
+                return None
+            _call_types[key] = found
+        return _call_types[key]
+
+    context.resolve_function_type = remembered
+    try:
+        yield
+    finally:
+        del context.resolve_function_type
+
+
 class _Pipeline(CompilerBase):  # type: ignore[misc]
     """The compiler's passes without those that find nothing to do in a kernel."""
 
+    def __init__(self, typing_context: Any, target_context: Any, *rest: Any) -> None:
+        _refresh_once(target_context)
+        super().__init__(typing_context, target_context, *rest)
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile a function, under the compiler's lock."""
+        with global_compiler_lock, _remembered_calls(self.state.typingctx):
+            compiled = super().compile_extra(function)
+        return compiled._replace(typing_error=None)  # that of the short way, if it failed
+
     def define_pipelines(self) -> list[Any]:
+        """Return the short way, and the one for a kernel with a name of two types."""
+        return [self._passes_without(*_IDLE, *_FOR_TYPES), self._passes_without(*_IDLE)]
+
+    def _passes_without(self, *names: str) -> PassManager:
         passes = PassManager("kernels")
         for kind, purpose in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            if kind.__name__ not in _IDLE:
+            if kind.__name__ not in names:
                 passes.add_pass(kind, purpose)
         passes.finalize()
-        return [passes]
+        return passes
 
 
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
