@@ -40,15 +40,17 @@ def run(given: argparse.Namespace) -> int:
     if given.all:
         names = [entry.name for entry in catalogue.list_objectives()]
         names += [entry.name for entry in catalogue.list_metrics()]
-    rows = [_warmed(name) for name in names]
+    rows = []
+    for name in names:
+        rows.append(_warmed(name))
+        if not given.json:  # as they are done: all of them take minutes
+            state = rows[-1]["error"] or f"{rows[-1]['seconds']:.1f} s"
+            print(clean(f"{len(rows)}/{len(names)} {name}: {state}"), flush=True)
     folder = cache_folder()
     where = None if folder is None else str(folder)
     if given.json:
         print(json.dumps({"schema": "gbmrank.warm/1", "folder": where, "warmed": rows}, indent=2))
     else:
-        for row in rows:
-            state = row["error"] or f"{row['seconds']:.1f} s"
-            print(clean(f"{row['name']}: {state}"))
         print(clean(f"kernels are kept in {where or 'memory only'}"))
     failed = any(row["error"] for row in rows)
     return 2 if failed and not given.all else 0

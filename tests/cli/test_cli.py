@@ -279,6 +279,11 @@ def test_warm_compiles_what_is_named_and_says_what_it_could_not(capsys):
     found = json.loads(capsys.readouterr().out)
     assert [(row["name"], row["error"]) for row in found["warmed"]] == [("wta", None)]
     assert "kernels-" in found["folder"]
+    assert main(["warm", "wta", "precision@3"]) == 0
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()[:2]] == [
+        "1/2 wta",
+        "2/2 precision@3",
+    ]
     assert main(["warm", "logistic"]) == 2
     assert "pairwise(loss=logistic)" in capsys.readouterr().out
     assert main(["warm", "wta", "--all"]) == 2
