@@ -35,11 +35,9 @@ from gbmrank.registry.catalogue import (
 
 if _TYPE_CHECKING:
     from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
-    from gbmrank.experiments.comparison import Comparison, compare
 
 __all__ = [
     "BoosterParams",
-    "Comparison",
     "GBMRanker",
     "Groups",
     "LowRankRanker",
@@ -51,7 +49,6 @@ __all__ = [
     "RankingData",
     "average_overlap",
     "booster_params",
-    "compare",
     "data_iterator",
     "get_num_threads",
     "list_losses",
@@ -72,6 +69,7 @@ __all__ = [
     "set_num_threads",
 ]
 __all__ += list(_errors)
+__all__ += ["Comparison", "compare"]  # noqa: F405  (imported on first use, below)
 __version__ = "0.2.0"
 
 

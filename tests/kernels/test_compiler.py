@@ -369,7 +369,6 @@ for loss in ("pasted", "without_a_name", "logistic"):
 """
 
 
-@pytest.mark.nightly
 def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path):
     for _ in range(2):
         shown = run_python(
@@ -385,11 +384,11 @@ def test_python_may_call_what_only_kernels_call():
     assert middle_and_range(np.array([1.0, 4.0, -2.0])) == (1.0, 6.0)
 
 
-START = 8
+NARROWEST = 8
 
 
 def _until(n):
-    width = START  # a constant first, then a number that changes
+    width = NARROWEST  # a constant first, then a number that changes
     while width < n:
         width *= 2
     return width
