@@ -21,11 +21,22 @@ from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.plan import Part, Plan, Trained, train
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["NEEDS", "PAPER", "run"]
+__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 PAPER = (
     "Calauzenes, Usunier and Gallinari, Calibration and regret bounds for order-preserving "
     "surrogate losses in learning to rank, Machine Learning 93, 2013"
+)
+FORMULAS = (
+    "losses/composite.py",
+    "losses/margin.py",
+    "losses/utilities.py",
+    "metrics/positional.py",
+    "objectives/levels.py",
+    "objectives/pairwise.py",
+    "objectives/pointwise.py",
+    "theory/bounds.py",
+    "theory/distributions.py",
 )
 NEEDS = ""
 

@@ -20,7 +20,7 @@ from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError
 from gbmrank.types import FloatArray
 
-__all__ = ["NEEDS", "PAPER", "run"]
+__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 PAPER = (
     'Chen, Liu, Lan, Ma and Li, "Ranking measures and loss functions in learning to rank", NIPS '
@@ -30,6 +30,18 @@ NEEDS = (
     "OHSUMED of LETOR 3.0: its parts S1.txt to S5.txt (three or more of them; the version "
     "normalised per query), from the LETOR project of Microsoft Research, in the folder or in a "
     "folder below it"
+)
+FORMULAS = (
+    "losses/convex.py",
+    "losses/margin.py",
+    "losses/utilities.py",
+    "metrics/positional.py",
+    "metrics/precision.py",
+    "objectives/bregman.py",
+    "objectives/levels.py",
+    "objectives/listmle.py",
+    "objectives/pointwise.py",
+    "objectives/step_weights.py",
 )
 
 _METRICS = ("ndcg@5", "ndcg@10")

@@ -25,9 +25,16 @@ from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.plan import Part, train
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["NEEDS", "PAPER", "run"]
+__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 PAPER = 'Duchi, Mackey and Jordan, "On the consistency of ranking algorithms", ICML 2010, Table 1'
+FORMULAS = (
+    "losses/convex.py",
+    "losses/margin.py",
+    "metrics/disagreement.py",
+    "objectives/levels.py",
+    "objectives/value_linear.py",
+)
 
 _PRINTED = {
     20_000: {"hinge": (0.478, 0.008), "logistic": (0.479, 0.010), "linear": (0.465, 0.006)},

@@ -23,9 +23,21 @@ from examples.papers.intervals import over_runs
 from examples.papers.study import Outcome, Settings, Table
 from gbmrank.types import FloatArray
 
-__all__ = ["NEEDS", "PAPER", "run"]
+__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 PAPER = "Menon and Williamson, Bayes-optimal scorers for bipartite ranking, COLT 2014"
+FORMULAS = (
+    "losses/composite.py",
+    "losses/convex.py",
+    "losses/margin.py",
+    "losses/utilities.py",
+    "metrics/positional.py",
+    "metrics/precision.py",
+    "objectives/levels.py",
+    "objectives/pointwise.py",
+    "objectives/push.py",
+    "theory/bipartite.py",
+)
 NEEDS = (
     f"four files of the UCI repository as published, in one folder: {', '.join(FILES)}; "
     "https://archive.ics.uci.edu"

@@ -26,11 +26,20 @@ from examples.papers.study import Outcome, Settings, Table
 from gbmrank import theory
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["NEEDS", "PAPER", "run"]
+__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 PAPER = (
     "Ramaswamy, Agarwal and Tewari, Convex calibrated surrogates for low-rank loss matrices with "
     "applications to subset ranking losses, NIPS 2013"
+)
+FORMULAS = (
+    "losses/utilities.py",
+    "metrics/disagreement.py",
+    "metrics/positional.py",
+    "metrics/precision.py",
+    "objectives/pointwise.py",
+    "theory/distributions.py",
+    "theory/noise.py",
 )
 NEEDS = ""
 

@@ -90,6 +90,8 @@ class Study(Protocol):
     """Authors, title, venue, year."""
     NEEDS: str
     """What data it needs, where to get it, and which files the folder must hold; or nothing."""
+    FORMULAS: Sequence[str]
+    """Files of ``gbmrank`` that define what is measured: losses, templates, metrics, theory."""
 
     def run(self, settings: Settings) -> Outcome:
         """Run the experiments."""
@@ -219,6 +221,7 @@ class Report:
 
 
 _HERE = Path(__file__).parent
+_PACKAGE = _HERE.parents[1] / "gbmrank"
 _LAYOUT = ("study", "__main__")  # how a page looks, not what it says
 _STAMP = "- stamp: "
 _AGAIN = "- stamped without a new run: the figures are of an earlier version of this code"
@@ -227,9 +230,10 @@ _AGAIN = "- stamped without a new run: the figures are of an earlier version of 
 def stamp(name: str) -> str:
     """Return a line for the page of a study that changes when its code does.
 
-    It covers the study's module and the modules of this package that it imports, without their
-    imports, comments and docstrings. A change elsewhere, such as in ``gbmrank`` itself, does not
-    change it: run a study again when what it measures changes.
+    It covers the study's module, the modules of this package that it imports, and the files of
+    ``gbmrank`` that the study lists as its formulas, without imports, comments and docstrings.
+    Kernels and boosters are not among them: they change often for speed, and tests compare them
+    with formulas.
 
     Parameters
     ----------
@@ -239,7 +243,7 @@ def stamp(name: str) -> str:
     Examples
     --------
     >>> stamp("ramaswamy2013")
-    '- stamp: `...` of the code of intervals.py, low_rank.py, ramaswamy2013.py; ...'
+    '- stamp: `...` of the code of intervals.py, low_rank.py, ramaswamy2013.py and gbmrank/...'
     """
     found, todo = {}, [name]
     while todo:
@@ -247,10 +251,23 @@ def stamp(name: str) -> str:
         if module not in found and module not in _LAYOUT:
             found[module], imported = _code((_HERE / f"{module}.py").read_text(encoding="utf-8"))
             todo += imported
-    code = "\n".join(f"{module}\n{found[module]}" for module in sorted(found))
-    digest = hashlib.sha256(code.encode()).hexdigest()[:16]
+    formulas = _formulas((_HERE / f"{name}.py").read_text(encoding="utf-8"))
+    code = [f"{module}\n{found[module]}" for module in sorted(found)]
+    code += [_code((_PACKAGE / one).read_text(encoding="utf-8"))[0] for one in formulas]
+    digest = hashlib.sha256("\n".join(code).encode()).hexdigest()[:16]
     files = ", ".join(f"{module}.py" for module in sorted(found))
-    return f"{_STAMP}`{digest}` of the code of {files}; `make check` fails when it changes"
+    used = ", ".join(f"gbmrank/{one}" for one in formulas)
+    return (
+        f"{_STAMP}`{digest}` of the code of {files} and {used}; `make check` fails when it changes"
+    )
+
+
+def _formulas(text: str) -> list[str]:
+    """Return what a study lists in FORMULAS, without an import."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FORMULAS":
+            return sorted(ast.literal_eval(node.value))
+    raise ValueError("a study lists the files of gbmrank that it rests on in FORMULAS")
 
 
 def outdated(folder: Path, names: Sequence[str]) -> list[str]:
@@ -288,7 +305,9 @@ def _code(text: str) -> tuple[str, list[str]]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             dropped.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
             module = getattr(node, "module", None) or ""
-            if module.startswith("examples.papers."):
+            if module == "examples.papers":
+                imported += [each.name for each in node.names]
+            elif module.startswith("examples.papers."):
                 imported.append(module.rpartition(".")[2])
     lines = enumerate(text.split("\n"), 1)
     kept = [line.rstrip() for at, line in lines if at not in dropped]

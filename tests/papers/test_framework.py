@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,8 @@ def test_every_study_keeps_the_contract(name):
     study = load_study(name)
     assert len(study.PAPER) > 20
     assert isinstance(study.NEEDS, str)
+    assert all((ROOT / "gbmrank" / one).is_file() for one in study.FORMULAS)
+    assert f"gbmrank/{study.FORMULAS[-1]}" in pages.stamp(name)
     assert callable(study.run)
 
 
@@ -248,6 +251,25 @@ def test_a_page_is_outdated_when_the_code_of_its_study_changes(report, tmp_path,
     assert pages.outdated(out, ["duchi2010"]) == []
     text = (out / "duchi2010.md").read_text(encoding="utf-8")
     assert text.count("- stamp: ") == text.count("stamped without a new run") == 1
+
+
+def test_a_page_is_outdated_when_a_formula_of_its_study_changes(report, tmp_path, monkeypatch):
+    for name in ("losses", "metrics", "objectives"):
+        shutil.copytree(ROOT / "gbmrank" / name, tmp_path / name)
+    monkeypatch.setattr(pages, "_PACKAGE", tmp_path)
+    out = tmp_path / "pages"
+    report.save(out)
+    used, other = tmp_path / "losses" / "margin.py", tmp_path / "losses" / "utilities.py"
+    before = used.read_text(encoding="utf-8")
+    other.write_text("RATE = 2\n", encoding="utf-8")
+    used.write_text(f"{before}\n# a comment\n", encoding="utf-8")
+    assert pages.outdated(out, ["duchi2010"]) == []
+    used.write_text(before.replace("1.0", "2.0"), encoding="utf-8")
+    assert pages.outdated(out, ["duchi2010"]) == ["duchi2010"]
+
+
+def test_a_stamp_covers_modules_that_are_imported_from_the_package():
+    assert "bayes_scorers.py" in pages.stamp("menon2014")
 
 
 def test_a_stamp_needs_a_page(capsys):

@@ -120,7 +120,8 @@ def test_no_distribution_misorders_for_less(case, count):
         seen = vectors.any(axis=1) | (objective.get("target") not in (NDCG, SHARE))
         risk = attack.risk(objective, vectors[seen], p[seen])  # no loss where it is undefined
         order = rng.permutation(n)
-        free, held = least(risk, n), least(risk, n, order)
+        held = least(risk, n, order)
+        free = min(least(risk, n), held)  # scipy may stop early
         regret = lost(metric, vectors, p, order)
         if turn < 3:  # in the units of the product
             one = theory.Distribution(vectors, p)
@@ -142,7 +143,8 @@ def test_no_distribution_misorders_for_less(case, count):
 @pytest.mark.parametrize("grades", [(0, 1), (0, 1, 2)])
 def test_four_items_are_certified_and_tell_how_far_they_are(grades):
     """The squared loss of pairs costs just (eps / (sqrt(2 / n) C_phi))^2."""
-    objective, lines = "pairwise(loss=squared, target=dcg, normalize=none)", []
+    objective = "pairwise(loss=squared, target=dcg, normalize=none)"
+    lines: list[str] = []
     c_phi = theory.c_phi(theory.positional("dcg", np.zeros(4)).discounts)
     eps = 0.2 * (2.0 ** grades[-1] - 1.0)
     exact = (eps / c_phi) ** 2 * 4 / 2
