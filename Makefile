@@ -49,7 +49,8 @@ test nightly fuzz mutation coverage test-oldest test-newest integrations: export
 
 # Everything CI runs. Formulas run with kernels as plain Python: see tests/formulas.py.
 test: check $(VENV)/.plugins
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not nightly and not integration and not formula"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+		-m "not nightly and not integration and not formula"
 	$(BIN)/python -m pytest -n $(WORKERS) -p tests.plain_kernels -m "formula and not nightly" \
 		$$($(BIN)/python -m tests.formulas)
 	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --confcutdir=plugins plugins

@@ -38,6 +38,7 @@ os.environ.setdefault("GBMRANK_CACHE_DIR", f"{tempfile.gettempdir()}/gbmrank-tes
 SPREAD = ("tests/cli/test_streams.py", "tests/experiments/test_pool.py")
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[Any]) -> None:
     """Mark formulas, and keep a file on one worker: two would compile and train the same."""
     for item in items:
