@@ -45,8 +45,8 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
         file = item.nodeid.partition("::")[0]
         if file.startswith(FORMULAS) and item.get_closest_marker("compiled") is None:
             item.add_marker(pytest.mark.formula)
-        if file not in SPREAD:  # tests of Dask share a cluster
-            shared = "tests/dask" if file.startswith("tests/dask") else file
+        if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
+            shared = "tests/dask" if file.startswith("tests/dask") else file  # one cluster
             item.add_marker(pytest.mark.xdist_group(name=shared))
 
 

@@ -14,8 +14,6 @@ from tests.dask.tables import arrays
 from tests.dask.test_workers import kill_when_training, own_client  # noqa: F401  (a fixture)
 from tests.ranking_tasks import make_task
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 BOTH = pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 TASK = make_task(seed=1, queries=20)
 OTHER = make_task(seed=2, queries=21)

@@ -16,8 +16,6 @@ from tests.dask.blocks import WORDS, pieces, rows_of, words
 from tests.faults.test_features import SPARSE
 from tests.ranking_tasks import Task, make_task
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 NIGHTLY = pytest.mark.nightly
 # Features are read by the same code for both: each is tried with one booster at every change.
 WITH_LIGHTGBM = pytest.mark.parametrize(

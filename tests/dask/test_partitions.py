@@ -15,8 +15,6 @@ from gbmrank.errors import ConfigError, DataError, GroupError, LeakageWarning, L
 from tests.dask.tables import NAMES, arrays, frame
 from tests.ranking_tasks import Task, make_task
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 TASK = make_task(seed=1, queries=40)
 WHOLE = [0, 15, 40]
 FEW: dict[str, Any] = {"rounds": 3, "backend": "xgboost", "params": {"max_depth": 3}}

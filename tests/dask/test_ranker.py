@@ -14,8 +14,6 @@ from gbmrank.errors import ConfigError
 from tests.dask.tables import NAMES, arrays, frame
 from tests.ranking_tasks import make_task, run_python
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 TASK = make_task(seed=1, queries=40)
 CUTS = [0, 10, 40]
 

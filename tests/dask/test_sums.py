@@ -12,8 +12,6 @@ from gbmrank.dask.workers import Parcel
 from gbmrank.errors import DataError
 from gbmrank.metrics.base import mean_over_queries, weighted_sum
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 
 @pytest.mark.parametrize("empty", ["skip", "zero", "one"])
 @pytest.mark.parametrize("weighted", [False, True])

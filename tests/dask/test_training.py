@@ -15,8 +15,6 @@ from gbmrank.errors import ConfigError, NumericError, WeightError
 from tests.dask.tables import arrays
 from tests.ranking_tasks import make_task
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 UNEQUAL = [0, 2, 52, 60]  # 2, 50 and 8 queries
 TASK = make_task(seed=1, queries=60)
 VALID = make_task(seed=2, queries=31)

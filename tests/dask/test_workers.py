@@ -14,8 +14,6 @@ from gbmrank.errors import GbmrankError
 from tests.dask.tables import arrays
 from tests.ranking_tasks import make_task
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 TASKS = ("fn-", "_train_part-")  # what the boosters call their training
 
 
