@@ -49,7 +49,7 @@ test nightly fuzz mutation coverage test-oldest test-newest integrations: export
 
 # Everything CI runs. Formulas run with kernels as plain Python: see tests/formulas.py.
 test: check $(VENV)/.plugins
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 		-m "not nightly and not integration and not formula"
 	$(BIN)/python -m pytest -n $(WORKERS) -p tests.plain_kernels -m "formula and not nightly" \
 		$$($(BIN)/python -m tests.formulas)
@@ -57,7 +57,7 @@ test: check $(VENV)/.plugins
 
 # The rest: products of templates and losses, formulas with compiled kernels, what takes long.
 nightly: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "nightly or formula"
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "nightly or formula"
 
 # Property tests with many examples (GBMRANK_FUZZ_EXAMPLES), then the coverage-guided fuzzer
 # (FUZZ_SECONDS per target), which is left out where atheris cannot be installed.
@@ -80,7 +80,7 @@ PLAIN := tests/mutation tests/losses tests/test_utilities.py tests/properties te
 coverage: $(VENV)/.plugins
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "coverage>=7.10"
 	rm -rf build/coverage && mkdir -p build/coverage
-	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) --dist loadgroup
+	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) --dist loadfile
 	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -p tests.plain_kernels -k "not long" $(PLAIN)
 	$(COVERAGE) combine --rcfile=.ci/coveragerc
 	$(COVERAGE) report --ignore-errors --rcfile=.ci/coveragerc --fail-under=95
@@ -91,7 +91,7 @@ test-oldest:
 	$(PYTHON) -m venv $(OLDEST_VENV)
 	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c .ci/oldest.txt -e ".[all,tuning]" \
 		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
-	$(OLDEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadgroup tests
+	$(OLDEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile tests
 
 # The tests with the newest versions; some (XGBoost 3.3) need Python 3.12 or later.
 PYTHON_NEWEST ?= $(shell for name in python3.14 python3.13 python3.12 $(PYTHON); do if $$name -c "" 2>/dev/null; then echo $$name; break; fi; done)
@@ -101,7 +101,7 @@ test-newest:
 	$(PYTHON_NEWEST) -m venv $(NEWEST_VENV)
 	$(NEWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e ".[all,tuning]" \
 		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
-	$(NEWEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadgroup tests
+	$(NEWEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile tests
 
 # Packages that work with gbmrank and are not needed by it, in an environment of their own. What
 # cannot be installed is left out: its tests say why they were skipped.

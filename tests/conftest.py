@@ -38,16 +38,28 @@ os.environ.setdefault("GBMRANK_CACHE_DIR", f"{tempfile.gettempdir()}/gbmrank-tes
 SPREAD = ("tests/cli/test_streams.py", "tests/experiments/test_pool.py")
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Mark formulas, and keep a file on one worker: two would compile and train the same."""
+    """Mark formulas."""
     for item in items:
-        file = item.nodeid.partition("::")[0]
-        if file.startswith(FORMULAS) and item.get_closest_marker("compiled") is None:
+        if item.nodeid.startswith(FORMULAS) and item.get_closest_marker("compiled") is None:
             item.add_marker(pytest.mark.formula)
-        if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
-            shared = "tests/dask" if file.startswith("tests/dask") else file  # one cluster
-            item.add_marker(pytest.mark.xdist_group(name=shared))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    """With ``--dist loadfile``: a file stays on one worker, which compiles and trains it once."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if file in SPREAD:
+                return nodeid
+            return "tests/dask" if file.startswith("tests/dask") else file  # one cluster
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(autouse=True)

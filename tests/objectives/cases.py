@@ -67,15 +67,6 @@ def is_compiled_each_time(text: str) -> bool:
     return text.startswith(COMPILED)
 
 
-def kernel_of(text: str) -> str:
-    """Name what compositions with the same kernels have in common."""
-    found = re.match(r"(\w+)\(loss=(\w+)", text)
-    if found is None:
-        return text
-    template = "comparison" if found[1] == "bipartite" else found[1]
-    return f"{template} {found[2]}"
-
-
 def builtin(registry: Any) -> list[str]:
     """Names that come with gbmrank, presets left out."""
     return [

@@ -1,13 +1,10 @@
-"""Which compositions are compiled at every change, and on which worker.
-
-Tests of compositions with the same kernels stay on one worker, so that these compile once.
-"""
+"""Which compositions are compiled at every change."""
 
 from typing import Any
 
 import pytest
 
-from tests.objectives.cases import is_compiled_each_time, is_nightly, kernel_of
+from tests.objectives.cases import is_compiled_each_time, is_nightly
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -19,7 +16,6 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
         parameters = {} if callspec is None else callspec.params
         parts = [str(parameters[key]) for key in ("text", "spec", "loss") if key in parameters]
         if parts:
-            item.add_marker(pytest.mark.xdist_group(name=kernel_of(parts[0])))
             if is_nightly(parts[0]):
                 item.add_marker(pytest.mark.nightly)
             elif is_compiled_each_time(parts[0]):
