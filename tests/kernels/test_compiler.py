@@ -369,6 +369,7 @@ for loss in ("pasted", "without_a_name", "logistic"):
 """
 
 
+@pytest.mark.nightly
 def test_code_without_a_module_is_compiled_anew_and_leaves_nothing(tmp_path):
     for _ in range(2):
         shown = run_python(
