@@ -52,14 +52,17 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            if file in SPREAD:
-                return nodeid
-            return "tests/dask" if file.startswith("tests/dask") else file  # one cluster
+    made: Any = LoadScopeScheduling(config, log)
+    made._split_scope = _worker_of
+    return made
 
-    return ByFile(config, log)
+
+def _worker_of(nodeid: str) -> str:
+    """Name what stays together."""
+    file = nodeid.partition("::")[0]
+    if file in SPREAD:
+        return nodeid
+    return "tests/dask" if file.startswith("tests/dask") else file  # one cluster
 
 
 @pytest.fixture(autouse=True)
