@@ -412,7 +412,7 @@ def _plot(made: Sequence[Contest], path: Path) -> None:
     axes.errorbar(middle, at, xerr=reach, fmt="o", color="#0072b2", capsize=2)
     axes.axvline(0.0, color="0.5", linewidth=1)
     axes.set_yticks(at, labels)
-    axes.set_xlabel("NDCG@10 of the committee less that of the other, pooled over held-out sets")
+    axes.set_xlabel("committee less the other, NDCG@10 (held-out sets)")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
     plt.close(figure)
