@@ -369,7 +369,7 @@ def _mean_tables(runs: Sequence[Mapping[str, Any]], values: Values) -> list[str]
     for name, found in values.items():
         systems = sorted(
             {system for by in found.values() for system in by},
-            key=lambda system: -_mean(found["ndcg@10"][system]),
+            key=lambda system: (-_mean(found["ndcg@10"][system]), system),
         )
         chosen = " (settings were chosen here)" if name in DEVELOPMENT else ""
         lines += [
@@ -412,7 +412,7 @@ def _plot(made: Sequence[Contest], path: Path) -> None:
     axes.errorbar(middle, at, xerr=reach, fmt="o", color="#0072b2", capsize=2)
     axes.axvline(0.0, color="0.5", linewidth=1)
     axes.set_yticks(at, labels)
-    axes.set_xlabel("committee less the other, NDCG@10 (held-out sets)")
+    axes.set_xlabel("committee less the other, NDCG@10")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path)
+    figure.savefig(path, bbox_inches="tight")
     plt.close(figure)
