@@ -20,7 +20,7 @@ from gbmrank.boosters.base import Part
 from gbmrank.boosters.doors import BOOSTERS, booster_named
 from gbmrank.boosters.plan import PREFIX, Native
 from gbmrank.clicks import PositionBias, estimate_bias
-from gbmrank.clicks.bias import read_clicks, read_positions
+from gbmrank.clicks.bias import read_positions
 from gbmrank.data.columns import read_number
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
@@ -206,13 +206,17 @@ def read_log(
 
 def _check_log(source: Source, folds: int) -> None:
     data = source.data
+    graded = np.flatnonzero(~np.isin(data.labels, (0.0, 1.0)))
+    if len(graded):
+        raise DataError(
+            "with positions labels are clicks, and clicks are 0 or 1; query "
+            f"{data.groups.query_of(int(graded[0]))!r} has {data.labels[graded[0]]:g}. For graded "
+            "labels leave positions out; for counts of clicks give one row per impression"
+        )
     try:
-        read_clicks(data.labels)
         read_positions(data.columns["position"])
     except DataError as error:
-        raise DataError(
-            f"with positions labels are clicks: {error} (rows are numbered query by query)"
-        ) from error
+        raise DataError(f"{error} (rows are numbered query by query)") from error
     truth = data.columns.get("truth")
     if truth is None:
         return
