@@ -21,7 +21,7 @@ from gbmrank.errors import GbmrankWarning, NoProgressWarning
 if TYPE_CHECKING:
     from gbmrank.boosters.base import Booster, Target
 
-__all__ = ["Round", "Training", "frames_of", "watch"]
+__all__ = ["Round", "Training", "frames_of", "waiting_in", "watch"]
 
 _ROUNDS = 3  # without a split before anybody is warned: a sample of rows or columns may have none
 _MANY_ROWS = 1000  # of one query that nobody said is one
@@ -56,6 +56,18 @@ def frames_of(module: str) -> Iterator[Any]:
         if frame.f_globals.get("__name__") == module:
             yield frame
         frame = frame.f_back
+
+
+def waiting_in(module: str, kind: type) -> Any:
+    """Return the innermost object of a class whose method in a module is waiting, or None."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == module:
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, kind):
+                return owner
+        frame = frame.f_back
+    return None
 
 
 class Round(NamedTuple):

@@ -62,8 +62,10 @@ class BoosterColumns:
 
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to notice that a data set was changed."""
-        columns = (self.labels, self.sizes, self.weight)
-        return tuple(-1 if one is None else hash(np.asarray(one).tobytes()) for one in columns)
+        found = []
+        for column in (self.labels, self.sizes, self.weight):
+            found.append(-1 if column is None else hash(np.asarray(column).tobytes()))
+        return tuple(found)
 
     def warn_if_merged(self) -> None:
         """Warn where rows count as one query only because nobody said which queries they are."""

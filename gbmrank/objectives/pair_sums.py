@@ -8,7 +8,7 @@ needs it. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, names the kern
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
@@ -126,14 +126,16 @@ class PairEngine(NamedTuple):
         linear_from = max(self.engines.linear_from, self.exact_up_to)
         return self.engines._replace(linear_from=linear_from)
 
-    def visits(self, single: bool) -> Iterator[tuple[Any, Callable[..., None], tuple[float, ...]]]:
-        """Yield precision, kernel and settings of what visits every pair, the first one first."""
+    def visits(self, single: bool) -> list[tuple[Any, Callable[..., None], tuple[float, ...]]]:
+        """Return precision, kernel and settings of what visits every pair, the first one first."""
+        ways: list[tuple[Any, Callable[..., None], tuple[float, ...]]] = []
         if self.dense is not None:
             kernel = getattr(self.dense, self.dense_kernel)
             if single:
-                yield np.float32, kernel, (self.dense.SINGLE_RANGE,)
-            yield np.float64, kernel, (self.dense.DOUBLE_RANGE,)
-        yield np.float64, self.gradients, ()
+                ways.append((np.float32, kernel, (self.dense.SINGLE_RANGE,)))
+            ways.append((np.float64, kernel, (self.dense.DOUBLE_RANGE,)))
+        ways.append((np.float64, self.gradients, ()))
+        return ways
 
 
 def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
@@ -264,16 +266,16 @@ class BoundPairs(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         engine, curvature, params, constant = self.pair_sum
-        engines = engine.settings(single)
+        engines, ways = engine.settings(single), engine.visits(single)
         served = np.zeros(self.groups.n_queries, np.bool_)
-        unused = np.empty(self.groups.n_queries)
+        unused = np.empty(len(served))
         self._sum_long(scores, engines, served, unused, out)
 
         def fill_span(span: Span) -> None:
             left, columns = served[span.first : span.last], (self.queries, span, scores)
             if engine.closed_queries is not None and not left.all():
                 engine.closed_queries(*columns, params, engines, served, unused, out)
-            for precision, kernel, more in engine.visits(single):
+            for precision, kernel, more in ways:
                 if not left.all():
                     given = (params[0], *more) if more else (params,)
                     kernel(*columns, *given, served, _buffers(span, precision), out)
@@ -286,7 +288,7 @@ class BoundPairs(AbstractBound):
         engine, _, params, _ = self.pair_sum
         engines = engine.settings(single=False)
         served = np.zeros(self.groups.n_queries, np.bool_)
-        long = np.empty(self.groups.n_queries)
+        long = np.empty(len(served))
         self._sum_long(scores, engines, served, long, _NO_ROWS)
 
         def sum_span(span: Span, values: FloatArray) -> None:
@@ -333,7 +335,7 @@ class BoundPairs(AbstractBound):
 def _buffers(span: Span, precision: Any) -> Buffers:
     """Return room for the longest query of a span, and for whole vectors."""
     room = span.longest + LANES
-    s, v, g, h = (np.zeros(room, precision) for _ in range(4))
+    s, v, g, h = np.zeros((4, room), precision)
     return s, v, g, h
 
 

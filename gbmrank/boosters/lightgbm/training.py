@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
-from gbmrank.boosters.calling import Training, frames_of
+from gbmrank.boosters.calling import Training, waiting_in
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.state import keep_rows
@@ -243,8 +243,7 @@ def current_training() -> Training | None:
     lgb = sys.modules.get("lightgbm")
     if lgb is None:  # arrays, from whoever calls an objective by hand
         return None
-    owners = (frame.f_locals.get("self") for frame in frames_of("lightgbm.basic"))
-    model = next((one for one in owners if isinstance(one, lgb.Booster)), None)
+    model = waiting_in("lightgbm.basic", lgb.Booster)
     return (
         None
         if model is None

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
-from gbmrank.boosters.calling import Training, frames_of
+from gbmrank.boosters.calling import Training, frames_of, waiting_in
 from gbmrank.boosters.state import keep_rows
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET, PARAMETERS
@@ -203,8 +203,7 @@ def current_training() -> Training | None:
     xgb = sys.modules.get("xgboost")
     if xgb is None:  # arrays, from whoever calls an objective by hand
         return None
-    owners = (frame.f_locals.get("self") for frame in frames_of("xgboost.core"))
-    model = next((one for one in owners if isinstance(one, xgb.Booster)), None)
+    model = waiting_in("xgboost.core", xgb.Booster)
     calls = [] if model is None else [one.f_locals for one in frames_of("xgboost.training")]
     given = next((one["params"] for one in calls if "params" in one), None)
     return (
