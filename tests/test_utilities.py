@@ -88,6 +88,17 @@ def test_bounds_are_reached():
     assert made("ndcg").values(data).max() == 1.0
 
 
+def test_queries_beyond_a_million_rows_are_sorted_like_others():
+    """Rows are sorted a million at a time, and a longer query by itself."""
+    n = 1_000_001
+    labels = np.zeros(n + 3)
+    labels[[5, n, n + 1]] = 1, 1, 2
+    found = made("ndcg@2").values(RankingData.from_arrays(labels, group=[n, 3]))
+    best = 3 + 1 / np.log2(3)
+    assert found[5] == 1.0
+    np.testing.assert_allclose(found[n:], [1 / best, 3 / best, 0], rtol=1e-13)
+
+
 def test_binary_labels_may_be_minus_one_and_one():
     data = RankingData.from_arrays([1.0, -1, -1, 1])
     assert made("precision").values(data).tolist() == [1, 0, 0, 1]

@@ -35,6 +35,7 @@ _OBJECTIVES = (
 _SHORT = (1, 2, 3, 40)
 _SWAPS = "tests/objectives/test_swaps.py"
 _SWAPPED = "change_of or mean_over or lambda_presets or rejected or row_order or underflow"
+_RMSE = "tests/objectives/test_query_rmse.py"
 
 
 def _engine(name: str, losses: tuple[str, ...]) -> tuple[str, ...]:
@@ -48,21 +49,33 @@ _SMALL = "not integral and not million"
 _FEW_ITEMS = "not long and not threads and not threaded and not kinks and not flat"
 # Tests of a module, and pytest's -k: plain Python is slow, so only those it can change.
 _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
-    "gbmrank/metrics/positional.py": ((_FORMULAS, _METRIC_EDGES, _CONVENTIONS), _SMALL),
-    "gbmrank/metrics/precision.py": ((_FORMULAS, _METRIC_EDGES, _CONVENTIONS), "not million"),
+    "gbmrank/metrics/positional.py": (
+        (_FORMULAS, _METRIC_EDGES, _CONVENTIONS, _SWAPS),
+        f"({_SMALL} and not test_swaps) or change_of or mean_over",
+    ),
+    "gbmrank/metrics/precision.py": (
+        (_FORMULAS, _METRIC_EDGES, _CONVENTIONS, _SWAPS),
+        "(not million and not test_swaps) or change_of or mean_over or underflow or below_1",
+    ),
     "gbmrank/metrics/disagreement.py": ((_FORMULAS, _METRIC_EDGES, _DISAGREEMENT), _SMALL),
     "gbmrank/numerics.py": (_LOSSES, "scalars or pairwise or pointwise"),
     "gbmrank/losses/margin.py": (_LOSSES, "scalars or pairwise or pointwise"),
-    "gbmrank/losses/composite.py": (_LOSSES, "scalars or pairwise or pointwise"),
+    "gbmrank/losses/composite.py": (
+        (*_LOSSES, "tests/theory/test_forms.py"),
+        "scalars or pairwise or pointwise or test_forms",
+    ),
     "gbmrank/losses/convex.py": (
-        _LOSSES,
-        "bregman or generators or linear or regularisers or powers or outside_their_range",
+        (*_LOSSES, "tests/objectives/test_rejections.py"),
+        "bregman or generators or linear or regularisers or powers or outside_their_range or eps",
     ),
     "gbmrank/losses/utilities.py": (
-        ("tests/test_utilities.py", *_VALUES),
-        "test_utilities or pointwise",
+        ("tests/test_utilities.py", _METRIC_EDGES, *_VALUES),
+        "test_utilities or pointwise or function_as_gain",
     ),
-    "gbmrank/objectives/pairwise.py": (_OBJECTIVES, f"pairwise or {_QUICK}"),
+    "gbmrank/objectives/pairwise.py": (
+        (*_OBJECTIVES, _RMSE, "tests/objectives/test_item_weights.py"),
+        f"pairwise or query_rmse or {_QUICK}",
+    ),
     "gbmrank/objectives/pointwise.py": (_OBJECTIVES, f"pointwise or {_QUICK}"),
     "gbmrank/objectives/levels.py": (
         (

@@ -305,6 +305,12 @@ def test_only_pointwise_scores_are_probabilities():
         gbmrank.objective("cossock_zhang").inverse_link([0.0])
 
 
+@pytest.mark.parametrize("eps", [0, -1])
+def test_what_eps_adds_is_positive(eps):
+    with pytest.raises(ParameterError, match=r"itakura_saito.*eps"):
+        gbmrank.objective(f"bregman(loss=itakura_saito(eps={eps}))")
+
+
 def test_defaults_and_presets_are_the_design():
     assert gbmrank.objective("pointwise") == gbmrank.objective(
         "pointwise(loss=logistic, target=ndcg)"

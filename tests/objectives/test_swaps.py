@@ -184,6 +184,14 @@ def test_long_lists_of_good_items_do_not_underflow():
     assert abs(grad[399]) < 1e-100  # nobody reads so far
 
 
+def test_the_chance_of_stopping_stays_below_1():
+    """In float64 the best of 60 grades has (2^60 - 1) / 2^60 = 1: nothing would come after it."""
+    labels, scores = [60.0, 60.0, 0.0, 3.0], [4.0, 3.0, 2.0, 1.0]
+    grad, hess = gbmrank.objective("swap(metric=err(max_grade=60))").gradients(labels, scores)
+    assert np.isfinite([*grad, *hess]).all()
+    assert grad[1] != 0
+
+
 def heavy_tailed(z, c=1.0):
     gap = 1.0 - z
     q = c * c + gap * gap
