@@ -550,7 +550,7 @@ def test_a_bad_weight_stops_training():
     with pytest.warns(GbmrankWarning, match="some weights of a data set are 0"):
         train(data=dataset(TRAIN, weight=weight))
     weight[2] = -1.0
-    with pytest.raises(WeightError, match="finite and not negative"):
+    with pytest.raises(WeightError, match="weights must be between 0"):
         train(data=dataset(TRAIN, weight=weight))
 
 
@@ -703,7 +703,7 @@ def test_a_gradient_that_is_not_finite_stops_training():
     with pytest.raises(NumericError) as caught:
         train({**PARAMS, "objective": gbmrank.objective("bad_gradients")})
     message = str(caught.value)
-    assert "'bad_gradients' of this process gives gradient nan" in message
+    assert "'bad_gradients' of this process returned gradient nan" in message
     assert "in query 1" in message
 
 

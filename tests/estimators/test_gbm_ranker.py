@@ -352,7 +352,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
         ({}, {"X": np.empty((0, 2)), "y": [], "qid": []}, DataError, "0 sample(s)"),
         ({}, {"X": X[:, :0]}, DataError, "0 feature(s)"),
         ({}, {"X": X[:, 0]}, DataError, "table of rows and columns"),
-        ({}, {"X": X.astype(str)}, DataError, "X must hold numbers"),
+        ({}, {"X": X.astype(str)}, DataError, "X contains a non-numeric value"),
         ({}, {"X": X.astype(complex)}, DataError, "real numbers"),
         ({}, {"sample_weight": [1, 2, 3]}, WeightError, "one per query (2) or one per row (4)"),
         ({}, {"sample_weight": [1, -1]}, WeightError, "not negative"),

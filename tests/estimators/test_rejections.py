@@ -75,7 +75,7 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ),
         ({"objective": "rank:ndcg"}, UnknownNameError, "did you mean native:rank:ndcg, the boo"),
         ({"objective": "rank_xendcg"}, UnknownNameError, "did you mean native:rank_xendcg"),
-        ({"objective": 3}, ParameterError, "an objective is given as text"),
+        ({"objective": 3}, ParameterError, "an objective must be text"),
         ({"metric": "map"}, DataError, "metric=map, the training set: labels must be 0/1"),
         ({"n_estimators": "10"}, ParameterError, "n_estimators must be a whole number"),
         ({"metric": []}, MetricError, "metric is empty; name at least one, such as ndcg@10"),
@@ -399,7 +399,7 @@ def test_weights_that_differ_name_the_query(backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_columns_of_text_are_named(backend):
     frame = pd.DataFrame(TASK.x, columns=list("abcde")).assign(kind="x")
-    with pytest.raises(DataError, match=r"'kind' of X holds .*: encode it, or make it a pandas"):
+    with pytest.raises(DataError, match=r"'kind' of X has type .*; encode it, or make it a pandas"):
         fit({"backend": backend}, X=frame)
     for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
         with pytest.raises(DataError, match=r"the column 'kind' of X holds .* encode it$"):

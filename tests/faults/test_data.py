@@ -303,7 +303,7 @@ def test_labels_that_float32_merges(backend):
 )
 def test_whole_numbers_with_too_many_digits():
     large = np.array([1700000000000000000, 1700000000000000100])
-    words = "are whole numbers with more digits than float64 holds"
+    words = "are whole numbers with more digits than float64 can represent"
     with pytest.raises(DataError, match=words):
         ranker("lightgbm").fit(TASK.x, TASK.y.astype(np.int64) + 2**53, qid=TASK.qid)
     with pytest.raises(DataError, match=f"1 of 2 scores {words}"):

@@ -106,13 +106,13 @@ def test_ids_that_are_missing(backend, missing):
 
 @pytest.mark.fault(
     "query ids of several types, such as 1 and `'1'`",
-    promise="`GroupError`: as texts they would become one query",
+    promise="`GroupError`: as strings they would become one query",
 )
 @BOTH
 def test_ids_of_mixed_types(backend):
     ids = TASK.qid.astype(object)
     ids[ids == ids[0]] = str(ids[-1])
-    with pytest.raises(GroupError, match="make the column all text or all numbers"):
+    with pytest.raises(GroupError, match="convert the column to strings or to numbers"):
         ranker(backend).fit(TASK.x, TASK.y, qid=ids)
 
 

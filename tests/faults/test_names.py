@@ -193,7 +193,9 @@ TABLES = {
 
 def by_position(what, call):
     """Return what a call gives, which says once that columns have no names to go by."""
-    with pytest.warns(GbmrankWarning, match=f"the columns of {what} .* taken by position") as seen:
+    with pytest.warns(
+        GbmrankWarning, match=f"the columns of {what} .* matched by position"
+    ) as seen:
         found = call()
     assert len(seen) == 1
     assert seen[0].filename == __file__
@@ -236,7 +238,7 @@ def test_names_of_a_pair_ranker_alone(backend):
         expected = model.predict(first, qid=TASK.qid).tolist()
         assert by_position("X", lambda m=model, x=second: m.predict(x, qid=TASK.qid)) == expected
         for method in (model.rank, model.pair_values):
-            with pytest.warns(GbmrankWarning, match="taken by position"):
+            with pytest.warns(GbmrankWarning, match="matched by position"):
                 method(second, qid=TASK.qid)
         by_position("X", lambda m=model, x=second: m.score(x, TASK.y, qid=TASK.qid))
 
@@ -348,7 +350,7 @@ def test_constraints_on_features(backend, name, forms):
 def test_a_warning_reaches_code_that_is_in_no_module():
     named = pd.DataFrame(TASK.x, columns=list("abcde"))
     model = ranker("lightgbm").fit(named, TASK.y, qid=TASK.qid)
-    with pytest.warns(GbmrankWarning, match="taken by position"):
+    with pytest.warns(GbmrankWarning, match="matched by position"):
         exec("model.predict(x)", {"model": model, "x": TASK.x})  # noqa: S102
 
 
