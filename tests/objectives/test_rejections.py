@@ -48,7 +48,7 @@ def test_parameters_that_could_only_fail_later_are_rejected_at_once(spec, messag
 def test_templates_without_a_target_reject_one(template):
     text = rejection(template, target="ndcg")
     assert text.startswith(f"{template} takes no target")
-    assert "pointwise, pairwise or bregman" in text
+    assert "pointwise, pairwise and bregman" in text
 
 
 @pytest.mark.parametrize("template", ["pairwise", "comparison", "bipartite"])
@@ -288,7 +288,7 @@ def test_gain_weights_advise_what_they_take(spec, label, words):
 def test_names_of_the_boosters_own_objectives_are_sent_there(name):
     for spec in (name, f"mix(ranknet, {name})"):
         with pytest.raises(
-            UnknownNameError, match=f"{name} is an objective of a booster"
+            UnknownNameError, match=f"{name} is a booster's built-in objective"
         ) as rejected:
             gbmrank.objective(spec)
         for place in ("GBMRanker(objective=", "compare(objectives=", "to the booster itself"):
