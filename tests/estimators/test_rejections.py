@@ -402,7 +402,7 @@ def test_columns_of_text_are_named(backend):
     with pytest.raises(DataError, match=r"'kind' of X has type .*; encode it, or make it a pandas"):
         fit({"backend": backend}, X=frame)
     for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
-        with pytest.raises(DataError, match=r"the column 'kind' of X holds .* encode it$"):
+        with pytest.raises(DataError, match=r"the column 'kind' of X has type .* encode it$"):
             fit({"backend": backend}, X=other)
     with pytest.raises(DataError, match="table of rows and columns"):
         fit({"backend": backend}, X=frame["kind"])

@@ -203,7 +203,7 @@ def test_features_may_come_from_any_iterable_and_once(tmp_path):
         once: Any = (one for one in [name])
         source = read_source(path, Reading(features=once))
         assert source.feature_names == (name,)
-        with pytest.raises(ConfigError, match=f"the feature '{name}' is asked for twice"):
+        with pytest.raises(ConfigError, match=f"the feature '{name}' is listed twice"):
             read_source(path, Reading(features=[name, name]))
 
 
