@@ -101,7 +101,12 @@ def test_an_object_is_returned_as_it_is_or_with_other_parameters():
         ("pairwise(los=logistic)", {}, ParameterError, "pairwise has no parameter 'los'; did you"),
         ("pairwise(q=1)", {}, ParameterError, "its parameters are normalize, hessian, loss"),
         ("pairwise@10", {}, ParameterError, "pairwise takes no cut-off: leave out the '@'"),
-        ("pairwise(target=auc(k=2)@3)", {}, ParameterError, "auc: the cut-off is set twice, as k=2"),
+        (
+            "pairwise(target=auc(k=2)@3)",
+            {},
+            ParameterError,
+            "auc: the cut-off is set twice, as k=2",
+        ),
         ("pairwise(ndcg)", {}, ParameterError, "pairwise: write parameters as key=value"),
         ("pairwise(loss=logistic)", {"loss": "logistic"}, ParameterError, "loss is set in the"),
         ("pairwise(loss=logistc)", {}, UnknownNameError, "did you mean 'logistic'?"),

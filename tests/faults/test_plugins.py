@@ -53,7 +53,9 @@ def test_gradients_of_another_shape(odd, backend, changes, words):
 )
 def test_values_of_another_shape(odd):
     odd(losses="'text'")
-    with pytest.raises(PluginContractError, match=rf"{ODD}: losses must return one number per query"):
+    with pytest.raises(
+        PluginContractError, match=rf"{ODD}: losses must return one number per query"
+    ):
         gbmrank.objective("odd").loss([1.0, 0.0], [0.0, 0.1])
 
 
