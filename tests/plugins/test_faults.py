@@ -335,7 +335,7 @@ def test_a_query_function_that_changes_its_labels_is_told_that_they_are_read_onl
     good.add(DIST, WRITES_LABELS.format(change=change), objectives={"odd": "Odd"})
     with pytest.raises(PluginContractError, match=r"cannot be compiled") as caught:
         gbmrank.objective("odd").gradients([1, 0], [0.0, 0.3])
-    assert "labels and scores are read-only: take a copy" in str(caught.value)
+    assert "labels and scores are read-only: make a copy" in str(caught.value)
 
 
 def test_plugins_can_be_switched_off(good, monkeypatch, capsys):
