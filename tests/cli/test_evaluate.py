@@ -379,7 +379,7 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--metrics", "ndcg@0"], "the cut-off after '@' must be a whole number of at least 1"),
         (["--metrics", "map"], r"labels must be 0/1 or -1/\+1 here.*threshold=1"),
         (["--metrics", "map, map"], "map is asked for twice"),
-        (["--metrics", "err", "--like", "lightgbm"], "err: lightgbm has no such metric"),
+        (["--metrics", "err", "--like", "lightgbm"], "err: lightgbm does not have this metric"),
         (["--max-grade", "3"], "--max-grade is an option of none of ndcg@1, ndcg@5, ndcg@10"),
         (["--max-grade", "3"], "ndcg@10; it goes with err"),
         (["--metrics", "ndcg@10", "--threshold", "1"], "it goes with auc, hit_rate, map, mrr"),
