@@ -424,7 +424,7 @@ def test_metric_lists_have_every_metric_once():
     with pytest.raises(MetricError, match=r"ndcg@5.*twice"):
         gbmrank.metric("ndcg@5, map, nDCG@5")
     one, two = (gbmrank.PreferenceGraphs.from_edges([a], [1 - a], group=[2]) for a in (0, 1))
-    with pytest.raises(MetricError, match="differ in their preferences alone"):
+    with pytest.raises(MetricError, match="differ only in their preferences"):
         gbmrank.metric(
             [gbmrank.metric("pairwise_disagreement", preferences=graphs) for graphs in (one, two)]
         )
@@ -527,7 +527,7 @@ def test_folds_follow_their_seed_and_unsorted_rows():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, GroupError, "give a data set, group= (sizes) or qid="),
+        ({}, GroupError, "pass a data set, group= (sizes) or qid="),
         ({"group": [1, 1], "n_folds": 3}, ParameterError, "from 2 to the number of queries (2)"),
         ({"group": [1, 1], "n_folds": 1}, ParameterError, "got 1"),
         ({"group": [1, 1, 1], "n_folds": 2.5}, ParameterError, "a whole number from 2 to the"),
