@@ -289,7 +289,7 @@ def test_folds_of_a_subset_and_of_data_without_queries():
     assert sum(len(outside) for _, outside in folds) == TRAIN.sizes[:10].sum()
     with pytest.raises(GroupError, match="no queries: give group="):
         gbmrank.query_folds(lgb.Dataset(TRAIN.x, TRAIN.y))
-    with pytest.raises(GroupError, match="not two of them"):
+    with pytest.raises(GroupError, match="pass only one of"):
         gbmrank.query_folds(dataset(TRAIN), group=TRAIN.sizes)
 
 

@@ -391,7 +391,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
         ({"metric": "ndcg@0"}, {}, MetricError, "0"),
         ({"n_estimators": 0}, {}, ParameterError, "at least 1"),
         ({"boosting": "rf"}, {}, ConfigError, "random"),
-        ({"label_gain": [1, 2]}, {}, ConfigError, "does nothing"),
+        ({"label_gain": [1, 2]}, {}, ConfigError, "has no effect"),
     ],
 )
 def test_bad_input_is_refused(params, call, error, message):

@@ -352,7 +352,7 @@ def test_models_that_are_damaged(name, tmp_path):
     for length in np.linspace(1, len(whole) - 2, 60).astype(int):
         file.write_bytes(whole[:length])
         with pytest.raises(
-            DataError, match=r"damaged model of .*: save it anew|neither LightGBM nor XGBoost"
+            DataError, match=r"damaged .* model; save it again|neither LightGBM nor XGBoost"
         ):
             gbmrank.load(file)
 
@@ -442,4 +442,4 @@ def test_columns_in_two_roles(tmp_path, capsys):
     for roles in (("label", "qid"), ("label", "score"), ("qid", "score")):
         options = [word for role in roles for word in (f"--{role}-column", "qid")]
         assert main(["evaluate", "--labels", file, *options]) == 2
-        assert f"named as {roles[0]} and as {roles[1]}" in capsys.readouterr().err
+        assert f"named both as {roles[0]} and as {roles[1]}" in capsys.readouterr().err

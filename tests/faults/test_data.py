@@ -323,7 +323,7 @@ def test_whole_numbers_with_too_many_digits():
 def test_data_sets_without_labels():
     with pytest.raises(DataError, match="the data set has no labels, but there are"):
         train("xgboost", "ranknet", xgb.DMatrix(TASK.x, qid=TASK.qid))
-    words = f"all {TASK.n} labels of a data set are 0, .* where none are given"
+    words = f"all {TASK.n} labels of a data set are 0, .* default for missing labels"
     with pytest.warns(GbmrankWarning, match=words) as caught:
         train("lightgbm", "ranknet", lgb.Dataset(TASK.x, group=TASK.sizes))
     assert len(caught) == 1

@@ -184,7 +184,7 @@ def test_a_query_in_both_sets_under_other_types(backend):
 )
 def test_subsets_that_cut_queries():
     params = {"objective": RANKNET, "metric": "None", "verbosity": -1, "num_threads": 1}
-    words = r"some rows of a query and lacks others, .*folds=gbmrank\.query_folds\(dataset\)"
+    words = r"only some rows of a query, .*folds=gbmrank\.query_folds\(dataset\)"
 
     def rows():
         return lgb.Dataset(TASK.x, TASK.y, group=TASK.sizes)

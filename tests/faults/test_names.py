@@ -289,9 +289,9 @@ def test_tools_of_scikit_learn_go_without_a_word(model):
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("monotone_constraints", [2, 0, 0, 0, 0], "2; an entry is 1"),
-        ("monotone_constraints", ["a"] * 5, "'a'; an entry is 1"),
-        ("monotone_constraints", [0.5, 0, 0, 0, 0], "0.5; an entry is 1"),
+        ("monotone_constraints", [2, 0, 0, 0, 0], "2; an entry must be 1"),
+        ("monotone_constraints", ["a"] * 5, "'a'; an entry must be 1"),
+        ("monotone_constraints", [0.5, 0, 0, 0, 0], "0.5; an entry must be 1"),
         ("monotone_constraints", 5, "is one of -1, 0 and 1 per column"),
         ("interaction_constraints", [[0, 9]], "names the column 9, .* there are 5; give"),
         ("interaction_constraints", [[0, -1]], "names the column -1, .* there are 5"),

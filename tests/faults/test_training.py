@@ -94,7 +94,7 @@ def test_hessians_below_the_floor(caplog):
 @BOTH
 def test_a_constant_model(backend):
     flat = Task(np.ones_like(TASK.x), TASK.y, TASK.sizes)
-    with pytest.warns(NoProgressWarning, match="features that do not differ within a query") as w:
+    with pytest.warns(NoProgressWarning, match="features that are constant within a query") as w:
         model = fit(backend, task=flat, n_estimators=3)
     assert len(w) == 1
     scores = model.predict(flat.x)
@@ -115,7 +115,7 @@ def test_features_that_are_all_zero(backend):
         with pytest.raises(DataError, match="nothing to learn: no feature of the training set"):
             fit(backend, task=flat)
     else:
-        with pytest.warns(NoProgressWarning, match="features that do not differ within a query"):
+        with pytest.warns(NoProgressWarning, match="features that are constant within a query"):
             fit(backend, task=flat)
 
 
@@ -188,7 +188,7 @@ def test_bagging_by_query():
 )
 def test_random_forests_and_refit():
     for name in ("boosting", "boosting_type"):
-        with pytest.raises(ConfigError, match="random forests for its own objectives alone"):
+        with pytest.raises(ConfigError, match="random forests only for its own objectives"):
             ranker("lightgbm", **{name: "rf"}).fit(TASK.x, TASK.y, qid=TASK.qid)
     with pytest.raises(ConfigError, match="cannot refit"):
         ranker("lightgbm", task="refit").fit(TASK.x, TASK.y, qid=TASK.qid)
