@@ -1,4 +1,4 @@
-"""From pair values to rankings: the decoders of pair models."""
+"""Decoders: turn the pair values that a pair model predicts into rankings."""
 
 from gbmrank.kernels.decode.orders import (
     DECODERS,

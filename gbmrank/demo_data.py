@@ -1,4 +1,4 @@
-"""Ranking data that is made on the spot, for demonstrations and tests."""
+"""Synthetic ranking data for demonstrations and tests."""
 
 from gbmrank.data.demonstration import FEATURES, DemoData, demo_data
 

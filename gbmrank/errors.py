@@ -7,7 +7,7 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     ├── DataError (ValueError)            labels, scores or their shapes
     │   ├── GroupError                    query sizes or query ids
     │   ├── WeightError                   weights
-    │   ├── LabelRangeError               labels outside what a gain or a measure takes
+    │   ├── LabelRangeError               labels outside the range of a gain or a metric
     │   └── ParseError                    a place in a file that cannot be read
     ├── SpecError (ValueError)            the text form ``name(key=value)@k``
     ├── ParameterError (ValueError)       a parameter of an objective, loss or metric
@@ -15,18 +15,18 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     │   └── ConfigError                   settings of a booster or of a run
     │       └── NotFittedError            an estimator that is not trained yet; scikit-learn's too
     ├── NumericError (ArithmeticError)    a gradient or Hessian that is not finite
-    ├── LimitError (ValueError)           more work or memory than a stated cap
+    ├── LimitError (ValueError)           more work or memory than a limit allows
     ├── UnknownNameError (LookupError)    a name that is not registered
     ├── RegistrationError (ValueError)    a name taken twice, or not a name
     ├── PluginError (ImportError)         a plugin that does not load
-    │   └── PluginContractError           a plugin that breaks its contract
+    │   └── PluginContractError           a plugin that violates the plugin contract
     │       └── PluginNumericError        its gradient is NaN; a NumericError too
     ├── WorkerLostError (RuntimeError)    a worker died during distributed training
     └── MissingPackageError (ImportError) an optional package
         └── MissingBackendError           lightgbm or xgboost
 
     GbmrankWarning (UserWarning)
-    ├── CalibrationWarning                a loss that is wrong for the metric it is judged by
+    ├── CalibrationWarning                a loss that is not calibrated for the target metric
     ├── NoProgressWarning                 a constant model, or no tree grown
     └── LeakageWarning                    a query in training and in validation
 """
@@ -73,11 +73,11 @@ class GroupError(DataError):
 
 
 class WeightError(DataError):
-    """Weights have the wrong length or hold values that are not weights."""
+    """Weights have the wrong length or contain an invalid value."""
 
 
 class LabelRangeError(DataError):
-    """A label lies outside what a gain or a measure is defined for."""
+    """A label is outside the range a gain or a metric is defined for."""
 
 
 class ParseError(DataError):
@@ -85,15 +85,15 @@ class ParseError(DataError):
 
 
 class SpecError(GbmrankError, ValueError):
-    """A text such as ``ndcg@10`` or ``pairwise(loss=logistic)`` cannot be read."""
+    """A spec such as ``ndcg@10`` or ``pairwise(loss=logistic)`` cannot be parsed."""
 
 
 class ParameterError(GbmrankError, ValueError):
-    """A parameter of an objective, a loss or a metric is not allowed."""
+    """A parameter of an objective, a loss or a metric has an invalid value."""
 
 
 class MetricError(ParameterError):
-    """A metric's name, cut-off or option is not allowed."""
+    """A metric's name, cut-off or option is invalid."""
 
 
 class ConfigError(ParameterError):
@@ -103,7 +103,7 @@ class ConfigError(ParameterError):
 class NotFittedError(ConfigError, AttributeError):
     """An estimator is not trained yet.
 
-    Where scikit-learn is in use, it is also ``sklearn.exceptions.NotFittedError``.
+    If scikit-learn is imported, it is also a ``sklearn.exceptions.NotFittedError``.
     """
 
 
@@ -113,14 +113,14 @@ class NumericError(GbmrankError, ArithmeticError):
     Attributes
     ----------
     model : object or None
-        The model of the rounds before, where gbmrank ran the training.
+        The model after the last good round, if gbmrank ran the training.
     """
 
     model: object = None
 
 
 class LimitError(GbmrankError, ValueError):
-    """The request needs more work or memory than a stated cap."""
+    """The request needs more work or memory than a documented limit allows."""
 
 
 class UnknownNameError(GbmrankError, LookupError):
@@ -132,15 +132,15 @@ class RegistrationError(GbmrankError, ValueError):
 
 
 class PluginError(GbmrankError, ImportError):
-    """A plugin could not be loaded; its own exception is the cause."""
+    """A plugin could not be loaded; ``__cause__`` is the plugin's exception."""
 
 
 class PluginContractError(PluginError):
-    """A plugin was loaded and breaks the contract of its kind."""
+    """A plugin was loaded but violates the plugin contract."""
 
 
 class PluginNumericError(PluginContractError, NumericError):
-    """A plugin gave a gradient or Hessian that is not a number."""
+    """A plugin returned a gradient or Hessian that is NaN."""
 
 
 class WorkerLostError(GbmrankError, RuntimeError):
@@ -160,7 +160,7 @@ class GbmrankWarning(UserWarning):
 
 
 class CalibrationWarning(GbmrankWarning):
-    """Minimising the loss does not maximise the metric, on some distribution."""
+    """For some distribution, minimising the loss does not maximise the metric."""
 
 
 class NoProgressWarning(GbmrankWarning):

@@ -1,4 +1,4 @@
-"""Everything a plugin may import: what version 1 of the plugin contract covers.
+"""Everything a plugin may import: the stable API of version 1 of the plugin contract.
 
 A plugin that imports from here (and from :mod:`gbmrank.numerics`, :mod:`gbmrank.errors`,
 :mod:`gbmrank.testing`) keeps working as long as ``gbmrank.extend.API_VERSION`` is 1.

@@ -1,10 +1,10 @@
-"""Stable functions for losses.
+"""Numerically stable functions for losses.
 
 The scalar ones are plain Python functions on floats, so a loss that uses them can be called,
 plotted and tested without a compiler. Inside compiled loops the kernel layer replaces
-each by a version that has no branches and no library calls, so that the loop around it
-can use vector instructions. A plugin loss written with these functions runs at the speed
-of a built-in one.
+each by a version without branches and library calls, so that the loop around it
+can use vector instructions. A plugin loss written with these functions runs as fast as a
+built-in one.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Array aliases used in every signature, and what is a whole number."""
+"""Array aliases used in every signature, and the check for whole numbers."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ ArrayLike: TypeAlias = npt.NDArray[Any] | Sequence[float] | Sequence[int] | Sequ
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number; a truth value is none.
+    """Whether this is an integer; booleans do not count.
 
     Examples
     --------

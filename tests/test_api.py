@@ -424,7 +424,7 @@ def test_metric_lists_have_every_metric_once():
     with pytest.raises(MetricError, match=r"ndcg@5.*twice"):
         gbmrank.metric("ndcg@5, map, nDCG@5")
     one, two = (gbmrank.PreferenceGraphs.from_edges([a], [1 - a], group=[2]) for a in (0, 1))
-    with pytest.raises(MetricError, match="differ in their preferences alone"):
+    with pytest.raises(MetricError, match="differ only in their preferences"):
         gbmrank.metric(
             [gbmrank.metric("pairwise_disagreement", preferences=graphs) for graphs in (one, two)]
         )
@@ -477,8 +477,8 @@ def test_metrics_are_made_from_text_specs_and_objects():
         ("ndcg", {"k": 0}, MetricError, "at least 1"),
         ("ndcg", {"k": -3}, MetricError, "at least 1"),
         ("ndgc@10", {}, UnknownNameError, "did you mean 'ndcg'"),
-        ("ndcg@10", {"k": 5}, ParameterError, "k is given in the text and as an argument"),
-        ("ndcg(k=5)@10", {}, ParameterError, "the cut-off is given"),
+        ("ndcg@10", {"k": 5}, ParameterError, "k is set in the text and as an argument"),
+        ("ndcg(k=5)@10", {}, ParameterError, "the cut-off is set twice"),
         ("ndcg", {"empty": "maybe"}, ParameterError, "one of skip, zero, one; got 'maybe'"),
         ("ndcg", {"gian": "exp2"}, ParameterError, "did you mean gain?"),
         (7, {}, MetricError, "text such as 'ndcg@10', got int"),
@@ -527,7 +527,7 @@ def test_folds_follow_their_seed_and_unsorted_rows():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, GroupError, "give a data set, group= (sizes) or qid="),
+        ({}, GroupError, "pass a data set, group= (sizes) or qid="),
         ({"group": [1, 1], "n_folds": 3}, ParameterError, "from 2 to the number of queries (2)"),
         ({"group": [1, 1], "n_folds": 1}, ParameterError, "got 1"),
         ({"group": [1, 1, 1], "n_folds": 2.5}, ParameterError, "a whole number from 2 to the"),
@@ -535,8 +535,8 @@ def test_folds_follow_their_seed_and_unsorted_rows():
         ({"data": np.zeros(3)}, GroupError, "lightgbm.Dataset or xgboost.DMatrix, got ndarray"),
         ({"group": [1, 1], "qid": [0, 1]}, GroupError, "not both"),
         ({"group": ["a", "b"]}, DataError, "group must be one column of numbers"),
-        ({"group": [np.nan, 3]}, GroupError, "group sizes are whole numbers, got nan"),
-        ({"group": [1e300, 3], "n_folds": 2}, GroupError, "are whole numbers, got 1e+300"),
+        ({"group": [np.nan, 3]}, GroupError, "group sizes must be whole numbers, got nan"),
+        ({"group": [1e300, 3], "n_folds": 2}, GroupError, "must be whole numbers, got 1e+300"),
         ({"qid": [1, None]}, GroupError, "qid is missing in 1 rows"),
         ({"group": [1, 1], "n_folds": 2, "seed": -1}, ParameterError, "at least 0 or None, got -1"),
         ({"group": [1, 1], "n_folds": 2, "seed": "a"}, ParameterError, "or None, got 'a'"),

@@ -101,13 +101,18 @@ def test_an_object_is_returned_as_it_is_or_with_other_parameters():
         ("pairwise(los=logistic)", {}, ParameterError, "pairwise has no parameter 'los'; did you"),
         ("pairwise(q=1)", {}, ParameterError, "its parameters are normalize, hessian, loss"),
         ("pairwise@10", {}, ParameterError, "pairwise takes no cut-off: leave out the '@'"),
-        ("pairwise(target=auc(k=2)@3)", {}, ParameterError, "auc: the cut-off is given as k=2"),
-        ("pairwise(ndcg)", {}, ParameterError, "pairwise: parameters are written key=value"),
-        ("pairwise(loss=logistic)", {"loss": "logistic"}, ParameterError, "loss is given in the"),
+        (
+            "pairwise(target=auc(k=2)@3)",
+            {},
+            ParameterError,
+            "auc: the cut-off is set twice, as k=2",
+        ),
+        ("pairwise(ndcg)", {}, ParameterError, "pairwise: write parameters as key=value"),
+        ("pairwise(loss=logistic)", {"loss": "logistic"}, ParameterError, "loss is set in the"),
         ("pairwise(loss=logistc)", {}, UnknownNameError, "did you mean 'logistic'?"),
         ("pairwise(target=ndgc@10)", {}, UnknownNameError, "did you mean 'ndcg'"),
-        ("pairwise(loss=3)", {}, ParameterError, "a loss is given as text such as"),
-        ("pairwise", {"loss": Logistic}, ParameterError, "or as an object, got ABCMeta"),
+        ("pairwise(loss=3)", {}, ParameterError, "a loss must be text such as"),
+        ("pairwise", {"loss": Logistic}, ParameterError, "or an object, got ABCMeta"),
         (
             "pairwise(loss=logistic(sigma=big))",
             {},
@@ -196,7 +201,7 @@ def test_metrics_without_a_utility_are_no_targets():
     assert gbmrank.objective("pairwise", target=own) == gbmrank.objective(
         "pairwise(target=dcg(gain=linear))"
     )
-    with pytest.raises(ParameterError, match=r"a loss is given as text .* got NDCG"):
+    with pytest.raises(ParameterError, match=r"a loss must be text .* got NDCG"):
         gbmrank.objective("pairwise", loss=gbmrank.metric("ndcg"))
 
 

@@ -235,13 +235,13 @@ def test_sizes_and_ids_together_are_rejected():
     ("weight", "message"),
     [
         ([1.0, 1.0, 1.0], "weight has 3 entries; give one per query (2) or one per row (5)"),
-        ([1.0, -1.0], "finite and not negative, got -1.0 at index 1"),
-        ([np.nan, 1.0], "finite and not negative, got nan at index 0"),
-        ([1.0, 1.0, 1.0, np.inf, 1.0], "finite and not negative, got inf at index 3"),
+        ([1.0, -1.0], "between 0 and 1e+150, got -1.0 at index 1"),
+        ([np.nan, 1.0], "between 0 and 1e+150, got nan at index 0"),
+        ([1.0, 1.0, 1.0, np.inf, 1.0], "between 0 and 1e+150, got inf at index 3"),
         ([0.0, 0.0], "all weights are zero"),
         (
             [1e308, 1e308],
-            "got 1e+308 at index 0; they are at most 1e+150",
+            "between 0 and 1e+150, got 1e+308 at index 0",
         ),
     ],
 )

@@ -242,11 +242,19 @@ def test_damaged_files_get_an_error_of_gbmrank(tmp_path, name):
 @pytest.mark.parametrize(
     ("table", "items", "message"),
     [
-        ({"winner": [None], "loser": ["a"]}, [None, "a"], "items has no id at index 0"),
-        ({"winner": [None], "loser": ["a"]}, ["b", "a"], "winner has no id at index 0"),
-        ({"winner": ["NaT"], "loser": ["2020"]}, ["NaT", "2020"], "items has no id at index 0"),
-        ({"winner": [2**63 + 2, -1], "loser": [-1, 2**63 + 2]}, [2**63 + 1, -1], "none of the it"),
-        ({"winner": ["a\0"], "loser": ["b"]}, ["a", "b"], r"the winner 'a\\x00' is none of the it"),
+        ({"winner": [None], "loser": ["a"]}, [None, "a"], "items is missing at index 0"),
+        ({"winner": [None], "loser": ["a"]}, ["b", "a"], "winner is missing at index 0"),
+        ({"winner": ["NaT"], "loser": ["2020"]}, ["NaT", "2020"], "items is missing at index 0"),
+        (
+            {"winner": [2**63 + 2, -1], "loser": [-1, 2**63 + 2]},
+            [2**63 + 1, -1],
+            "not among items=",
+        ),
+        (
+            {"winner": ["a\0"], "loser": ["b"]},
+            ["a", "b"],
+            r"the winner 'a\\x00' is not among items=",
+        ),
         ({"winner": "a", "loser": "b"}, ["a", "b"], "winner must be one column of ids"),
         ({"winner": ["a"], "loser": ["b"]}, 5, "items must be one column of ids"),
         ({"winner": ["a"], "loser": ["b"], "qid": [1, 1]}, ["a", "b"], "qid has 2 entries and win"),
@@ -330,11 +338,15 @@ def test_the_cycle_that_is_found_is_one(seed):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: PreferenceGraphs.from_edges([0], [1]), GroupError, "give group= (rows per query)"),
+        (
+            lambda: PreferenceGraphs.from_edges([0], [1]),
+            GroupError,
+            "pass either group= (rows per query)",
+        ),
         (
             lambda: PreferenceGraphs.from_edges([0], [1], group=[2], qid=[1, 1]),
             GroupError,
-            "not both",
+            "pass either group=",
         ),
         (lambda: PreferenceGraphs.from_labels([1, np.nan]), DataError, "1 of 2 labels are NaN"),
         (lambda: PreferenceGraphs.from_labels([1], weights="x"), ParameterError, "got 'x'"),
@@ -343,7 +355,7 @@ def test_the_cycle_that_is_found_is_one(seed):
         (
             lambda: PreferenceGraphs.from_edges([0], [1], [1e308], group=[2]),
             WeightError,
-            "at most 1e+150",
+            "between 0 and 1e+150",
         ),
         (lambda: PreferenceGraphs.from_rankings(["a"]), DataError, "ranks must be numbers"),
         (lambda: PreferenceGraphs.from_frame(None, group=[2]), DataError, "got NoneType"),
@@ -357,7 +369,7 @@ def test_the_cycle_that_is_found_is_one(seed):
                 {"winner": [0, 2], "loser": [1, 3], "qid": [7, 7]}, qid=["7", "7", "9", "9"]
             ),
             GroupError,
-            "edge 1: the table says query '7', and row 2, its winner, is of query '9'",
+            "edge 1 has qid '7', but its winner, row 2, belongs to query '9'",
         ),
         (
             lambda: PreferenceGraphs.from_frame(
@@ -366,26 +378,30 @@ def test_the_cycle_that_is_found_is_one(seed):
                 group=[2],
             ),
             DataError,
-            "items has no id at index 1",
+            "items is missing at index 1",
         ),
         (lambda: PreferenceGraphs.from_rankings([0, 1]), DataError, "ranks count from 1"),
-        (lambda: PreferenceGraphs.from_frame({"winner": [0]}, group=[2]), DataError, "loser is"),
+        (
+            lambda: PreferenceGraphs.from_frame({"winner": [0]}, group=[2]),
+            DataError,
+            "no column loser",
+        ),
         (
             lambda: PreferenceGraphs.from_frame(FRAME, items=["x", "z"], qid=[7, 7]),
             DataError,
-            "edge 1: the winner 'y' of query 9 is none of the items",
+            "edge 1: the winner 'y' of query 9 is not among items=",
         ),
         (
             lambda: PreferenceGraphs.from_frame(FRAME, items=["x", "y", "x", "y"], group=[2, 2]),
             DataError,
-            "say qid=",
+            "pass qid=",
         ),
         (
             lambda: PreferenceGraphs.from_frame(
                 {"winner": ["x"], "loser": ["y"]}, items=["x", "y", "x"], group=[2, 1]
             ),
             DataError,
-            "the item 'x' is in rows 0 and 2; give the table a column qid",
+            "the item 'x' is in rows 0 and 2; add a column qid to the table",
         ),
     ],
 )
@@ -404,7 +420,7 @@ def test_taking_rows_keeps_the_edges_between_them():
     assert labelled.take(np.array([3, 5])).net_degree().tolist() == [2, -2]
     with pytest.raises(DataError, match="increasing"):
         graphs.take(np.array([1, 0]))
-    with pytest.raises(GroupError, match="together"):
+    with pytest.raises(GroupError, match="contiguous"):
         PreferenceGraphs.from_edges([0], [2], qid=[1, 2, 1]).take(np.array([0]))
 
 
@@ -426,7 +442,7 @@ def test_a_data_set_of_another_shape_is_rejected_with_both_numbers():
     graphs.check_rows(Groups.from_sizes([2, 2], 4))
     with pytest.raises(DataError, match=r"4 rows in 2 queries.*5 rows in 1"):
         graphs.check_rows(Groups.single(5))
-    with pytest.raises(DataError, match="they differ in size or order"):
+    with pytest.raises(DataError, match="their sizes or order differ"):
         graphs.check_rows(Groups.from_sizes([1, 3], 4))
 
 
@@ -503,7 +519,7 @@ def test_masked_ranks_are_not_ranked():
 def test_a_matrix_is_asked_for_by_the_number_of_its_query(query):
     graphs = PreferenceGraphs.from_labels([1, 0, 2], group=[2, 1])
     assert graphs.to_matrix(1).shape == (1, 1)
-    with pytest.raises(ParameterError, match="query is a number from 0 to 1"):
+    with pytest.raises(ParameterError, match="query must be a number from 0 to 1"):
         graphs.to_matrix(query)
 
 

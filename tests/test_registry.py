@@ -111,7 +111,7 @@ def test_two_distributions_with_one_name_must_be_told_apart():
         registry.get("steep")
     message = str(caught.value)
     assert "alpha 1.2 and beta 2.0" in message
-    assert "say 'alpha:steep' or 'beta:steep'" in message
+    assert "use 'alpha:steep' or 'beta:steep'" in message
     assert registry.get("alpha:steep") is first
     assert registry.get("beta:steep") is second
     assert [entry.origin.distribution for entry in registry.entries["steep"]] == ["alpha", "beta"]
@@ -159,9 +159,9 @@ def test_ctrl_c_is_not_a_broken_plugin():
 @pytest.mark.parametrize(
     ("loaded", "message"),
     [
-        (3, "a loss is a subclass of gbmrank.losses.base.AbstractLoss; demo-plugin 1.2"),
-        (dict, "a loss is a subclass of"),
-        (make_loss("other_name"), "make them equal"),
+        (3, "a loss must be a subclass of gbmrank.losses.base.AbstractLoss; demo-plugin 1.2"),
+        (dict, "a loss must be a subclass of"),
+        (make_loss("other_name"), "make the names equal"),
     ],
 )
 def test_a_plugin_that_is_not_what_it_says_breaks_the_contract(loaded, message):
@@ -181,7 +181,7 @@ def test_an_incomplete_class_is_rejected_with_what_it_lacks():
 
 def test_an_entry_point_with_an_odd_name_says_so():
     registry = registry_with(FakePoint("My-Loss", lambda: make_loss("my_loss")))
-    with pytest.raises(PluginContractError, match="'My-Loss' under another name"):
+    with pytest.raises(PluginContractError, match="'My-Loss', but its class is named 'my_loss'"):
         registry.get("my-loss")
 
 

@@ -127,13 +127,13 @@ def test_namespaces_are_part_of_the_name():
         ("f(a=1 b=2)", "expected ','", 6),
         ("f(a=)", "expected a value", 4),
         ("f(a=1,)", "expected a value", 6),
-        ("f(a=$)", "no meaning here", 4),
+        ("f(a=$)", "unexpected character", 4),
         ("f(a=1, a=2)", "'a' is given twice", 9),
         ("f(a=1, 2)", "must come before", 8),
-        ("f(a='x)", "no meaning here", 4),
-        ("f(a=nan)", "not a number a parameter can have", 4),
-        ("f(a=1e999)", "not a number a parameter can have", 4),
-        ("f(a=10abc)", "no meaning here", 4),
+        ("f(a='x)", "unexpected character", 4),
+        ("f(a=nan)", "a parameter cannot have this number", 4),
+        ("f(a=1e999)", "a parameter cannot have this number", 4),
+        ("f(a=10abc)", "unexpected character", 4),
         ("f(a=[1, 2)", "expected ','", 9),
     ],
 )
@@ -152,10 +152,10 @@ def test_errors_show_the_text_the_place_and_an_example(text, reason, column):
     [
         ("f(" * 50 + ")" * 50, "nested more than 20 deep"),
         ("f(a=" + "[" * 5_000, "nested more than 20 deep"),
-        ("f(a=" + "1" * 9_000 + ")", "not a number a parameter can have"),
-        ("f(a=__import__('os'))", "no meaning here"),
-        ("ndcg\x00@10", "no meaning here"),
-        ("ndcg@10; rm -rf", "no meaning here"),
+        ("f(a=" + "1" * 9_000 + ")", "a parameter cannot have this number"),
+        ("f(a=__import__('os'))", "unexpected character"),
+        ("ndcg\x00@10", "unexpected character"),
+        ("ndcg@10; rm -rf", "unexpected character"),
     ],
 )
 def test_hostile_text_is_rejected(text, message):

@@ -259,16 +259,16 @@ def test_a_parameter_that_gbmrank_does_not_read_has_one_name_too(one, other):
         ("lightgbm", {"num_trees": 5}, "n_estimators="),
         ("lightgbm", {"n_iter_no_change": 5}, "early_stopping_rounds="),
         ("lightgbm", {"task": "refit"}, "cannot refit"),
-        ("lightgbm", {"boosting_type": "rf"}, "own objectives alone"),
+        ("lightgbm", {"boosting_type": "rf"}, "only for its own objectives"),
         ("lightgbm", {"num_classes": 3}, "one score per row"),
         ("lightgbm", {"label_gain": [0, 1]}, "target=dcg(gain=linear)"),
-        ("lightgbm", {"lambdarank_truncation_level": 5}, "does nothing with comparison"),
-        ("lightgbm", {"unbalance": True}, "give weights"),
+        ("lightgbm", {"lambdarank_truncation_level": 5}, "has no effect with comparison"),
+        ("lightgbm", {"unbalance": True}, "pass weights"),
         ("lightgbm", {"sigmoid": 2.0}, "loss=logistic(sigma=2)"),
         (
             "lightgbm",
             {"bagging_by_query": True, "data_sample_strategy": "goss"},
-            "exclude each other",
+            "cannot be combined",
         ),
         (
             "lightgbm",
@@ -281,7 +281,7 @@ def test_a_parameter_that_gbmrank_does_not_read_has_one_name_too(one, other):
         ("xgboost", {"early_stopping_rounds": 5}, "early_stopping_rounds="),
         ("xgboost", {"num_class": 2}, "one score per row"),
         ("xgboost", {"multi_strategy": "multi_output_tree"}, "one score per row"),
-        ("xgboost", {"lambdarank_pair_method": "mean"}, "does nothing with comparison"),
+        ("xgboost", {"lambdarank_pair_method": "mean"}, "has no effect with comparison"),
         ("xgboost", {"ndcg_exp_gain": False}, "target=dcg(gain=linear)"),
         ("xgboost", {"base_score": float("nan")}, "finite"),
         ("catboost", {}, "backend must be one of lightgbm, xgboost"),
@@ -376,7 +376,7 @@ def test_bagging_by_query_is_switched_on_in_every_spelling(on):
     expected = train(plan("lightgbm", params={**drawn, "bagging_by_query": True}), part(TASK))
     np.testing.assert_array_equal(given.scores(TASK.x), expected.scores(TASK.x))
     goss = {"bagging_by_query": on, "data_sample_strategy": "goss"}
-    with pytest.raises(ConfigError, match="exclude each other"):
+    with pytest.raises(ConfigError, match="cannot be combined"):
         train(plan("lightgbm", params=goss), part(TASK))
 
 
@@ -394,7 +394,7 @@ def test_models_that_change_earlier_rounds_are_not_cut(backend, params):
     settings = plan(backend, params=params, rounds=12)
     made = train(settings, part(TASK, "t"), {"valid": part(OTHER, "v")})
     assert made.fitted.n_rounds == 12
-    with pytest.raises(ConfigError, match=f"does not go with {next(iter(params))}="):
+    with pytest.raises(ConfigError, match=f"does not work with {next(iter(params))}="):
         train(replace(settings, early_stopping=3), part(TASK), {"valid": part(OTHER, "v")})
 
 
@@ -415,8 +415,8 @@ def test_a_linear_booster_trains():
     ("params", "cause"),
     [
         ({"min_child_weight": 1e5}, "=100000 is too large for the scale of this loss"),
-        ({"gamma": 1e9, "min_split_gain": 1e9}, "may be more than any split gains"),
-        ({"max_depth": 3}, "features that do not differ within a query"),
+        ({"gamma": 1e9, "min_split_gain": 1e9}, "may exceed the gain of every split"),
+        ({"max_depth": 3}, "features that are constant within a query"),
     ],
 )
 def test_a_model_that_orders_nothing_warns_with_the_cause(backend, params, cause):
@@ -438,7 +438,7 @@ def test_a_learning_rate_of_zero_and_few_rows_are_named():
     few = part(TASK.rows(0, 2))
     with pytest.warns(NoProgressWarning, match="min_data_in_leaf"):
         train(plan("lightgbm"), few)
-    with pytest.warns(NoProgressWarning, match="features that do not differ"):
+    with pytest.warns(NoProgressWarning, match="features that are constant"):
         train(plan("lightgbm"), Part(np.ones((TASK.n, 2)), part(TASK).data))
 
 

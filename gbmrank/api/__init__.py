@@ -1,4 +1,4 @@
-"""What users hold: objectives and metrics that fit every door."""
+"""The user API: objectives and metrics that work in every LightGBM and XGBoost API."""
 
 from gbmrank.api.folds import query_folds
 from gbmrank.api.metrics import Metric, MetricList, metric, metrics_callback

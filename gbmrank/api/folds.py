@@ -22,18 +22,18 @@ def query_folds(
     n_folds: int = 5,
     seed: int | None = 0,
 ) -> list[tuple[IntArray, IntArray]]:
-    """Cut rows into folds without cutting a query.
+    """Split rows into cross-validation folds that keep queries whole.
 
-    ``lightgbm.cv`` with a callable objective cuts queries by default, of which objectives and
-    metrics warn; pass ``folds=gbmrank.query_folds(dataset)``. ``xgboost.cv`` keeps queries whole by
-    itself, and rejects folds for data with groups.
+    ``lightgbm.cv`` with a callable objective splits queries by default, and gbmrank then warns;
+    pass ``folds=gbmrank.query_folds(dataset)``. ``xgboost.cv`` keeps queries whole by itself, and
+    rejects folds for data with groups.
 
     Parameters
     ----------
     data : lightgbm.Dataset or xgboost.DMatrix, optional
-        Where to read the queries from. A Dataset of a file, or with the sizes of its queries in
-        one, is constructed to know them: give parameters such as ``max_bin`` to the Dataset
-        then, since ``lightgbm.cv`` cannot change them any more.
+        Data set with queries. A Dataset that reads its rows or its query sizes from a file is
+        constructed to get them: pass parameters such as ``max_bin`` to the Dataset then, since
+        ``lightgbm.cv`` can no longer change them.
     group : array-like of shape (n_queries,), optional
         Rows per query.
     qid : array-like of shape (n_rows,), optional
@@ -72,7 +72,7 @@ def query_folds(
 
 def _given_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
     if group is None and qid is None:
-        raise GroupError("give a data set, group= (sizes) or qid= (one id per row)")
+        raise GroupError("pass a data set, group= (sizes) or qid= (one id per row)")
     if group is None:
         return Groups.read(len(read_ids(qid)), None, qid)
     total = float(as_floats(group, "group").sum())
@@ -88,8 +88,8 @@ def _read_groups(data: Any, group: ArrayLike | None, qid: ArrayLike | None) -> G
             f"expected a lightgbm.Dataset or xgboost.DMatrix, got {type(data).__name__}"
         )
     if group is not None or qid is not None:
-        raise GroupError("give a data set, group= or qid=, not two of them")
+        raise GroupError("pass only one of a data set, group= and qid=")
     sizes = booster.group_sizes(data)
     if sizes is None:
-        raise GroupError("this data set has no queries: give group= when it is made")
+        raise GroupError("this data set has no queries; pass group= when you create it")
     return Groups.from_sizes(sizes, int(np.sum(sizes)))

@@ -1,4 +1,4 @@
-"""Metrics as users hold them."""
+"""The user API of metrics: ``Metric``, ``MetricList`` and ``metric``."""
 
 import math
 import re
@@ -50,10 +50,10 @@ _ABSENT: Any = object()  # tells plain arrays from LightGBM's four arguments
 
 @final
 class Metric(AbstractValue[AbstractMetric]):
-    """A measure of a ranking that boosters can report; made by :func:`metric`.
+    """A ranking metric that boosters can evaluate; made by :func:`metric`.
 
     Pass it as ``feval=`` to ``lightgbm.train``, as ``eval_metric=`` to ``LGBMRanker.fit``,
-    as ``custom_metric=`` to ``xgboost.train``. Frozen, equal by value, picklable.
+    or as ``custom_metric=`` to ``xgboost.train``. Immutable, compared by value, picklable.
     """
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class Metric(AbstractValue[AbstractMetric]):
 
     @property
     def measure(self) -> AbstractMetric:
-        """The measure with its options."""
+        """The underlying metric class with its options."""
         return self._part
 
     @property
@@ -76,15 +76,20 @@ class Metric(AbstractValue[AbstractMetric]):
     def name_in(self, backend: str) -> str:
         """Return the name under which a booster shows and records this metric.
 
-        Names are plain: brackets, commas and other signs of the text become ``_``, so that
-        trackers which reject them, such as MLflow, log every value. Texts that differ in such
-        signs alone have one name.
+        Brackets, commas and other special characters of the text become ``_``, since trackers
+        such as MLflow reject them. Metrics whose texts differ only in such characters have the
+        same name.
 
         Parameters
         ----------
         backend : {"lightgbm", "xgboost", "mlflow"}
-            XGBoost guesses from a name whether to maximise; this name makes it guess right.
-            MLflow takes no ``@``; its autologging writes ``_at_``, as the name given here does.
+            XGBoost infers from a name whether to maximise; the name is chosen so that it infers
+            correctly. MLflow does not allow ``@``, which becomes ``_at_`` as in its autologging.
+
+        Returns
+        -------
+        str
+            The name.
 
         Examples
         --------
@@ -109,22 +114,23 @@ class Metric(AbstractValue[AbstractMetric]):
         weight: ArrayLike | None = None,
         subtopics: ArrayLike | None = None,
     ) -> FloatArray:
-        """Return one value per query; NaN where the measure is undefined.
+        """Return one value per query; NaN where the metric is undefined.
 
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better. All columns are matched by position; an index of pandas is not read.
+            Larger is better. All columns are matched by position; a pandas index is ignored.
         scores : array-like of shape (n_rows,)
-            Larger is ranked first; equal scores are averaged over all their orders.
+            Larger is ranked first. With ties, the value is the mean over all orderings of tied
+            items, unless the metric has another ``ties`` option.
         group : array-like of shape (n_queries,), optional
             Rows per query.
         qid : array-like of shape (n_rows,), optional
             One query id per row, in any order; with neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
-            Checked; it has no effect on the values of single queries.
+            Validated, but without effect on the values of single queries.
         subtopics : array-like of shape (n_rows, n_subtopics), optional
-            Which item is about what, 0 and 1, for ``alpha_ndcg``.
+            1 if an item has a subtopic, else 0; for ``alpha_ndcg``.
 
         Returns
         -------
@@ -146,8 +152,10 @@ class Metric(AbstractValue[AbstractMetric]):
     ) -> float:
         """Return the (weighted) mean over queries; parameters as for :meth:`per_query`.
 
-        NaN, with a warning that says why, where no query counts: the measure is undefined
-        for it, or its weight is zero.
+        Returns
+        -------
+        float
+            NaN, with a warning, if the metric is undefined or the weight is zero in every query.
 
         Examples
         --------
@@ -171,9 +179,9 @@ class Metric(AbstractValue[AbstractMetric]):
         return _ranking_data(labels, preferences=own, **columns)
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None, group: Any = _ABSENT) -> Any:
-        """Evaluate for a booster, in its own form; two plain arrays give a float.
+        """Evaluate as the callback of a booster; for two plain arrays return a float.
 
-        With ``sample_weight`` beside them too: they are one query, whose weight changes nothing.
+        Plain arrays are one query, so ``sample_weight`` has no effect on them.
         """
         return _evaluate((self,), (a, b, sample_weight, group))[0]
 
@@ -182,7 +190,7 @@ class Metric(AbstractValue[AbstractMetric]):
 class MetricList:
     """Several metrics in one callable, evaluated in one pass; made by :func:`metric`.
 
-    None is there twice, since values are kept by text.
+    The texts of the metrics are unique, since values are stored by text.
     """
 
     __slots__ = ("_metrics",)
@@ -192,7 +200,7 @@ class MetricList:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics, all with different texts."""
+        """The metrics, with unique texts."""
         return self._metrics
 
     def __iter__(self) -> Iterator[Metric]:
@@ -209,7 +217,7 @@ class MetricList:
         return str(self)
 
     def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
-        """Return the mean over queries of each metric, by its text."""
+        """Return the mean over queries of each metric, by text; see :meth:`Metric.score`."""
         if any_preferences(self.metrics):
             return {str(one): one.score(labels, scores, **columns) for one in self.metrics}
         bound, ranked = self._bound(labels, scores, **columns)
@@ -220,7 +228,7 @@ class MetricList:
     def per_query(
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> dict[str, FloatArray]:
-        """Return the values of all queries for each metric, by its text."""
+        """Return one value per query for each metric, by text; see :meth:`Metric.per_query`."""
         if any_preferences(self.metrics):
             return {str(one): one.per_query(labels, scores, **columns) for one in self.metrics}
         bound, ranked = self._bound(labels, scores, **columns)
@@ -234,7 +242,7 @@ class MetricList:
         return bound, _ranked(data, scores).prepare(*(one.depth for one in bound))
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None, group: Any = _ABSENT) -> Any:
-        """Evaluate for a booster, with one entry per metric."""
+        """Evaluate as the callback of a booster, with one entry per metric."""
         return _evaluate(self.metrics, (a, b, sample_weight, group))
 
     def __str__(self) -> str:
@@ -251,7 +259,7 @@ class MetricList:
 
 
 def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
-    """Make a metric, or several, from text.
+    """Make one or several metrics from text.
 
     Parameters
     ----------
@@ -260,15 +268,15 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
         ``"ndcg@1,5,10"``, ``"ndcg@10, map"`` or a list. The spellings of other tools work
         too: ``nDCG@10``, ``P_5``, ``ndcg_cut_10``, ``map_cut.10``.
     like : {"lightgbm", "xgboost", "sklearn", "trec_eval", "catboost"}, optional
-        Give the number this tool gives: its gain, ties, divisors and undefined queries.
-        Options that are stated win.
+        Reproduce the values of this tool: its gain, ties, divisors and undefined queries.
+        Explicit options take precedence.
     **params : object
         Options of the metric, such as ``gain="linear"`` or ``empty="zero"``.
 
     Returns
     -------
     Metric or MetricList
-        A list where several were asked for.
+        A MetricList for several metrics.
 
     Examples
     --------
@@ -281,7 +289,7 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     if isinstance(spec, Metric) and not params and like is None:
         return spec
     if isinstance(spec, bytes):
-        raise MetricError(f"a metric is given as text such as 'ndcg@10', got bytes: {spec!r}")
+        raise MetricError(f"a metric must be text such as 'ndcg@10', got bytes: {spec!r}")
     if isinstance(spec, str | Spec | AbstractMetric | Metric):
         made = [
             Metric(build(METRICS, item, **{**_presets(item, like, params), **params}))
@@ -290,11 +298,11 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
         return made[0] if len(made) == 1 else MetricList(made)
     if isinstance(spec, Iterable) and not isinstance(spec, Mapping):
         return MetricList(one for item in spec for one in _flat(metric(item, like=like, **params)))
-    raise MetricError(f"a metric is given as text such as 'ndcg@10', got {type(spec).__name__}")
+    raise MetricError(f"a metric must be text such as 'ndcg@10', got {type(spec).__name__}")
 
 
 def metric_list(given: Any) -> MetricList:
-    """Read one or several metrics, as text or as objects; the first one counts most."""
+    """Convert one or several metrics, text or objects, to a list; the first one is the main one."""
     made = metric(given)
     return MetricList([made]) if isinstance(made, Metric) else made
 
@@ -302,7 +310,21 @@ def metric_list(given: Any) -> MetricList:
 def metrics_callback(
     metrics: Iterable[Any] | str, *, like: str | None = None, **params: Any
 ) -> MetricList:
-    """Make one callable of several metrics, evaluated in one pass; options as for :func:`metric`.
+    """Combine several metrics into one callback, evaluated in one pass.
+
+    Parameters
+    ----------
+    metrics : str, Metric or iterable of these
+        The metrics.
+    like : str, optional
+        Tool whose values to reproduce, as for :func:`metric`.
+    **params : object
+        Options of the metrics, as for :func:`metric`.
+
+    Returns
+    -------
+    MetricList
+        Pass it to a booster as a single metric.
 
     Examples
     --------
@@ -314,7 +336,7 @@ def metrics_callback(
 
 
 def _presets(item: Spec | AbstractMetric, like: str | None, params: Any) -> dict[str, Any]:
-    """Return the conventions of a tool that neither the text nor the caller states."""
+    """Return the conventions of a tool, without options that the text or the caller sets."""
     if like is None:
         return {}
     spec = item if isinstance(item, Spec) else spec_of(item)
@@ -336,7 +358,7 @@ def _read(spec: str | Spec | AbstractMetric | Metric) -> tuple[Spec | AbstractMe
 
 
 def _with_cutoff(spec: Spec) -> Spec:
-    """Read the cut-off in a name such as ``ndcg_cut_10`` that is not registered as it stands."""
+    """Parse the cut-off in a name such as ``ndcg_cut_10``, unless the name is registered."""
     match = _CUTOFF_IN_NAME.fullmatch(spec.name)
     if match is None or spec.k is not None or spec.name in METRICS or match["name"] not in METRICS:
         return spec
@@ -344,7 +366,7 @@ def _with_cutoff(spec: Spec) -> Spec:
 
 
 def _distinct(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Return metrics as they are, one at least, with texts that differ."""
+    """Return the metrics after checking that there is one and that their texts are unique."""
     made = tuple(metrics)
     if not made:
         raise MetricError("metric is empty; name at least one, such as ndcg@10")
@@ -352,8 +374,8 @@ def _distinct(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     again = next((text for number, text in enumerate(texts) if text in texts[:number]), None)
     if again is not None:
         raise MetricError(
-            f"{again} is asked for twice, and values are kept by name; metrics that differ in "
-            "their preferences alone are evaluated one by one"
+            f"{again} is asked for twice, but values are stored by name; evaluate metrics that "
+            "differ only in their preferences one by one"
         )
     return made
 
@@ -363,7 +385,7 @@ def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:
 
 
 def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> list[Any]:
-    """Evaluate metrics for whoever calls: LightGBM, XGBoost, or XGBRanker with two arrays."""
+    """Evaluate metrics for the caller: LightGBM, XGBoost, or XGBRanker with two arrays."""
     a, b, weight, group = call
     if group is _ABSENT and booster_of(b) is None:
         warn_if_weighted(metrics[0])
@@ -389,11 +411,11 @@ def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) ->
 
 
 def bind_in_training(metrics: Iterable[Metric], data: RankingData) -> list[AbstractBoundMetric]:
-    """Bind metrics to the data set of a booster; weights of items are left out, with a warning."""
+    """Bind metrics to the data set of a booster; item weights are dropped with a warning."""
     if data.split_weight()[1] is not None:
         warnings.warn(
-            "rows of a query have different weights, and metrics weigh whole queries: they leave "
-            "these weights out and count all queries of the data set alike; give a validation set "
+            "rows of a query have different weights, but metrics weigh whole queries: they ignore "
+            "these weights and count all queries of the data set equally; give a validation set "
             "one weight per query, or none",
             GbmrankWarning,
             stacklevel=6,
@@ -403,7 +425,7 @@ def bind_in_training(metrics: Iterable[Metric], data: RankingData) -> list[Abstr
 
 
 def any_preferences(metrics: Iterable[Metric]) -> bool:
-    """Whether a metric has preferences of its own, which others do not read."""
+    """Whether a metric was made with preferences."""
     return any(getattr(one.measure, "preferences", None) is not None for one in metrics)
 
 
@@ -427,15 +449,15 @@ def _mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
 
 
 def _no_mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> str:
-    """Say why no query counts."""
+    """Explain why no query counts."""
     total = bound.groups.n_queries
     undefined = int(np.isnan(bound.per_query(ranked)).sum())
     where = "every query" if undefined == total else f"{undefined} of {total} queries"
     rest = "" if undefined == total else f" and the weight of the other {total - undefined} is 0"
     return (
-        f"{item} is undefined for {where} of this data set (they lack what it needs, such as a "
-        f"relevant row){rest}, so none is left to average; leave the data set out of the "
-        "evaluation or choose empty='zero' or empty='one'"
+        f"{item} is undefined for {where} of this data set (for example without a relevant "
+        f"row){rest}, so there is no query to average; leave the data set out of the evaluation "
+        "or choose empty='zero' or empty='one'"
     )
 
 

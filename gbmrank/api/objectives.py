@@ -1,4 +1,4 @@
-"""Objectives as users hold them, and the booster parameters they need."""
+"""The user API of objectives, and the booster parameters they need."""
 
 import math
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class ClickModel(Protocol):
-    """What this room knows of a position bias."""
+    """The part of a position bias' interface that objectives use."""
 
     def theta(self, position: ArrayLike) -> FloatArray:
         """Return the propensity of each row."""
@@ -65,7 +65,7 @@ class ClickModel(Protocol):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Columns of the training rows that come with an objective."""
+    """Columns of the training rows that are bound to an objective."""
 
     weight: FloatArray | None = None
     position: FloatArray | None = None
@@ -73,11 +73,11 @@ class _Rows:
     clip: float | None = None
 
     def added_to(self, data: RankingData) -> RankingData:
-        """Return data with these columns; those of other rows are an error."""
+        """Return data with these columns; raise if they are for other rows."""
         if self.weight is not None:
             if data.weight is not None:
                 raise WeightError(
-                    "weights are given twice, with the data set and by bind_rows(weight=...); "
+                    "weights are set twice, in the data set and by bind_rows(weight=...); "
                     "leave out one of them"
                 )
             data = data.with_weight(self.weight)
@@ -94,8 +94,8 @@ class Objective(AbstractValue[AbstractObjective]):
     """A loss that boosters can minimise; made by :func:`objective`.
 
     Pass it as ``params["objective"]`` to ``lightgbm.train`` and ``lightgbm.cv``, as
-    ``objective=`` to ``LGBMRanker``, as ``obj=`` to ``xgboost.train`` and ``xgboost.cv``.
-    Frozen, equal by value, picklable; copies are the object itself.
+    ``objective=`` to ``LGBMRanker``, or as ``obj=`` to ``xgboost.train`` and ``xgboost.cv``.
+    Immutable, compared by value, picklable; copies are the object itself.
     """
 
     __slots__ = ("_rows",)
@@ -128,10 +128,10 @@ class Objective(AbstractValue[AbstractObjective]):
 
         Pairs of a long query are summed in linear time by interpolating the loss. This is
         the largest error of such a sum of values, slopes or curvatures, relative to the sum
-        of their absolute values; it is measured on the loss, whatever the data. The rounding
-        of float64 comes on top, and terms below 1e-18 of the loss near zero are left out.
-        Short queries are summed exactly. None where the linear-time engine never serves: no
-        pairs, a kink, a closed form, ``engine=pairs``.
+        of their absolute values; it is measured on the loss and does not depend on the data.
+        Rounding in float64 comes on top, and terms below 1e-18 of the loss near zero are left
+        out. Short queries are summed exactly. None if the linear-time engine is never used: no
+        pairs, a kink, a closed form, or ``engine=pairs``.
 
         Examples
         --------
@@ -157,7 +157,7 @@ class Objective(AbstractValue[AbstractObjective]):
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better. All columns are matched by position; an index of pandas is not read.
+            Larger is better. All columns are matched by position; a pandas index is ignored.
         scores : array-like of shape (n_rows,)
             Raw scores.
         group : array-like of shape (n_queries,), optional
@@ -165,15 +165,15 @@ class Objective(AbstractValue[AbstractObjective]):
         qid : array-like of shape (n_rows,), optional
             One query id per row, in any order; with neither, all rows are one query.
         weight : array-like of shape (n_queries,) or (n_rows,), optional
-            Factor of each query. Where rows of a query differ they are weights of items, which
-            ``pairwise``, ``comparison``, ``swap``, ``pointwise`` and ``query_rmse`` take: in
-            pairs, the terms in which the item is the preferred one are multiplied. Others raise
-            a WeightError that names the query.
+            Weight of each query. Weights that differ within a query are item weights, which
+            ``pairwise``, ``comparison``, ``swap``, ``pointwise`` and ``query_rmse`` support: in
+            pairs, an item's weight multiplies the terms in which it is preferred. Other
+            objectives raise a WeightError that names the query.
 
         Returns
         -------
         grad, hess : arrays of shape (n_rows,)
-            float64, in the order of the rows; no floor is applied to the Hessian.
+            float64, in the order of the rows. No lower bound is applied to the Hessian.
 
         Examples
         --------
@@ -196,15 +196,20 @@ class Objective(AbstractValue[AbstractObjective]):
         weight: ArrayLike | None = None,
         per_query: bool = False,
     ) -> Any:
-        """Return the number whose gradient :meth:`gradients` gives.
+        """Return the loss whose gradient :meth:`gradients` returns.
 
-        The parameters are those of :meth:`gradients`; ``per_query`` asks for one value per
-        query, in order of first appearance, instead of their sum.
+        The parameters are those of :meth:`gradients`. With ``per_query`` it returns one value
+        per query, in order of first appearance, instead of their sum.
+
+        Returns
+        -------
+        float or array of shape (n_queries,)
+            The loss.
 
         Raises
         ------
         NumericError
-            When the loss of a query, or their sum, is not finite.
+            If the loss of a query, or their sum, is not finite.
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
         values = bind_objective(self.template, data).losses(data.read_scores(scores))
@@ -217,14 +222,19 @@ class Objective(AbstractValue[AbstractObjective]):
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> FloatArray:
-        """Return the scores that minimise the loss, where a formula gives them (``linear``).
+        """Return the scores that minimise the loss, if there is a formula (``linear``).
 
         Parameters
         ----------
         labels : array-like of shape (n_rows,), optional
-            Not needed when the objective was made with preferences.
+            Not needed if the objective was made with preferences.
         group, qid : array-like, optional
             Queries, as for :meth:`gradients`.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            The scores, in the order of the rows.
 
         Examples
         --------
@@ -242,7 +252,7 @@ class Objective(AbstractValue[AbstractObjective]):
         return data if self._rows is None else self._rows.added_to(data)
 
     def with_template(self, template: AbstractObjective) -> "Objective":
-        """Return an objective around another composition."""
+        """Return an objective with another composition."""
         return Objective(template, self._rows)
 
     def bind_rows(
@@ -253,24 +263,31 @@ class Objective(AbstractValue[AbstractObjective]):
         position_bias: ClickModel | None = None,
         clip: float | None = None,
     ) -> "Objective":
-        """Return an objective that brings columns of the training rows along.
+        """Return an objective with additional columns of the training rows.
 
-        For what a booster's data set cannot carry: a DMatrix with queries has one weight per
-        query. Columns belong to the rows of the training set, in its order; ``lightgbm.cv`` is
-        followed to its folds. Use them with the boosters' own functions;
-        :meth:`GBMRanker.fit <gbmrank.GBMRanker.fit>` takes the same as arguments.
+        For columns that a booster's data set cannot store: for example, a DMatrix with queries
+        has only one weight per query. Columns have one entry per row of the training set, in its
+        order; in ``lightgbm.cv`` the rows of each fold are selected. Use this with the boosters'
+        own training functions; :meth:`GBMRanker.fit <gbmrank.GBMRanker.fit>` takes the same
+        columns as arguments.
 
         Parameters
         ----------
         weight : array-like of shape (n_rows,) or (n_queries,), optional
-            Weights of items or of queries, as for :meth:`gradients`.
+            Item weights or query weights, as for :meth:`gradients`.
         position : array-like of shape (n_rows,), optional
-            Where each item was shown, from 1; labels are then clicks, 0 or 1.
+            Position at which each item was shown, from 1; labels are then clicks, 0 or 1.
         position_bias : PositionBias, optional
-            How often positions are examined: a click is worth one over its propensity, in place
-            of one. Taken by ``pairwise``, ``pointwise``, ``query_rmse`` and ``linear``.
+            Probability that a position is examined: a click counts one over its propensity
+            instead of one. Supported by ``pairwise``, ``pointwise``, ``query_rmse`` and
+            ``linear``.
         clip : float, optional
-            Propensities below this are raised to it.
+            Lower bound of propensities; smaller ones are raised to it.
+
+        Returns
+        -------
+        Objective
+            With the columns bound to it.
 
         Examples
         --------
@@ -281,11 +298,11 @@ class Objective(AbstractValue[AbstractObjective]):
         """
         if (position is None) != (position_bias is None):
             raise ParameterError(
-                "position= and position_bias= go together: a position says nothing without how "
-                "often it is examined; gbmrank.clicks.estimate_bias estimates that"
+                "position= and position_bias= go together: pass both, or neither; "
+                "gbmrank.clicks.estimate_bias estimates a position bias from clicks"
             )
         if weight is None and position is None:
-            raise ParameterError("bind_rows got no column; give weight= or position=")
+            raise ParameterError("bind_rows got no column; pass weight= or position=")
         weights = None if weight is None else np.array(as_floats(weight, "weight"))
         if weights is not None:
             check_weights(weights)
@@ -299,13 +316,18 @@ class Objective(AbstractValue[AbstractObjective]):
         return Objective(self.template, rows)
 
     def bind(self, data: RankingData) -> AbstractBound:
-        """Compute what depends on labels alone, for repeated use with new scores.
+        """Bind the objective to labels, for repeated evaluation with new scores.
 
         Parameters
         ----------
         data : RankingData
-            From ``gbmrank.RankingData.from_arrays``. The bound objective takes and gives rows in
-            its query order; ``data.groups.arrange`` and ``restore`` lead there and back.
+            From ``gbmrank.RankingData.from_arrays``. The bound objective takes and returns rows
+            in query order; convert them with ``data.groups.arrange`` and ``restore``.
+
+        Returns
+        -------
+        AbstractBound
+            With the methods ``gradients(scores)`` and ``losses(scores)``.
         """
         if not isinstance(data, RankingData):
             raise DataError(
@@ -316,17 +338,22 @@ class Objective(AbstractValue[AbstractObjective]):
         return bind_objective(self.template, data if rows is None else rows.added_to(data))
 
     def inverse_link(self, scores: ArrayLike) -> FloatArray:
-        """Return the probabilities that scores stand for, where the loss has a link.
+        """Return the probabilities that scores stand for, if the loss has a link.
 
         Parameters
         ----------
         scores : array-like of shape (n_rows,)
             Raw scores.
 
+        Returns
+        -------
+        array of shape (n_rows,)
+            Probabilities.
+
         Raises
         ------
         ParameterError
-            When the objective's scores are not probabilities.
+            If the scores of this objective do not stand for probabilities.
         """
         values = as_floats(scores, "scores", exact=True)
         check_finite(values, "score", Groups.single(len(values)))
@@ -335,10 +362,10 @@ class Objective(AbstractValue[AbstractObjective]):
     def __call__(
         self, a: Any, b: Any, sample_weight: Any = None, group: Any = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return gradient and Hessian to a booster.
+        """Return gradient and Hessian, as the callback of a booster.
 
-        Called with ``(scores, data set)``, with ``(labels, scores, weight, group)`` by LightGBM's
-        scikit-learn interface, or by XGBoost's with ``sample_weight=`` by name.
+        Called with ``(scores, data set)``, by LightGBM's scikit-learn interface with ``(labels,
+        scores, weight, group)``, or by XGBoost's with ``sample_weight=`` as keyword.
         """
         booster, columns, preds = read_call(a, b, sample_weight, group)
         held = getattr(self._part, "preferences", None) is not None
@@ -356,21 +383,21 @@ class Objective(AbstractValue[AbstractObjective]):
 
 
 def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any) -> Objective:
-    """Make an objective by parts, from text, or from a preset's name.
+    """Make an objective from text, from a preset's name, or from a name and parameters.
 
     Parameters
     ----------
     spec : str
-        Name of a template or preset, or a whole text such as
+        Name of an objective or preset, or a complete text such as
         ``"pairwise(loss=logistic, target=ndcg@10)"``.
     **params : object
-        Parameters of the template: losses and targets by text or as objects; a metric as
-        target stands for its utility.
+        Parameters of the objective: losses and targets as text or objects. A metric as target
+        stands for its utility.
 
     Returns
     -------
     Objective
-        Frozen; ``str()`` of it gives the canonical text.
+        Immutable; ``str()`` of it is the canonical text.
 
     Examples
     --------
@@ -387,7 +414,7 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
     except UnknownNameError as error:
         if _names_committee(spec):
             raise UnknownNameError(
-                f"{spec} trains several models and is not one loss: give it to GBMRanker, "
+                f"{spec} trains several models and is not one loss; pass it to GBMRanker, "
                 "DaskGBMRanker or compare"
             ) from error
         native = near_native(spec.strip(), cutoff=1.0) if isinstance(spec, str) else None
@@ -400,14 +427,19 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
 
 
 def mix(*parts: Any, weights: Any = None) -> Objective:
-    """Add objectives, each with a factor.
+    """Make a weighted sum of objectives.
 
     Parameters
     ----------
     *parts : Objective or str
-        What is added.
+        The objectives.
     weights : sequence of float, optional
-        One factor above 0 for each; all one when not given.
+        One factor above 0 per objective; 1 by default.
+
+    Returns
+    -------
+    Objective
+        The sum.
 
     Examples
     --------
@@ -425,13 +457,13 @@ def _finite_sum(losses: FloatArray) -> float:
     if not np.isfinite(total):
         raise NumericError(
             f"the sum of the losses of {len(losses)} queries is {total}, though each is finite; "
-            "scale the scores down, or ask for per_query=True"
+            "scale the scores down, or pass per_query=True"
         )
     return total
 
 
 def _bare(value: Any) -> Any:
-    """Take the composition out of objectives and metrics, also inside lists."""
+    """Unwrap the composition of objectives and metrics, also inside lists."""
     if isinstance(value, Objective):
         if value._rows is not None:
             raise ParameterError(f"{value}: bind rows to the mix, not to a part of it")
@@ -443,9 +475,10 @@ def _bare(value: Any) -> Any:
 
 @final
 class BoosterParams(dict[str, Any]):
-    """A dict of booster parameters that knows the reason of each.
+    """A dict of booster parameters with the reason for each.
 
-    ``trees`` are those of a preset alone, for estimators, which set what an objective needs.
+    ``reasons`` maps names to reasons. ``trees`` has only the parameters of a preset, for
+    estimators, which set the parameters that an objective needs themselves.
     """
 
     def __init__(self, settings: tuple[Setting, ...], trees: tuple[Setting, ...] = ()) -> None:
@@ -458,7 +491,7 @@ class BoosterParams(dict[str, Any]):
 
 
 def booster_params(spec: Any, backend: str, preset: str | None = None) -> BoosterParams:
-    """Return the parameters a booster should be given with an objective.
+    """Return the booster parameters that an objective needs.
 
     Parameters
     ----------
@@ -467,15 +500,15 @@ def booster_params(spec: Any, backend: str, preset: str | None = None) -> Booste
     backend : {"lightgbm", "xgboost"}
         The booster.
     preset : {"robust"} or None, default=None
-        ``"robust"`` adds parameters of the trees: small ones, of sampled rows and columns, with
-        leaves and regularisation in units of the curvature of the objective. They were chosen
-        on two small sets of judged searches and ratings; tune them where you have the time.
+        ``"robust"`` adds parameters of the trees: small trees of sampled rows and columns, with
+        leaf size and regularisation in units of the objective's curvature. They were chosen on
+        two small data sets of judged searches and ratings; tune them if you have the time.
 
     Returns
     -------
     BoosterParams
-        A dict to merge into the parameters; ``.reasons`` says why, ``print`` shows both.
-        ``.trees`` are those of the preset: ``GBMRanker(objective, **params.trees)``.
+        A dict to merge into the parameters. ``.reasons`` explains each; ``print`` shows both.
+        ``.trees`` has only those of the preset: ``GBMRanker(objective, **params.trees)``.
 
     Examples
     --------
@@ -500,7 +533,7 @@ def booster_params(spec: Any, backend: str, preset: str | None = None) -> Booste
 def _row_curvature(target: Objective) -> float | None:
     """Return the mean Hessian of a row of the demonstration data at equal scores.
 
-    None where it is not known: preferences belong to other rows.
+    None if it is unknown, since preferences belong to other rows.
     """
     data = demo_data(n_queries=50, seed=0)
     scores = np.zeros(len(data.labels))
@@ -520,11 +553,11 @@ class Committee:
     Parameters
     ----------
     members : tuple of Objective or Native, default=()
-        What the models minimise; none: four that suit the metric.
+        Objectives of the models; by default four that suit the metric.
     weights : tuple of float or None, default=None
-        Weight of each member in the mean; None: all alike.
+        Weight of each member in the mean; equal by default.
     seeds : int, default=1
-        Models of each member, with different seeds.
+        Number of models per member, trained with different seeds.
 
     Examples
     --------
@@ -563,21 +596,21 @@ class Committee:
 
     @classmethod
     def from_text(cls, text: str) -> "Committee":
-        """Read ``committee(member, ..., weights=[...], seeds=...)``."""
+        """Parse ``committee(member, ..., weights=[...], seeds=...)``."""
         spec = parse(text)
         given: dict[str, Any] = dict(spec.params)
         unknown = [*(["@"] if spec.k is not None else []), *(given.keys() - {"weights", "seeds"})]
         if unknown:
             raise ParameterError(
-                f"committee has no parameter {unknown[0]!r}: it takes objectives, and weights= and "
-                "seeds=; parameters of a member go into its own brackets"
+                f"committee has no parameter {unknown[0]!r}; it takes objectives, weights= and "
+                "seeds=. Write the parameters of a member in its own brackets"
             )
         if isinstance(given.get("weights", ()), int | float | str):
-            raise ParameterError(f"committee: weights is a list, got {given['weights']!r}")
+            raise ParameterError(f"committee: weights must be a list, got {given['weights']!r}")
         members = tuple(ranking_objective(format_value(each)) for each in spec.args)
         nested = next((one for one in members if isinstance(one, Committee)), None)
         if nested is not None:
-            raise ParameterError(f"committee: {nested} cannot be a member; give its members")
+            raise ParameterError(f"committee: {nested} cannot be a member; list its members")
         return cls(members, **given)  # type: ignore[arg-type]
 
 
@@ -592,7 +625,7 @@ def _names_committee(given: Any) -> bool:
 
 
 def ranking_objective(given: Any) -> Objective | Native | Committee:
-    """Read an objective: ours by text or object, ``native:NAME``, or a committee of these."""
+    """Parse an objective: text or an object, ``native:NAME``, or a committee of these."""
     if isinstance(given, Native | Committee):
         return given
     if _names_committee(given):
@@ -603,35 +636,35 @@ def ranking_objective(given: Any) -> Objective | Native | Committee:
 
 
 def objectives_in(target: Objective | Native | Committee) -> tuple[Objective, ...]:
-    """Return the objectives of gbmrank in what is minimised."""
+    """Return gbmrank's objectives in a target; native ones are left out."""
     members = target.members if isinstance(target, Committee) else (target,)
     return tuple(one for one in members if isinstance(one, Objective))
 
 
 def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
-    """Return how to train, with an objective and metrics given as text or as objects.
+    """Return a training plan for an objective and metrics, given as text or objects.
 
     Parameters
     ----------
     objective : Objective, Native, Committee or str
-        What is minimised; ``native:NAME`` is one of the booster's own.
+        The objective; ``native:NAME`` is one of the booster's own.
     metric : Metric, MetricList, str or list
-        What is evaluated; the first one decides about early stopping.
+        Metrics to evaluate; early stopping uses the first one.
     **options : object
         Further fields of :class:`gbmrank.boosters.plan.Plan`.
     """
     target, metrics = ranking_objective(objective), metric_list(metric)
     if isinstance(target, Objective) and target._rows is not None:
         raise ConfigError(
-            f"{target} brings rows along (bind_rows), which is for lightgbm.train and "
-            "xgboost.train; here give the columns themselves, such as sample_weight= of fit"
+            f"{target} has columns from bind_rows, which is for lightgbm.train and xgboost.train; "
+            "pass the columns themselves here, such as sample_weight= of fit"
         )
     check_texts(target, metrics)
     return Plan(objective=target, metric=metrics, **options)
 
 
 def check_texts(target: Objective | Native | Committee, metrics: MetricList) -> None:
-    """Raise ParameterError where the text of an objective or a metric does not say all of it."""
+    """Raise ParameterError for an objective or a metric that its text does not fully describe."""
     for one in objectives_in(target):
         check_text(one.template)
     for metric in metrics:

@@ -1,1 +1,1 @@
-"""The doors to the boosters: the only files that know one."""
+"""The interfaces to LightGBM and XGBoost; no other package depends on a booster."""

@@ -1,4 +1,4 @@
-"""What every booster offers, and what a training consists of."""
+"""The ``Booster`` protocol, and the parts of a training: job, monitor, trained model."""
 
 import importlib
 import re
@@ -36,9 +36,9 @@ __all__ = [
 
 
 def plain_name(text: str) -> str:
-    """Return the text of a metric in letters, digits, ``_``, ``.``, ``-`` and ``@`` alone.
+    """Reduce the text of a metric to letters, digits, ``_``, ``.``, ``-`` and ``@``.
 
-    Boosters cut names at blanks and colons, and trackers such as MLflow reject brackets.
+    Boosters truncate names at blanks and colons, and trackers such as MLflow reject brackets.
 
     >>> plain_name("map(threshold=1)@10"), plain_name("err(max_grade=2, empty=zero)")
     ('map_threshold_1@10', 'err_max_grade_2_empty_zero')
@@ -47,7 +47,7 @@ def plain_name(text: str) -> str:
 
 
 def import_booster(name: str, oldest: tuple[int, int]) -> Any:
-    """Import a booster, or raise MissingBackendError with what to install."""
+    """Import a booster, or raise a MissingBackendError that names the package to install."""
     try:
         module = importlib.import_module(name)
     except ImportError as error:
@@ -57,14 +57,14 @@ def import_booster(name: str, oldest: tuple[int, int]) -> Any:
     if is_before(module.__version__, oldest):
         least = ".".join(map(str, oldest))
         raise MissingBackendError(
-            f"backend={name} needs {name} {least} or later, and {module.__version__} is "
+            f"backend={name} needs {name} {least} or later, but {module.__version__} is "
             f"installed: pip install '{name}>={least}'"
         )
     return module
 
 
 class Target(Protocol):
-    """An objective of ours, as training sees it."""
+    """The part of an objective's interface that training uses."""
 
     @property
     def template(self) -> AbstractObjective:
@@ -72,22 +72,22 @@ class Target(Protocol):
         ...
 
     def bind(self, data: RankingData) -> AbstractBound:
-        """Compute what depends on labels alone."""
+        """Bind the objective to a data set."""
         ...
 
     def with_template(self, template: AbstractObjective) -> "Target":
-        """Return an objective around another composition."""
+        """Return an objective with another composition."""
         ...
 
     def __call__(self, a: Any, b: Any) -> Any:
-        """Return gradient and Hessian to a booster."""
+        """Return gradient and Hessian, as the callback of a booster."""
         ...
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Rows to train or to judge on: anything the booster reads, in the query order of ``data``."""
+    """Rows of a training or validation set: features in the query order of ``data``."""
 
     features: Any
     data: RankingData
@@ -100,16 +100,16 @@ Report = Callable[[int, Mapping[str, Mapping[str, list[float]]]], None]
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Job:
-    """One training, checked and ready to run."""
+    """One training, validated and ready to run."""
 
     train: Any  # a Part; an engine for a cluster has its own kind
     objective: Any  # ours, or the name of one of the booster's own
-    metrics: Any  # a MetricList, may be empty; the first one decides about stopping
+    metrics: Any  # a MetricList, may be empty; early stopping uses the first one
     params: Mapping[str, Any]
     rounds: int
-    valid: Mapping[str, Any] = field(default_factory=dict)  # in order; the last one decides
+    valid: Mapping[str, Any] = field(default_factory=dict)  # early stopping uses the last one
     patience: int | None = None  # rounds without improvement; None never stops
-    keep_best: bool = True  # truncate after the best round, where a set validates
+    keep_best: bool = True  # truncate after the best round, if there is a validation set
     on_round: Callable[[int], None] | None = None  # given the number of rounds done
     ranks: bool = True  # False for plain regression
     callbacks: tuple[Any, ...] = ()  # the booster's own kind
@@ -117,7 +117,7 @@ class Job:
     report: Report | None = None
 
     def monitor(self, evaluate: Callable[[Any, Any], Sequence[Any]] | None = None) -> "Monitor":
-        """Return what records the values of every round."""
+        """Return the monitor that records the values of every round."""
         names = [str(item) for item in self.metrics]
         higher = bool(names) and self.metrics[0].higher_is_better
         monitor = Monitor(evaluate or self.metrics, names, higher, self.patience, self.on_round)
@@ -125,26 +125,26 @@ class Job:
         return monitor
 
     def rounds_kept(self, monitor: "Monitor", before: int, stopped: int) -> int:
-        """Return how many rounds of a model count; 0 for all.
+        """Return how many rounds of a model to keep; 0 for all.
 
-        ``before`` is the number of rounds it began with, ``stopped`` that up to the best round by
-        a callback of the booster's own that stopped the training, or 0.
+        ``before`` is the number of rounds of the model that was continued. ``stopped`` is the
+        number of rounds up to the best one if a booster's callback stopped the training, else 0.
         """
         if self.keep_best and monitor.best_round >= 0:
             return before + monitor.best_round + 1
         return stopped if self.callbacks and self.patience is None else 0
 
     def finished(self, fitted: "Fitted", monitor: "Monitor", kept: int, before: int) -> "Trained":
-        """Return the trained model with its history, once ``rounds_kept`` were kept."""
+        """Return the trained model with its history, after truncation to ``kept`` rounds."""
         best = before + monitor.best_round if monitor.best_round >= 0 else fitted.n_rounds - 1
         return Trained(fitted, monitor.history, kept - 1 if kept else best)
 
 
 class Member(NamedTuple):
-    """One of the models whose weighted mean a committee is.
+    """One of the models that a committee averages.
 
     ``spread`` is the standard deviation of its scores within the training queries, by which they
-    are divided; ``values`` those of the metrics by validation set.
+    are divided; ``values`` are the metric values by validation set.
     """
 
     objective: str
@@ -162,8 +162,8 @@ class Trained:
 
     fitted: "Fitted"
     history: Mapping[str, Mapping[str, list[float]]]  # by validation set and metric text
-    best_round: int  # from 0; the last one without a validation set
-    committee: tuple[Member, ...] = ()  # of which it was merged
+    best_round: int  # from 0; without a validation set, the last one
+    committee: tuple[Member, ...] = ()  # the models that were merged
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row, of the trees up to the best round."""
@@ -172,10 +172,11 @@ class Trained:
 
 @final
 class Monitor:
-    """Values of the metrics after every round, and the round to stop at.
+    """Records the metrics after every round and decides when to stop.
 
-    The first metric on the last data set decides. ``evaluate`` maps scores and a data set to
-    ``(name, value, ...)`` of each metric; ``on_round`` gets the number of rounds done.
+    Early stopping uses the first metric on the last data set. ``evaluate`` maps scores and a data
+    set to ``(name, value, ...)`` of each metric; ``on_round`` is called with the number of rounds
+    done.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class Monitor:
         self.rounds_done = 0
 
     def watch(self, name: str, data: object) -> None:
-        """Say under which name the values of a data set are kept."""
+        """Set the name under which the values of a data set are recorded."""
         self._names_of[id(data)] = name
         self.history[name] = {metric: [] for metric in self.names}
 
@@ -233,7 +234,7 @@ class Fitted(Protocol):
 
     @property
     def n_rounds(self) -> int:
-        """Number of trees that count: up to the best round."""
+        """Number of rounds used for predictions: up to the best round."""
         ...
 
     def scores(self, features: Any) -> FloatArray:
@@ -241,19 +242,19 @@ class Fitted(Protocol):
         ...
 
     def predict(self, features: Any) -> FloatArray:
-        """Return one raw score per row, under the usual name."""
+        """Return one raw score per row; the same as :meth:`scores`."""
         ...
 
     def importances(self, kind: str | None = None) -> FloatArray:
-        """Return the importance of each feature: of a kind of the booster's, or summed gain."""
+        """Return the importance of each feature, of one of the booster's kinds or summed gain."""
         ...
 
     def for_converters(self) -> Any:
-        """Return a copy of the booster that other tools can read as a plain model of trees."""
+        """Return a copy of the booster that converters can read as a plain tree model."""
         ...
 
     def stamp(self, identity: str) -> None:
-        """Keep a text in the model; files carry it, and the booster reads past it."""
+        """Store a text in the model; it is saved to files, and the booster ignores it."""
         ...
 
     def save(self, path: str) -> None:
@@ -269,7 +270,7 @@ class Range(NamedTuple):
     whole: bool = False
 
     def at(self, share: float) -> float:
-        """Return the value at a share of the way, from 0 to 1.
+        """Return the value at a fraction of the range, from 0 to 1.
 
         >>> Range(1.0, 100.0).at(0.5), Range(2, 32, whole=True).at(1.0)
         (10.0, 32)
@@ -289,28 +290,28 @@ class Rows(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """A booster in comparisons and in the conformance kit.
+    """What comparisons and the conformance tests need to know about a booster.
 
-    ``try_objective(objective, params, rows, rounds)`` gives the scores of the rows after training,
-    ``try_metric(metric, rows)`` scores and the value the booster reports for them.
+    ``try_objective(objective, params, rows, rounds)`` returns the scores of the rows after
+    training, ``try_metric(metric, rows)`` scores and the value the booster reports for them.
     """
 
     space: Mapping[str, Range]  # parameters to search
     aliases: Mapping[str, tuple[str, ...]]  # of the parameters of space
-    repeatable: Mapping[str, Any]  # by which a run does not depend on what else the machine does
-    not_repeatable_with: frozenset[str]  # what excludes those of repeatable
-    demonstration: Mapping[str, Any]  # what suits the small demonstration data
+    repeatable: Mapping[str, Any]  # parameters that make runs reproducible
+    not_repeatable_with: frozenset[str]  # parameters that conflict with those of repeatable
+    demonstration: Mapping[str, Any]  # parameters for the small demonstration data
     baselines: tuple[str, ...]  # the booster's own objectives, compared by default
     try_objective: Callable[[Any, Mapping[str, Any], Rows, int], FloatArray]
     try_metric: Callable[[Any, Rows], tuple[FloatArray, float]]
 
     def is_given(self, name: str, params: Mapping[str, Any]) -> bool:
-        """Whether a parameter is among others, under any of its names."""
+        """Whether ``params`` contains a parameter, under any of its names."""
         return not params.keys().isdisjoint((name, *self.aliases.get(name, ())))
 
 
 class Booster(Protocol):
-    """Everything gbmrank knows about one booster; adding one is a folder and a line in doors.py."""
+    """Everything gbmrank needs of a booster; to add one, add a folder and a line in doors.py."""
 
     name: str
     title: str
@@ -318,7 +319,7 @@ class Booster(Protocol):
     parameters: "Parameters"
     tuning: Tuning
     native: tuple[str, ...]
-    debiased: tuple[str, ...]  # of these, what corrects clicks by a column "position" of the rows
+    debiased: tuple[str, ...]  # those that correct clicks by a column "position" of the rows
     importance_types: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]
@@ -340,11 +341,11 @@ class Booster(Protocol):
         ...
 
     def training(self) -> "Training | None":
-        """Return the training that waits for a gradient of this call, if one does."""
+        """Return the training that is waiting for the gradient of this call, or None."""
         ...
 
     def check_training(self, training: "Training") -> None:
-        """Raise ConfigError for a parameter that spoils custom objectives."""
+        """Raise ConfigError for a parameter that breaks custom objectives."""
         ...
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
@@ -352,7 +353,7 @@ class Booster(Protocol):
         ...
 
     def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
-        """Return the value of a metric as the booster takes it from a callback."""
+        """Return the value of a metric in the form the booster expects of a callback."""
         ...
 
     def settings(self, shift_invariant: bool) -> "tuple[Setting, ...]":
@@ -360,7 +361,7 @@ class Booster(Protocol):
         ...
 
     def robust(self, curvature: float | None) -> "tuple[Setting, ...]":
-        """Return parameters of trees that seldom overfit, for a mean Hessian per row."""
+        """Return tree parameters that rarely overfit, for a mean Hessian per row."""
         ...
 
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
@@ -368,7 +369,7 @@ class Booster(Protocol):
         ...
 
     def unseen_message(self, column: Any, what: str, category: str) -> str | None:
-        """Return what is wrong with a category that the training did not have, if anything."""
+        """Return the message for a category that training did not have, or None if allowed."""
         ...
 
     def train(self, job: Job) -> Trained:
@@ -382,8 +383,8 @@ class Booster(Protocol):
     def merge(
         self, models: Sequence[Any], factors: Sequence[float], shares: Sequence[float]
     ) -> Fitted:
-        """Return one model whose score is the sum of those of others, each times its factor.
+        """Merge models into one whose score is the weighted sum of their scores.
 
-        ``shares`` are those of the models in the summed gain of all splits.
+        ``shares`` are the shares of the models in the summed gain of all splits.
         """
         ...

@@ -1,9 +1,9 @@
-"""The training that calls an objective, as far as the call stack tells.
+"""Find the training that calls an objective by inspecting the call stack.
 
-A booster hands scores and labels to an objective, and neither its parameters nor the model. Both
-are one or two frames up the stack: in the method of the booster that is waiting for the gradient.
-That is the model itself, whatever was done to its data set before, and it is there in every
-interface of a booster. Where a caller computes the gradient in another thread, nothing is seen.
+A booster passes scores and labels to an objective, but neither its parameters nor the model. Both
+are one or two frames up the stack, in the booster's method that is waiting for the gradient. This
+works in every API of a booster and whatever the data set was used for before. If the gradient is
+computed in another thread, the training is not found.
 """
 
 import sys
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Round", "Training", "frames_of", "waiting_in", "watch"]
 
-_ROUNDS = 3  # without a split before anybody is warned: a sample of rows or columns may have none
-_MANY_ROWS = 1000  # of one query that nobody said is one
+_ROUNDS = 3  # without a split before a warning: a sample of rows or columns may have none
+_MANY_ROWS = 1000  # in one query, before a warning that the data set has no queries
 
 
 class Training(NamedTuple):
-    """A model that waits for a gradient."""
+    """A model that is waiting for a gradient."""
 
     model: Any
-    params: Callable[[], Mapping[str, Any]]  # as given, by main names
+    params: Callable[[], Mapping[str, Any]]  # by main names
     splits: Callable[[], float]  # of all trees so far
-    positions: Callable[[], bool]  # whether the data set has positions, which nobody reads here
+    positions: Callable[[], bool]  # whether the data set has positions, which are ignored
 
 
 class _Seen:
-    """What is known of a training after some of its rounds."""
+    """State of a training between rounds."""
 
     __slots__ = ("calls", "splits")
 
@@ -50,7 +50,7 @@ _lock = threading.Lock()
 
 
 def frames_of(module: str) -> Iterator[Any]:
-    """Yield the frames of a module that are waiting, the innermost one first."""
+    """Yield the frames of a module on the call stack, innermost first."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == module:
@@ -71,7 +71,7 @@ def waiting_in(module: str, kind: type) -> Any:
 
 
 class Round(NamedTuple):
-    """What an objective is asked in a round, and what it returns."""
+    """One call of an objective, and what it returns."""
 
     objective: "Target"
     n_rows: int
@@ -80,7 +80,7 @@ class Round(NamedTuple):
 
 
 def watch(booster: "Booster", this: Round) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the gradient of a round; raise or warn where its training goes wrong silently.
+    """Return the gradient of a round; raise or warn if training would silently go wrong.
 
     Raises
     ------
@@ -109,16 +109,16 @@ def _warn_at_start(booster: "Booster", training: Training, this: Round) -> None:
     if ignored:
         advice = "; ".join(dict.fromkeys(ignored.values()))
         warnings.warn(
-            f"{', '.join(ignored)}: {this.objective} does not read this, as {booster.title}'s own "
-            f"ranking objectives would; {advice}",
+            f"{', '.join(ignored)}: {this.objective} ignores this, unlike {booster.title}'s own "
+            f"ranking objectives; {advice}",
             GbmrankWarning,
             stacklevel=5,
         )
     if not this.grouped and this.n_rows > _MANY_ROWS and not this.objective.template.separable:
         warnings.warn(
-            f"the training set has no queries, so its {this.n_rows} rows are ranked as one; give "
-            f"the rows of each query ({booster.groups_hint}), or group=[{this.n_rows}] if one "
-            "query is meant",
+            f"the training set has no queries, so its {this.n_rows} rows are ranked as one; pass "
+            f"the rows of each query ({booster.groups_hint}), or group=[{this.n_rows}] if it is "
+            "one query",
             GbmrankWarning,
             stacklevel=5,
         )

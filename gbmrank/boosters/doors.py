@@ -1,4 +1,4 @@
-"""The boosters gbmrank knows, and which of them is calling."""
+"""The supported boosters, and the arguments of their callbacks."""
 
 import warnings
 import weakref
@@ -48,14 +48,14 @@ def booster_named(name: str) -> Booster:
 
 
 def callable_name(text: str, higher_is_better: bool) -> str:
-    """Return ``__name__`` of a metric: XGBRanker shows it and guesses the direction from it."""
+    """Return ``__name__`` of a metric, which XGBRanker shows and infers the direction from."""
     return XGBOOST.metric_name(text, higher_is_better)
 
 
 def read_call(
     a: Any, b: Any, weight: Any, group: Any
 ) -> tuple[Booster, BoosterColumns, npt.NDArray[Any]]:
-    """Read the arguments of a callback: which booster calls, the data set, the scores.
+    """Parse the arguments of a callback: which booster calls, the data set, the scores.
 
     Either ``(scores, data set)`` or the arrays ``(labels, scores, weight, group)`` of LightGBM's
     scikit-learn interface, which keeps the array of labels alive.
@@ -80,7 +80,7 @@ _warned: "dict[int, weakref.ref[Any]]" = {}  # metrics by identity
 
 
 def warn_if_weighted(metric: Any) -> None:
-    """Warn once of a metric whose values for single queries are averaged with other weights."""
+    """Warn once if XGBRanker averages the values of queries with their sizes as weights."""
     number = id(metric)
     known = _warned.get(number)
     if (known is not None and known() is metric) or not weighs_by_size():
@@ -100,15 +100,15 @@ def warn_if_weighted(metric: Any) -> None:
 def unlabelled(
     columns: BoosterColumns, preds: npt.NDArray[Any], preferences: bool
 ) -> BoosterColumns:
-    """Return a data set with labels that say nothing where preferences stand for them.
+    """Return a data set with placeholder labels if preferences replace them.
 
-    Scores without labels and preferences are a DataError.
+    Raises DataError if there are neither labels nor preferences.
     """
     if not preferences:
         if not len(columns.labels) and np.size(preds):
             raise DataError(
                 f"the data set has no labels, but there are {np.size(preds)} scores; "
-                "give the labels when the data set is made"
+                "pass the labels when you create the data set"
             )
         return columns
     labels = columns.labels if len(columns.labels) else np.zeros(np.size(preds))
@@ -117,7 +117,7 @@ def unlabelled(
 
 
 def _on_host(values: Any) -> Any:
-    """Copy an array of a GPU, such as one of CuPy or Numba, to the host; leave others alone."""
+    """Copy a GPU array, such as one of CuPy or Numba, to the host; return others unchanged."""
     if getattr(values, "__cuda_array_interface__", None) is None:
         return values
     for name in ("get", "copy_to_host"):
@@ -125,8 +125,8 @@ def _on_host(values: Any) -> Any:
         if copy is not None:
             return np.asarray(copy())
     raise DataError(
-        f"the booster hands over a {type(values).__name__} on a GPU, and gbmrank computes on the "
-        "host: CuPy arrays are copied there; use device='cpu' with other ones"
+        f"the booster passes a {type(values).__name__} on a GPU, but gbmrank computes on the CPU "
+        "and can only copy CuPy arrays; use device='cpu'"
     )
 
 
@@ -135,6 +135,6 @@ def _array(column: Any, what: str) -> npt.NDArray[Any] | None:
 
 
 def _numbers(column: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
-    """Return a column of numbers as it is; read objects and masks as array calls do."""
+    """Return a numeric column unchanged; convert objects and masks as for array calls."""
     ready = column.dtype.kind in "biuf" and not isinstance(column, np.ma.MaskedArray)
     return column if ready else as_floats(column, what, exact=what == "labels")

@@ -1,7 +1,7 @@
-"""The one way to train: every rule once, whatever the booster and wherever it runs.
+"""Training: validation that all boosters and engines share.
 
-:func:`train` takes a :class:`Plan`, checks parameters and data, and hands a job to an engine. An
-engine says what is known about the rows and runs the job: on this machine (:class:`LocalEngine`)
+:func:`train` takes a :class:`Plan`, validates parameters and data, and passes a job to an engine.
+An engine reports facts about the rows and runs the job: on this machine (:class:`LocalEngine`)
 or on a cluster (``gbmrank.dask``). Rankers, comparisons and pair models all train through here.
 """
 
@@ -62,9 +62,9 @@ __all__ = [
 PREFIX = "native:"
 TRAINING = "the training set"
 _NOTHING = ("", "none", "null", "custom", "na")  # LightGBM grows no tree, or takes its default
-_FIRST_LOOK = 20_000  # rows that are scored before all are
+_FIRST_LOOK = 20_000  # rows that are scored first, before all others
 _VANISHED = float(np.finfo(np.float32).smallest_subnormal) / 2.0  # and below is 0 in float32
-_SHARE = 1e-3  # of the neighbouring labels of a query that differ; below this nobody is warned
+_SHARE = 1e-3  # of the neighbouring labels of a query that differ; no warning below this
 
 
 @final
@@ -81,42 +81,42 @@ class Native:
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Plan:
-    """How to train."""
+    """Options of a training."""
 
     objective: Any  # Objective or Native
-    metric: Any  # a MetricList, may be empty; the first one decides about stopping
+    metric: Any  # a MetricList, may be empty; early stopping uses the first one
     backend: str = "lightgbm"
     rounds: int = 100
     early_stopping: int | None = None  # rounds without improvement on the last validation set
-    params: Mapping[str, Any] = field(default_factory=dict)  # win over those an objective needs
+    params: Mapping[str, Any] = field(default_factory=dict)  # override those an objective needs
     seed: int = 0
     threads: int | None = None  # of the booster, and at most as many of ours; None: its default
-    keep_best: bool = True  # truncate after the best round; dart and gblinear never are
+    keep_best: bool = True  # truncate after the best round; never for dart and gblinear
     ranks: bool = True  # False for plain regression
-    columns: Schema | None = None  # by which constraints that name columns get places
-    names: Mapping[str, str] = field(default_factory=dict)  # the caller's, of arguments
+    columns: Schema | None = None  # to convert column names in constraints to numbers
+    names: Mapping[str, str] = field(default_factory=dict)  # the caller's names of arguments
     hints: Mapping[str, str] = field(default_factory=dict)  # why a parameter is rejected
-    callbacks: tuple[Any, ...] = ()  # the booster's own kind, called as its own training does
-    start: Any = None  # a model of the booster to continue; None begins anew
+    callbacks: tuple[Any, ...] = ()  # the booster's own kind, called as in its own training
+    start: Any = None  # a model of the booster to continue; None starts a new one
     report: Report | None = None
 
 
 class Facts(NamedTuple):
-    """What the rules need to know about the rows of a data set."""
+    """Facts about the rows of a data set that validation needs."""
 
     n_rows: int
     width: int  # number of features
-    ids: npt.NDArray[Any] | None  # query ids, where the user gave them
+    ids: npt.NDArray[Any] | None  # query ids, if the user passed them
     learnable: bool  # whether the labels of some query differ
     largest_weight: float  # infinite without weights
-    merged: tuple[float, float, float] | None  # what merged_labels found
+    merged: tuple[float, float, float] | None  # the result of merged_labels
 
 
 class Engine(Protocol):
-    """Where and how a checked plan is carried out."""
+    """Runs a validated plan: on this machine or on a cluster."""
 
     def facts(self, part: Any, name: str, ranks: bool = True) -> Facts:
-        """Return what is known about a data set; little of it is needed for regression."""
+        """Return facts about a data set; regression needs only some of them."""
         ...
 
     def check_preferences(self, held: tuple[Any, ...], part: Any) -> None:
@@ -130,7 +130,7 @@ class Engine(Protocol):
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """Return what the booster is given as its objective, and the parameters that go with it."""
+        """Return the objective to pass to the booster, and the remaining parameters."""
         ...
 
     def run(self, booster: Booster, job: Job) -> Trained:
@@ -142,7 +142,7 @@ class Engine(Protocol):
         ...
 
     def curvature(self, target: Target | Native, part: Any) -> float | None:
-        """Return the summed Hessian of the first round, where it is known."""
+        """Return the summed Hessian of the first round, or None if unknown."""
         ...
 
     def spread(self, fitted: Fitted, part: Any) -> float:
@@ -159,7 +159,7 @@ class LocalEngine:
     """Trains on this machine, on rows in memory."""
 
     def facts(self, part: Part, name: str, ranks: bool = True) -> Facts:
-        """Return what is known about a data set; little of it is needed for regression."""
+        """Return facts about a data set; regression needs only some of them."""
         rows, width = read_table(part.features, name).shape
         data = part.data
         if rows != data.groups.n_rows:
@@ -191,7 +191,7 @@ class LocalEngine:
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Part
     ) -> tuple[Any, dict[str, Any]]:
-        """Return an objective for rows in query order, which draws queries where asked to."""
+        """Return an objective for rows in query order, which samples queries if requested."""
         if isinstance(target, Native):
             return target.name, dict(params)
         groups = part.data.groups
@@ -231,7 +231,7 @@ class LocalEngine:
         data, scores = part.data, fitted.scores(part.features)
         try:
             weight = data.query_weight()
-        except WeightError:  # metrics weigh queries; the training has said so
+        except WeightError:  # metrics weigh whole queries; training has warned about it
             weight = None
         columns = {"group": data.groups.sizes, "weight": weight}
         return [float(one.score(data.labels, scores, **columns)) for one in metrics]
@@ -244,10 +244,10 @@ def train(
     on_round: Callable[[int], None] | None = None,
     engine: Engine | None = None,
 ) -> Trained:
-    """Train a ranker, on this machine unless an engine says otherwise.
+    """Train a ranker with an engine, by default on this machine.
 
-    The last validation set decides about stopping. The ``model`` of a NumericError is that of
-    the rounds before a gradient was not finite.
+    Early stopping uses the last validation set. The ``model`` of a NumericError is the model
+    before the round with a gradient that was not finite.
     """
     valid, engine = valid or {}, engine or LocalEngine()
     target, booster = plan.objective, booster_named(plan.backend)
@@ -296,12 +296,12 @@ def squared_deviations(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> floa
 
 
 def check_plan(plan: Plan, validated: bool = True) -> None:
-    """Raise ConfigError for what :func:`train` would reject whatever the rows are."""
+    """Raise ConfigError for options that :func:`train` would reject for any data."""
     _checked_params(plan, booster_named(plan.backend), validated)
 
 
 def native_lists(*backends: str) -> str:
-    """Return the boosters' own ranking objectives, for messages; of all when none is named."""
+    """Return the boosters' own ranking objectives, for messages; of all boosters by default."""
     return "; ".join(
         f"{booster.name} has {', '.join(f'{PREFIX}{name}' for name in booster.native)}"
         for booster in BOOSTERS
@@ -310,18 +310,19 @@ def native_lists(*backends: str) -> str:
 
 
 def near_native(name: str, cutoff: float = 0.6) -> str | None:
-    """Return the ranking objective of a booster that is spelled most like a name."""
+    """Return the booster's own ranking objective with the most similar name, or None."""
     known = [each for booster in BOOSTERS for each in booster.native]
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"{PREFIX}{near[0]}" if near else None
 
 
 def merged_labels(data: RankingData) -> tuple[float, float, float] | None:
-    """Find labels of a query that become equal in float32, in which boosters keep them.
+    """Find labels of a query that become equal in float32, in which boosters store them.
 
-    Gives the share of neighbouring labels that are lost and two of them; None for a small share.
+    Returns the share of neighbouring labels that become equal and an example of two, or None if
+    the share is small.
     """
-    with np.errstate(over="ignore"):  # what float32 cannot hold at all is rejected elsewhere
+    with np.errstate(over="ignore"):  # labels that overflow float32 are rejected elsewhere
         if np.array_equal(data.labels.astype(np.float32), data.labels):
             return None
         queries = data.groups.spread(np.arange(data.groups.n_queries))
@@ -336,7 +337,7 @@ def merged_labels(data: RankingData) -> tuple[float, float, float] | None:
 
 
 def _checked_params(plan: Plan, booster: Booster, validated: bool) -> dict[str, Any]:
-    """Return the parameters of the booster, once nothing speaks against them."""
+    """Validate and return the parameters of the booster."""
     target, known = plan.objective, booster.parameters
     given = known.by_main_names(plan.params)
     native = target.name if isinstance(target, Native) else None
@@ -367,7 +368,7 @@ def _needed(
 def _seed_and_threads(plan: Plan, booster: Booster, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters with one seed and one number of threads."""
     known, called = booster.parameters, plan.names.get("threads", "threads")
-    if plan.seed != 0:  # the default gives way
+    if plan.seed != 0:  # the default may be overridden
         known.check_once(plan.params, "seed", "seed", plan.seed)
     made = {"seed": plan.seed, **given}
     check_seed(plan.seed)
@@ -381,18 +382,18 @@ def _seed_and_threads(plan: Plan, booster: Booster, given: Mapping[str, Any]) ->
 
 
 def _check_native(target: Native, booster: Booster) -> None:
-    """Raise for an objective of another booster, and for a misspelt one.
+    """Raise for an objective of another booster, or a misspelt one.
 
     Objectives that do not rank, such as ``native:regression``, are left to the booster.
     """
     if target.name in booster.native:
         return
     if target.name.strip().lower() in _NOTHING:
-        raise UnknownNameError(f"{str(target)!r} names no objective; {native_lists(booster.name)}")
+        raise UnknownNameError(f"{str(target)!r} is not an objective; {native_lists(booster.name)}")
     owner = next((other.name for other in BOOSTERS if target.name in other.native), None)
     if owner is not None:
         raise ConfigError(
-            f"{target} belongs to {owner}, and backend={booster.name!r}; "
+            f"{target} is an objective of {owner}, but backend={booster.name!r}; "
             f"{native_lists(booster.name)}"
         )
     near = near_native(target.name, cutoff=0.8)
@@ -411,13 +412,13 @@ def _check_rounds(plan: Plan, params: Mapping[str, Any], validated: bool) -> Non
     check_count(called("early_stopping", "early_stopping"), plan.early_stopping)
     if not validated:
         raise ConfigError(
-            f"early stopping needs a validation set: give {called('valid', 'valid=')}"
+            f"early stopping needs a validation set; pass {called('valid', 'valid=')}"
         )
     obstacle = truncation_obstacle(params)
     if obstacle is not None:
         raise ConfigError(
-            f"early stopping does not go with {obstacle}: later rounds change what earlier ones "
-            "gave, so the model cannot be truncated after its best round; leave one of the two out"
+            f"early stopping does not work with {obstacle}: later rounds change earlier trees, so "
+            "the model cannot be truncated after its best round; leave out one of the two"
         )
 
 
@@ -427,14 +428,13 @@ def _check_target(engine: Engine, target: Target | Native, data: Any, facts: Fac
         engine.check_preferences(held, data)
     elif not facts.learnable:
         raise DataError(
-            f"there is nothing to learn: in no query of {facts.n_rows} samples do labels differ; "
-            "give queries of two rows or more with different labels (qid= says which rows belong "
-            "together)"
+            f"there is nothing to learn: the labels of {facts.n_rows} samples are equal within "
+            "every query; at least one query needs two different labels (qid= defines the queries)"
         )
 
 
 def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
-    """Check widths, weights, labels and queries; the training set may be there to be watched."""
+    """Check widths, weights, labels and queries; a validation set may be the training set."""
     deciding = next(reversed(list(valid)), None)
     queries = 0 if train.ids is None else len(train.ids)
     for name, facts in {TRAINING: train, **valid}.items():
@@ -444,16 +444,16 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
             )
         if facts.largest_weight <= _VANISHED:
             raise WeightError(
-                f"the largest weight of {name} is {facts.largest_weight:g}, and boosters keep "
-                "weights in float32, where all of them are zero; multiply them all by one number"
+                f"the largest weight of {name} is {facts.largest_weight:g}, but boosters store "
+                "weights in float32, where all of them are zero; multiply them by a constant"
             )
         if facts.merged is not None:
             share, one, other = facts.merged
             warnings.warn(
-                f"boosters keep labels in float32, and there {share:.1%} of the neighbouring "
-                f"labels that differ within a query of {name} become equal, such as {one:.17g} "
-                f"and {other:.17g}; subtract an offset from the labels, divide them, or use their "
-                "ranks within the query",
+                f"boosters store labels in float32, where {share:.1%} of the neighbouring labels "
+                f"that differ within a query of {name} become equal, such as {one:.17g} and "
+                f"{other:.17g}; subtract an offset from the labels, or use their ranks within the "
+                "query",
                 GbmrankWarning,
                 stacklevel=3,
             )
@@ -466,8 +466,8 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
         if len(both) and (name == deciding or not same):
             warnings.warn(
                 f"{len(both)} queries are in the training set and in {name}, such as "
-                f"{both[0]!r}: its values will look too good; leave them out of one set, or "
-                "give each set ids of its own when they are different queries",
+                f"{both[0]!r}, so its metrics are too optimistic; leave them out of one set, or "
+                "use different ids if they are different queries",
                 LeakageWarning,
                 stacklevel=3,
             )

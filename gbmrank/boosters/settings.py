@@ -1,8 +1,8 @@
-"""Parameters of a booster: their names, what an objective needs, and what cannot be combined.
+"""Parameters of a booster: aliases, settings that an objective needs, and invalid combinations.
 
-LightGBM takes the main name when a parameter is given under two; what an objective needs would
-silently win over what a user wrote under another spelling. So parameters are read by main names
-first, and what would have no effect is rejected.
+If a parameter is set under two names, LightGBM uses the main name, so a setting of the objective
+would silently override a user's setting under an alias. So parameters are converted to main names
+first, and those without effect are rejected.
 """
 
 import difflib
@@ -34,10 +34,10 @@ __all__ = [
     "with_bagging",
 ]
 
-METRIC_HINT = "metrics are given as metric=, with their cut-off: ndcg@10"
+METRIC_HINT = "pass metrics as metric=, with their cut-off: ndcg@10"
 BAGGING = ("bagging_by_query", "bagging_fraction", "bagging_freq", "bagging_seed")
-_ROUNDS_HINT = "the number of rounds is given as {rounds}"
-_STOPPING_HINT = "give {early_stopping}"
+_ROUNDS_HINT = "pass the number of rounds as {rounds}"
+_STOPPING_HINT = "pass {early_stopping}"
 _CALLED = {
     "rounds": "n_estimators= (rounds= of a Plan)",
     "early_stopping": "early_stopping_rounds= (early_stopping= of a Plan)",
@@ -46,15 +46,15 @@ _GAIN = "the gain is part of the target, such as target=dcg(gain=linear)"
 _CUTOFF = "the cut-off is part of the target, such as target=ndcg@10, and all pairs count"
 _SCALE = "the scale is normalize= of the objective"
 _BIAS = (
-    "positions go with GBMRanker.fit(position=, position_bias=), or with the objective: "
+    "pass positions to GBMRanker.fit(position=, position_bias=), or to the objective: "
     "bind_rows(position=, position_bias=)"
 )
 _INSTEAD: Mapping[str, str] = {
     "label_gain": _GAIN,
     "ndcg_exp_gain": _GAIN,
     "sigmoid": "the slope is part of the loss: loss=logistic(sigma=2)",
-    "scale_pos_weight": "give weights",
-    "is_unbalance": "give weights",
+    "scale_pos_weight": "pass weights",
+    "is_unbalance": "pass weights",
     "lambdarank_truncation_level": _CUTOFF,
     "lambdarank_pair_method": _CUTOFF,
     "lambdarank_num_pair_per_sample": _CUTOFF,
@@ -71,7 +71,7 @@ _TRUTH: Mapping[str, bool] = {
     **dict.fromkeys(("true", "+", "1"), True),
     **dict.fromkeys(("false", "-", "0", ""), False),
 }
-_FEW_LEAVES = 4  # a tree that may have no more leaves than this is hardly grown
+_FEW_LEAVES = 4  # with at most this many leaves, trees hardly split
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**31 - 1
 _MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
@@ -88,21 +88,22 @@ class Setting:
     reason: str
 
 
-L2_ROWS = 5  # rows whose curvature the L2 term of robust settings weighs as much as
-_SAMPLED = "trees of samples differ, and their sum is less sure of noise"
-_SMALL = "small trees; more of them learn what is there to learn"
+L2_ROWS = 5  # the L2 term of robust settings equals the curvature of this many rows
+_SAMPLED = "trees grown on samples differ, so their sum fits less noise"
+_SMALL = "small trees overfit less; use more of them"
 
 
 def robust_settings(names: Mapping[str, Any], curvature: float | None) -> tuple[Setting, ...]:
-    """Return parameters of trees that seldom overfit, under the names of a booster.
+    """Return tree parameters that rarely overfit, under the names of a booster.
 
     Parameters
     ----------
     names : mapping
-        Values by name: those under ``"sampled"`` draw rows and columns, those under ``"small"``
-        limit trees; ``"l2"`` names the L2 term, and ``"leaf"`` the least curvature of a leaf.
+        Values by name: those under ``"sampled"`` sample rows and columns, those under ``"small"``
+        limit the size of trees; ``"l2"`` is the name of the L2 term, and ``"leaf"`` that of the
+        minimum Hessian of a leaf.
     curvature : float or None
-        Mean Hessian of a row; None leaves out what is in its units.
+        Mean Hessian of a row; None leaves out the parameters in its units.
     """
     made = [Setting(name, value, _SAMPLED) for name, value in names["sampled"].items()]
     made += [Setting(name, value, _SMALL) for name, value in names["small"].items()]
@@ -116,32 +117,32 @@ def robust_settings(names: Mapping[str, Any], curvature: float | None) -> tuple[
 
 
 class Purpose(NamedTuple):
-    """What the parameters of a booster are for."""
+    """The training that parameters of a booster are for."""
 
     objective: str  # for messages
     native: str | None = None  # name of the booster's own objective; None for one of gbmrank
     ranks: bool = True  # False for regression
-    names: Mapping[str, str] = MappingProxyType({})  # the caller's, of rounds and early_stopping
+    names: Mapping[str, str] = MappingProxyType({})  # the caller's for rounds and early_stopping
     hints: Mapping[str, str] = MappingProxyType({})  # why a parameter is rejected
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Parameters:
-    """What gbmrank knows about the parameters of one booster, by their main names.
+    """What gbmrank knows about the parameters of one booster, by main names.
 
-    ``unknown`` gives the first parameter that has no effect, and names to suggest; ``check_more``
-    raises for combinations of this booster.
+    ``unknown`` returns the first parameter that has no effect, and names to suggest;
+    ``check_more`` raises for invalid combinations.
     """
 
     booster: str
-    aliases: Mapping[str, tuple[str, ...]]  # of what gbmrank reads or sets
+    aliases: Mapping[str, tuple[str, ...]]  # of the parameters that gbmrank reads or sets
     rounds: str
     early_stopping: str
     threads: str
-    elsewhere: Mapping[str, str]  # arguments of gbmrank, with what to give
+    elsewhere: Mapping[str, str]  # parameters that are arguments of gbmrank, with advice
     native_only: tuple[str, ...]  # of the booster's own ranking objectives
-    least_curvature: tuple[str, float]  # with its default; these can keep trees from splitting
+    least_curvature: tuple[str, float]  # with its default; these can prevent splits
     least_gain: str
     least_slope: str  # summed over a leaf
     unknown: Callable[[Mapping[str, Any]], tuple[str | None, set[str]]]
@@ -149,13 +150,13 @@ class Parameters:
     all_names: Callable[[], Mapping[str, str]] = dict  # to main names; may be empty
     unread: Callable[[Mapping[str, Any]], list[str]] = lambda params: []  # beside native_only
     least_rows: tuple[str, int] | None = None  # with its default
-    interactions_as_text: bool = False  # interaction constraints, that is
+    interactions_as_text: bool = False  # whether interaction constraints must be text
     twins: Mapping[str, str] = field(default_factory=dict)
-    implied: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # what is so anyway
-    of_data_set: tuple[str, ...] = ()  # given to the data set; on one machine alone
+    implied: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # always the case
+    of_data_set: tuple[str, ...] = ()  # passed to the data set; on one machine only
 
     def by_main_names(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Spell parameters by their main names; one that is given under two is a ConfigError."""
+        """Convert parameters to main names; raise ConfigError for one set under two names."""
         known = {other: main for main, others in self.aliases.items() for other in others}
         same = {**self.all_names(), **known}
         spelled: dict[str, str] = {}
@@ -164,7 +165,7 @@ class Parameters:
             if main in spelled:
                 raise ConfigError(
                     f"{spelled[main]} and {name} are two names of one {self.booster} parameter; "
-                    "give one"
+                    "set only one"
                 )
             spelled[main] = name
         return {
@@ -174,29 +175,29 @@ class Parameters:
         }
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Spell parameters by their main names as the booster does: the main name wins."""
+        """Convert parameters to main names as the booster does: the main name wins."""
         known = {other: main for main, others in self.aliases.items() for other in others}
         same = {**self.all_names(), **known}
         others = {same.get(name, name): value for name, value in params.items()}
         return {**others, **{name: params[name] for name in others if name in params}}
 
     def without_effect(self, params: Mapping[str, Any], positions: bool) -> dict[str, str]:
-        """Return parameters that a custom objective does not read, with what to use instead."""
+        """Return parameters that have no effect on a custom objective, with alternatives."""
         names = [name for name in self.native_only if params.get(name) is not None]
         names += [*self.unread(params), *(["position"] if positions else [])]
         return {name: _INSTEAD.get(name, "leave it out") for name in names}
 
     def check_once(self, params: Mapping[str, Any], main: str, called: str, value: object) -> None:
-        """Raise ConfigError when a setting that the caller gave as ``called`` is in ``params``."""
+        """Raise ConfigError if ``params`` has a setting that the caller also set as ``called``."""
         for name in (main, *self.aliases[main]):
             if name in params:
                 raise ConfigError(
-                    f"{called}={value!r} and {name}={params[name]!r} are one setting of "
-                    f"{self.booster}, given twice; leave out {name}"
+                    f"{called}={value!r} and {name}={params[name]!r} set the same parameter of "
+                    f"{self.booster}; leave out {name}"
                 )
 
     def check(self, params: Mapping[str, Any], purpose: "Purpose") -> None:
-        """Raise ConfigError for parameters that have no effect, or another than they say."""
+        """Raise ConfigError for parameters that have no effect, or not the expected one."""
         called = {**_CALLED, **{name: f"{own}=" for name, own in purpose.names.items()}}
         hints = {self.rounds: _ROUNDS_HINT, self.early_stopping: _STOPPING_HINT, **self.elsewhere}
         for name, hint in {**hints, **purpose.hints}.items():
@@ -220,12 +221,12 @@ class Parameters:
         for name in self.native_only:
             if name in params:
                 raise ConfigError(
-                    f"{name}={params[name]!r} belongs to {self.booster}'s own objectives and does "
-                    f"nothing with {objective}; {_INSTEAD.get(name, 'leave it out')}"
+                    f"{name}={params[name]!r} is for {self.booster}'s own objectives and has no "
+                    f"effect with {objective}; {_INSTEAD.get(name, 'leave it out')}"
                 )
 
     def check_known(self, params: Mapping[str, Any]) -> None:
-        """Raise ConfigError for a parameter without effect, with the name that was meant."""
+        """Raise ConfigError for an unknown parameter, and suggest a similar name."""
         unknown, known = self.unknown(params)
         if unknown is None:
             return
@@ -236,7 +237,7 @@ class Parameters:
         raise ConfigError(f"{self.booster} has no parameter {unknown!r}; {hint}")
 
     def whole_threads(self, called: str, threads: Any) -> Any:
-        """Return a number of threads a process can start; None is left to the booster."""
+        """Validate a number of threads; None leaves it to the booster."""
         if threads is None:
             return threads
         if not is_whole(threads):
@@ -244,13 +245,13 @@ class Parameters:
         most = max(_MOST_THREADS, os.cpu_count() or 1)
         if threads > most:
             raise ParameterError(
-                f"{called}={threads} is more than {most}, and too many threads end the process; "
-                "give the number of processors, or None"
+                f"{called}={threads} is more than {most}, and too many threads abort the process; "
+                "use the number of processors, or None"
             )
         return int(threads)
 
     def likely_cause(self, params: Mapping[str, Any], n_rows: int, curvature: float | None) -> str:
-        """Return the likely reason why no tree splits a query.
+        """Return the likely reason why no tree separates rows of a query.
 
         ``curvature`` is the summed Hessian of a round; None for native objectives.
         """
@@ -274,15 +275,15 @@ class Parameters:
                 scale = (
                     "" if curvature is None else f" ({curvature / n_rows:.3g} of Hessian per row)"
                 )
-                return f"{name}={value:g} may be more than any split gains of this loss{scale}"
+                return f"{name}={value:g} may exceed the gain of every split with this loss{scale}"
         return (
-            "look for features that do not differ within a query, and at the size of leaves "
+            "check for features that are constant within a query, and the size of leaves "
             f"(min_data_in_leaf, {self.least_curvature[0]}, max_depth)"
         )
 
 
 def is_on(params: Mapping[str, Any], name: str) -> bool:
-    """Read a parameter that is on or off, in the ways LightGBM writes it; not given is off.
+    """Parse a boolean parameter in the spellings LightGBM accepts; False if not set.
 
     >>> is_on({"bagging_by_query": "false"}, "bagging_by_query")
     False
@@ -290,12 +291,12 @@ def is_on(params: Mapping[str, Any], name: str) -> bool:
     value = params.get(name)
     found = _TRUTH.get("" if value is None else str(value).strip().lower())
     if found is None:
-        raise ConfigError(f"{name} must be True or False, or a text of these; got {value!r}")
+        raise ConfigError(f"{name} must be True or False, or text of these; got {value!r}")
     return found
 
 
 def number_of(params: Mapping[str, Any], name: str, default: float) -> float:
-    """Return a parameter as a number; the default where it is none, of which the booster tells."""
+    """Return a parameter as a number, or the default if it is not one; the booster rejects it."""
     try:
         return float(params.get(name, default))
     except (TypeError, ValueError):
@@ -303,10 +304,11 @@ def number_of(params: Mapping[str, Any], name: str, default: float) -> float:
 
 
 def truncation_obstacle(params: Mapping[str, Any]) -> str | None:
-    """Return the setting by which later rounds change what earlier ones gave, or None.
+    """Return the setting that prevents truncating the model after a round, or None.
 
-    Such models cannot be truncated after a round: dart drops and scales trees, linear models add
-    up. Since version 3.4 XGBoost drops trees by ``rate_drop`` or ``one_drop`` alone.
+    Later rounds change earlier ones: dart drops and rescales trees, linear models sum
+    coefficients. Since version 3.4 XGBoost drops trees if only ``rate_drop`` or ``one_drop`` is
+    set.
 
     >>> truncation_obstacle({"booster": "dart"})
     "booster='dart'"
@@ -328,7 +330,7 @@ def check_count(name: str, value: object) -> None:
 
 
 def check_seed(seed: object, least: int = -_LARGEST_SEED) -> int | None:
-    """Return a seed of 32 bits, also from text, or None; ConfigError for anything else.
+    """Validate a 32-bit seed, which may be text or None; raise ConfigError otherwise.
 
     >>> check_seed("3"), check_seed(None)
     (3, None)
@@ -351,11 +353,11 @@ def check_seed(seed: object, least: int = -_LARGEST_SEED) -> int | None:
 
 @final
 class QueryBagging:
-    """An objective whose gradient is zero for queries left out of the round.
+    """An objective whose gradient is zero for queries that are not sampled in a round.
 
-    LightGBM's own ``bagging_by_query`` trains a wrong model with custom objectives. Rows of a
-    query that is left out still count for ``min_data_in_leaf``. A ``fraction`` of the queries is
-    drawn anew after ``every`` rounds.
+    LightGBM's own ``bagging_by_query`` trains a wrong model with custom objectives. Rows of
+    queries that are not sampled still count for ``min_data_in_leaf``. A new ``fraction`` of the
+    queries is sampled every ``every`` rounds.
     """
 
     def __init__(
@@ -375,7 +377,7 @@ class QueryBagging:
         return self  # LightGBM copies its parameters
 
     def __call__(self, scores: Any, data: Any) -> Any:
-        """Return gradient and Hessian of the queries of this round."""
+        """Return gradient and Hessian, zero for queries not sampled in this round."""
         grad, hess = self._objective(scores, data)
         rng = np.random.default_rng([self._seed, self._calls // self._every])
         self._calls += 1
@@ -389,10 +391,10 @@ class QueryBagging:
 def with_bagging(
     objective: Callable[[Any, Any], Any], params: Mapping[str, Any], sizes: IntArray
 ) -> tuple[Callable[[Any, Any], Any], dict[str, Any]]:
-    """Return an objective that draws queries where parameters ask for it, and the other ones.
+    """Return an objective that samples queries if parameters say so, and the other parameters.
 
-    ``bagging_by_query``, ``bagging_fraction``, ``bagging_freq`` and ``bagging_seed`` are read as
-    LightGBM reads them.
+    ``bagging_by_query``, ``bagging_fraction``, ``bagging_freq`` and ``bagging_seed`` have the same
+    meaning as in LightGBM.
     """
     used = dict(params)
     asked = is_on(used, "bagging_by_query")
@@ -410,14 +412,14 @@ def with_bagging(
     used.pop("bagging_seed", None)
     if seed < 0:
         raise ConfigError(
-            f"{called}={params.get(called)!r}: queries are drawn with a whole number of at least "
-            "0; give bagging_seed="
+            f"{called}={params.get(called)!r}: sampling queries needs a seed of at least 0; set "
+            "bagging_seed="
         )
     return QueryBagging(objective, sizes, fraction, every, seed), used
 
 
 def _take(params: dict[str, Any], name: str, default: Any, kind: type) -> Any:
-    """Take a number out of parameters; LightGBM takes None for not given, and texts."""
+    """Remove a number from parameters; as in LightGBM it may be text, and None is not set."""
     value = params.pop(name, None)
     try:
         made = default if value is None else kind(value)
@@ -432,9 +434,9 @@ def _take(params: dict[str, Any], name: str, default: Any, kind: type) -> Any:
 def place_constraints(
     params: Mapping[str, Any], columns: Schema, as_text: bool, what: str = "X"
 ) -> dict[str, Any]:
-    """Return parameters that go by the place of a column; texts of constraints stay as they are.
+    """Convert column names in constraints to column numbers; constraints as text are kept.
 
-    Names of columns are not always those in the booster, and XGBoost reads no list.
+    The booster may use other column names, and XGBoost does not accept lists.
 
     >>> columns = Schema(3, ["a", "b", "c d"])
     >>> place_constraints({"monotone_constraints": {"c d": -1}}, columns, True)
@@ -456,20 +458,20 @@ def place_constraints(
             made[_TOGETHER] = str(placed) if as_text else placed
     except TypeError as error:
         raise ConfigError(
-            f"{_MONOTONE} is one of -1, 0 and 1 per column, or a dict by name; {_TOGETHER} is a "
+            f"{_MONOTONE} must be -1, 0 or 1 per column, or a dict by name, and {_TOGETHER} a "
             f"list of lists of columns; got {signs!r} and {sets!r}"
         ) from error
     return made
 
 
 def _categorical(given: Any, columns: Schema, what: str) -> list[int]:
-    """Return the numbers of columns that hold categories, by name or number, or by their type."""
+    """Return the numbers of categorical columns, given by name or number, or by their type."""
     texts = given.removeprefix("name:").split(",") if isinstance(given, str) else given
     try:
         places = {_place(one, columns, _CATEGORICAL, what) for one in texts}
     except TypeError as error:
         raise ConfigError(
-            f"{_CATEGORICAL} is a list of names or numbers of columns, got {given!r}"
+            f"{_CATEGORICAL} must be a list of names or numbers of columns, got {given!r}"
         ) from error
     return sorted(places.union(columns.categorical or ()))
 
@@ -482,13 +484,14 @@ def _signs(given: Any, columns: Schema, what: str) -> tuple[int, ...]:
         made = [*np.asarray(given).tolist()]  # XGBoost cannot read numbers of numpy
     if len(made) != columns.count:
         raise ConfigError(
-            f"{_MONOTONE} has {len(made)} entries, but {what} has {columns.count} columns; give "
-            "one entry per column, 0 for those that are free, or a dict by name"
+            f"{_MONOTONE} has {len(made)} entries, but {what} has {columns.count} columns; pass "
+            "one entry per column, 0 for unconstrained ones, or a dict by name"
         )
     wrong = next((sign for sign in made if sign not in (-1, 0, 1)), None)
     if wrong is not None:
         raise ConfigError(
-            f"{_MONOTONE} contains {wrong!r}; an entry is 1 (more is better), -1 or 0 (free)"
+            f"{_MONOTONE} contains {wrong!r}; an entry must be 1 (increasing), -1 (decreasing) or "
+            "0 (unconstrained)"
         )
     return tuple(map(int, made))
 
@@ -503,6 +506,6 @@ def _place(column: Any, columns: Schema, constraint: str, what: str) -> int:
     known = f"are {', '.join(names)}" if names else f"have no names, and there are {columns.count}"
     remedy = "one entry per column" if constraint == _MONOTONE else "numbers of columns, from 0"
     raise ConfigError(
-        f"{constraint} names the column {column!r}, but the columns of {what} {known}; give "
+        f"{constraint} names the column {column!r}, but the columns of {what} {known}; pass "
         f"{'one of these, or ' if names else ''}{remedy}"
     )

@@ -33,7 +33,7 @@ __all__ = [
     "training_state",
 ]
 
-_CLAMPED = float(np.float32(1e38))  # what LightGBM makes of infinity
+_CLAMPED = float(np.float32(1e38))  # LightGBM replaces infinity by this
 _INFINITE = 1e300  # a score that was infinite may arrive as this (LightGBM's init_score)
 FLOOR_RELATIVE = 1e-3
 FLOOR_ABSOLUTE = 1e-10
@@ -43,64 +43,70 @@ _log = logging.getLogger("gbmrank")
 @final
 @dataclass(frozen=True, slots=True)
 class BoosterColumns:
-    """One data set as a booster gives it."""
+    """The columns of a booster's data set."""
 
     labels: npt.NDArray[Any]
     sizes: npt.NDArray[Any] | None  # rows per query; None means one query
     weight: npt.NDArray[Any] | None  # per row or per query
-    owner: object  # lives as long as the data set; state is kept with it and dies with it
-    subset: Callable[[], Subset | None] | None = None  # rows of a larger data set; asked once
-    queries_in_training: Callable[[], int] | None = None  # asked once, without sizes
-    zeros_if_missing: tuple[str, ...] = ()  # where never given, or NaN: labels, weight
+    owner: object  # lives as long as the data set; its state is dropped with it
+    subset: Callable[[], Subset | None] | None = None  # rows of a larger data set; called once
+    queries_in_training: Callable[[], int] | None = None  # called once, if there are no sizes
+    zeros_if_missing: tuple[str, ...] = ()  # columns that are 0 if not set, or NaN: labels, weight
 
     def __post_init__(self) -> None:
         if np.ndim(self.labels) != 1:
             raise DataError(
-                f"a ranker needs one label per row, and the data set has labels of shape "
-                f"{np.shape(self.labels)}; give one column"
+                f"a ranker needs one label per row, but the data set has labels of shape "
+                f"{np.shape(self.labels)}; pass one column"
             )
 
     def fingerprint(self) -> tuple[int, ...]:
+<<<<<<< HEAD
         """Return a hash of all columns, to notice that a data set was changed."""
         found = []
         for column in (self.labels, self.sizes, self.weight):
             found.append(-1 if column is None else hash(np.asarray(column).tobytes()))
         return tuple(found)
+=======
+        """Return a hash of all columns, to detect changes of a data set."""
+        columns = (self.labels, self.sizes, self.weight)
+        return tuple(-1 if one is None else hash(np.asarray(one).tobytes()) for one in columns)
+>>>>>>> words1
 
     def warn_if_merged(self) -> None:
-        """Warn where rows count as one query only because nobody said which queries they are."""
+        """Warn if a validation set without queries is evaluated as one query."""
         queries = 0 if self.queries_in_training is None else self.queries_in_training()
         if queries > 1 and len(self.labels) > 1:
             warnings.warn(
                 f"a validation set has no group, so its {len(self.labels)} rows count as one "
-                f"query, while the training set has {queries}; give group= (rows per query), or "
-                "qid= in XGBoost, when the set is made",
+                f"query, while the training set has {queries}; pass group= (rows per query), or "
+                "qid= in XGBoost, when you create the data set",
                 GbmrankWarning,
                 stacklevel=5,
             )
 
     def warn_if_zeros(self) -> None:
-        """Warn where labels or weights may be zeros of the booster: it does not tell."""
+        """Warn if labels or weights may be zeros that the booster filled in."""
         unsure = self.zeros_if_missing if len(self.labels) > 1 else ()
         if "labels" in unsure and not np.any(self.labels):
             warnings.warn(
-                f"all {len(self.labels)} labels of a data set are 0, which is also what LightGBM "
-                "stores where none are given: nothing can be learned from it, and metrics of it "
-                "mean nothing; give label= when the set is made",
+                f"all {len(self.labels)} labels of a data set are 0, which is also LightGBM's "
+                "default for missing labels: there is nothing to learn, and metrics are "
+                "meaningless; pass label= when you create the data set",
                 GbmrankWarning,
                 stacklevel=5,
             )
         weight = np.ones(1) if self.weight is None else self.weight
         if "weight" in unsure and np.any(weight) and not np.all(weight):
             warnings.warn(
-                "some weights of a data set are 0, which is also what LightGBM makes of NaN: these "
-                "queries or rows do not count; look for NaN in weight=, or leave out the queries",
+                "some weights of a data set are 0, to which LightGBM also converts NaN: these "
+                "queries or rows do not count; check weight= for NaN, or leave out the queries",
                 GbmrankWarning,
                 stacklevel=5,
             )
 
     def to_data(self) -> RankingData:
-        """Check the columns."""
+        """Validate the columns and return them as ranking data."""
         kept = _kept_with(self.owner)
         weight = self.weight if kept is None or kept.weight is None else kept.weight
         data = RankingData.from_arrays(self.labels, group=self.sizes, weight=weight)
@@ -113,15 +119,15 @@ class BoosterColumns:
 
 
 def _check_clamped(data: RankingData) -> None:
-    """Reject what was infinite before LightGBM made it ``_CLAMPED``."""
+    """Reject values that were infinite before LightGBM replaced them by ``_CLAMPED``."""
     columns = (("label", data.labels, DataError), ("weight", data.weight, WeightError))
     for what, values, error in columns:
         bad = np.flatnonzero(np.abs(np.zeros(0) if values is None else values) >= _CLAMPED)
         if len(bad):
             row = int(bad[0])
             raise error(
-                f"the {what} of row {row}, query {data.groups.query_of(row)!r}, is infinite: "
-                f"{what}s below {_CLAMPED:.0e} are taken; drop or repair these rows"
+                f"the {what} of row {row}, query {data.groups.query_of(row)!r}, is infinite; "
+                f"{what}s must be below {_CLAMPED:.0e}: drop or repair these rows"
             )
 
 
@@ -131,7 +137,7 @@ def _kernels() -> Any:
 
 
 class _Bound:
-    """What an objective or a metric made of a data set, and how often it was asked for."""
+    """An objective or metric bound to a data set, and how often it was requested."""
 
     __slots__ = ("calls", "key", "value")
 
@@ -140,15 +146,15 @@ class _Bound:
 
 
 class _Kept(NamedTuple):
-    """What belongs to the rows of a data set of gbmrank's own and does not fit into it."""
+    """Columns of a data set made by gbmrank that the booster's data set cannot store."""
 
     ids: npt.NDArray[Any] | None  # of queries, for messages
-    weight: FloatArray | None  # where rows of a query differ
+    weight: FloatArray | None  # if the weights of a query's rows differ
     columns: Mapping[str, FloatArray]
 
 
 class _Slot:
-    """State of one data set: its fingerprint and what was bound to it."""
+    """State of one data set: its fingerprint, and the objectives and metrics bound to it."""
 
     __slots__ = ("bound", "fingerprint", "kept", "latest", "queries", "reference")
 
@@ -164,11 +170,11 @@ class _Slot:
 _slots: dict[int, _Slot] = {}
 _training: "weakref.ref[Any] | None" = None  # the data set of the latest objective
 _lock = threading.RLock()
-_MAX_BOUND = 16  # objectives and metrics kept per data set; the oldest go first
+_MAX_BOUND = 16  # objectives and metrics kept per data set; the oldest are dropped first
 
 
 def _renew_lock() -> None:
-    """Give a forked child a lock that no vanished thread holds."""
+    """Create a new lock in a forked child, as a thread of the parent may hold the old one."""
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
 
@@ -178,14 +184,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def keep_rows(owner: object, data: RankingData) -> None:
-    """Remember a data set of gbmrank's own, which was checked, and what a booster does not keep."""
+    """Register a data set made by gbmrank, with the columns that a booster does not store."""
     weight = None if data.split_weight()[1] is None else data.weight
     with _lock:
         _slot_of(owner).kept = _Kept(data.groups.ids, weight, data.columns)
 
 
 def is_ours(owner: object) -> bool:
-    """Whether gbmrank made a data set, and so checks the training by itself."""
+    """Whether gbmrank made a data set, and so has validated its training."""
     return _kept_with(owner) is not None
 
 
@@ -195,7 +201,7 @@ def _kept_with(owner: object) -> _Kept | None:
 
 
 def latest_training() -> tuple[Any, int]:
-    """Return the data set that an objective was called with last, if alive, and its queries."""
+    """Return the data set of the last call of an objective, if alive, and its queries."""
     owner = None if _training is None else _training()
     slot = None if owner is None else _slots.get(id(owner))
     return owner, 0 if slot is None else slot.queries
@@ -204,9 +210,9 @@ def latest_training() -> tuple[Any, int]:
 def bound_to(
     columns: BoosterColumns, key: Hashable, bind: Callable[[RankingData], Any]
 ) -> tuple[Any, int]:
-    """Return what ``bind`` makes of a data set, made anew only when its columns changed.
+    """Return the cached result of ``bind`` for a data set; it is renewed if columns changed.
 
-    The number is how many times it was asked for; ``key`` is the objective or metric.
+    Also returns how many times it was requested; ``key`` is the objective or metric.
     """
     fingerprint = columns.fingerprint()
     with _lock:
@@ -241,44 +247,44 @@ def _slot_of(owner: object) -> _Slot:
 
 
 def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
-    """Check a booster's scores; never writes to them."""
+    """Validate a booster's scores; never modifies them."""
     scores = np.require(np.asarray(preds).reshape(-1), np.float64, ["C", "W"])
     n_rows = int(groups.offsets[-1])
     if len(scores) != n_rows:
         raise DataError(
-            f"the booster gave {len(scores)} scores for {n_rows} rows; gbmrank ranks with "
-            "one score per row (num_class or several outputs are not for ranking)"
+            f"the booster passed {len(scores)} scores for {n_rows} rows; gbmrank needs one score "
+            "per row, so num_class and several outputs are not supported"
         )
     row = _first_not_finite(scores)
     if row >= 0:
         raise DataError(
-            f"the score of row {row}, query {groups.query_of(row)!r}, is {scores[row]}; look for "
-            "NaN in init_score or base_margin, for an objective in the parameters beside this one "
-            "or weights beside booster='gblinear' (XGBoost), or lower the learning rate"
+            f"the score of row {row}, query {groups.query_of(row)!r}, is {scores[row]}; check "
+            "init_score or base_margin for NaN, and the parameters for a second objective or for "
+            "weights with booster='gblinear' (XGBoost), or lower the learning rate"
         )
     return scores
 
 
 class InTraining(NamedTuple):
-    """An objective on the data of a booster."""
+    """An objective bound to the training set of a booster."""
 
     bound: AbstractBound
-    usual: FloatArray  # mean Hessian of each query at equal scores; infinite where not positive
+    usual: FloatArray  # mean Hessian of each query at equal scores; infinite if not positive
 
 
 def in_training(bound: AbstractBound) -> InTraining:
-    """Find out what curvature is usual: where all scores are equal, no loss is saturated."""
+    """Measure the usual curvature: at equal scores, no loss is saturated."""
     groups = bound.groups
     if not groups.n_rows:
         return InTraining(bound, np.zeros(groups.n_queries))
     _, hess = bound.gradients(np.zeros(groups.n_rows), np.float32, single=True)
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found in training
+    with np.errstate(invalid="ignore", over="ignore"):  # training checks for infinite values
         mean = np.add.reduceat(hess, groups.offsets[:-1], dtype=np.float64) / groups.sizes
     return InTraining(bound, np.where(mean > 0.0, mean, np.inf))
 
 
 def training_state(columns: BoosterColumns, objective: Any) -> tuple[InTraining, int]:
-    """Return an objective on a data set, made once, and how many times it was asked for."""
+    """Return an objective bound to a data set, cached, and how many times it was requested."""
     global _training  # noqa: PLW0603
     _training = weakref.ref(columns.owner)
     return bound_to(columns, objective, lambda data: in_training(objective.bind(data)))
@@ -287,7 +293,7 @@ def training_state(columns: BoosterColumns, objective: Any) -> tuple[InTraining,
 def round_gradients(
     objective: Any, columns: BoosterColumns, preds: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return gradient and Hessian of a round, as boosters take them."""
+    """Return gradient and Hessian of a round in the form boosters expect."""
     _advise_on_waiting()
     state, call = training_state(columns, objective)
     return training_gradients(state, read_scores(preds, state.bound.groups), objective, call)
@@ -295,20 +301,20 @@ def round_gradients(
 
 @functools.cache
 def _advise_on_waiting() -> None:
-    """Say once that the threads of boosters need not keep processors busy while they wait."""
+    """Log once that waiting threads of a booster need not keep processors busy."""
     if "OMP_WAIT_POLICY" not in os.environ and threads.get_num_threads() > 1:
         _log.info(
-            "the threads of a booster wait for each other by running; set OMP_WAIT_POLICY=PASSIVE "
-            "before Python starts to leave the processors to the objective"
+            "the threads of a booster keep processors busy while they wait; set "
+            "OMP_WAIT_POLICY=PASSIVE before Python starts to leave the processors to the objective"
         )
 
 
 def training_gradients(
     state: InTraining, scores: FloatArray, objective: object, call: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return float32 gradient and floored Hessian for a booster; NumericError where not finite.
+    """Return gradient and floored Hessian as float32; raise NumericError if not finite.
 
-    How many rows the floor raised is logged by ``gbmrank`` at level DEBUG.
+    The number of rows that the floor raised is logged by ``gbmrank`` at level DEBUG.
     """
     bound = state.bound
     grad, hess = bound.gradients(scores, np.float32, single=True)
@@ -319,12 +325,13 @@ def training_gradients(
         row = begin + max(_first_not_finite(grad[begin:end]), _first_not_finite(hess[begin:end]))
         raise NumericError(
             f"{objective}: gradient {grad[row]} and Hessian {hess[row]} in row {row}, query "
-            f"{bound.groups.query_of(row)!r}, call {call}; the scores go from {scores.min():g} to "
-            f"{scores.max():g}: lower the learning rate or choose a loss with bounded slope"
+            f"{bound.groups.query_of(row)!r}, call {call}; the scores range from "
+            f"{scores.min():g} to {scores.max():g}: lower the learning rate or choose a loss with "
+            "bounded slope"
         )
     if raised and _log.isEnabledFor(logging.DEBUG):
-        told = "%s: call %d: the Hessian of %d of %d rows was raised to the floor of its query"
-        _log.debug(told, objective, call, raised, len(hess))
+        message = "%s: call %d: the Hessian of %d of %d rows was raised to the floor of its query"
+        _log.debug(message, objective, call, raised, len(hess))
     return grad, hess
 
 

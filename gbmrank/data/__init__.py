@@ -1,4 +1,4 @@
-"""Queries, columns, preferences and files: everything about rows before any loss."""
+"""Input data: queries, columns, preferences, feature tables and file readers."""
 
 from gbmrank.data.queries import LARGEST, Groups, RankingData, Subset, as_floats, check_finite
 

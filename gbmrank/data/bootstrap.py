@@ -1,4 +1,4 @@
-"""Means over queries or sessions that are drawn with replacement."""
+"""Bootstrap means over queries or sessions."""
 
 from collections.abc import Iterator
 
@@ -8,12 +8,12 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["blocks", "bootstrap_means", "pools"]
 
-_BLOCK = 65_536  # numbers held at a time: they stay in the cache of a core
+_BLOCK = 65_536  # numbers in memory at a time: they fit into the cache of a core
 _POOLS = 2_000
 
 
 def bootstrap_means(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return means over queries drawn with replacement, the same draw for every system."""
+    """Return means over resampled queries, with the same resample for every system."""
     n_queries = table.shape[1]
     rows = table.T
     means = np.empty((resamples, len(table)))
@@ -26,16 +26,16 @@ def bootstrap_means(table: FloatArray, resamples: int, rng: np.random.Generator)
 
 
 def blocks(width: int, resamples: int) -> Iterator[tuple[int, int]]:
-    """Yield start and size of blocks of resamples that fit into a cache."""
+    """Yield start and size of blocks of resamples that fit into the cache."""
     step = max(1, _BLOCK // max(width, 1))
     for start in range(0, resamples, step):
         yield start, min(step, resamples - start)
 
 
 def pools(count: int, rng: np.random.Generator) -> IntArray:
-    """Return a random pool for each of many units, of equal sizes but for one.
+    """Assign many units to random pools of nearly equal size.
 
-    A sum over drawn pools of independent units varies as one over drawn units does, and 2,000
-    pools are as good as millions of units.
+    A sum over resampled pools of independent units has the same variance as a sum over
+    resampled units, so 2,000 pools can stand for millions of units.
     """
     return rng.permutation(count) % min(count, _POOLS)

@@ -1,6 +1,6 @@
-"""One column or matrix of numbers, one number, and query ids that stay apart.
+"""Read and validate columns, matrices, single numbers and query ids.
 
-Columns may be numpy arrays, lists, or series of any data frame that narwhals reads.
+Columns may be numpy arrays, lists, or series of any data frame that narwhals supports.
 """
 
 import re
@@ -34,12 +34,12 @@ __all__ = [
     "shared_ids",
 ]
 
-LARGEST = 1e150  # of labels, weights and entries: their squares and sums are finite
-_EXACT = 2**53  # float64 has all whole numbers up to here
+LARGEST = 1e150  # label, weight or entry: squares and sums of these are finite
+_EXACT = 2**53  # float64 represents every whole number up to here
 
 
 def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArray:
-    """Return one column as float64; ``exact`` rejects whole numbers that float64 does not have."""
+    """Return one column as float64; ``exact`` rejects integers that float64 would round."""
     try:
         array = one_column(values)
         if array.dtype.kind in "cmM":
@@ -55,12 +55,12 @@ def as_floats(values: ArrayLike, what: str, *, exact: bool = False) -> FloatArra
         if isinstance(values, Sequence) and np.any(np.abs(floats) >= _EXACT):
             array = one_column(np.array(values, dtype=object))  # numpy may have rounded a list
         check_digits(array, what)
-    # Read-only columns (pandas gives them) would make every kernel be compiled a second time.
+    # For read-only columns (as pandas returns them) every kernel would be compiled again.
     return np.require(floats, requirements=["C", "W"])
 
 
 def computed_column(values: Any, count: int, what: str) -> FloatArray:
-    """Read a column that others may have computed; kernels would read beyond a shorter one."""
+    """Validate a column computed by a plugin; kernels would read past the end of a short one."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
@@ -72,7 +72,7 @@ def computed_column(values: Any, count: int, what: str) -> FloatArray:
 
 
 def check_digits(array: npt.NDArray[Any], what: str) -> None:
-    """Raise DataError with the count and the first row for whole numbers float64 does not have."""
+    """Raise DataError for integers that float64 would round, with count and first row."""
     if array.dtype.kind not in "iuO":
         return
     large = np.flatnonzero(np.abs(array.astype(np.float64)) >= _EXACT).tolist()
@@ -80,16 +80,15 @@ def check_digits(array: npt.NDArray[Any], what: str) -> None:
     if lossy:
         raise DataError(
             f"{len(lossy)} of {len(array)} {what} are whole numbers with more digits than float64 "
-            f"holds; the first is {array[lossy[0]]} in row {lossy[0]}. Subtract an offset, divide "
-            "them, use ranks, or make the column float64 if the last digits do not matter"
+            f"can represent; the first is {array[lossy[0]]} in row {lossy[0]}. Subtract an offset, "
+            "use ranks, or convert the column to float64 if the last digits do not matter"
         )
 
 
 def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
-    """Return query ids as an array in which different ids stay different.
+    """Return query ids as an array, keeping different ids different.
 
-    Equal ids of one type are one id, however they are written. Missing ids are a GroupError, and
-    so are mixtures of types that cannot be kept apart as texts.
+    Missing ids raise a GroupError, and so do mixed types whose ids would collide as strings.
     """
     try:
         ids = one_column(qid)
@@ -101,9 +100,9 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     if isinstance(qid, Sequence) and (rounded or ids.dtype.kind in "US"):
         listed = one_column(np.array(qid, dtype=object))
         kinds = {type(one) for one in listed}
-        if len(kinds) > 1 or kinds == {int}:  # numpy makes floats or texts of them
+        if len(kinds) > 1 or kinds == {int}:  # numpy would convert them to floats or strings
             ids = listed
-    if ids.dtype.kind == "T":  # numpy's texts of any length, which may be missing
+    if ids.dtype.kind == "T":  # numpy's StringDType, whose entries may be missing
         ids = ids.astype(object)
     missing = np.flatnonzero(find_missing(ids))
     if len(missing):
@@ -115,7 +114,7 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
 
 
 def find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Say which entries are None, NaN, NaT or another missing value."""
+    """Return a mask of the entries that are None, NaN, NaT or another missing value."""
     if values.dtype.kind == "O":
         return np.array([_is_missing(value) for value in values], dtype=bool)
     there = np.zeros(len(values), dtype=bool)
@@ -123,14 +122,14 @@ def find_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def id_texts(ids: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
-    """Return the text of each id; whole numbers have the same one in columns of any type."""
+    """Return each id as a string; whole numbers look alike whatever the column type."""
     if ids.dtype.kind != "f":
         return np.array([_text(one) for one in ids])
     return np.array([str(int(one)) if one.is_integer() else str(one) for one in ids])
 
 
 def shared_ids(own: npt.NDArray[Any], others: npt.NDArray[Any]) -> list[Any]:
-    """Return the ids that two sets share; 0, 0.0, ``"0"`` and ``"0.0"`` are one across types."""
+    """Return the ids that two sets share; 0, 0.0, ``"0"`` and ``"0.0"`` match across types."""
     if own.dtype.kind == others.dtype.kind:
         return [one.item() for one in np.intersect1d(own, others)]
     mine, theirs = ([re.sub(r"\.0$", "", text) for text in id_texts(ids)] for ids in (own, others))
@@ -139,7 +138,7 @@ def shared_ids(own: npt.NDArray[Any], others: npt.NDArray[Any]) -> list[Any]:
 
 
 def _as_texts(ids: list[Any]) -> npt.NDArray[np.str_]:
-    """Return ids of any type as texts; equal ids get the text of the first one."""
+    """Return ids of mixed types as strings; equal ids get the string of the first one."""
     texts, kinds = [_text(one) for one in ids], {type(one) for one in ids}
     if kinds != {str}:
         text_of: dict[Any, str] = {}
@@ -149,8 +148,8 @@ def _as_texts(ids: list[Any]) -> npt.NDArray[np.str_]:
         if len(set(settled)) < len(text_of) or (len(kinds) > 1 and settled != texts):
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise GroupError(
-                f"qid mixes types ({names}), and some ids are equal as one and not as the other, "
-                "such as 1 and '1'; make the column all text or all numbers"
+                f"qid mixes types ({names}), and some ids differ only in type, such as 1 and '1'; "
+                "convert the column to strings or to numbers"
             )
         texts = settled
     return np.array(texts, dtype=np.str_)
@@ -161,7 +160,7 @@ def _text(value: Any) -> str:
 
 
 def one_column(values: Any) -> npt.NDArray[Any]:
-    """Read a column; missing entries of series and masked arrays become NaN or None."""
+    """Convert a column to an array; missing or masked entries become NaN or None."""
     if isinstance(values, np.ma.MaskedArray):
         masked = bool(np.ma.getmaskarray(values).any())
         values = np.array(values.tolist(), dtype=object) if masked else values.data
@@ -187,10 +186,10 @@ def _describe(values: object) -> str:
 
 
 def read_table(values: ArrayLike, what: str) -> FloatArray:
-    """Return finite numbers up to 1e150 as a new float64 array of the same shape."""
+    """Return a float64 copy of an array after checking that it is finite and at most 1e150."""
     rows = values if isinstance(values, list | tuple) else (values,)
     if any(np.ma.is_masked(row) for row in rows):
-        raise DataError(f"{what} have masked entries, which are missing values; fill or drop them")
+        raise DataError(f"{what} have masked entries; fill or drop these missing values")
     try:
         given = np.asarray(values)
         if given.dtype.kind in "cmM":
@@ -198,49 +197,49 @@ def read_table(values: ArrayLike, what: str) -> FloatArray:
         table: FloatArray = np.array(given, dtype=np.float64)
     except (ValueError, TypeError, OverflowError) as error:
         raise DataError(
-            f"{what} are numbers, got {type(values).__name__}: {error}; rows have one length"
+            f"{what} must be numbers in rows of equal length, got {type(values).__name__}: {error}"
         ) from error
     check_digits(given.reshape(-1), what)
     wrong = np.argwhere(~(np.abs(table) <= LARGEST))
     if len(wrong):
         at = tuple(wrong[0].tolist())
         raise DataError(
-            f"{what} are finite and at most {LARGEST:g}, got {table[at]:g} at index "
+            f"{what} must be finite and at most {LARGEST:g}, got {table[at]:g} at index "
             f"{', '.join(map(str, at))}; drop, repair or rescale them"
         )
     return table
 
 
 def read_square(values: ArrayLike, what: str, *, symmetric: bool = False) -> FloatArray:
-    """Return a new square matrix, symmetric to nine digits where that is asked for."""
+    """Return a copy of a square matrix; ``symmetric`` checks symmetry to nine digits."""
     matrix = read_table(values, what)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise DataError(f"{what} form a square matrix, got an array of shape {matrix.shape}")
+        raise DataError(f"{what} must form a square matrix, got an array of shape {matrix.shape}")
     if symmetric:
         check_symmetric(matrix, what)
     return matrix
 
 
 def check_symmetric(matrix: FloatArray, what: str) -> None:
-    """Raise DataError with the first pair of entries that differ in nine digits."""
+    """Raise DataError for the first pair of entries that differ in the first nine digits."""
     apart = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0.0))
     if len(apart):
         i, j = apart[0].tolist()
         raise DataError(
-            f"{what} form a symmetric matrix, but entry ({i}, {j}) is {matrix[i, j]:g} and "
-            f"({j}, {i}) is {matrix[j, i]:g}; average it with its transpose"
+            f"{what} must form a symmetric matrix, but entry ({i}, {j}) is {matrix[i, j]:g} and "
+            f"({j}, {i}) is {matrix[j, i]:g}; average the matrix with its transpose"
         )
 
 
 def check_graphs(weights: FloatArray) -> FloatArray:
-    """Return weights of shape (..., n, n) that are not negative, and zero on the diagonal."""
+    """Validate weights of shape (..., n, n): not negative, and zero on the diagonal."""
     loops = np.eye(weights.shape[-1], dtype=bool) & (weights != 0.0)
     wrong = np.argwhere((weights < 0.0) | loops)
     if len(wrong):
         i, j = wrong[0, -2:].tolist()
         raise DataError(
-            f"the weight of {i} over {j} is {weights[tuple(wrong[0])]:g}; weights are finite and "
-            "not negative, and zero on the diagonal"
+            f"the weight of {i} over {j} is {weights[tuple(wrong[0])]:g}; weights must be finite "
+            "and not negative, and zero on the diagonal"
         )
     return weights
 
@@ -251,12 +250,14 @@ def read_wholes(values: ArrayLike, what: str, least: int) -> IntArray:
     wrong = np.flatnonzero(~((column == np.floor(column)) & (column >= least) & (column < 2**53)))
     if len(wrong):
         at = int(wrong[0])
-        raise DataError(f"{what} are whole numbers from {least}, got {column[at]:g} at index {at}")
+        raise DataError(
+            f"{what} must be whole numbers from {least}, got {column[at]:g} at index {at}"
+        )
     return column.astype(np.int64)
 
 
 def read_whole(value: Any, what: str, least: int) -> int:
-    """Return a whole number; a truth value is none."""
+    """Return a whole number; booleans are rejected."""
     if not is_whole(value) or value < least:
         raise ParameterError(f"{what} must be a whole number from {least}, got {value!r}")
     return int(value)
@@ -265,7 +266,7 @@ def read_whole(value: Any, what: str, least: int) -> int:
 def read_number(
     value: Any, what: str, low: float = -sys.float_info.max, high: float = sys.float_info.max
 ) -> float:
-    """Return a number between two others, finite unless they are not."""
+    """Return a number after checking its bounds; it must be finite unless they are infinite."""
     real = isinstance(value, Real | np.number) and not isinstance(value, bool | np.complexfloating)
     number = float(value) if real else np.nan
     if not low <= number <= high:

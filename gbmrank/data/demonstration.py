@@ -1,22 +1,22 @@
-r"""Demonstration data whose best possible ranking is known.
+r"""Synthetic ranking data whose best possible ranking is known.
 
-A made-up shop search. Each item of a query has a *match* and a *quality* (standard normal)
-and the query has an *ease* (standard normal); together they give its appeal
+It simulates product search. Each item of a query has a *match* and a *quality* (standard
+normal) and the query has an *ease* (standard normal); together they determine its appeal
 
 .. math::
     a = \text{match} + 0.6 \, \text{quality} + 0.5 \, \text{ease}, \qquad
     \theta = 0.45 \, \sigma(1.2 a - 0.3), \qquad p = 0.35 \, \sigma(1.2 a - 1).
 
-Two of three items are *proven*: their grade y is binomial, four trials with probability
+Two out of three items are *proven*: their grade y is binomial, four trials with probability
 :math:`\theta`, so the expected gain :math:`E[2^y - 1]` is :math:`(1 + \theta)^4 - 1`. The
 others are *long shots*: grade 4 with probability p, else 0, so the expected gain is
-:math:`15 p`. A hit-or-miss item with p = 0.2 is worth three times as much as a proven item
-with :math:`\theta` = 0.2, and yet it loses most comparisons with it. A loss that asks who
-wins ranks it too low; a loss that asks what an item is worth does not.
+:math:`15 p`. A long shot with p = 0.2 is worth three times as much as a proven item with
+:math:`\theta` = 0.2, yet it loses most comparisons with it. A loss that learns which of two
+items wins ranks long shots too low; a loss that learns the expected gain does not.
 
-The features show match and quality (each through an increasing function), the kind of the
-item and the ease of the query, beside columns of noise. Grades depend on nothing else, so
-the expected gain of every row, and with it the regret of every ranking, is exact.
+The features are match and quality (each transformed by an increasing function), the kind of
+the item, the ease of the query, and columns of noise. Grades depend on nothing else, so the
+expected gain of every row and the regret of every ranking are known exactly.
 """
 
 import math
@@ -43,7 +43,7 @@ _HIT_OR_MISS_SHARE = 1.0 / 3.0
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DemoData:
-    """A sample of queries with the truth it was drawn from; made by :func:`demo_data`.
+    """A sample of queries and the distribution it was drawn from; see :func:`demo_data`.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class DemoData:
     labels : array of shape (n_rows,)
         Grades 0 to 4.
     qid : array of shape (n_rows,)
-        Number of the query of each row; rows of a query are together.
+        Query id of each row; rows of a query are contiguous.
     sizes : array of shape (n_queries,)
         Rows per query.
     probabilities : array of shape (n_rows, 5)
@@ -67,32 +67,32 @@ class DemoData:
 
     @property
     def hit_or_miss(self) -> npt.NDArray[np.bool_]:
-        """Whether the item has a high gain with a small probability, shape (n_rows,)."""
+        """Whether the item is a long shot: usually worthless, occasionally very valuable."""
         return self.X[:, FEATURES.index("hit_or_miss")] == 1.0
 
     @property
     def expected_gain(self) -> FloatArray:
         """Expectation of ``2^y - 1`` given the features, shape (n_rows,).
 
-        No scores can rank with a higher expected DCG, at any cut-off.
+        Ranking by it has the highest possible expected DCG at every cut-off.
         """
         gain: FloatArray = self.probabilities @ _GAINS
         return gain
 
     def expected_dcg(self, scores: ArrayLike, *, k: int | None = None) -> FloatArray:
-        """Return the expected DCG of ranking by these scores, over all draws of the grades.
+        """Return the expected DCG of the ranking by these scores, per query.
 
         Parameters
         ----------
         scores : array-like of shape (n_rows,)
-            Larger is ranked first; equal scores are averaged over all their orders.
+            Larger is ranked first; the result is the mean over all orderings of tied items.
         k : int or None, default=None
             Last rank that counts; ``None`` counts every rank.
 
         Returns
         -------
         array of shape (n_queries,)
-            Exact: nothing is sampled.
+            The exact expectation over the distribution of the grades.
         """
         values = np.asarray(scores, dtype=np.float64)
         if values.shape != self.labels.shape or not np.isfinite(values).all():
@@ -106,12 +106,12 @@ class DemoData:
         return np.add.reduceat(terms, np.cumsum(self.sizes) - self.sizes)
 
     def regret(self, scores: ArrayLike, *, k: int | None = None) -> float:
-        """Return the share of the best possible expected DCG that these scores lose.
+        """Return the fraction of the best possible expected DCG that these scores lose.
 
         Parameters
         ----------
         scores : array-like of shape (n_rows,)
-            Larger is ranked first; equal scores are averaged over all their orders.
+            Larger is ranked first; the result is the mean over all orderings of tied items.
         k : int or None, default=None
             Last rank that counts; ``None`` counts every rank.
 
@@ -130,7 +130,7 @@ class DemoData:
         return float(1.0 - self.expected_dcg(scores, k=k).sum() / best)
 
     def _discounts(self, k: int | None) -> FloatArray:
-        """Return the discount of each rank, query after query."""
+        """Return the discount of each rank, concatenated over the queries."""
         starts = np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
         rank = np.arange(1, len(starts) + 1) - starts
         discount: FloatArray = 1.0 / np.log2(1.0 + rank)
@@ -147,14 +147,14 @@ def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData
     n_queries : int, default=2000
         Number of queries.
     items : int, default=30
-        Mean number of items per query; queries have from half of it to one and a half.
+        Mean number of items per query; queries have between half and 1.5 times as many.
     seed : int, default=0
-        Of the random numbers.
+        Seed of the random numbers; the same arguments always draw the same sample.
 
     Returns
     -------
     DemoData
-        The same for the same arguments.
+        Features, labels and query ids, with the distribution of every label.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def _proven(appeal: FloatArray) -> FloatArray:
 
 
 def _hit_or_miss(appeal: FloatArray) -> FloatArray:
-    """Return the distribution of a grade that is the highest or the lowest, shape (n_rows, 5)."""
+    """Return the distribution of a long shot's grade, which is 0 or 4; shape (n_rows, 5)."""
     hit = 0.35 * _sigmoid(1.2 * appeal - 1.0)
     mass = np.zeros((len(appeal), _MAX_GRADE + 1))
     mass[:, 0], mass[:, -1] = 1.0 - hit, hit
@@ -209,7 +209,7 @@ def _draw(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
 
 
 def _mean_over_ties(discount: FloatArray, scores: FloatArray, qid: IntArray) -> FloatArray:
-    """Give tied items of a query the mean of their discounts; rows are in ranked order."""
+    """Assign tied items of a query the mean of their discounts; rows are in ranked order."""
     new_block = np.ones(len(scores), dtype=bool)
     new_block[1:] = (scores[1:] != scores[:-1]) | (qid[1:] != qid[:-1])
     block = np.cumsum(new_block) - 1

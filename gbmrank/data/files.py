@@ -1,7 +1,7 @@
-"""A checksum inside a file, so that a changed byte is seen before anything in the file is used.
+"""A checksum inside a file, verified before anything in the file is used.
 
-At a damaged model a booster can end the whole process, or silently give other scores. The
-checksum is against damage alone: who changes a file on purpose can make a new one.
+A damaged model can make a booster abort the process or silently predict wrong scores. The
+checksum detects accidental damage only: anyone who edits a file on purpose can update it.
 """
 
 import hashlib
@@ -10,19 +10,19 @@ import re
 __all__ = ["BLANK", "NAME", "is_unchanged", "with_checksum"]
 
 NAME = "gbmrank_sha256"
-# The name before the digits and the words after them: no single change hides both.
+# A marker before the digits and one after them: no single change hides both.
 _ZEROS, _WORDS = b"0" * 64, b" of this file with zeros here"
 BLANK = (_ZEROS + _WORDS).decode()
 _PLACE = re.compile(rb"[0-9a-f]{64}(?=" + _WORDS + rb")")
 
 
 def with_checksum(data: bytes) -> bytes:
-    """Return a file with its SHA-256 in the place of the zeros of ``BLANK``."""
+    """Return a file with its SHA-256 in place of the zeros of ``BLANK``."""
     return _put(data, data.index(BLANK.encode()), _digest(data))
 
 
 def is_unchanged(data: bytes) -> bool:
-    """Whether the checksum of a file fits, or an earlier gbmrank or another tool wrote none."""
+    """Whether the checksum of a file matches; True for files without one."""
     if NAME.encode() not in data and _WORDS not in data:
         return True
     return any(

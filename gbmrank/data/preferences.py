@@ -1,7 +1,8 @@
-"""Preference graphs: who is preferred to whom within a query, and by how much.
+"""Preference graphs: weighted preferences between the rows of a query.
 
-One graph per query: edges that are listed, or levels that stand for all pairs. Edges are checked,
-added up where they repeat, and sorted; tables and files of them are read here too.
+One graph per query, stored as a list of edges or as levels that stand for all pairs. Edges are
+validated and sorted, and the weights of repeated edges are summed; edges can also be read from
+tables and files.
 """
 
 from collections.abc import Mapping
@@ -28,8 +29,8 @@ _MOST_EDGES = 200_000_000  # 4.8 GB
 class Edges(NamedTuple):
     """Edges in query order: ``winner`` is preferred to ``loser`` with a weight above 0.
 
-    Rows count in query order; edges are sorted by winner, then loser, and none repeats. Those
-    of query q are at ``offsets[q]`` to ``offsets[q + 1] - 1``.
+    Row numbers refer to query order. Edges are unique, sorted by winner, then loser; those of
+    query q are at ``offsets[q]`` to ``offsets[q + 1] - 1``.
     """
 
     offsets: IntArray
@@ -41,7 +42,7 @@ class Edges(NamedTuple):
 def _read_edges(
     winner: ArrayLike, loser: ArrayLike, weight: ArrayLike | None, groups: Groups
 ) -> Edges:
-    """Check edges between rows of the caller and put them into query order."""
+    """Validate edges between rows in the caller's order and put them into query order."""
     ends = _as_rows(winner, "winner", groups), _as_rows(loser, "loser", groups)
     if len(ends[0]) != len(ends[1]):
         raise DataError(
@@ -52,8 +53,8 @@ def _read_edges(
     if len(itself):
         edge = int(itself[0])
         raise DataError(
-            f"{_edge(edge, ends)} goes from a row to itself ({len(itself)} such edges); no item is "
-            "preferred to itself: drop them"
+            f"{_edge(edge, ends)} goes from a row to itself ({len(itself)} such edges); drop edges "
+            "whose winner and loser are the same"
         )
     arranged = ends
     if groups.row_order is not None:
@@ -64,7 +65,7 @@ def _read_edges(
 
 
 def _merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Groups) -> Edges:
-    """Sort edges of rows in query order, add up those that repeat and drop those of weight 0."""
+    """Sort edges in query order, sum repeated ones and drop those of weight 0."""
     kept = weight > 0
     if not kept.all():
         winner, loser, weight = winner[kept], loser[kept], weight[kept]
@@ -83,13 +84,13 @@ def _merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Group
 
 
 def _edge_degrees(edges: Edges, n_rows: int) -> FloatArray:
-    """Return the weight each row wins less the weight it loses, in query order."""
+    """Return the weight each row wins minus the weight it loses, in query order."""
     won = np.bincount(edges.winner, edges.weight, n_rows)
     return np.asarray(won - np.bincount(edges.loser, edges.weight, n_rows), np.float64)
 
 
 def _find_cycle(edges: Edges, groups: Groups) -> list[int] | None:
-    """Return rows (in query order) along a cycle of one query, or None when there is none."""
+    """Return rows (in query order) along a cycle within one query, or None."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -97,7 +98,7 @@ def _find_cycle(edges: Edges, groups: Groups) -> list[int] | None:
     if not len(edges.winner):
         return None
     begins = np.searchsorted(edges.winner, np.arange(n + 1))
-    indices = edges.loser.astype(np.int32), begins.astype(np.int32)  # what old versions take
+    indices = edges.loser.astype(np.int32), begins.astype(np.int32)  # old scipy takes no int64
     matrix = csr_array((np.ones(len(edges.loser), np.int8), *indices), shape=(n, n))
     count, component = connected_components(matrix, connection="strong")
     if count == n:
@@ -107,7 +108,7 @@ def _find_cycle(edges: Edges, groups: Groups) -> list[int] | None:
 
 
 def _walk(start: int, component: IntArray, loser: IntArray, begins: IntArray) -> list[int]:
-    """Follow edges inside a strongly connected component until a row comes again."""
+    """Follow edges inside a strongly connected component until a row repeats."""
     path, seen = [start], {start: 0}
     while True:
         targets = loser[begins[path[-1]] : begins[path[-1] + 1]]
@@ -142,7 +143,7 @@ def _as_weights(weight: ArrayLike | None, ends: tuple[IntArray, IntArray]) -> Fl
         edge = int(bad[0])
         raise WeightError(
             f"{_edge(edge, ends)} has the weight {values[edge]} ({len(bad)} such edges); weights "
-            f"are finite, not negative and at most {LARGEST:g}: turn a negative preference round, "
+            f"must be between 0 and {LARGEST:g}: for a negative weight swap winner and loser, "
             "divide large ones"
         )
     return values
@@ -158,7 +159,7 @@ def _check_queries(
         queries = [groups.query_of(int(rows[edge])) for rows in arranged]
         raise GroupError(
             f"{_edge(edge, ends)} joins query {queries[0]!r} and query {queries[1]!r} "
-            f"({len(across)} such edges); preferences are between rows of one query"
+            f"({len(across)} such edges); both rows of an edge must belong to one query"
         )
 
 
@@ -167,10 +168,10 @@ def _edge(number: int, ends: tuple[IntArray, IntArray]) -> str:
 
 
 def _read_file(path: str | Path, has_items: bool) -> tuple[Any, bool]:
-    """Read a CSV or Parquet file of edges; say whether its ids are but texts.
+    """Read a CSV or Parquet file of edges; also return whether its ids are strings.
 
-    A CSV file does not say whether 7 is a number, and 007 is another id: ids are left as they are
-    written. Winner and loser are numbers unless ``has_items``.
+    A CSV file has no types, and 007 is another id than 7: ids stay strings. Winner and loser are
+    numbers unless ``has_items``.
     """
     form = table_format(path)
     if form == "parquet":
@@ -185,7 +186,7 @@ def _read_file(path: str | Path, has_items: bool) -> tuple[Any, bool]:
         for edge, text in enumerate(columns.get(name, ())):
             if to_number(text.strip()) is None:
                 raise DataError(
-                    f"edge {edge}: the {name} {text!r} is not a number; write it as 10 or 0.5 is"
+                    f"edge {edge}: the {name} {text!r} is not a number; write it like 10 or 0.5"
                 )
         if name in columns:
             columns[name] = [float(text) for text in columns[name]]
@@ -195,7 +196,7 @@ def _read_file(path: str | Path, has_items: bool) -> tuple[Any, bool]:
 def _edges_of_table(
     table: Any, items: ArrayLike | None, groups: Groups, written: bool = False
 ) -> Edges:
-    """Return the edges of a table; ids ``written`` in a file are compared as texts."""
+    """Return the edges of a table; ids ``written`` in a file are compared as strings."""
     columns = _columns(table)
     winner, loser, weight = columns["winner"], columns["loser"], columns.get("weight")
     queries = read_ids(columns["qid"]) if "qid" in columns else None
@@ -227,18 +228,19 @@ def _columns(table: Any) -> Mapping[str, Any]:
     missing = [name for name in ("winner", "loser") if name not in columns]
     if missing:
         raise DataError(
-            f"a table of preferences has columns winner, loser and perhaps weight and qid; "
-            f"{missing[0]} is missing among {', '.join(map(str, columns))}"
+            f"the table of preferences has no column {missing[0]}, only "
+            f"{', '.join(map(str, columns))}; winner and loser are required, weight and qid are "
+            "optional"
         )
     names = list(columns) if isinstance(table, Mapping) else column_names(table) or []
     twice = [name for name in ("winner", "loser", "weight", "qid") if names.count(name) > 1]
     if twice:
-        raise DataError(f"a table of preferences has two columns called {twice[0]}: rename one")
+        raise DataError(f"the table of preferences has two columns called {twice[0]}; rename one")
     return columns
 
 
 def _plain_ids(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
-    """Return ids as plain objects, or as texts."""
+    """Return ids as Python objects, or as strings if ``written``."""
     kinds = {type(one) for one in ids} if isinstance(ids, list | tuple) else set()
     if len(kinds) == 1 and kinds <= {int, str, tuple}:  # numpy drops digits and tuples
         return [str(one) for one in ids] if written else list(ids)
@@ -247,31 +249,31 @@ def _plain_ids(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
         raise DataError(f"{what} must be one column of ids, got an array of shape {array.shape}")
     missing = np.flatnonzero(find_missing(array))
     if len(missing):
-        raise DataError(f"{what} has no id at index {missing[0]} ({len(missing)} such entries)")
+        raise DataError(f"{what} is missing at index {missing[0]} ({len(missing)} such entries)")
     if written:
         return id_texts(array).tolist()
     return [one.item() if isinstance(one, np.generic) else one for one in array]
 
 
 def _check_queries_said(winner: FloatArray, queries: npt.NDArray[Any], groups: Groups) -> None:
-    """Raise GroupError where a table says another query than its winner has; rows come later."""
+    """Raise GroupError if a table's qid is not that of its winner; others check row numbers."""
     own = groups.restore(groups.spread(id_texts(np.asarray(groups.ids))))
     for edge, (row, said) in enumerate(zip(winner.tolist(), id_texts(queries), strict=False)):
         known = own[int(row)] if 0 <= row < groups.n_rows else said
         if said != known:
             raise GroupError(
-                f"edge {edge}: the table says query {str(said)!r}, and row {int(row)}, its winner, "
-                f"is of query {str(known)!r}; without items=, winner and loser are row numbers of "
-                "the whole data set"
+                f"edge {edge} has qid {str(said)!r}, but its winner, row {int(row)}, belongs to "
+                f"query {str(known)!r}; without items=, winner and loser are row numbers of the "
+                "whole data set"
             )
 
 
 def _row_table(items: list[Any], groups: Groups, by_query: bool, written: bool) -> dict[Any, int]:
-    """Map an item's id, or a query's and an item's, to the caller's row."""
+    """Map item ids, or pairs of query id and item id, to the caller's rows."""
     if len(items) != groups.n_rows:
         raise DataError(f"items has {len(items)} entries, but there are {groups.n_rows} rows")
     if by_query and groups.ids is None:
-        raise DataError("the table has a column qid, so say qid= (one id per row) instead of group")
+        raise DataError("the table has a column qid, so pass qid= (one id per row), not group=")
     rows = range(len(items)) if groups.row_order is None else groups.row_order.tolist()
     queries = groups.spread(np.arange(groups.n_queries)).tolist()
     ids = _plain_ids(groups.ids, "qid", written) if by_query and groups.ids is not None else None
@@ -280,7 +282,7 @@ def _row_table(items: list[Any], groups: Groups, by_query: bool, written: bool) 
         item = items[row]
         key = item if ids is None else (ids[query], item)
         if key in table:
-            advice = "" if by_query else "; give the table a column qid"
+            advice = "" if by_query else "; add a column qid to the table"
             raise DataError(f"the item {item!r} is in rows {table[key]} and {row}{advice}")
         table[key] = row
     return table
@@ -295,19 +297,19 @@ def _looked_up(
         if key not in rows:
             where = "" if queries is None else f" of query {queries[edge]!r}"
             raise DataError(
-                f"edge {edge}: the {end} {item!r}{where} is none of the items; write it as "
-                "items= does"
+                f"edge {edge}: the {end} {item!r}{where} is not among items=; write ids the same "
+                "way in both"
             )
         found[edge] = rows[key]
     return found
 
 
 def _level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> FloatArray:
-    """Return net degrees in query order: ``n y - sum of y``, or worse less better rows."""
+    """Return net degrees in query order: ``n y - sum(y)``, or worse minus better rows."""
     if not groups.n_queries:
         return np.zeros(0)
     if by_difference:
-        # Centred first: n y - sum of y would lose digits of labels far from zero.
+        # Centred first: n y - sum(y) would lose digits of labels far from zero.
         means = np.add.reduceat(levels, groups.offsets[:-1]) / groups.sizes
         centred = levels - groups.spread(means)
         sums = groups.spread(np.add.reduceat(centred, groups.offsets[:-1]))
@@ -322,13 +324,13 @@ def _level_degrees(levels: FloatArray, groups: Groups, by_difference: bool) -> F
 
 
 def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) -> Edges:
-    """Return an edge for every pair of different level, of weight 1 or of their difference."""
+    """Return an edge for every pair of unequal levels, weighted 1 or by their difference."""
     pairs = float((groups.sizes * (groups.sizes - 1.0) / 2.0).sum())
     if pairs > _MOST_EDGES:
         raise LimitError(
-            f"listing all pairs needs up to {pairs:.3g} edges, the cap is {_MOST_EDGES:,}; use "
-            "objective('linear') or pairwise_disagreement, which need no list, or sample pairs "
-            "with from_edges"
+            f"listing all pairs needs up to {pairs:.3g} edges, more than the limit of "
+            f"{_MOST_EDGES:,}; use objective('linear') or pairwise_disagreement, which need no "
+            "list, or sample pairs and pass them to from_edges"
         )
     winners, losers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for begin, end in zip(groups.offsets[:-1].tolist(), groups.offsets[1:].tolist(), strict=True):
@@ -349,7 +351,7 @@ def _added(parts: list[Edges], groups: Groups) -> Edges:
 
 
 def _rank_table(ranks: ArrayLike) -> FloatArray:
-    """Read the ranks of one or more judges, shape (n_rows, n_judges); NaN where there is none."""
+    """Read ranks by one or more judges, shape (n_rows, n_judges); NaN means unranked."""
     try:
         given: Any = np.ma.asanyarray(ranks)
         table = np.ma.filled(given.astype(np.float64), np.nan)
@@ -362,7 +364,7 @@ def _rank_table(ranks: ArrayLike) -> FloatArray:
 
 
 def _ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:
-    """Turn ranks of one judge into levels; NaN stays unless it means the last place."""
+    """Turn ranks of one judge into levels; NaN stays NaN unless ``last``."""
     bad = np.flatnonzero(np.isinf(ranks) | (ranks < 1))
     if len(bad):
         row = int(bad[0])
@@ -379,9 +381,9 @@ def _ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:
 
 
 def _blocks(levels: FloatArray, groups: Groups) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return rows by query and level, the query of each, and where blocks of equals begin and end.
+    """Sort rows by query and increasing level and find the blocks of equal levels.
 
-    Lower levels come first.
+    Returns the sorted rows, the query of each, and where blocks begin and end.
     """
     queries = groups.spread(np.arange(groups.n_queries))
     order = np.lexsort((levels, queries))
@@ -395,19 +397,19 @@ def _blocks(levels: FloatArray, groups: Groups) -> tuple[IntArray, IntArray, Int
 
 
 def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
-    """Read sizes of queries or ids; edges do not tell how many rows there are."""
+    """Read query sizes or ids; one is required, as edges do not determine the number of rows."""
     if group is not None and qid is None:
         return Groups.from_sizes(group, int(np.nan_to_num(as_floats(group, "group")).sum()))
     if qid is not None and group is None:
         return Groups.from_qid(qid, len(read_ids(qid)))
     raise GroupError(
-        "edges do not tell how many rows there are: give group= (rows per query) or qid= (one id "
-        "per row), and not both"
+        "edges do not determine the number of rows: pass either group= (rows per query) or qid= "
+        "(one id per row)"
     )
 
 
 def _stored_order(groups: Groups) -> IntArray:
-    """Return the caller's rows in query order; empty where that is their order."""
+    """Return the caller's rows in query order; empty if they already are."""
     return np.empty(0, np.int64) if groups.row_order is None else groups.row_order
 
 
@@ -416,22 +418,23 @@ def _stored_order(groups: Groups) -> IntArray:
 class PreferenceGraphs:
     r"""Weighted preferences between the rows of each query.
 
-    :math:`A_{ij} \ge 0` is the weight of "row i is preferred to row j". Either edges are listed,
-    in memory of the order of their number, or one level per row stands for all pairs of a
-    query, with weight :math:`(y_i - y_j)_+` or 1; such pairs are never listed unless asked
-    for. Build one with :meth:`from_edges`, :meth:`from_labels`, :meth:`from_rankings`,
-    :meth:`from_duels`, :meth:`from_frame` or :meth:`from_file`. Frozen, equal by content.
+    :math:`A_{ij} \ge 0` is the weight of "row i is preferred to row j". Either the edges are
+    stored, which takes memory proportional to their number, or one level per row stands for all
+    pairs of a query, with weight :math:`(y_i - y_j)_+` or 1; such pairs are listed only by
+    :meth:`to_edges`. Build one with :meth:`from_edges`, :meth:`from_labels`,
+    :meth:`from_rankings`, :meth:`from_duels`, :meth:`from_frame` or :meth:`from_file`.
+    Immutable and compared by content.
 
     Parameters
     ----------
     groups : Groups
         Query boundaries.
     edges : Edges or None
-        Listed edges, in query order.
+        The edges, in query order.
     levels : array of shape (n_rows,) or None
         Larger is preferred; in query order.
     by_difference : bool, default=True
-        Whether a pair of levels weighs their difference, or 1.
+        Whether a pair weighs the difference of its levels; otherwise it weighs 1.
     """
 
     groups: Groups
@@ -450,21 +453,26 @@ class PreferenceGraphs:
         qid: ArrayLike | None = None,
         acyclic: bool = False,
     ) -> "PreferenceGraphs":
-        """Read edges between row numbers; edges that repeat add up, as clicks do.
+        """Build graphs from edges between row numbers; repeated edges are summed.
 
         Parameters
         ----------
         winner, loser : array-like of shape (n_edges,)
-            Row numbers, from 0, of the preferred and of the other item.
+            Row numbers, from 0, of the preferred and the other item.
         weight : array-like of shape (n_edges,), optional
-            Finite, not negative; 1 when not given.
+            Finite, not negative; 1 by default.
         group : array-like of shape (n_queries,), optional
             Rows per query.
         qid : array-like of shape (n_rows,), optional
-            One query id per row, in any order. One of ``group`` and ``qid`` is needed: edges
-            do not tell how many rows there are.
+            One query id per row, in any order. Exactly one of ``group`` and ``qid`` is required,
+            since edges do not determine the number of rows.
         acyclic : bool, default=False
-            Reject a query whose preferences go round in a circle.
+            Reject a query whose preferences contain a cycle.
+
+        Returns
+        -------
+        PreferenceGraphs
+            With the edges stored.
 
         Examples
         --------
@@ -485,16 +493,21 @@ class PreferenceGraphs:
         qid: ArrayLike | None = None,
         weights: str = "difference",
     ) -> "PreferenceGraphs":
-        """Let the item with the larger label be preferred; pairs are not listed.
+        """Prefer the item with the larger label; pairs are not listed.
 
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better; what ``gbmrank.RankingData`` rejects is rejected.
+            Larger is better; same limits as in ``gbmrank.RankingData``.
         group, qid : array-like, optional
             Queries, as in :meth:`from_edges`; with neither, all rows are one query.
         weights : {"difference", "unit"}, default="difference"
             Weight of a pair: ``y_i - y_j``, or 1.
+
+        Returns
+        -------
+        PreferenceGraphs
+            With one level per row.
         """
         by_difference = _choice("weights", weights, ("difference", "unit")) == "difference"
         data = RankingData.from_arrays(labels, group=group, qid=qid)
@@ -510,19 +523,25 @@ class PreferenceGraphs:
         weights: str = "unit",
         unranked: str = "absent",
     ) -> "PreferenceGraphs":
-        """Read ranks that judges gave to rows, 1 being the best.
+        """Build graphs from rankings by one or more judges.
 
         Parameters
         ----------
         ranks : array-like of shape (n_rows,) or (n_rows, n_judges)
-            One column per judge. Equal ranks say nothing about each other; a row that is NaN or
-            masked was not ranked by the judge. Judges add up.
+            One column of ranks per judge; 1 is the best. Tied rows have no preference between
+            them. NaN or masked means that the judge did not rank the row. Preferences of several
+            judges are summed.
         group, qid : array-like, optional
             Queries, as in :meth:`from_labels`.
         weights : {"unit", "distance"}, default="unit"
             Weight of a pair: 1, or the difference of the ranks.
         unranked : {"absent", "last"}, default="absent"
-            Whether a row without a rank takes no part, or is below all that have one.
+            Whether an unranked row has no preferences, or is worse than every ranked row.
+
+        Returns
+        -------
+        PreferenceGraphs
+            The preferences of all judges.
 
         Examples
         --------
@@ -553,24 +572,29 @@ class PreferenceGraphs:
         group: ArrayLike | None = None,
         qid: ArrayLike | None = None,
     ) -> "PreferenceGraphs":
-        """Add up comparisons of two rows.
+        """Build graphs from counts of wins and losses between two rows.
 
         Parameters
         ----------
         first, second : array-like of shape (n_duels,)
             Row numbers.
         wins, losses : array-like of shape (n_duels,)
-            How often the first row beat the second, and lost. Without ``losses`` each entry
-            is one duel and ``wins`` is 1, 0, or 0.5 for a draw.
+            How often the first row beat the second, and how often it lost. Without ``losses``
+            each entry is one duel and ``wins`` is 1, 0, or 0.5 for a draw.
         group, qid : array-like
             Queries, as in :meth:`from_edges`.
+
+        Returns
+        -------
+        PreferenceGraphs
+            With the edges stored; repeated duels are summed.
         """
         groups = _read_groups(group, qid)
         won = as_floats(wins, "wins")
         if losses is None and np.any((won < 0) | (won > 1)):
             duel = int(np.flatnonzero((won < 0) | (won > 1))[0])
             raise WeightError(
-                f"duel {duel} has wins={won[duel]:g}; without losses= it is 1, 0 or 0.5"
+                f"duel {duel} has wins={won[duel]:g}; without losses= it must be 1, 0 or 0.5"
             )
         lost = 1.0 - won if losses is None else as_floats(losses, "losses")
         there = _read_edges(first, second, won, groups)
@@ -587,21 +611,27 @@ class PreferenceGraphs:
         qid: ArrayLike | None = None,
         acyclic: bool = False,
     ) -> "PreferenceGraphs":
-        """Read a table with columns ``winner`` and ``loser``, and perhaps ``weight`` and ``qid``.
+        """Build graphs from a table of edges.
 
         Parameters
         ----------
         frame : data frame or dict of columns
-            One edge per row; rename its columns where they have other names.
+            One edge per row, with the columns ``winner`` and ``loser`` and optionally ``weight``
+            and ``qid``.
         items : array-like of shape (n_rows,), optional
-            What the table calls the rows of the data, none missing; without it, ``winner`` and
-            ``loser`` are row numbers. Ids that repeat from query to query need the column ``qid``.
-            With row numbers a column ``qid`` must agree with ``qid=``; beside ``group=`` it
-            says nothing.
+            The item id of every row of the data, as used in ``winner`` and ``loser``. Without it
+            these are row numbers. If several queries share item ids, the table needs the column
+            ``qid``. With row numbers, a column ``qid`` must agree with ``qid=``; with ``group=``
+            it is ignored.
         group, qid : array-like
             Queries of the rows, as in :meth:`from_edges`.
         acyclic : bool, default=False
-            Reject a query whose preferences go round in a circle.
+            Reject a query whose preferences contain a cycle.
+
+        Returns
+        -------
+        PreferenceGraphs
+            With the edges stored.
         """
         groups = _read_groups(group, qid)
         graphs = cls(groups, _edges_of_table(frame, items, groups))
@@ -617,15 +647,20 @@ class PreferenceGraphs:
         qid: ArrayLike | None = None,
         acyclic: bool = False,
     ) -> "PreferenceGraphs":
-        """Read a CSV or Parquet file with the columns of :meth:`from_frame`.
+        """Build graphs from a CSV or Parquet file with the columns of :meth:`from_frame`.
 
         Parameters
         ----------
         path : str or Path
-            Its name ends in ``.csv``, ``.tsv`` (``.gz`` too) or ``.parquet``. Ids in CSV are
-            compared as they are written: 7 is the item 7 or ``"7"``, and 007 is neither.
+            A ``.csv`` or ``.tsv`` file, plain or with ``.gz``, or a ``.parquet`` file. Ids in CSV
+            are compared as strings: 7 matches the item 7 or ``"7"``, and 007 matches neither.
         items, group, qid, acyclic
             As in :meth:`from_frame`.
+
+        Returns
+        -------
+        PreferenceGraphs
+            With the edges stored.
         """
         table, written = _read_file(path, items is not None)
         groups = _read_groups(group, qid)
@@ -639,7 +674,7 @@ class PreferenceGraphs:
 
     @property
     def n_edges(self) -> int:
-        """Number of edges, listed or not."""
+        """Number of edges, including the pairs that levels stand for."""
         if self.edges is not None:
             return len(self.edges.winner)
         _, _, first, last = _blocks(self._levels(), self.groups)
@@ -649,13 +684,18 @@ class PreferenceGraphs:
     def net_degree(self, *, in_query_order: bool = False) -> FloatArray:
         r"""Return :math:`f_i = \sum_j (A_{ij} - A_{ji})` for every row.
 
-        Levels are not compared pair by pair: ``n y - sum of y`` for differences, and the
-        number of worse less that of better rows otherwise.
+        Levels are not compared pair by pair: the result is ``n y - sum(y)`` for differences, and
+        the number of worse rows minus that of better rows otherwise.
 
         Parameters
         ----------
         in_query_order : bool, default=False
-            Leave rows in query order instead of the caller's.
+            Return rows in query order instead of the caller's order.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Weight won minus weight lost.
         """
         if self.edges is not None:
             degrees = _edge_degrees(self.edges, self.n_rows)
@@ -664,25 +704,36 @@ class PreferenceGraphs:
         return degrees if in_query_order else self.groups.restore(degrees)
 
     def to_edges(self) -> Edges:
-        """Return all edges, in query order; LimitError when levels stand for too many."""
+        """Return all edges in query order; raises LimitError if levels stand for too many."""
         if self.edges is not None:
             return self.edges
         return _pairs_of_levels(self._levels(), self.groups, self.by_difference)
 
     def to_matrix(self, query: int) -> FloatArray:
-        """Return A of one query (by its number, from 0), shape (n_items, n_items)."""
+        """Return the weight matrix A of one query, shape (n_items, n_items).
+
+        Parameters
+        ----------
+        query : int
+            Number of the query, from 0, in order of first appearance.
+
+        Returns
+        -------
+        array of shape (n_items, n_items)
+            Entry (i, j) is the weight of "i is preferred to j".
+        """
         queries = self.groups.n_queries
         if not 0 <= query < queries:
             raise ParameterError(
-                f"query is a number from 0 to {queries - 1}, in order of first appearance; got "
-                f"{query!r}"
+                f"query must be a number from 0 to {queries - 1}, in order of first appearance; "
+                f"got {query!r}"
             )
         begin, end = self.groups.offsets[query : query + 2].tolist()
         rows, n = np.arange(begin, end), end - begin
         return self.weights(np.repeat(rows, n), np.tile(rows, n)).reshape(n, n)
 
     def weights(self, winner: IntArray, loser: IntArray) -> FloatArray:
-        """Return the weight of "winner over loser" for pairs of rows in query order; 0 if none."""
+        """Return the weight of "winner over loser" for pairs of rows in query order, or 0."""
         if self.edges is None:
             lead = self._levels()[winner] - self._levels()[loser]
             return np.maximum(lead, 0.0) if self.by_difference else (lead > 0).astype(np.float64)
@@ -694,13 +745,13 @@ class PreferenceGraphs:
         return np.where(known[place] == wanted, self.edges.weight[place], 0.0)
 
     def find_cycle(self) -> list[int] | None:
-        """Return the caller's rows along a cycle of one query, or None; levels have none."""
+        """Return the caller's rows along a cycle within one query, or None if there is none."""
         cycle = None if self.edges is None else _find_cycle(self.edges, self.groups)
         order = self.groups.row_order
         return cycle if cycle is None or order is None else order[cycle].tolist()
 
     def check_acyclic(self) -> "PreferenceGraphs":
-        """Return self, or raise DataError with a cycle."""
+        """Return self, or raise a DataError that shows a cycle."""
         rows = self.find_cycle()
         if rows is None:
             return self
@@ -708,12 +759,12 @@ class PreferenceGraphs:
         place = rows[0] if order is None else int(np.flatnonzero(order == rows[0])[0])
         raise DataError(
             f"query {self.groups.query_of(place)!r} has a cycle: row "
-            f"{' over '.join(map(str, [*rows, rows[0]]))}; the preferences of one judge have none "
-            "(those of several may: leave out acyclic=True)"
+            f"{' over '.join(map(str, [*rows, rows[0]]))}; drop one of its edges, or allow cycles "
+            "by leaving out acyclic=True"
         )
 
     def take(self, rows: ArrayLike) -> "PreferenceGraphs":
-        """Return the graphs of some rows, in increasing order; edges that lose an end go."""
+        """Return the graphs of a subset of rows, in increasing order, with the edges among them."""
         rows, groups = self.groups.take(rows)
         if self.edges is None:
             return PreferenceGraphs(groups, None, self._levels()[rows], self.by_difference)
@@ -725,10 +776,10 @@ class PreferenceGraphs:
         return PreferenceGraphs(groups, edges)
 
     def check_rows(self, groups: Groups) -> None:
-        """Raise DataError unless a data set has these rows, and queries in this order.
+        """Raise DataError unless a data set has the same rows and queries in the same order.
 
-        Rows are matched by position. Ids of queries tell that the order is another one where both
-        sides have some of them, at different places; ids that are all different are not compared.
+        Rows are matched by position. If both sides have query ids and share some of them, shared
+        ids at different places show that the order differs.
         """
         own = self.groups
         if own is groups:
@@ -739,8 +790,8 @@ class PreferenceGraphs:
             raise DataError(
                 f"the preferences are for {own.n_rows} rows in {own.n_queries} queries, the data "
                 f"set has {groups.n_rows} rows in {groups.n_queries} queries"
-                + ("; they differ in size or order" if own.n_rows == groups.n_rows else "")
-                + "; make preferences for this data set"
+                + ("; their sizes or order differ" if own.n_rows == groups.n_rows else "")
+                + "; build the preferences for this data set"
             )
         if own.ids is None or groups.ids is None or np.array_equal(own.ids, groups.ids):
             return
@@ -750,8 +801,8 @@ class PreferenceGraphs:
             query = int(differs[0])
             raise DataError(
                 f"the preferences have the query {str(mine[query])!r} where the data set has "
-                f"{str(theirs[query])!r}: rows are matched by position; put both into one order, "
-                "or make preferences for this data set"
+                f"{str(theirs[query])!r}: rows are matched by position; put both into the same "
+                "order, or build the preferences for this data set"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -792,10 +843,10 @@ def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def preferences_for(own: PreferenceGraphs | None, data: RankingData) -> PreferenceGraphs | None:
-    """Return the preferences of an objective or metric, else of the data, for the rows of the data.
+    """Return the preferences of an objective or metric, or else of the data.
 
-    Where the data is a part of the data set they were made for, they are truncated to its rows;
-    those of other rows are a DataError.
+    If the data is a subset of the data set they were built for, they are restricted to its rows.
+    Preferences for other rows raise a DataError.
     """
     graphs = data.preferences if own is None else own
     if graphs is None:

@@ -1,4 +1,4 @@
-"""Rows of queries: labels, query boundaries, weights and other columns, checked once and frozen."""
+"""Ranking data: labels, query boundaries, weights and other columns, validated once and frozen."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ __all__ = [
 
 
 DEBIASED = "click / propensity"
-"""Column of unbiased estimates of relevance; where it is there, labels are clicks."""
+"""Column of unbiased relevance estimates; data that has it has clicks as labels."""
 
 
 @final
@@ -42,9 +42,9 @@ class Groups:
     offsets : array of shape (n_queries + 1,)
         Query q owns rows ``offsets[q]`` to ``offsets[q + 1] - 1``.
     row_order : array of shape (n_rows,) or None
-        Rows of the caller in the order used here; ``None`` when they were in order.
+        The caller's rows in query order; ``None`` if each query's rows were contiguous.
     ids : array of shape (n_queries,) or None
-        The caller's query ids, for messages.
+        The caller's query ids, used in error messages.
     """
 
     offsets: IntArray
@@ -53,12 +53,24 @@ class Groups:
 
     @classmethod
     def single(cls, n_rows: int) -> "Groups":
-        """All rows are one query; no rows are no query."""
+        """Treat all rows as one query; without rows there are no queries."""
         return cls(np.array([0, n_rows] if n_rows else [0], dtype=np.int64))
 
     @classmethod
     def from_sizes(cls, sizes: ArrayLike, n_rows: int) -> "Groups":
-        """Read the number of rows of each query.
+        """Build groups from the number of rows of each query.
+
+        Parameters
+        ----------
+        sizes : array-like of shape (n_queries,)
+            Rows per query, each at least 1.
+        n_rows : int
+            Total number of rows; the sizes must sum to it.
+
+        Returns
+        -------
+        Groups
+            With the rows in the given order.
 
         Examples
         --------
@@ -68,11 +80,11 @@ class Groups:
         try:
             values = as_floats(sizes, "group")
         except DataError as error:
-            raise GroupError(f"{error}; group holds sizes: for query ids use qid=") from error
+            raise GroupError(f"{error}; group takes sizes: for query ids use qid=") from error
         broken = np.flatnonzero(~((np.abs(values) < 2**53) & (values == np.floor(values))))
         if len(broken):
             raise GroupError(
-                f"group sizes are whole numbers, got {values[broken[0]]} at index {broken[0]}"
+                f"group sizes must be whole numbers, got {values[broken[0]]} at index {broken[0]}"
             )
         total = int(values.sum())
         if total != n_rows:
@@ -93,9 +105,21 @@ class Groups:
 
     @classmethod
     def from_qid(cls, qid: ArrayLike, n_rows: int) -> "Groups":
-        """Read one query id per row; rows of a query need not be together.
+        """Build groups from one query id per row; a query's rows need not be contiguous.
 
-        Queries keep the order of their first row.
+        Queries are ordered by their first row.
+
+        Parameters
+        ----------
+        qid : array-like of shape (n_rows,)
+            Query ids: numbers or strings, none missing.
+        n_rows : int
+            Number of rows.
+
+        Returns
+        -------
+        Groups
+            ``row_order`` maps query order to the caller's rows.
 
         Examples
         --------
@@ -123,7 +147,7 @@ class Groups:
 
     @classmethod
     def read(cls, n_rows: int, group: ArrayLike | None, qid: ArrayLike | None) -> "Groups":
-        """Read sizes or ids, whichever is given; neither means one query."""
+        """Build groups from sizes or from ids; with neither, all rows are one query."""
         if group is not None and qid is not None:
             raise GroupError("give group= (sizes) or qid= (one id per row), not both")
         if group is not None:
@@ -146,7 +170,19 @@ class Groups:
         return np.diff(self.offsets)
 
     def take(self, rows: ArrayLike) -> tuple[IntArray, "Groups"]:
-        """Return some rows, in increasing order, and the queries of these alone.
+        """Return a subset of rows and its groups; queries left without rows are dropped.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            Row numbers in increasing order.
+
+        Returns
+        -------
+        rows : array of int
+            The row numbers.
+        groups : Groups
+            The groups of these rows.
 
         Examples
         --------
@@ -154,7 +190,7 @@ class Groups:
         array([1, 2])
         """
         if self.row_order is not None:
-            raise GroupError("rows can only be taken where the rows of each query are together")
+            raise GroupError("a subset needs data in which the rows of each query are contiguous")
         taken = read_wholes(rows, "rows", 0)
         if np.any(np.diff(taken) <= 0):
             raise DataError("rows must be increasing, as in a LightGBM subset")
@@ -166,15 +202,15 @@ class Groups:
         return taken, Groups(offsets, None, None if self.ids is None else self.ids[sizes > 0])
 
     def part(self, first: int, last: int) -> "Groups":
-        """Return queries ``first`` to ``last - 1`` as groups of their own, without ids."""
+        """Return the groups of queries ``first`` to ``last - 1``, without ids."""
         return Groups(self.offsets[first : last + 1] - self.offsets[first])
 
     def arrange(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Put a column of the caller into query order."""
+        """Reorder a column from the caller's order into query order."""
         return values if self.row_order is None else values[self.row_order]
 
     def restore(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Put a column in query order back into the caller's order."""
+        """Reorder a column from query order back into the caller's order."""
         if self.row_order is None:
             return values
         restored = np.empty_like(values)
@@ -186,13 +222,13 @@ class Groups:
         return np.repeat(per_query, self.sizes)
 
     def query_of(self, row: int) -> Hashable:
-        """Return the id (or else the number) of the query that owns a row in query order."""
+        """Return the id of the query of a row in query order, or its number without ids."""
         query = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return query if self.ids is None else self.ids[query].item()
 
 
 class Subset(NamedTuple):
-    """Rows that a data set took from a larger one of ``n_rows`` rows, in increasing order."""
+    """Increasing row numbers that a data set took from a larger one of ``n_rows`` rows."""
 
     rows: IntArray
     n_rows: int
@@ -203,7 +239,7 @@ class Subset(NamedTuple):
 class RankingData:
     """Labels, groups, weights and other columns of one data set, in query order.
 
-    Build one with :meth:`from_arrays`, which checks everything once.
+    Build one with :meth:`from_arrays`, which validates everything once.
 
     Parameters
     ----------
@@ -212,13 +248,13 @@ class RankingData:
     groups : Groups
         Query boundaries.
     weight : array of shape (n_rows,) or None
-        One weight per row; where rows of a query differ, they are weights of items.
+        One weight per row; if they differ within a query, they are item weights.
     preferences : PreferenceGraphs or None
-        Who is preferred to whom, for objectives and metrics that take it in place of labels.
+        Preferences between rows, for objectives and metrics that use them instead of labels.
     subset : Subset or None
-        Where the rows come from, when a booster made the data set from a larger one.
+        The rows taken, if a booster made the data set from a larger one.
     columns : mapping of str to array of shape (n_rows,), default={}
-        What else belongs to the rows, by name: positions, further labels. NaN is a missing value.
+        Other columns by name, such as positions or further labels. NaN is a missing value.
     """
 
     labels: FloatArray
@@ -239,13 +275,13 @@ class RankingData:
         preferences: "PreferenceGraphs | None" = None,
         columns: Mapping[str, ArrayLike] | None = None,
     ) -> "RankingData":
-        """Check and freeze columns.
+        """Validate columns and put them into query order.
 
         Parameters
         ----------
         labels : array-like of shape (n_rows,)
-            Larger is better; NaN, infinity and what is beyond 1e150 are rejected. All columns are
-            matched by position; an index of pandas is not read.
+            Larger is better; NaN, infinity and values beyond 1e150 are rejected. All columns are
+            matched by position; a pandas index is ignored.
         group : array-like of shape (n_queries,), optional
             Rows per query.
         qid : array-like of shape (n_rows,), optional
@@ -253,15 +289,15 @@ class RankingData:
         weight : array-like of shape (n_queries,) or (n_rows,), optional
             Non-negative, at most 1e150, and not all zero.
         preferences : PreferenceGraphs, optional
-            Of the same rows; then ``labels`` may be None, and its queries are those of the
-            data when neither ``group`` nor ``qid`` is given.
+            Preferences between the same rows. ``labels`` may then be None, and without ``group``
+            and ``qid`` the queries are those of the preferences.
         columns : mapping of str to array-like of shape (n_rows,), optional
             Other columns of numbers, by name; NaN is a missing value.
 
         Returns
         -------
         RankingData
-            With rows in query order; ``groups.restore`` leads back.
+            With rows in query order; ``groups.restore`` returns to the caller's order.
 
         Examples
         --------
@@ -285,18 +321,23 @@ class RankingData:
         return data if columns is None else data.with_columns(columns)
 
     def with_columns(self, columns: Mapping[str, ArrayLike]) -> "RankingData":
-        """Return the data with more columns, or others of the same names.
+        """Return the data with columns added or replaced.
 
         Parameters
         ----------
         columns : mapping of str to array-like
-            One number per row of the caller, by name; of a subset also one per row of the data set
-            it was taken from. NaN is a missing value.
+            Columns by name, one number per row in the caller's order. For a subset they may also
+            have one number per row of the full data set. NaN is a missing value.
+
+        Returns
+        -------
+        RankingData
+            A copy; the original is not changed.
 
         Raises
         ------
         DataError
-            For a column of another length, or of anything but numbers up to 1e150.
+            If a column has another length, or values that are not numbers up to 1e150.
         """
         made = dict(self.columns)
         for name, given in columns.items():
@@ -313,9 +354,18 @@ class RankingData:
         return replace(self, columns=made)
 
     def with_weight(self, weight: ArrayLike) -> "RankingData":
-        """Return the data with weights, one per row or per query of the caller.
+        """Return the data with these weights.
 
-        Those of a subset may also be one per row of the data set it was taken from.
+        Parameters
+        ----------
+        weight : array-like of shape (n_queries,) or (n_rows,)
+            Weights in the caller's order. For a subset there may also be one per row of the full
+            data set.
+
+        Returns
+        -------
+        RankingData
+            A copy; the original is not changed.
         """
         values = as_floats(weight, "weight")
         if self.subset is not None and len(values) == self.subset.n_rows:
@@ -323,11 +373,11 @@ class RankingData:
         return replace(self, weight=_frozen(_row_weight(values, self.groups)))
 
     def with_clicks(self, estimates: FloatArray) -> "RankingData":
-        """Return the data with unbiased estimates of relevance, in query order, beside clicks."""
+        """Return the click data with unbiased relevance estimates, given in query order."""
         return replace(self, columns={**self.columns, DEBIASED: _frozen(np.array(estimates))})
 
     def take(self, rows: ArrayLike) -> "RankingData":
-        """Return the data of some rows, in increasing order; see :meth:`Groups.take`."""
+        """Return the data of a subset of rows; see :meth:`Groups.take`."""
         taken, groups = self.groups.take(rows)
         return RankingData(
             _frozen(self.labels[taken]),
@@ -338,7 +388,7 @@ class RankingData:
         )
 
     def read_scores(self, scores: ArrayLike) -> FloatArray:
-        """Check scores of the caller's rows and put them into query order."""
+        """Validate scores in the caller's order and put them into query order."""
         values = as_floats(scores, "scores", exact=True)
         if len(values) != self.groups.n_rows:
             raise DataError(
@@ -355,7 +405,7 @@ class RankingData:
         Raises
         ------
         WeightError
-            When the rows of a query have different weights; it names the query.
+            If the weights of a query's rows differ; the message names the query.
         """
         if self.weight is None:
             return None
@@ -371,15 +421,15 @@ class RankingData:
         return first
 
     def split_weight(self) -> "tuple[RankingData, FloatArray | None]":
-        """Split weights into those of queries and those of items.
+        """Split weights into query weights and item weights.
 
         Returns
         -------
         data : RankingData
             With one weight per query, the mean over its rows.
         items : array of shape (n_rows,) or None
-            The weight of each row over that mean, so 1 where the rows of a query do not differ;
-            None where they differ in no query.
+            The weight of each row divided by that mean, so 1 where all rows of a query have the
+            same weight; None if that holds for every query.
 
         Examples
         --------
@@ -403,7 +453,7 @@ class RankingData:
 
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
-    """Raise DataError with the count, first row and query when a value is not finite."""
+    """Raise DataError if a value is not finite; the message has the count, first row and query."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise DataError(
@@ -413,7 +463,7 @@ def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
 
 
 def _check_size(values: FloatArray, what: str, groups: Groups) -> None:
-    """Raise DataError for numbers whose squares or sums would be infinite."""
+    """Raise DataError for numbers so large that their squares or sums overflow."""
     bad = np.flatnonzero(np.abs(values) > LARGEST)
     if len(bad):
         raise DataError(
@@ -429,7 +479,7 @@ def _frozen(column: FloatArray) -> FloatArray:
 
 
 def _where(values: FloatArray, row: int, groups: Groups) -> str:
-    """Return a value with the caller's row and the query."""
+    """Describe a value with its query and its row in the caller's order."""
     given = row if groups.row_order is None else int(groups.row_order[row])
     return f"{values[row]} in row {given}, query {groups.query_of(row)!r}"
 
@@ -439,8 +489,8 @@ def check_weights(values: FloatArray) -> None:
     bad = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
     if len(bad):
         raise WeightError(
-            f"weights are finite and not negative, got {values[bad[0]]} at index {bad[0]}; they "
-            f"are at most {LARGEST:g}, beyond which sums overflow: divide them all by one number"
+            f"weights must be between 0 and {LARGEST:g}, got {values[bad[0]]} at index {bad[0]}; "
+            "repair it, or divide all weights by a constant"
         )
     if len(values) and not values.any():
         raise WeightError("all weights are zero, so there is nothing to learn or to average")

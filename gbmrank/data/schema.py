@@ -1,7 +1,7 @@
-"""The columns of a training, and whether another table or partition has them.
+"""The columns of the training data, and checks that another table or partition has the same.
 
-Partitions are compared by outlines, their features without rows. They are then given the
-categories of all, since a booster takes codes for what they mean elsewhere.
+Partitions are compared by outlines: their feature tables without rows. They then get the
+categories of all partitions, since boosters only see category codes, which must agree.
 """
 
 import itertools
@@ -44,31 +44,31 @@ __all__ = [
 ]
 
 
-_TRAINING = "the training"
+_TRAINING = "the training data"
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or rejects
 _NOW_CATEGORIES = (
-    "holds categories, and in {where} it held numbers: give the numbers, or train on categories"
+    "is categorical, but in {where} it was numeric; pass numbers, or train on categories"
 )
 _NOW_NUMBERS = (
-    "holds numbers, and in {where} it held categories: make it a category, in a data frame "
-    "(astype('category') in pandas, of the values it had in {where})"
+    "is numeric, but in {where} it was categorical; make it a category in a data frame "
+    "(astype('category') in pandas, with the values it had in {where})"
 )
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """What is known about the columns of a training."""
+    """Number, names and kinds of the columns of the training data."""
 
     count: int
     names: list[str] | None = None  # as the user gave them
-    categorical: list[int] | None = None  # numbers of columns; None where nobody knows
-    zeros: str | None = None  # as gbmrank.data.tables.zeros_of tells
+    categorical: list[int] | None = None  # numbers of columns; None if unknown
+    zeros: str | None = None  # as returned by gbmrank.data.tables.zeros_of
 
     @classmethod
     def of(cls, table: Any, reads: Reads | None = None) -> "Schema":
-        """Read them off the table of a training with a booster."""
+        """Return the schema of a training table for a booster."""
         kinds = categorical_columns(table)
         return cls(int(table.shape[1]), column_names(table), kinds, zeros_of(table, reads))
 
@@ -83,7 +83,7 @@ class Schema:
         return np.concatenate([fitted.scores(renamed(part)) for part in parts])
 
     def check_count(self, table: Any, what: str, who: str = "GBMRanker") -> None:
-        """Raise DataError unless a table has as many columns."""
+        """Raise DataError unless a table has the same number of columns."""
         width = int(table.shape[1])
         if width != self.count:
             raise DataError(
@@ -92,7 +92,7 @@ class Schema:
             )
 
     def check(self, table: Any, what: str, where: str = _TRAINING) -> None:
-        """Raise unless a table has these columns: their names, in this order, and their kinds."""
+        """Raise DataError unless a table has columns of the same names, order and kinds."""
         own = column_names(table)
         _reject_other_names(what, own, self.names, where)
         if self.categorical is not None:
@@ -107,13 +107,13 @@ class Schema:
 
 
 def renamed(table: Any) -> Any:
-    """Return a table with column names that both boosters take."""
+    """Return a table with column names that both boosters accept."""
     names = column_names(table)
     return table if names is None else with_names(table, safe_names(names))
 
 
 def safe_names(names: list[str]) -> list[str]:
-    """Return column names that both boosters take as they are, all different.
+    """Return unique column names that both boosters accept.
 
     >>> safe_names(["a b", "a_b", "c"])
     ['a_b', 'a_b_1', 'c']
@@ -129,25 +129,26 @@ def safe_names(names: list[str]) -> list[str]:
 def check_names(
     what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
 ) -> None:
-    """Raise unless columns have the names of the training, in its order.
+    """Raise DataError unless columns have the names of the training data, in the same order.
 
-    LightGBM goes by position alone, and so does a table without names, here or in the training,
-    or one with numbers from 0 that pandas or polars made up. Where the training had these numbers
-    in another order, they are names like any others: columns were picked or sorted. Where one of
-    the two has names and the other has none, a warning says that nothing is compared.
+    This matters as LightGBM matches columns by position. If either table has no names, or only
+    the default names 0, 1, ... of pandas or polars, columns are matched by position. If the
+    training data has these numbers in another order, they count as names: columns were selected
+    or sorted. A warning is issued if only one of the two tables has names.
     """
     _reject_other_names(what, own, known, where)
     named = _has_names(own)
     if own != known and (named or _has_names(known)):
         names = (own if named else known) or []
         some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        told = (
-            f"are called {some}, and those of the training had no names"
+        mismatch = (
+            f"are called {some}, but those of the training data had no names"
             if named
-            else f"have no names, and those of the training are called {some}"
+            else f"have no names, but those of the training data are called {some}"
         )
         warnings.warn(
-            f"the columns of {what} {told}: they are taken by position; give both names, or none",
+            f"the columns of {what} {mismatch}; they are matched by position. Name the columns of "
+            "both tables, or of neither",
             GbmrankWarning,
             stacklevel=_level_outside(),
         )
@@ -156,7 +157,7 @@ def check_names(
 def _reject_other_names(
     what: str, own: list[str] | None, known: list[str] | None, where: str = _TRAINING
 ) -> None:
-    """Raise where columns and those of the training have names, and they are not the same."""
+    """Raise DataError if both tables have column names and these differ."""
     if own is None or known is None or own == known:
         return
     if _has_names(own) or set(own) == set(known):
@@ -167,7 +168,7 @@ def _reject_other_names(
 
 
 def _has_names(names: list[str] | None) -> bool:
-    """Whether columns have names that somebody gave them."""
+    """Whether columns have names other than the defaults of pandas or polars."""
     return names is not None and not any(
         names == [f"{made_up}{number}" for number in range(len(names))]
         for made_up in ("", "column_")
@@ -175,7 +176,7 @@ def _has_names(names: list[str] | None) -> bool:
 
 
 def _level_outside() -> int:
-    """Return how far up the stack whoever called gbmrank is, for a warning of the caller."""
+    """Return the stack level of the code that called gbmrank, for warnings."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("gbmrank."):
         frame, level = frame.f_back, level + 1
@@ -183,20 +184,20 @@ def _level_outside() -> int:
 
 
 def outline_of(features: Any) -> Any:
-    """Return a table without its rows: names and kinds of its columns."""
+    """Return a table without its rows: only names and types of its columns."""
     return take_rows(features, np.empty(0, np.int64))
 
 
 def blank_columns(features: Any) -> frozenset[int]:
-    """Return the numbers of columns of categories that are missing in every row."""
+    """Return the numbers of categorical columns that are missing in every row."""
     found = categorical_columns(features)
     return frozenset(at for at in found if features.iloc[:, at].isna().all())
 
 
 def agreed(outlines: Mapping[int, Any], name: str, reads: Reads) -> Any:
-    """Return the one outline that all partitions of a table are given; DataError where they differ.
+    """Return the common outline of all partitions; raise DataError if they are incompatible.
 
-    Categories are those of all partitions, in the order of their first one. Numbers of different
+    Categories are the union over the partitions, in order of first appearance. Different numeric
     types become float64.
     """
     first, outline = next(iter(outlines.items()))
@@ -205,8 +206,8 @@ def agreed(outlines: Mapping[int, Any], name: str, reads: Reads) -> Any:
         what = f"{name}, partition {number}"
         if other.shape[1] != outline.shape[1]:
             raise DataError(
-                f"{what} has {other.shape[1]} columns, and partition {first} has "
-                f"{outline.shape[1]}: give all partitions the same columns"
+                f"{what} has {other.shape[1]} columns, but partition {first} has "
+                f"{outline.shape[1]}; all partitions need the same columns"
             )
         check_zeros(outline, other, what, f"partition {first}")
         schema.check(other, what, f"partition {first}")
@@ -217,7 +218,7 @@ def agreed(outlines: Mapping[int, Any], name: str, reads: Reads) -> Any:
 
 
 def fits(outline: Any, wanted: Any) -> bool:
-    """Whether a partition has the names, types and categories that all are given."""
+    """Whether a partition has the names, types and categories of the common outline."""
     if not hasattr(wanted, "iloc"):
         return True
     pairs = zip(outline.dtypes, wanted.dtypes, strict=True)
@@ -225,7 +226,7 @@ def fits(outline: Any, wanted: Any) -> bool:
 
 
 def conformed(features: Any, outline: Any) -> Any:
-    """Return the features of a partition with the names and types of an outline."""
+    """Convert the features of a partition to the names and types of an outline."""
     named = with_names(features, safe_names([str(name) for name in outline.columns]))
     pairs = enumerate(zip(named.dtypes, outline.dtypes, strict=True))
     return with_types(named, {at: there for at, (here, there) in pairs if not _equal(here, there)})
@@ -236,13 +237,13 @@ def check_zeros(outline: Any, other: Any, what: str, where: str) -> None:
     if is_sparse(other) != is_sparse(outline):
         kinds = "sparse", "dense"
         raise DataError(
-            f"{what} is {kinds[not is_sparse(other)]}, and {where} is {kinds[is_sparse(other)]}: "
-            "boosters read zeros of one as missing values of the other, so make both one of them"
+            f"{what} is {kinds[not is_sparse(other)]}, but {where} is {kinds[is_sparse(other)]}; "
+            "boosters treat zeros differently in the two, so make both sparse or both dense"
         )
 
 
 def with_types(frame: Any, types: Mapping[int, Any]) -> Any:
-    """Return a pandas data frame with other types of some columns, by their number."""
+    """Return a pandas data frame with new types for some columns, by column number."""
     made = frame.copy(deep=False)
     for at, dtype in types.items():
         column = made.iloc[:, at]
@@ -253,7 +254,7 @@ def with_types(frame: Any, types: Mapping[int, Any]) -> Any:
 
 
 def _joined(outlines: list[Any], name: str) -> Any:
-    """Return a data frame without rows, with types that hold the columns of all partitions."""
+    """Return a data frame without rows whose types fit the columns of all partitions."""
     first, types = outlines[0], {}
     by_column = zip(*(outline.dtypes for outline in outlines), strict=True)
     for at, every in enumerate(by_column):
@@ -263,20 +264,20 @@ def _joined(outlines: list[Any], name: str) -> Any:
 
 
 def _common(types: tuple[Any, ...], what: str) -> Any:
-    """Return a type that holds the columns of all partitions."""
+    """Return a type that fits a column in all partitions."""
     if not _is_category(types[0]):
         return np.dtype(np.float64)
     if any(dtype.ordered for dtype in types):
         raise DataError(
-            f"{what} holds ordered categories, and not the same ones in all partitions, so that "
-            "their order is not known: give all the same (cat.set_categories, ordered=True)"
+            f"{what} has ordered categories that differ between partitions, so their common order "
+            "is unknown; set the same ones in all (cat.set_categories, ordered=True)"
         )
     filled = [dtype.categories for dtype in types if len(dtype.categories)]
     return type(types[0])(filled[0].append(filled[1:]).unique()) if filled else types[0]
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two types are the same; pandas says so of categories in another order."""
+    """Whether two types are the same; unlike in pandas, the order of categories matters."""
     if not (_is_category(one) and _is_category(other)):
         return bool(one == other)
     return bool(one.ordered == other.ordered and one.categories.equals(other.categories))

@@ -1,11 +1,11 @@
-"""Feature tables: numpy arrays, sparse matrices of scipy, and data frames.
+"""Feature tables: numpy arrays, scipy sparse matrices, and data frames.
 
-Data frames (pandas, polars, pyarrow) are read through narwhals. A booster says with
-:class:`Reads` what it reads of them.
+Data frames (pandas, polars, pyarrow) are read through narwhals. :class:`Reads` declares which
+tables a booster supports.
 
-A zero of a dense table is a number. In a sparse matrix some boosters take it for missing where
-nothing is stored, and for a number where a 0 is; :func:`with_zeros` gives the rows of a later table
-the form in which their zeros mean what those of the training did.
+A zero in a dense table is a number. In a sparse matrix some boosters treat an entry that is not
+stored as missing, and a stored 0 as a number; :func:`with_zeros` converts a table so that its zeros
+mean the same as in the training table.
 """
 
 import importlib.metadata
@@ -52,7 +52,7 @@ _LONG = ("float96", "float128")  # of numpy
 
 
 class Categories(NamedTuple):
-    """What the codes 0, 1, ... of a column stand for; a missing value is NaN."""
+    """The category values that the codes 0, 1, ... of a column stand for; NaN is missing."""
 
     values: tuple[str, ...]
     ordered: bool = False
@@ -61,37 +61,38 @@ class Categories(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """What a booster reads of a table."""
+    """The feature tables and column types that a booster supports."""
 
     name: str
     package: str  # its distribution
-    category_frames: tuple[str, ...]  # data frames whose categories it reads
-    # What categories of pandas may hold, in the words of Index.inferred_type, "nullable integer",
-    # and "empty" for no category at all.
+    category_frames: tuple[str, ...]  # data frames whose categorical columns it reads
+    # Types of pandas categories it reads, as named by Index.inferred_type, or "nullable integer",
+    # or "empty" for a column without categories.
     category_kinds: tuple[str, ...]
-    rejected_types: tuple[str, ...] = ()  # how types of numbers end that it does not read
-    polars_since: tuple[int, int] | None = None  # first version; None where all of them do
-    zeros_by_form: bool = False  # whether zeros that a sparse matrix does not store are missing
+    rejected_types: tuple[str, ...] = ()  # suffixes of numeric dtypes it does not read
+    polars_since: tuple[int, int] | None = None  # first version that reads polars; None: all do
+    zeros_by_form: bool = False  # whether entries that a sparse matrix does not store are missing
 
     def check_polars(self, what: str) -> None:
-        """Raise DataError where the installed version does not read polars."""
+        """Raise DataError if the installed version does not read polars."""
         found = importlib.metadata.version(self.package)
         if self.polars_since is not None and is_before(found, self.polars_since):
             first = ".".join(map(str, self.polars_since))
             raise DataError(
-                f"{what} is a polars data frame, which {self.name} reads from version {first} on, "
-                f"and {found} is installed: pip install '{self.package}>={first}', or give "
+                f"{what} is a polars data frame, which needs {self.name} {first} or newer, but "
+                f"{found} is installed; pip install '{self.package}>={first}', or pass "
                 f"{what}.to_pandas()"
             )
 
 
 def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
-    """Return a data frame as it is, a sparse matrix by rows, anything else as an array of numbers.
+    """Validate a table and return it as a data frame, a CSR matrix or a numeric array.
 
-    Masked entries of an array are missing values (NaN), and numbers get the byte order of this
-    machine, the only one XGBoost reads. Rows of a sparse matrix have each column once, in order.
+    Data frames are returned unchanged. Masked entries of an array become missing values (NaN), and
+    numbers are converted to native byte order, the only one XGBoost reads. Sparse matrices are
+    converted to CSR with sorted, unique column indices.
     """
-    if type(table).__name__ == "RecordBatch":  # of pyarrow; XGBoost reads tables alone
+    if type(table).__name__ == "RecordBatch":  # of pyarrow; XGBoost only reads pyarrow tables
         table = sys.modules["pyarrow"].Table.from_batches([table])
     frame = _frame(table)
     if is_sparse(table):
@@ -111,7 +112,7 @@ def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
 
 
 def read_matrix(table: Any, what: str = "X") -> FloatArray:
-    """Return a dense table as numbers to compute with: NaN, or finite in differences as float32."""
+    """Return a dense table as an array: NaN, or numbers whose differences are finite as float32."""
     reject_sparse(table, what)
     frame = _frame(table)
     if frame is None:
@@ -126,28 +127,28 @@ def read_matrix(table: Any, what: str = "X") -> FloatArray:
     if len(bad):
         number, row = bad[0].tolist()
         raise DataError(
-            f"the column {_label(table, number)!r} of {what} is infinite, or beyond half the "
-            f"largest float32, in row {row}: clip it, or make it NaN, a missing value"
+            f"the column {_label(table, number)!r} of {what} is infinite, or larger than half the "
+            f"largest float32, in row {row}; clip it, or set it to NaN (missing)"
         )
     return made
 
 
 def is_sparse(table: Any) -> bool:
-    """Whether a table is a sparse matrix of scipy."""
+    """Whether a table is a scipy sparse matrix."""
     return type(table).__module__.startswith("scipy.")
 
 
 def reject_sparse(table: Any, what: str) -> None:
-    """Raise for a sparse matrix where rows are needed in full."""
+    """Raise for a sparse matrix where a dense table is required."""
     if is_sparse(table):
         raise DataError(
-            f"{what} is sparse, and only GBMRanker reads sparse features: give {what}.toarray(), "
-            "of fewer columns where that is too large"
+            f"{what} is sparse, but only GBMRanker supports sparse features; pass "
+            f"{what}.toarray(), with fewer columns if that is too large"
         )
 
 
 def unmasked(table: Any) -> npt.NDArray[Any]:
-    """Return an array-like as an array; masked entries of one become missing values, NaN."""
+    """Return an array-like as an array; masked entries become NaN."""
     if not isinstance(table, np.ma.MaskedArray) or table.dtype.kind not in "biufO":
         return np.asarray(table)
     wide = np.float64 if table.dtype.kind in "biu" else table.dtype
@@ -155,15 +156,15 @@ def unmasked(table: Any) -> npt.NDArray[Any]:
 
 
 def take_rows(table: Any, rows: IntArray) -> Any:
-    """Return rows of a table, by number and in this order."""
-    if hasattr(table, "iloc"):  # pandas, whose names may repeat
+    """Return rows of a table by number, in the given order."""
+    if hasattr(table, "iloc"):  # pandas, whose column names may repeat
         return table.iloc[rows]
     frame = _frame(table)
     return table[rows] if frame is None else frame[rows].to_native()
 
 
 def column_names(table: Any) -> list[str] | None:
-    """Return the names of the columns of a data frame as texts, or None for what is none."""
+    """Return the column names of a data frame as strings, or None for any other table."""
     frame = _frame(table)
     if frame is None:
         return None
@@ -172,7 +173,7 @@ def column_names(table: Any) -> list[str] | None:
 
 
 def columns_by_name(table: Any) -> dict[str, Any] | None:
-    """Return the columns of a data frame, or None for what is none; the last of equal names."""
+    """Return the columns of a data frame by name (the last of equal names), or None."""
     frame = _frame(table)
     if frame is None:
         return None
@@ -181,7 +182,7 @@ def columns_by_name(table: Any) -> dict[str, Any] | None:
 
 
 def with_names(table: Any, names: Sequence[str]) -> Any:
-    """Return a data frame with other column names; anything else is returned as it is."""
+    """Return a data frame with new column names; any other table is returned unchanged."""
     frame = _frame(table)
     if frame is None:
         return table
@@ -191,16 +192,16 @@ def with_names(table: Any, names: Sequence[str]) -> Any:
 
 
 def categorical_columns(table: Any) -> list[int]:
-    """Return the numbers of the columns that hold categories."""
+    """Return the numbers of the categorical columns."""
     frame = _frame(table)
     columns = () if frame is None else frame.iter_columns()
     return [number for number, column in enumerate(columns) if _is_category(column)]
 
 
 def category_codes(column: Any) -> tuple[FloatArray, Categories]:
-    """Return a column of any values as codes, and what they stand for as text.
+    """Encode a column of any values as codes; also return the categories as strings.
 
-    The order of ordered categories of pandas is kept; any others are sorted.
+    Ordered pandas categories keep their order; all others are sorted.
 
     >>> category_codes(["b", "a", None, "b"])
     (array([ 1.,  0., nan,  1.]), Categories(values=('a', 'b'), ordered=False))
@@ -223,12 +224,12 @@ def category_codes(column: Any) -> tuple[FloatArray, Categories]:
 def category_frame(
     values: npt.NDArray[Any], names: Sequence[str], categories: Mapping[int, Categories]
 ) -> Any:
-    """Return a pandas data frame whose columns of codes, by number, hold categories."""
+    """Return a pandas data frame whose columns of codes, by number, are categorical."""
     try:
         import pandas as pd
     except ImportError as error:
         raise MissingPackageError(
-            "boosters read categories from pandas data frames: pip install pandas"
+            "categorical features need pandas; install it with: pip install pandas"
         ) from error
     frame = pd.DataFrame(values, columns=list(names))
     for at, known in categories.items():
@@ -249,7 +250,7 @@ def first_infinite(table: Any) -> tuple[int, Any] | None:
 
 
 def check_columns(table: Any, what: str, reads: Reads | None) -> None:
-    """Raise DataError for a column that the booster does not read; LightGBM ends the process."""
+    """Raise DataError for a column the booster does not support; LightGBM would abort."""
     frame = _frame(table)
     if frame is None:
         return
@@ -259,16 +260,16 @@ def check_columns(table: Any, what: str, reads: Reads | None) -> None:
         problem = _problem(column, reads)
         if problem is not None:
             shown = _type_text(column).partition("(")[0]  # without all the categories of an enum
-            raise DataError(f"the column {name!r} of {what} holds {shown}{problem}")
+            raise DataError(f"the column {name!r} of {what} has type {shown}{problem}")
 
 
 def zeros_of(table: Any, reads: Reads | None) -> str | None:
-    """Return what zeros are to the booster: numbers, missing, both, or None if forms agree."""
+    """Return how the booster treats zeros: "numbers", "missing", "both", or None if alike."""
     if reads is None or not reads.zeros_by_form:
         return None
     if not is_sparse(table):
         return "numbers"
-    if table.shape[0] == 0:  # stands for rows that lie elsewhere
+    if table.shape[0] == 0:  # an outline, whose rows are elsewhere
         return "both"
     if table.nnz == table.shape[0] * table.shape[1]:
         return "numbers"
@@ -276,7 +277,7 @@ def zeros_of(table: Any, reads: Reads | None) -> str | None:
 
 
 def with_zeros(table: Any, zeros: str | None, what: str) -> Any:
-    """Return a table in the form in which its zeros are what those of the training were."""
+    """Convert a table, dense or sparse, so that its zeros mean the same as in training."""
     if zeros is None or is_sparse(table) == (zeros != "numbers"):
         return table
     if zeros == "numbers":
@@ -286,21 +287,21 @@ def with_zeros(table: Any, zeros: str | None, what: str) -> Any:
         return _by_rows(values)
     if np.any(values == 0):
         raise DataError(
-            f"{what} is dense and has zeros. In the sparse features of the training a zero was "
-            "missing where nothing was stored, and a number where a 0 was: give "
-            f"{what} as a sparse matrix, with a 0 stored where it is a number"
+            f"{what} is dense and has zeros, but the model was trained on sparse features, where "
+            "entries that are not stored are missing and a stored 0 is a number; pass "
+            f"{what} as a sparse matrix that stores the zeros that are numbers"
         )
     return table
 
 
 def parts_to_score(table: Any, zeros: str | None, what: str) -> Iterator[Any]:
-    """Yield rows :func:`with_zeros` as in the training, few at once where they fill up."""
+    """Yield the rows after :func:`with_zeros`, in small parts if they become dense."""
     if not is_sparse(table):
         yield with_zeros(table, zeros, what)
         return
     with np.errstate(over="ignore"):
         infinite = np.isinf(table.data.astype(np.float32)).any()
-    if zeros != "numbers" or infinite:  # the booster rejects the whole, where rows count from 0
+    if zeros != "numbers" or infinite:  # in one part, so that the error has the right row number
         yield table
         return
     step = max(1, _CELLS_AT_ONCE // table.shape[1])
@@ -309,18 +310,18 @@ def parts_to_score(table: Any, zeros: str | None, what: str) -> Iterator[Any]:
 
 
 def is_before(version: str, least: tuple[int, int]) -> bool:
-    """Whether a version is older than a release; one that cannot be read is not."""
+    """Whether a version is older than a release; False if it cannot be parsed."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return found is not None and tuple(map(int, found.groups())) < least
 
 
 def _frame(table: Any) -> Any:
-    """Return a data frame as one of narwhals, or None for what is none."""
+    """Return a data frame wrapped by narwhals, or None for any other table."""
     if isinstance(table, np.ndarray | list | tuple) or is_sparse(table):
         return None
     import narwhals.stable.v2 as nw
 
-    # narwhals tells columns by name, and pandas and pyarrow let names repeat.
+    # narwhals needs unique column names, but in pandas and pyarrow they may repeat.
     if nw.dependencies.is_pandas_dataframe(table) and not table.columns.is_unique:
         table = table.set_axis(range(table.shape[1]), axis=1)
     elif nw.dependencies.is_pyarrow_table(table) and len(set(table.column_names)) < table.shape[1]:
@@ -337,60 +338,60 @@ def _check_shape(table: Any, what: str) -> None:
             "reshape(-1, 1) for one column, reshape(1, -1) for one row"
         )
     for count, noun in zip(shape, ("sample", "feature"), strict=True):
-        if count == 0:  # in the words scikit-learn uses
+        if count == 0:  # worded as scikit-learn's estimator checks expect
             raise DataError(
                 f"{what} has 0 {noun}(s) (shape={shape}) while a minimum of 1 is required."
             )
 
 
 def _numbers(table: Any, what: str) -> npt.NDArray[Any]:
-    """Return an array-like as an array of real numbers, in the byte order of this machine."""
+    """Return an array-like as an array of real numbers in native byte order."""
     try:
         values = unmasked(table)
     except ValueError as error:  # rows of different lengths
         raise DataError(
-            f"{what} must be a table of numbers, with as many in each row: {error}"
+            f"{what} must be a table of numbers with rows of equal length: {error}"
         ) from error
     _check_shape(values, what)
     if values.dtype.kind == "O":
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"{what} must hold numbers: {error}") from error
+            raise DataError(f"{what} contains a non-numeric value: {error}") from error
     if values.dtype.kind == "c":
-        raise DataError(f"Complex data not supported: {what} must hold real numbers")
+        raise DataError(f"Complex data not supported: {what} must contain real numbers")
     if values.dtype.kind not in "biuf":
-        raise DataError(f"{what} must hold numbers, got {values.dtype}")
+        raise DataError(f"{what} must contain numbers, got {values.dtype}")
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _by_rows(table: Any) -> Any:
-    """Return a sparse matrix in the one form that both boosters read as scipy does.
+    """Return a sparse matrix as canonical CSR, the one format both boosters read correctly.
 
-    XGBoost reads beyond its memory where the columns of a row are not in order, and neither
-    booster adds up entries that are there twice. What was given is not changed.
+    XGBoost reads out of bounds if the column indices of a row are not sorted, and neither booster
+    sums duplicate entries. The argument is not modified.
     """
     from scipy.sparse import csr_matrix
 
-    made = csr_matrix(table)  # LightGBM predicts for no other kind
+    made = csr_matrix(table)  # LightGBM predicts from no other sparse format
     if not made.has_canonical_format:
-        made = made.copy()  # it may share its entries with the one that was given
+        made = made.copy()  # it may share memory with the argument
         made.sum_duplicates()
-    if made.data.dtype not in (np.float32, np.float64):  # LightGBM predicts for no other numbers
+    if made.data.dtype not in (np.float32, np.float64):  # LightGBM predicts from no other dtype
         made = made.astype(np.float64)
     return made
 
 
 def _problem(column: Any, reads: Reads | None) -> str | None:
-    """Say what is wrong with a column, and what to do; None for one that is read."""
+    """Describe why a column is not supported and what to do; None if it is supported."""
     if _is_category(column):
         return None if reads is None else _category_problem(column, reads)
     if not _is_number(column):
         pandas = column.implementation.is_pandas()
-        return f" and no numbers: encode it{', or make it a pandas category' if pandas else ''}"
+        return f", not numbers; encode it{', or make it a pandas category' if pandas else ''}"
     rejected = _LONG if reads is None else (*_LONG, *reads.rejected_types)
     if _type_text(column).endswith(rejected):
-        return ", which the booster does not read: make it float64"
+        return ", which the booster does not support; convert it to float64"
     return None
 
 
@@ -398,8 +399,9 @@ def _category_problem(column: Any, reads: Reads) -> str | None:
     frame = column.implementation.value
     if frame not in reads.category_frames:
         return (
-            f", and {reads.name} reads categories of {' and '.join(reads.category_frames)} alone: "
-            "give such a data frame, or encode it as numbers"
+            f", but {reads.name} reads categories only from "
+            f"{' and '.join(reads.category_frames)}; pass such a data frame, or encode the column "
+            "as numbers"
         )
     if frame != "pandas":
         return None
@@ -408,16 +410,16 @@ def _category_problem(column: Any, reads: Reads) -> str | None:
     if (kind if plain or kind != "integer" else "nullable integer") in reads.category_kinds:
         return None
     if len(categories) == 0:
-        return ", and there is none: leave it out, or give it those of the training"
+        return " without any category; leave it out, or set the categories of the training data"
     shown = kind if categories.dtype == object else categories.dtype
     return (
-        f" of {shown}, which {reads.name} does not read as categories: make them texts, all "
-        "different (cat.rename_categories)"
+        f" of {shown}, which {reads.name} does not support as categories; rename them to unique "
+        "strings (cat.rename_categories)"
     )
 
 
 def _is_category(column: Any) -> bool:
-    """Whether a column holds categories; of the dictionaries of pyarrow, those of texts do."""
+    """Whether a column is categorical; in pyarrow, a dictionary of strings."""
     import narwhals.stable.v2 as nw
 
     text = _type_text(column)
@@ -437,13 +439,13 @@ def _is_number(column: Any) -> bool:
 
 
 def _type_text(column: Any) -> str:
-    """Return the type of a column as its data frame writes it."""
+    """Return the type of a column as its data frame library prints it."""
     native = column.to_native()
     return str(native.dtype if hasattr(native, "dtype") else native.type)
 
 
 def _columns(table: Any) -> Iterator[npt.NDArray[Any]]:
-    """Yield each column as an array of numbers; categories have none and are empty."""
+    """Yield each column as an array of numbers; an empty array for a categorical column."""
     frame = _frame(table)
     if frame is not None:
         for column in frame.iter_columns():
@@ -456,7 +458,7 @@ def _columns(table: Any) -> Iterator[npt.NDArray[Any]]:
 
 def _floats(column: Any, what: str) -> FloatArray:
     if _is_category(column):
-        raise DataError(f"{what} holds categories: encode it as numbers")
+        raise DataError(f"{what} is categorical; encode it as numbers")
     try:
         return as_floats(column.to_native(), what)
     except DataError as error:

@@ -1,4 +1,4 @@
-"""Scalar penalties with their derivatives; no sums, no queries."""
+"""Losses: scalar penalties of a score or a margin, with their derivatives."""
 
 from gbmrank.losses.base import AbstractLoss, AbstractMarginLoss
 from gbmrank.losses.composite import (

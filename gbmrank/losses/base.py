@@ -1,11 +1,11 @@
-"""What a loss is: a scalar penalty that templates sum over items or pairs.
+"""Base classes of losses: scalar penalties that objectives sum over items or pairs.
 
-Everything here is a plain function ``(z, *params) -> (value, first, second)`` of floats.
-Templates hand these functions to the kernel compiler; called from Python they work too.
+A loss is defined by plain functions ``(z, *params) -> (value, first, second)`` of floats.
+Objectives compile them; they can also be called from Python.
 
 :func:`loss_class` makes a loss of one such function of the margin: its further arguments, which
-need defaults, are the parameters. What the theory needs to know of it (convexity, slope,
-smoothness) is measured, for the parameters at hand.
+need defaults, are the parameters. The traits that the theory uses (convexity, slope, smoothness)
+are measured numerically for the given parameters.
 """
 
 import functools
@@ -52,7 +52,7 @@ _PROBES: FloatArray = np.concatenate([np.linspace(-8.0, 8.0, 321), [-30.0, 30.0]
 
 @dataclass(frozen=True, slots=True)
 class AbstractParametric(ABC):
-    """What has a name and numbers as parameters, which are its dataclass fields."""
+    """Base of named functions whose parameters are numbers, declared as dataclass fields."""
 
     name: ClassVar[str]
     formula: ClassVar[str] = ""
@@ -65,10 +65,10 @@ class AbstractParametric(ABC):
 
 @dataclass(frozen=True, slots=True)
 class AbstractLoss(AbstractParametric):
-    """A penalty for scoring too low what is useful or too high what is not.
+    """A penalty for scoring useful items too low or useless items too high.
 
-    The dataclass fields are its parameters; they reach the compiled functions as floats,
-    in the order they are declared. ``partials`` are the losses of a useful and of a
+    The dataclass fields are its parameters; they are passed to the compiled functions as
+    floats, in the order of declaration. ``partials`` are the losses of a useful and of a
     useless item; ``kappa`` is the loss of a pair. Either may be missing.
     """
 
@@ -82,9 +82,9 @@ class AbstractLoss(AbstractParametric):
     closed_form: ClassVar[str | None] = None  # name of the kernels that sum it faster
     link_rate: ClassVar[float | None] = None  # a where the inverse link is sigmoid(a v)
     proven: ClassVar[tuple[str, ...]] = ()
-    """What holds for every margin and all parameters, by proof: see ``PROVEN``. A verdict of
-    "calibrated" rests on these; what is only measured makes it "conditional". The kit looks for
-    margins that contradict them."""
+    """Properties that are proven for every margin and all parameters: see ``PROVEN``. A verdict
+    of "calibrated" relies on these; properties that are only measured make it "conditional". The
+    conformance tests search for margins that contradict them."""
 
     @property
     @abstractmethod
@@ -103,7 +103,7 @@ class AbstractLoss(AbstractParametric):
 
     @property
     def constant_curvature(self) -> float | None:
-        """The expected curvature where it is the same for every margin, or None."""
+        """The expected curvature if it is the same for every margin, or None."""
         return None
 
     @property
@@ -113,7 +113,7 @@ class AbstractLoss(AbstractParametric):
 
     @property
     def rate(self) -> float | None:
-        """The a of the inverse link ``sigmoid(a v)``, of these parameters, or None."""
+        """Rate a of the inverse link ``sigmoid(a v)`` for these parameters, or None."""
         return self.link_rate
 
     @property
@@ -134,13 +134,13 @@ class AbstractLoss(AbstractParametric):
         return logit(probabilities) / self.link_rate
 
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return w(c): how much the loss cares about the cost ratio c."""
+        """Return w(c), the weight that the loss puts on the cost ratio c."""
         raise ParameterError(f"the loss {self.name} has no weight function")
 
 
 @dataclass(frozen=True, slots=True)
 class AbstractMarginLoss(AbstractLoss):
-    """A loss that depends only on the margin by which the right answer leads.
+    """A loss that depends only on the margin by which the better item leads.
 
     ``phi`` is a plain function ``(z, *params) -> (value, first, second)``.
     """
@@ -215,21 +215,21 @@ class AbstractFunctionLoss(AbstractMarginLoss):
         slope = float(type(self).function(0.0, *self.params)[1])
         if slope > 0:
             warnings.warn(
-                f"the loss {self} grows with the margin, by {slope:g} at 0, and models learn the "
-                "reverse order: losses fall as the better item gains on the other; check the sign "
-                "of the margin and of the derivative",
+                f"the loss {self} grows with the margin (its slope at 0 is {slope:g}), so models "
+                "learn the reverse order. A loss should decrease as the better item gets ahead; "
+                "check the sign of the margin and of the derivative",
                 GbmrankWarning,
                 stacklevel=3,
             )
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
-        """One, a mere scale, where the second derivative does not serve."""
+        """The constant 1, as a scale, if the second derivative cannot be used."""
         return None if self.exact_curvature else _one
 
     @property
     def constant_curvature(self) -> float | None:
-        """The same one."""
+        """The same constant."""
         return None if self.exact_curvature else 1.0
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -239,8 +239,8 @@ class AbstractFunctionLoss(AbstractMarginLoss):
 def loss_class(function: ScalarFunction, name: str | None = None) -> type[AbstractMarginLoss]:
     """Return the loss class of a function ``(z, *params) -> (value, first, second)``.
 
-    Every parameter needs a default. PluginContractError when the signature or the values at a
-    few margins are not those of a loss.
+    Every parameter needs a default. Raises PluginContractError if the signature, or the values at
+    a few margins, are not those of a loss.
     """
     return _made(function, name or function.__name__)
 
@@ -253,7 +253,7 @@ class _Traits(NamedTuple):
 
 
 class _Measured:
-    """A trait of a function at the parameters of a loss; of its class, at the defaults."""
+    """A trait measured at the parameters of a loss; on the class, at the defaults."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -306,7 +306,7 @@ def _traits(function: ScalarFunction, params: tuple[float, ...], label: str) -> 
 def _jump(
     function: ScalarFunction, params: tuple[float, ...], at: int, slopes: FloatArray
 ) -> float:
-    """Return what is left of a rise of the slope when its interval shrinks: a kink's jump stays."""
+    """Return the rise of the slope over a shrinking interval: it stays positive at a kink."""
     low, high = float(_PROBES[at]), float(_PROBES[at + 1])
     below, above = float(slopes[at]), float(slopes[at + 1])
     for _ in range(_HALVINGS):
@@ -347,7 +347,7 @@ def _parameters(function: Callable[..., Any], label: str) -> dict[str, float]:
         return {one.name: float(one.default) for one in arguments[1:]}
     except (TypeError, ValueError, OverflowError) as error:
         raise PluginContractError(
-            f"the loss {label!r}: the parameters of a loss are numbers, and so are their defaults; "
+            f"the loss {label!r}: the defaults of its parameters must be numbers; "
             f"got {label}{inspect.signature(function)}"
         ) from error
 

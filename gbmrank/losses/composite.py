@@ -207,7 +207,7 @@ class AsymmetricB(AbstractCompositeLoss):
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
-        """Half the standard deviation of the model's coin above zero, its variance below."""
+        """``sqrt(q (1 - q)) / 2`` above zero, ``q (1 - q)`` below; q is the model's probability."""
         return _asymmetric_b_expected
 
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
@@ -260,7 +260,7 @@ class SquaredHinge(AbstractCompositeLoss):
 
     @property
     def kappa(self) -> ScalarFunction:
-        """Squared hinge of the margin; t has no part in it."""
+        """Squared hinge of the margin; it does not depend on t."""
         return _squared_hinge_pair
 
     @property
@@ -333,12 +333,12 @@ class Squared(AbstractLoss):
 
     @property
     def partials(self) -> tuple[ScalarFunction, ScalarFunction]:
-        """None: the squared error does not split into two partial losses."""
+        """Raise: the squared error does not split into two partial losses."""
         raise ParameterError("squared error compares a score with a utility; it has no partials")
 
     @property
     def kappa(self) -> ScalarFunction:
-        """None: use ``squared_margin`` where only the margin counts."""
+        """Raise: use ``squared_margin`` for a loss of the margin alone."""
         raise ParameterError("squared error has no margin form; use squared_margin")
 
 

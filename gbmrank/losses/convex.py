@@ -1,8 +1,8 @@
-"""Convex functions that objectives are made of: generators, prices and regularisers.
+"""Convex functions that objectives are composed of: generators, outer functions, regularisers.
 
-A generator of a Bregman loss comes with the link that goes with it. A price, or outer function,
-is an increasing function around a useless item's mean loss in a push. A regulariser of the
-scores of the linear loss is strictly convex, coercive and differentiable.
+A generator defines a Bregman loss together with its link. An outer function is an increasing
+function of a useless item's mean loss in a push. A regulariser of the scores of the linear loss
+is strictly convex, coercive and differentiable.
 """
 
 import math
@@ -42,13 +42,13 @@ _BESIDE_ZERO = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class AbstractGenerator(AbstractParametric):
-    """What makes a Bregman loss.
+    """Generator of a Bregman loss.
 
     A separable generator has a plain function ``term(s, v, eta, *params) -> (value, first,
-    second)``, derivatives with respect to the score s; the others couple the items of a query
-    through a softmax. In one of your own the slope is ``h(s) (g(s) - v)`` with h > 0 and an
-    increasing link g, so that the best score of an item is an increasing function of its expected
-    utility; ``proven`` says that you know this for every score. Utilities are not negative.
+    second)`` with derivatives with respect to the score s; the others couple the items of a query
+    through a softmax. In a custom generator the slope must be ``h(s) (g(s) - v)`` with h > 0 and
+    an increasing link g, so that the best score of an item is an increasing function of its
+    expected utility; set ``proven`` if this is known for every score. Utilities are not negative.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _squared(s: float, v: float, eta: float) -> tuple[float, float, float]:  # n
 @final
 @dataclass(frozen=True, slots=True)
 class SquaredGenerator(AbstractGenerator):
-    """Sum of squares with the identity: least squares."""
+    """Sum of squares with the identity link: least squares."""
 
     name: ClassVar[str] = "squared"
     formula: ClassVar[str] = "sum (u - s)^2"
@@ -91,10 +91,10 @@ class SquaredGenerator(AbstractGenerator):
 @final
 @dataclass(frozen=True, slots=True)
 class Softmax(AbstractGenerator):
-    """Negative entropy on the simplex with the softmax, of utilities divided by their sum.
+    """Negative entropy on the simplex with the softmax link, for utilities divided by their sum.
 
-    It preserves the order of the normalised utilities, which is not that of the utilities
-    when their sum varies; ``softmax_ce`` does.
+    It preserves the order of the expected normalised utilities, which differs from that of the
+    expected utilities if their sum varies; ``softmax_ce`` preserves the latter.
     """
 
     name: ClassVar[str] = "softmax"
@@ -120,7 +120,7 @@ def _poisson(s: float, v: float, eta: float) -> tuple[float, float, float]:  # n
 @final
 @dataclass(frozen=True, slots=True)
 class Poisson(AbstractGenerator):
-    """``x log x - x`` with the exponential: Poisson deviance. Exponents are clipped at 700."""
+    """``x log x - x`` with the exponential link: Poisson deviance. Exponents are clipped at 700."""
 
     name: ClassVar[str] = "poisson"
     formula: ClassVar[str] = "sum u log u - u s - u + exp(s)"
@@ -137,7 +137,7 @@ def _binary_entropy(s: float, v: float, eta: float) -> tuple[float, float, float
 @final
 @dataclass(frozen=True, slots=True)
 class BinaryEntropy(AbstractGenerator):
-    """Binary entropy with the sigmoid, for utilities up to eta."""
+    """Binary entropy with the sigmoid link, for utilities up to eta."""
 
     name: ClassVar[str] = "binary_entropy"
     formula: ClassVar[str] = "sum eta (H-terms of u/eta) + eta softplus(s) - u s"
@@ -161,7 +161,7 @@ def _itakura_saito_expected(
 @final
 @dataclass(frozen=True, slots=True)
 class ItakuraSaito(AbstractGenerator):
-    """``-log x`` with the exponential: Itakura-Saito divergence of ``u + eps``.
+    """``-log x`` with the exponential link: Itakura-Saito divergence of ``u + eps``.
 
     Parameters
     ----------
@@ -192,10 +192,10 @@ BUILTIN_GENERATORS: tuple[type[AbstractGenerator], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class AbstractOuter(AbstractParametric):
-    """An increasing function G of a loss that is not negative, for ``push(g=...)``.
+    """Outer function G for ``push(g=...)``: increasing, of a non-negative loss.
 
-    ``function`` is a plain function ``(x, *params) -> (value, first, second)``, compiled
-    into the sums; the dataclass fields are its parameters. Pass an object of a subclass.
+    ``function`` is a plain function ``(x, *params) -> (value, first, second)``, which is
+    compiled; the dataclass fields are its parameters. Pass an instance of a subclass.
 
     Examples
     --------
@@ -267,9 +267,9 @@ class AbstractRegulariser(AbstractParametric):
     """A penalty r of one score.
 
     ``function`` is a plain function ``(x, *params) -> (value, first, second)`` and
-    ``inverse`` that of its derivative; the dataclass fields are their parameters. It must
-    be strictly convex, grow faster than any line and have a derivative everywhere: with a
-    kink the linear loss loses its order.
+    ``inverse`` is the inverse of its derivative; the dataclass fields are their parameters. The
+    function must be strictly convex, superlinear and differentiable: with a kink the linear
+    loss is no longer order-preserving.
     """
 
     function: ClassVar[Any]

@@ -1,4 +1,4 @@
-"""Margin losses: one function of the margin by which the right answer leads."""
+"""Margin losses: functions of the margin by which the better item leads."""
 
 import math
 from collections.abc import Callable
@@ -384,7 +384,7 @@ class BrierSigmoid(AbstractMarginLoss):
 
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
-        """Twice the squared variance of the model's own coin."""
+        """``2 (q (1 - q))^2`` with the model's probability q."""
         return _brier_expected
 
     def weight_function(self, probabilities: FloatArray) -> FloatArray:

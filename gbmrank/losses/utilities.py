@@ -1,9 +1,9 @@
 """Utilities u(y): what each item of a query is worth to a metric.
 
-A metric of the positional family is ``sum over ranks of discount(rank) * u(item there)``;
-the best order sorts the expected utility, so that is what an objective must learn. Every
-utility depends on one query alone. Gains, discounts and binary labels are what utilities and
-metrics share.
+A positional metric is the sum over ranks of ``discount(rank) * u(item at that rank)``. The best
+ranking sorts items by expected utility, so that is what an objective must learn. A utility
+depends on the labels of one query only. Gains, discounts and binary labels, which metrics use
+too, are defined here.
 """
 
 import math
@@ -115,18 +115,24 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
     Parameters
     ----------
     labels : array of shape (n_rows,)
-        Not negative; at most 31 for ``exp2``; indices for a table; whatever a function takes.
+        Not negative; at most 31 for ``exp2``; indices for a table; anything a function accepts.
     gain : "exp2", "linear", tuple of float or callable
-        How labels become gains. A function gets an array of labels and returns one gain for each
-        of them, finite and not negative, that depends on no other label. It has no text, so what
-        is made with it cannot be saved; a table or a registered utility can.
+        How labels become gains. A function takes an array of labels and returns one gain per
+        label, finite and not negative, that depends on no other label. A function has no text
+        form, so objects made with it cannot be saved; those with a table or a registered utility
+        can.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        The gains.
 
     Raises
     ------
     LabelRangeError
-        When a label is outside what the gain is defined for.
+        If a label is outside the range the gain is defined for.
     ParameterError
-        When a function returns something else.
+        If a function returns invalid gains.
 
     Examples
     --------
@@ -163,7 +169,7 @@ def gains(labels: FloatArray, gain: Gain) -> FloatArray:
 
 
 def _called(gain: Callable[[FloatArray], FloatArray], labels: FloatArray) -> FloatArray:
-    """Return the gains of a function, once they are what gains may be."""
+    """Call a gain function and validate the gains."""
     found = computed_column(gain(labels.copy()), len(labels), "what the function gain returns")
     bad = np.flatnonzero(~((found >= 0.0) & (found <= LARGEST)))
     if len(bad):
@@ -185,12 +191,12 @@ def _called(gain: Callable[[FloatArray], FloatArray], labels: FloatArray) -> Flo
 
 
 def exp2_gains(labels: FloatArray) -> FloatArray:
-    """Return ``2^y - 1``, to all digits for small labels too."""
+    """Return ``2^y - 1``, accurate for small labels too."""
     return np.where(labels < 0.5, np.expm1(labels * math.log(2.0)), np.exp2(labels) - 1.0)
 
 
 def excess(labels: FloatArray, neutral: float) -> FloatArray:
-    """Return by how much labels exceed a neutral grade, zero where they do not."""
+    """Return ``max(y - neutral, 0)``, the excess of labels over a neutral grade."""
     return np.maximum(labels - neutral, 0.0)
 
 
@@ -206,6 +212,18 @@ def check_rank_utility(neutral: float, half_life: float) -> None:
 
 def discounts(n: int, k: int | None = None) -> FloatArray:
     """Return ``1 / log2(1 + rank)`` for ranks 1..n, zero beyond rank k.
+
+    Parameters
+    ----------
+    n : int
+        Number of ranks.
+    k : int or None, default=None
+        Cut-off; ``None`` for none.
+
+    Returns
+    -------
+    array of shape (n,)
+        The discounts of DCG.
 
     Examples
     --------
@@ -224,10 +242,24 @@ def binarise(labels: FloatArray, threshold: float | None, groups: Groups) -> Flo
     Without a threshold the labels must be {0, 1} or {-1, +1}; with one, labels of at
     least the threshold are 1.
 
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+        Labels in query order.
+    threshold : float or None
+        Smallest label that is relevant.
+    groups : Groups
+        Queries, for the error message.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        1 for relevant items, else 0.
+
     Raises
     ------
     DataError
-        For graded labels without a threshold; it names the first such row's query.
+        For graded labels without a threshold; the message names the query of the first one.
     """
     if threshold is not None:
         return (labels >= threshold).astype(np.float64)
@@ -249,11 +281,11 @@ def binarise(labels: FloatArray, threshold: float | None, groups: Groups) -> Flo
 def debiased(
     values: Callable[[RankingData], FloatArray], per_item: bool, data: RankingData, what: str
 ) -> FloatArray:
-    """Return utilities of clicks with the click of every row replaced by its unbiased estimate.
+    """Return utilities of clicks, with every click replaced by its unbiased relevance estimate.
 
-    A utility of the own label alone is linear in a click of 0 or 1, so its mean over clicks is
-    that of relevance. Of one with a normaliser, which must be 0 without a click, the clicks alone
-    are replaced.
+    A utility that depends only on an item's own label is linear in a click of 0 or 1, so its mean
+    over clicks is that of relevance. In a utility with a normaliser, which must be 0 without a
+    click, only the item's own click is replaced.
     """
     estimates = data.columns[DEBIASED]
     if per_item:
@@ -282,7 +314,7 @@ def query_sums(values: FloatArray, groups: Groups) -> FloatArray:
 
 
 def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> FloatArray:
-    """Return the largest ``sum of discount * value`` of each query, shape (n_queries,)."""
+    """Return the largest sum of discount times value of each query, shape (n_queries,)."""
     sums = np.empty(groups.n_queries)
     for first, last in _runs(groups):
         part = groups.part(first, last)
@@ -294,7 +326,7 @@ def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> Float
 
 
 def rows_by_value(values: FloatArray, groups: Groups) -> npt.NDArray[Any]:
-    """Return the rows of each query, largest value first, ties by row; some queries at a time."""
+    """Return the rows of each query, largest value first, ties in row order."""
     order = np.empty(len(values), np.int32 if len(values) < 2**31 else np.int64)
     for first, last in _runs(groups):
         begin, end = groups.offsets[first], groups.offsets[last]
@@ -321,10 +353,10 @@ def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
 @final
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A utility in symbols, so that two can be compared for all labels and list lengths.
+    """Symbolic form of a utility, so that two can be compared for all labels and list lengths.
 
-    ``u_i(y) = a(n) gain(y_i) / total(y) + b(y)`` with a > 0: neither a nor b has a part in the
-    order of expected utilities, so only the gain and the total are written down.
+    ``u_i(y) = a(n) gain(y_i) / total(y) + b(y)`` with a > 0: neither a nor b changes the order of
+    expected utilities, so only the gain and the total are recorded.
 
     Parameters
     ----------
@@ -342,7 +374,7 @@ class Form:
     k : int or None
         Cut-off of the ideal.
     low, high : float
-        Labels that are taken, where the gain does not say.
+        Range of allowed labels, if the gain does not determine it.
     signed : bool
         Whether every query with two labels has a negative u.
     """
@@ -379,7 +411,7 @@ class AbstractUtility(ABC):
 
     @property
     def form(self) -> Form:
-        """The utility in symbols; one of your own is only known to equal itself."""
+        """Symbolic form; a custom utility is only known to equal itself."""
         return Form("own", self)
 
     @abstractmethod
@@ -388,7 +420,7 @@ class AbstractUtility(ABC):
 
     @abstractmethod
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """Return a bound of u for queries of these sizes, or None when there is none."""
+        """Return an upper bound of u for queries of these sizes, or None if there is none."""
 
 
 @final
@@ -423,7 +455,7 @@ class DcgUtility(AbstractUtility):
     ----------
     gain : "exp2", "linear", tuple of float or callable, default="exp2"
         How labels become gains; see :func:`gains`. A function must not decrease up to
-        ``max_grade``, whose gain bounds the utility.
+        ``max_grade``, as the gain of that label bounds the utility.
     k : int or None
         Accepted so that ``target="dcg@10"`` can be written; it has no effect.
     max_grade : float, default=4
@@ -538,7 +570,7 @@ class _AbstractBinaryUtility(AbstractUtility):
 
 @dataclass(frozen=True, slots=True)
 class _AbstractShareUtility(_AbstractBinaryUtility):
-    """One over the number of relevant items, for each of them."""
+    """Each relevant item is worth one over the number of relevant items."""
 
     formula: ClassVar[str] = "y / P"
 
@@ -587,7 +619,7 @@ class RecallUtility(_AbstractShareUtility):
 @final
 @dataclass(frozen=True, slots=True)
 class MapUtility(_AbstractShareUtility):
-    """The same vector as for recall: the standardisation of average precision.
+    """The utility of recall, used as target for average precision.
 
     Average precision has no utility in general. Losses that preserve the order of this one
     are calibrated for it on distributions with the reinforcement property
@@ -602,7 +634,7 @@ class MapUtility(_AbstractShareUtility):
 @final
 @dataclass(frozen=True, slots=True)
 class AucUtility(_AbstractBinaryUtility):
-    """One over the number of (relevant, other) pairs, for each relevant item."""
+    """Each relevant item is worth one over the number of (relevant, other) pairs."""
 
     name: ClassVar[str] = "auc"
     formula: ClassVar[str] = "y / (P N)"
@@ -693,9 +725,9 @@ class EruUtility(AbstractUtility):
 @final
 @dataclass(frozen=True, slots=True)
 class NetDegreeUtility(AbstractUtility):
-    """Net degree in the preference graph of the labels: ``n y - sum of y``.
+    """Net degree in the preference graph of the labels: ``n y - sum(y)``.
 
-    It may be negative, so it is for losses that need no sign: ``squared``.
+    It may be negative, so it is only for losses that allow negative utilities: ``squared``.
     """
 
     name: ClassVar[str] = "net_degree"
@@ -703,7 +735,7 @@ class NetDegreeUtility(AbstractUtility):
 
     @property
     def form(self) -> Form:
-        """The label, times n, up to a constant of the query."""
+        """The label times n, up to a constant per query."""
         return Form("linear", signed=True)
 
     def values(self, data: RankingData) -> FloatArray:
@@ -737,7 +769,7 @@ BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (
 
 
 def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
-    """Yield runs of queries of about ``_ROWS_AT_ONCE`` rows, or of one query."""
+    """Yield runs of queries with about ``_ROWS_AT_ONCE`` rows, at least one query each."""
     first = 0
     while first < groups.n_queries:
         reach = groups.offsets[first] + _ROWS_AT_ONCE

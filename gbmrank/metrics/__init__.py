@@ -1,4 +1,4 @@
-"""Metrics: one value per query, exact under ties, then one mean."""
+"""Metrics: one value per query, exact under ties, then a mean over queries."""
 
 from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, Ranked, mean_over_queries
 from gbmrank.metrics.conventions import TOOLS, conventions

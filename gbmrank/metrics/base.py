@@ -1,6 +1,6 @@
-"""What a metric is: one value per query, exact under ties, then one mean.
+"""Base classes of metrics: one value per query, exact under ties, then a mean over queries.
 
-:class:`Ranked` sorts scores at most once, however many metrics look at them.
+:class:`Ranked` sorts scores at most once, however many metrics use them.
 """
 
 from abc import ABC, abstractmethod
@@ -30,18 +30,18 @@ __all__ = [
     "weighted_sum",
 ]
 
-_DEEPEST_SELECTION = 30  # beyond this cut-off a sort is as fast
+_DEEPEST_SELECTION = 30  # beyond this cut-off a full sort is as fast
 Kernel = Callable[[Ranking, Any, Span, FloatArray], None]
 
 
 @final
 class Ranked:
-    """Scores of a data set and, once somebody asks, their order within each query.
+    """Scores of a data set and their order within each query, computed on demand.
 
-    Make one per score vector and hand it to every metric. A metric with a cut-off needs
-    only the best few items, which are found without sorting the rest; as soon as a second
-    depth is asked for, everything is sorted, once. :meth:`prepare` says in advance how deep
-    it will go.
+    Make one per score vector and pass it to every metric. A metric with a cut-off needs
+    only the best few items, which are found without sorting the rest; if another depth is
+    needed later, everything is sorted, once. Call :meth:`prepare` to announce the depths in
+    advance.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class Ranked:
     def __init__(self, scores: FloatArray, groups: Groups) -> None:
         if len(scores) != groups.n_rows:
             raise DataError(
-                f"there are {len(scores)} scores for {groups.n_rows} rows; give one score per row"
+                f"there are {len(scores)} scores for {groups.n_rows} rows; pass one score per row"
             )
-        # The compiler has another type for arrays that cannot be written to.
+        # For the compiler, read-only arrays are a different type.
         self.scores = scores if scores.flags.writeable else scores.copy()
         self.groups = groups
         self._ranking: Ranking | None = None
@@ -73,12 +73,17 @@ class Ranked:
         self._rounded: Ranked | None = None
 
     def prepare(self, *depths: int | None) -> "Ranked":
-        """Rank as deep as the deepest of several metrics needs, and return self.
+        """Rank to the largest depth that several metrics need, and return self.
 
         Parameters
         ----------
         *depths : int or None
             The ``depth`` of each bound metric; ``None`` is every rank.
+
+        Returns
+        -------
+        Ranked
+            The object itself.
         """
         self.ranking(None if None in depths else max(filter(None, depths), default=1))
         return self
@@ -93,16 +98,21 @@ class Ranked:
         return self._ranking
 
     def settled(self, ties: str, values: FloatArray, depth: int | None = None) -> Ranking:
-        """Return an order in which no items tie any more.
+        """Return a ranking in which all ties are broken.
 
         Parameters
         ----------
         ties : {"index", "best", "worst"}
-            Tied items in the order of their rows, or by decreasing or increasing value.
+            Order tied items by row, or by decreasing or increasing value.
         values : array of shape (n_rows,)
-            What items are worth to the measure.
+            What items are worth to the metric.
         depth : int or None
-            Last rank that has to be right.
+            Last rank that has to be correct.
+
+        Returns
+        -------
+        Ranking
+            The order, without ties.
         """
         ranking = self.ranking(depth)
         untied = Ranking(ranking.offsets, ranking.order, np.zeros_like(ranking.tied))
@@ -163,22 +173,22 @@ def run_queries(task: Callable[[Span], None], groups: Groups) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstractMetric(ABC):
-    """A measure of how well scores order a query.
+    """A metric of how well scores order the items of a query.
 
-    Equal scores are not broken by chance or by row number: the value of a query is the
-    mean over all orders of its tied items, in closed form. Scores are equal when they are
-    the same number; 0.0 and -0.0 are.
+    By default ties are not broken at random or by row number: the value of a query is the
+    mean over all orderings of tied items, in closed form. Scores tie if they are the same
+    number; 0.0 and -0.0 tie.
 
     Parameters
     ----------
     ties : {"mean", "worst", "best", "index"}, default="mean"
-        What happens to items with equal scores. ``"mean"``: the mean over all their
-        orders. ``"worst"`` and ``"best"``: the order that is worst or best for this
-        measure, which for every built-in measure is the one by increasing or decreasing
+        How to treat items with equal scores. ``"mean"``: the mean over all orderings of tied
+        items. ``"worst"`` and ``"best"``: the ordering that is worst or best for this
+        metric, which for every built-in metric is the one by increasing or decreasing
         usefulness of the tied items. ``"index"``: the order of the rows, as in LightGBM
         and XGBoost.
     empty : {"skip", "zero", "one"}, default="skip"
-        What the mean does with a query where the measure is undefined.
+        How the mean counts a query where the metric is undefined.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which scores are compared; XGBoost's is ``"float32"``.
     """
@@ -204,35 +214,45 @@ class AbstractMetric(ABC):
         self.check()
 
     def check(self) -> None:  # noqa: B027  (a hook: most metrics have nothing more to check)
-        """Raise MetricError when the other fields do not make sense."""
+        """Raise MetricError if another field has an invalid value."""
 
     @property
     def linear(self) -> bool:
-        """Whether the value is linear in what each item is worth by its own label.
+        """Whether the value is linear in utilities that depend only on the item's own label.
 
-        Then clicks over propensities give an unbiased estimate of it.
+        Then clicks divided by propensities yield an unbiased estimate of it.
         """
         return False
 
     @abstractmethod
     def bind(self, data: RankingData) -> "AbstractBoundMetric":
-        """Compute what depends on labels alone.
+        """Bind the metric to a data set: compute everything that depends only on labels.
+
+        Parameters
+        ----------
+        data : RankingData
+            Labels, groups and weights.
+
+        Returns
+        -------
+        AbstractBoundMetric
+            Evaluates scores.
 
         Raises
         ------
         DataError
-            When the labels are not what the measure is defined for.
+            If the metric is not defined for these labels.
         """
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
-        """Return what the change needs, for a measure with a ``swap_kind``."""
+        """Return the terms of the change under a swap, for a metric with a ``swap_kind``."""
         raise MetricError(
             f"{self.name}: its change under a swap of {data.groups.n_rows} rows has no closed form"
         )
 
 
 class AbstractBoundMetric(ABC):
-    """A metric bound to the labels of one data set."""
+    """A metric that is bound to the labels of one data set."""
 
     __slots__ = ("empty", "groups", "weight")
 
@@ -253,7 +273,12 @@ class AbstractBoundMetric(ABC):
         Parameters
         ----------
         ranked : Ranked
-            Scores in query order. Several metrics given the same object share its sort.
+            Scores in query order. Metrics that get the same object share its sort.
+
+        Returns
+        -------
+        array of shape (n_queries,)
+            The value of each query.
         """
 
     def score(self, ranked: Ranked) -> float:
@@ -265,7 +290,7 @@ class AbstractBoundMetric(ABC):
 class BoundKernel(AbstractBoundMetric):
     """A bound metric whose value is computed by ``kernel(ranking, items, span, out)``.
 
-    ``items.values`` is what each row is worth, larger for items that should come first.
+    ``items.values`` are the values of the rows, larger for items that should come first.
     """
 
     __slots__ = ("_depth", "dtype", "items", "kernel", "ties")
@@ -281,7 +306,7 @@ class BoundKernel(AbstractBoundMetric):
         super().__init__(metric, data)
         self.kernel = kernel
         self.items = items
-        # Strictly above the others means above them in the worst order.
+        # An item strictly above the others is above them in the worst ordering.
         self.ties = "worst" if metric.ties == "strict" else metric.ties
         self.dtype = metric.dtype
         self._depth = depth
@@ -306,7 +331,7 @@ class BoundKernel(AbstractBoundMetric):
 
 
 def mean_over_queries(values: FloatArray, weight: FloatArray | None, empty: str) -> float:
-    """Return the mean of per-query values, NaN where undefined; NaN when no query has one."""
+    """Return the mean of per-query values, which are NaN where undefined; NaN if all are."""
     total, weights = weighted_sum(values, weight, empty)
     return total / weights if weights > 0 else float("nan")
 
@@ -344,7 +369,7 @@ def check_same_rows(bound: Groups, given: Groups) -> None:
     """Raise DataError unless scores belong to the rows a metric is bound to."""
     if bound is not given and not np.array_equal(bound.offsets, given.offsets):
         raise DataError(
-            f"the metric is bound to {bound.n_queries} queries with {bound.n_rows} rows, the "
+            f"the metric is bound to {bound.n_queries} queries with {bound.n_rows} rows, but the "
             f"scores have {given.n_queries} queries with {given.n_rows} rows; bind the metric to "
-            "the data the scores belong to"
+            "the data set of the scores"
         )

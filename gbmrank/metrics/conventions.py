@@ -1,4 +1,4 @@
-"""What other tools mean by a metric's name, so that their numbers can be reproduced.
+"""Conventions of other tools, so that their metric values can be reproduced.
 
 "NDCG@10" is not one number: tools differ in gain, ties, undefined queries, divisors and the
 precision in which they compare scores. Found with LightGBM 4.7, XGBoost 3.2, scikit-learn
@@ -20,13 +20,13 @@ relevant       y > 0.5      labels 0/1  labels 0/1    y >= 1        y > 0.5
 no cut-off     always one   32          all ranks     all ranks     all ranks
 =============  ===========  ==========  ============  ============  =========
 
-trec_eval orders ties by decreasing document id; here that is the order of the rows
-(``ties="index"``), so put the rows into that order first; ``gbmrank evaluate`` does. In
+trec_eval orders ties by decreasing document id. Here that is the order of the rows
+(``ties="index"``), so sort the rows by id first, as ``gbmrank evaluate`` does. In
 scikit-learn's ``average_precision_score`` tied items are one step (``ties="block"``).
-LightGBM and XGBoost give a query without a relevant item weight 1 whatever its weight is;
-that is not reproduced. Without a cut-off XGBoost takes 32, the default of its
-``lambdarank_num_pair_per_sample``. :func:`withhold` treats documents that were judged relevant
-and not retrieved.
+LightGBM and XGBoost ignore the weight of a query without a relevant item and count it with
+weight 1; that is not reproduced. Without a cut-off XGBoost uses 32, the default of its
+``lambdarank_num_pair_per_sample``. :func:`withhold` handles documents that were judged relevant
+but not retrieved.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ __all__ = ["TOOLS", "conventions", "withhold"]
 
 Fields = Mapping[str, Any]
 
-_ABOVE_HALF = 0.5000000000000001  # "larger than 0.5", said with "at least"
+_ABOVE_HALF = 0.5000000000000001  # "greater than 0.5", expressed as "at least"
 
 _LIGHTGBM: Mapping[type[AbstractMetric], Fields] = {
     NDCG: {"gain": "exp2", "ties": "index", "empty": "one"},
@@ -92,20 +92,20 @@ TOOLS: Mapping[str, Mapping[type[AbstractMetric], Fields]] = {
 
 
 def conventions(metric: type[AbstractMetric], like: str) -> dict[str, Any]:
-    """Return the field values with which a metric gives the number another tool gives.
+    """Return the field values with which a metric reproduces the value of another tool.
 
-    Fields that the caller states as well should win over these. MetricError for a metric that the
-    tool does not have or defines in another way (XGBoost's ranking AUC is 1/3 for three items with
-    equal labels, where this one is undefined; CatBoost's ERR fits a label that is itself the
-    stopping probability).
+    Fields that the caller sets should override these. Raises MetricError for a metric that the
+    tool does not have or defines differently (XGBoost's ranking AUC is 1/3 for three items with
+    equal labels, where this one is undefined; CatBoost's ERR takes the label as the stopping
+    probability).
     """
     if like not in TOOLS:
         raise MetricError(f"like must be one of {', '.join(TOOLS)}; got {like!r}")
     known = TOOLS[like]
     if metric not in known:
         raise MetricError(
-            f"{metric.name}: {like} has no such metric, or defines it in another way; "
-            f"like={like!r} is there for {', '.join(each.name for each in known)}; leave like out "
+            f"{metric.name}: {like} does not have this metric, or defines it differently; "
+            f"like={like!r} supports {', '.join(each.name for each in known)}. Leave out like= "
             "and set ties, empty and the other options yourself"
         )
     return dict(known[metric])
@@ -117,17 +117,17 @@ def withhold(
     hidden: npt.NDArray[np.bool_],
     ranked_rows: IntArray,
 ) -> None:
-    """Give rows that were not retrieved no credit at the ranks where they would stand.
+    """Remove the credit of rows that were not retrieved.
 
-    Their value is zero in measures that go down the list (the (u, phi) family with a discount
-    of the rank, AP, RR, ERR, hit rate, R-precision, positives at the top), while they keep
-    counting in the number of relevant documents and in the ideal. Measures of the whole order
-    (AUC, Spearman, disagreement) see them tied at the end. ``bound`` is changed; ``hidden`` marks
-    the rows, and ``ranked_rows`` counts the others of each query.
+    Their value is set to zero in metrics that go down the list (positional metrics with a rank
+    discount, AP, RR, ERR, hit rate, R-precision, positives at the top), while they still count in
+    the number of relevant documents and in the ideal. For metrics of the whole order (AUC,
+    Spearman, disagreement) they are tied at the end. ``bound`` is modified in place; ``hidden``
+    marks the rows, and ``ranked_rows`` counts the other rows of each query.
     """
     if not isinstance(bound, BoundKernel):
         raise MetricError(
-            f"{measure.name} cannot be told which documents were judged and not retrieved; "
+            f"{measure.name} does not support documents that were judged but not retrieved; "
             "leave it out"
         )
     if isinstance(measure, AbstractPositional) and not measure.upwards:

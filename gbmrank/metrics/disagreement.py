@@ -35,18 +35,18 @@ class PairwiseDisagreement(AbstractMetric):
     .. math:: \sum_{i \ne j} A_{ij}\, \mathbf 1[\mathrm{rank}_i > \mathrm{rank}_j],
               \qquad A_{ij} = (y_i - y_j)_+ \text{ or that of preferences}
 
-    Ties: a tied pair counts one half, which is the mean over all orders. ``"best"`` is the
-    smallest value, for labels only. ``"duchi"`` counts the whole weight of a tied pair when the
-    preferred row comes first in the data and nothing otherwise, as eq. 7 of the paper does.
-    Normalised, it is undefined where all labels are alike or no preference is given. The
-    cost is :math:`O(n \log n)`, or of the order of the edges.
+    Ties: a tied pair counts one half, which is the mean over all orderings of tied items.
+    ``"best"`` is the smallest value, for labels only. ``"duchi"`` counts the whole weight of a
+    tied pair if the preferred row comes first in the data and nothing otherwise, as in eq. 7 of
+    the paper. If normalised, it is undefined where all labels are equal or there are no
+    preferences. The cost is :math:`O(n \log n)`, or linear in the number of edges.
 
     Parameters
     ----------
     normalize : bool, default=True
         Divide by the total weight, so that 0 is a perfect order and 1 a reversed one.
     preferences : PreferenceGraphs or None, default=None
-        A of the rows that are evaluated, in place of labels; not part of the text form.
+        Preferences between the evaluated rows, instead of labels; not part of the text form.
 
     References
     ----------
@@ -88,7 +88,7 @@ class PairwiseDisagreement(AbstractMetric):
 
 @final
 class _BoundEdges(AbstractBoundMetric):
-    """Edges that are visited one by one."""
+    """Pairwise disagreement over a list of edges."""
 
     __slots__ = ("dtype", "edges")
 

@@ -1,4 +1,4 @@
-"""What a list covers, by subtopics, and how much two lists have in common."""
+"""Diversity of a ranking by subtopics, and the overlap of two rankings."""
 
 import itertools
 import math
@@ -29,7 +29,7 @@ _COLUMN = "subtopic "
 
 
 def subtopic_columns(subtopics: ArrayLike) -> dict[str, FloatArray]:
-    """Return the columns of a data set that hold a matrix of subtopics, one per column.
+    """Split a matrix of subtopics into the columns of a data set, one per subtopic.
 
     Examples
     --------
@@ -39,8 +39,8 @@ def subtopic_columns(subtopics: ArrayLike) -> dict[str, FloatArray]:
     table = np.asarray(subtopics)
     if table.ndim != 2 or not table.shape[1] or not np.isin(table, (0, 1)).all():
         raise DataError(
-            "subtopics is a matrix of 0 and 1 with one row per item and one column per subtopic; "
-            f"got shape {table.shape}"
+            "subtopics must be a matrix of 0 and 1 with one row per item and one column per "
+            f"subtopic; got shape {table.shape}"
         )
     return {f"{_COLUMN}{t}": table[:, t].astype(np.float64) for t in range(table.shape[1])}
 
@@ -48,24 +48,24 @@ def subtopic_columns(subtopics: ArrayLike) -> dict[str, FloatArray]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlphaNDCG(AbstractMetric):
-    r"""Novelty-biased NDCG: a subtopic is worth less each time it comes again.
+    r"""Novelty-biased NDCG: a subtopic is worth less each time it is repeated.
 
     .. math:: \frac{1}{Z} \sum_{r \le k} \frac{1}{\log_2(1 + r)}
               \sum_t J_{o_r t}\, (1 - \alpha)^{c_{r t}}
 
-    where J tells which item has which subtopic, and c counts the items above rank r that have
-    subtopic t. Z is the value of the list made greedily, as in ndeval: the best list is hard to
-    find. Items are given with ``subtopics=``, a matrix of 0 and 1 with one row per item; labels are
-    not read. Ties: the exact mean over all orders. No item with a subtopic: undefined.
+    where J is 1 if an item has a subtopic, and c counts the items above rank r that have subtopic
+    t. Z is the value of the greedy list, as in ndeval, since the best list is hard to find. Pass
+    J as ``subtopics=``, a matrix of 0 and 1 with one row per item; labels are ignored. Ties: the
+    exact mean over all orderings of tied items. No item with a subtopic: undefined.
 
     Parameters
     ----------
     alpha : float, default=0.5
-        How much a subtopic loses each time, from 0 to 1.
+        Fraction of its value that a subtopic loses each time, from 0 to 1.
     k : int or None, default=None
         Last rank that counts; ``None`` counts every rank.
     ties : {"mean", "index"}, default="mean"
-        What happens to items with equal scores.
+        How to treat items with equal scores.
 
     References
     ----------
@@ -89,10 +89,10 @@ class AlphaNDCG(AbstractMetric):
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "index")
 
     def check(self) -> None:
-        """Accept shares."""
+        """Check that alpha is between 0 and 1."""
         check_cutoff(self.name, self.k)
         if not 0.0 <= self.alpha <= 1.0:
-            raise MetricError(f"alpha_ndcg: alpha lies between 0 and 1, got {self.alpha!r}")
+            raise MetricError(f"alpha_ndcg: alpha must be between 0 and 1, got {self.alpha!r}")
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Find the greedy list of each query."""
@@ -122,13 +122,13 @@ def _topics(data: RankingData) -> npt.NDArray[np.uint8]:
     if not names:
         raise DataError(
             "alpha_ndcg needs subtopics=, a matrix of 0 and 1 with one row per item and one column "
-            "per subtopic; score and per_query take it, a booster's data set cannot carry it"
+            "per subtopic; pass it to score or per_query, as a booster's data set cannot store it"
         )
     return np.column_stack([data.columns[name] for name in names]).astype(np.uint8)
 
 
 def _by_topics(topics: npt.NDArray[np.uint8], groups: Groups) -> IntArray:
-    """Return the rows of each query in an order that their subtopics decide."""
+    """Return the rows of each query in an order that depends only on their subtopics."""
     queries = groups.spread(np.arange(groups.n_queries))
     return np.lexsort((*(-topics.T.astype(np.int64))[::-1], queries))
 
@@ -142,22 +142,27 @@ def average_overlap(
     qid: ArrayLike | None = None,
     per_query: bool = False,
 ) -> Any:
-    r"""Return how much two rankings of the same items agree at their top.
+    r"""Return the average overlap of two rankings of the same items.
 
     .. math:: \mathrm{AO@}k = \frac1k \sum_{d \le k} \frac{|A_{1:d} \cap B_{1:d}|}{d}
 
-    Ties: the exact mean over all orders of the tied items of either ranking.
+    Ties: the exact mean over all orderings of tied items in either ranking.
 
     Parameters
     ----------
     scores, others : array-like of shape (n_rows,)
         Scores of the two rankings; larger is ranked first.
     k : int or None, default=None
-        Depth; ``None`` is the number of items of the query.
+        Cut-off; ``None`` is the number of items of the query.
     group, qid : array-like, optional
         Queries as sizes, or as one id per row; with neither, all rows are one query.
     per_query : bool, default=False
         Return one value per query instead of their mean.
+
+    Returns
+    -------
+    float or array of shape (n_queries,)
+        From 0 to 1, for equal rankings.
 
     References
     ----------
@@ -191,19 +196,24 @@ def rbo(
     .. math:: \mathrm{RBO} = p^n + \frac{1-p}{p} \sum_{d \le n} \frac{X_d}{d} p^d,
               \qquad X_d = |A_{1:d} \cap B_{1:d}|
 
-    extrapolated beyond the last item, where the lists agree. Ties: the exact mean over all orders
-    of the tied items of either ranking.
+    extrapolated beyond the last item, where the lists agree. Ties: the exact mean over all
+    orderings of tied items in either ranking.
 
     Parameters
     ----------
     scores, others : array-like of shape (n_rows,)
         Scores of the two rankings; larger is ranked first.
     p : float, default=0.9
-        Persistence, between 0 and 1: how likely a reader goes one rank deeper.
+        Persistence, between 0 and 1: the probability that a reader continues to the next rank.
     group, qid : array-like, optional
         Queries as sizes, or as one id per row; with neither, all rows are one query.
     per_query : bool, default=False
         Return one value per query instead of their mean.
+
+    Returns
+    -------
+    float or array of shape (n_queries,)
+        From 0 to 1, for equal rankings.
 
     References
     ----------
@@ -235,7 +245,7 @@ def _overlaps(
     columns = [as_floats(each, "scores", exact=True) for each in (scores, others)]
     if len(columns[0]) != len(columns[1]) or not len(columns[0]):
         raise DataError(
-            f"two rankings of the same items have as many scores, at least one; got "
+            "two rankings of the same items need equally many scores, at least one; got "
             f"{len(columns[0])} and {len(columns[1])}"
         )
     groups = Groups.read(len(columns[0]), group, qid)

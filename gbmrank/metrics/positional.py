@@ -1,7 +1,7 @@
-"""The positional family: a discount of the rank times a utility of the item there.
+"""Positional metrics: sums over ranks of a discount times the utility of the item there.
 
-DCG, NDCG, ERU and Spearman take graded labels; precision, recall, winner takes all and AUC
-binary ones.
+DCG, NDCG, RBP, ERU and Spearman take graded labels; precision, recall, winner takes all and AUC
+take binary labels.
 """
 
 from abc import abstractmethod
@@ -70,15 +70,15 @@ _DISCOUNTS = ("log2", "reciprocal", "constant")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstractPositional(AbstractMetric):
-    r"""A measure of the (u, phi) family.
+    r"""A positional metric: one of the (u, phi) family.
 
     .. math::
         r(y, o) = b(y) + \sum_{k=1}^n \phi(k)\, u_{o_k}(y)
 
     with a non-increasing discount :math:`\phi \ge 0`. Tied items at the ranks a+1..a+m
     contribute the mean of their discounts times the sum of their utilities. The best
-    order sorts the utility; so an objective that learns the order of its expectation is
-    calibrated for every measure with that utility.
+    ranking sorts by utility, so an objective that learns the order of expected utilities is
+    calibrated for every metric with that utility.
 
     References
     ----------
@@ -92,7 +92,7 @@ class AbstractPositional(AbstractMetric):
 
     @property
     def form(self) -> Form:
-        """The utility in symbols; one of your own is only known to equal itself."""
+        """Symbolic form of the utility; a custom one is only known to equal itself."""
         return Form("own", self)
 
     @property
@@ -102,7 +102,7 @@ class AbstractPositional(AbstractMetric):
 
     @property
     def linear(self) -> bool:
-        """Whether an item is worth what its own label says, divided by nothing of the labels."""
+        """Whether the utility depends only on the item's own label, without normalisation."""
         own = self.form.gain in ("linear", "exp2", "table", "step", "excess")
         return own and self.form.over == "one" and not self.form.signed
 
@@ -119,7 +119,7 @@ class AbstractPositional(AbstractMetric):
         return np.ones(len(sizes))
 
     def divisors(self, sizes: IntArray) -> FloatArray:
-        """Return one over the factors; a measure that knows it exactly gives it here instead."""
+        """Return one over the factors; override it if it is known exactly."""
         return 1.0 / self.factors(sizes)
 
     def offsets(self, data: RankingData) -> FloatArray:
@@ -132,10 +132,10 @@ class AbstractPositional(AbstractMetric):
         return (table[::-1] if self.upwards else table) / self.divisors(np.array([n]))
 
     def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the values to add up, what is added to a query, and what it is divided by.
+        """Return the values to sum, the offset of each query, and the divisor of each query.
 
-        The value of a query is ``(added + sum of discount * value) / divisor``. Whole numbers that
-        are divided once, and last, lose nothing: three hits among five are 0.6.
+        The value of a query is ``(offset + sum of discount * value) / divisor``. Whole numbers that
+        are divided only once, at the end, lose no digits: three hits out of five are 0.6.
         """
         divisors = self.divisors(data.groups.sizes)
         return self.utilities(data), self.offsets(data) * divisors, divisors
@@ -178,11 +178,11 @@ class AbstractPositional(AbstractMetric):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positional(AbstractPositional):
-    r"""A measure of your own: any utility with any non-increasing discount.
+    r"""A custom positional metric: any utility with any non-increasing discount.
 
     .. math:: \sum_{k=1}^{n} \phi(k)\, u_{o_k}(y)
 
-    Ties: the exact mean over all orders. Undefined: where the utility is.
+    Ties: the exact mean over all orderings of tied items. Undefined: where the utility is.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Positional(AbstractPositional):
         What an item is worth; a registered utility or any subclass of AbstractUtility.
     discount : str, tuple of float or callable, default="log2"
         ``"log2"`` is 1/log2(1+k), ``"reciprocal"`` is 1/k, ``"constant"`` is 1; a table
-        holds the discounts of the ranks 1, 2, ... and is zero beyond its end; a
+        contains the discounts of the ranks 1, 2, ... and is zero beyond its end; a
         callable takes an array of ranks. It must not increase and not be negative.
     k : int or None, default=None
         Last rank that counts; ``None`` counts every rank.
@@ -223,7 +223,7 @@ class Positional(AbstractPositional):
     reference: ClassVar[str] = "Calauzenes et al. 2013, Def. 2.1"
 
     def check(self) -> None:
-        """Accept known names, tables and callables."""
+        """Check the cut-off and the discount."""
         check_cutoff(self.name, self.k)
         if isinstance(self.discount, list):
             object.__setattr__(self, "discount", tuple(self.discount))
@@ -244,7 +244,7 @@ class Positional(AbstractPositional):
 
     @property
     def fall(self) -> str:
-        """Constant by name, or a table of zeros; what rises is rejected."""
+        """Constant for that name or a table of zeros; increasing discounts are rejected."""
         zeros = isinstance(self.discount, tuple) and not any(self.discount)
         even = self.discount == "constant" and self.k is None
         return "constant" if zeros or even else "not rising"
@@ -279,7 +279,19 @@ class Positional(AbstractPositional):
 
 
 def cut(table: FloatArray, k: int | None) -> FloatArray:
-    """Return discounts that are zero beyond rank k.
+    """Set discounts to zero beyond rank k.
+
+    Parameters
+    ----------
+    table : array of shape (n,)
+        Discounts of the ranks 1..n.
+    k : int or None
+        Cut-off; ``None`` for none.
+
+    Returns
+    -------
+    array of shape (n,)
+        The discounts.
 
     Examples
     --------
@@ -295,7 +307,7 @@ class _AbstractGain(AbstractPositional):
     k: int | None = None
 
     def check(self) -> None:
-        """Accept the names of gains, tables and functions."""
+        """Check the cut-off and the gain."""
         check_cutoff(self.name, self.k)
         if isinstance(self.gain, list):
             object.__setattr__(self, "gain", tuple(self.gain))
@@ -313,7 +325,8 @@ class DCG(_AbstractGain):
 
     .. math:: \mathrm{DCG@}k = \sum_{r \le k} \frac{2^{y_{o_r}} - 1}{\log_2(1 + r)}
 
-    Ties: the exact mean over all orders. Never undefined; 0 without a relevant item.
+    Ties: the exact mean over all orderings of tied items. Never undefined; 0 without a relevant
+    item.
 
     Parameters
     ----------
@@ -364,7 +377,7 @@ class NDCG(_AbstractGain):
 
     .. math:: \mathrm{NDCG@}k = \frac{\mathrm{DCG@}k}{\max_o \mathrm{DCG@}k(o)}
 
-    Ties: the exact mean over all orders. No relevant item: undefined.
+    Ties: the exact mean over all orderings of tied items. No relevant item: undefined.
 
     Parameters
     ----------
@@ -411,7 +424,7 @@ class NDCG(_AbstractGain):
         return NdcgUtility(gain=self.gain, k=self.k).values(data)
 
     def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Add up gains, and divide by the ideal DCG."""
+        """Sum gains, and divide by the ideal DCG."""
         gain = DcgUtility(gain=self.gain).values(data)
         ideal = ideal_dcg(gain, data.groups, self.k)
         return gain, self.offsets(data), np.where(ideal > 0, ideal, np.nan)
@@ -420,12 +433,12 @@ class NDCG(_AbstractGain):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RBP(AbstractPositional):
-    r"""Rank-biased precision: a reader goes on to the next rank with probability p.
+    r"""Rank-biased precision: a reader continues to the next rank with probability p.
 
     .. math:: \mathrm{RBP} = (1 - p) \sum_{r \le k} p^{r - 1}\, g(y_{o_r})
 
-    Ties: the exact mean over all orders. Never undefined. At most 1 where gains are; graded
-    labels can be given a table of gains up to 1.
+    Ties: the exact mean over all orderings of tied items. Never undefined. At most 1 if gains are
+    at most 1; use a table of such gains for graded labels.
 
     Parameters
     ----------
@@ -462,7 +475,7 @@ class RBP(AbstractPositional):
     reference: ClassVar[str] = "Moffat and Zobel 2008"
 
     def check(self) -> None:
-        """Accept a persistence between 0 and 1."""
+        """Check the cut-off, the persistence and the gain."""
         check_cutoff(self.name, self.k)
         if not 0.0 < self.p < 1.0:
             raise MetricError(f"rbp: the persistence p lies between 0 and 1, got {self.p!r}")
@@ -492,7 +505,7 @@ class RBP(AbstractPositional):
         return self.utility.values(data)
 
     def rank_discounts(self, n: int) -> FloatArray:
-        """Return the chance that a reader stops at a rank."""
+        """Return the probability that a reader stops at a rank."""
         return cut((1.0 - self.p) * np.power(self.p, np.arange(n, dtype=np.float64)), self.k)
 
 
@@ -503,8 +516,8 @@ class ERU(AbstractPositional):
 
     .. math:: \sum_i (y_i - v)_+ \, 2^{(1 - \mathrm{rank}_i) / (w - 1)}
 
-    Ties: the exact mean over all orders. Never undefined, unless normalised: then where no
-    label exceeds the neutral grade.
+    Ties: the exact mean over all orderings of tied items. Never undefined, except if normalised,
+    for a query where no label exceeds the neutral grade.
 
     Parameters
     ----------
@@ -513,7 +526,7 @@ class ERU(AbstractPositional):
     half_life : float, default=5
         Rank w at which the discount is one half; above 1.
     normalize : bool, default=False
-        Divide by the largest value of any order.
+        Divide by the largest value over all rankings.
 
     References
     ----------
@@ -557,7 +570,7 @@ class ERU(AbstractPositional):
         return worth / data.groups.spread(best)
 
     def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Add up the excess, and divide by the largest sum where normalised."""
+        """Sum the excess, and divide by the largest sum if normalised."""
         worth, nothing = excess(data.labels, self.neutral), self.offsets(data)
         if not self.normalize:
             return worth, nothing, np.ones(len(nothing))
@@ -577,10 +590,10 @@ class Spearman(AbstractPositional):
 
     .. math:: 1 - \frac{6}{n (n^2 - 1)} \sum_i (\mathrm{rank}_i - \mathrm{rank}(y_i))^2
 
-    Ties of scores: the exact mean over all orders. Equal labels share mid-ranks, which is
-    the mean over all orders of the labels. The denominator is not renormalised, so the
-    value differs from ``scipy.stats.spearmanr`` where something ties; all scores tied
-    give 0. One item: undefined.
+    Ties: the exact mean over all orderings of tied items. Equal labels share mid-ranks, which is
+    the mean over all orderings of equal labels. The denominator is not renormalised, so with
+    ties the value differs from ``scipy.stats.spearmanr``; it is 0 if all scores tie. One item:
+    undefined.
 
     References
     ----------
@@ -629,7 +642,7 @@ class Spearman(AbstractPositional):
         return -3.0 * (n - 1.0) / (n + 1.0)
 
     def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Take off ``n (n - 1)^2 / 4`` before the division."""
+        """Subtract ``n (n - 1)^2 / 4`` before the division."""
         n = data.groups.sizes.astype(np.float64)
         return self.utilities(data), -n * (n - 1.0) ** 2 / 4.0, self.divisors(data.groups.sizes)
 
@@ -641,7 +654,7 @@ class Precision(AbstractPositional):
 
     .. math:: \mathrm{Prec@}k = \frac{1}{k} \sum_{r \le k} y_{o_r}
 
-    Ties: the exact mean over all orders. Never undefined.
+    Ties: the exact mean over all orderings of tied items. Never undefined.
 
     Parameters
     ----------
@@ -675,7 +688,7 @@ class Precision(AbstractPositional):
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
 
     def check(self) -> None:
-        """Accept the known divisors."""
+        """Check the cut-off and the divisor."""
         check_cutoff(self.name, self.k)
         check_choice(self.name, "divisor", self.divisor, ("k", "min"))
 
@@ -712,7 +725,7 @@ class Recall(AbstractPositional):
 
     .. math:: \mathrm{Rec@}k = \frac{1}{P} \sum_{r \le k} y_{o_r}
 
-    Ties: the exact mean over all orders. No relevant item: undefined.
+    Ties: the exact mean over all orderings of tied items. No relevant item: undefined.
 
     Parameters
     ----------
@@ -743,7 +756,7 @@ class Recall(AbstractPositional):
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
 
     def check(self) -> None:
-        """Accept whole cut-offs."""
+        """Check the cut-off."""
         check_cutoff(self.name, self.k)
 
     @property
@@ -831,8 +844,8 @@ class AUC(AbstractPositional):
 
     .. math:: \frac{1}{P N} \#\{(i, j) : y_i = 1,\ y_j = 0,\ \mathrm{rank}_i < \mathrm{rank}_j\}
 
-    Ties: a tied pair counts one half, which is the mean over all orders. All labels alike:
-    undefined.
+    Ties: a tied pair counts one half, which is the mean over all orderings of tied items. All
+    labels equal: undefined.
 
     Parameters
     ----------
@@ -883,10 +896,10 @@ class AUC(AbstractPositional):
         return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)
 
     def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Add up ranks of the fewer items, which do not cancel with what is taken off.
+        """Sum the ranks of the smaller class, so that the subtraction does not cancel digits.
 
-        Pairs in the right order are the ranks from below of relevant items less P (P - 1) / 2,
-        and P N + N (N - 1) / 2 less those of the others.
+        With ranks counted from below, the number of pairs in the right order is the sum over
+        relevant items minus P (P - 1) / 2, or P N + N (N - 1) / 2 minus the sum over the others.
         """
         binary = binarise(data.labels, self.threshold, data.groups)
         positives, others = self._counts(data)

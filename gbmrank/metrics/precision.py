@@ -1,4 +1,4 @@
-"""Measures that are not positional: what an item is worth depends on the items above it.
+"""Metrics that are not positional: what an item is worth depends on the items above it.
 
 Expected reciprocal rank follows a reader who goes down the list and stops when satisfied;
 average precision, reciprocal rank, hit rate, R-precision and positives at the top are for
@@ -39,10 +39,10 @@ class ERR(AbstractMetric):
               \qquad R_i = \frac{2^{y_i} - 1}{2^{p}}
 
     where p is the largest grade of the scale, a parameter that is never read from the data.
-    Ties: the exact mean over all orders, through the mean product of 1 - R over random
-    subsets of a block; terms below 1e-18 are left out, and very long blocks go through an
+    Ties: the exact mean over all orderings of tied items, through the mean product of 1 - R
+    over random subsets of a block; terms below 1e-18 are left out, and very long blocks use an
     integral with an error below 1e-12. No order-preserving loss is calibrated for this
-    measure. Never undefined; 0 without a relevant item.
+    metric. Never undefined; 0 without a relevant item.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class ERR(AbstractMetric):
     swap_kind: ClassVar[str | None] = "cascade"
 
     def check(self) -> None:
-        """Accept positive grades whose power of two is finite."""
+        """Check the cut-off and the largest grade."""
         check_cutoff(self.name, self.k)
         if not 0 < self.max_grade <= _LARGEST_GRADE:
             raise MetricError(
@@ -109,8 +109,8 @@ class MAP(AbstractMetric):
     .. math:: \mathrm{AP@}k = \frac{1}{P} \sum_{i:\ y_i = 1,\ \mathrm{rank}_i \le k}
               \mathrm{Prec@rank}_i
 
-    Ties: the exact mean over all orders. A block of m items with p relevant ones, behind
-    a items of which c are relevant, adds
+    Ties: the exact mean over all orderings of tied items. A block of m items with p relevant
+    ones, below a items of which c are relevant, adds
     :math:`\sum_{j \le m} \frac{p}{m} \bigl(c + 1 + (j-1)\frac{p-1}{m-1}\bigr) / (a+j)`.
     No relevant item: undefined.
 
@@ -125,7 +125,7 @@ class MAP(AbstractMetric):
         XGBoost), which makes 1 reachable.
     ties : {"mean", "worst", "best", "index", "block"}, default="mean"
         ``"block"`` is scikit-learn's rule: tied items are retrieved in one step, each
-        relevant one with the precision at the end of the block. It is no mean over orders.
+        relevant one with the precision at the end of the block. It is not a mean over orderings.
 
     References
     ----------
@@ -152,7 +152,7 @@ class MAP(AbstractMetric):
     swap_kind: ClassVar[str | None] = "precision"
 
     def check(self) -> None:
-        """Accept the known denominators."""
+        """Check the cut-off and the denominator."""
         check_cutoff(self.name, self.k)
         check_choice(self.name, "denominator", self.denominator, ("relevant", "min"))
 
@@ -184,9 +184,10 @@ class MRR(AbstractMetric):
     .. math:: \mathrm{RR@}k = \frac{1}{\min\{\mathrm{rank}_i : y_i = 1\}}, \quad
               0 \text{ when that rank exceeds } k
 
-    Ties: the exact mean over all orders; the first relevant item of a block with p among m
-    is its j-th with probability :math:`\binom{m-j}{p-1} / \binom{m}{p}`. No relevant item:
-    undefined; trec_eval counts 0 (``empty="zero"``).
+    Ties: the exact mean over all orderings of tied items; the first relevant item of a block
+    with p relevant items among m is its j-th with probability
+    :math:`\binom{m-j}{p-1} / \binom{m}{p}`. No relevant item: undefined; trec_eval counts 0
+    (``empty="zero"``).
 
     Parameters
     ----------
@@ -218,7 +219,7 @@ class MRR(AbstractMetric):
     swap_kind: ClassVar[str | None] = "first"
 
     def check(self) -> None:
-        """Accept whole cut-offs."""
+        """Check the cut-off."""
         check_cutoff(self.name, self.k)
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
@@ -244,8 +245,8 @@ class HitRate(AbstractMetric):
     .. math:: \mathrm{Hit@}k = 1 \text{ if } \min\{\mathrm{rank}_i : y_i = 1\} \le k,
               \text{ else } 0
 
-    Ties: the exact mean over all orders. No relevant item: undefined; trec_eval, which calls it
-    success, counts 0 (``empty="zero"``).
+    Ties: the exact mean over all orderings of tied items. No relevant item: undefined;
+    trec_eval, which calls it success, counts 0 (``empty="zero"``).
 
     Parameters
     ----------
@@ -278,7 +279,7 @@ class HitRate(AbstractMetric):
     swap_kind: ClassVar[str | None] = "first"
 
     def check(self) -> None:
-        """Accept whole cut-offs."""
+        """Check the cut-off."""
         check_cutoff(self.name, self.k)
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
@@ -300,7 +301,7 @@ class RPrecision(AbstractMetric):
 
     .. math:: \frac{1}{P} \#\{i : y_i = 1,\ \mathrm{rank}_i \le P\}
 
-    Ties: the exact mean over all orders. No relevant item: undefined.
+    Ties: the exact mean over all orderings of tied items. No relevant item: undefined.
 
     Parameters
     ----------
@@ -348,7 +349,7 @@ class PTop(AbstractMetric):
 
     .. math:: \#\{i : y_i = 1,\ \mathrm{rank}_i < \min_{j:\ y_j = 0} \mathrm{rank}_j\}
 
-    Ties: the exact mean over all orders; the first block that holds b > 0 others adds
+    Ties: the exact mean over all orderings of tied items; the first block with b > 0 others adds
     p/(b+1). ``ties="strict"`` counts only scores strictly above every other item's, which
     is the same as ``"worst"``. No relevant item: 0; all relevant: P. Never undefined, unless
     normalised: then without a relevant item.
@@ -360,7 +361,7 @@ class PTop(AbstractMetric):
     normalize : bool, default=False
         Divide by the number P of relevant items.
     ties : {"mean", "worst", "best", "index", "strict"}, default="mean"
-        What happens to items with equal scores.
+        How to treat items with equal scores.
 
     References
     ----------

@@ -1,6 +1,6 @@
-"""Objectives: what is summed over which items or pairs of a query.
+"""Objectives: sums of a loss over the items or pairs of a query.
 
-Names from the literature, each for one composition.
+``PRESETS`` maps names from the literature to compositions.
 """
 
 from collections.abc import Mapping
@@ -70,8 +70,8 @@ PRESETS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# What a preset stands for when it is written with a cut-off, lambdarank@30: the ideal DCG and the
-# truncation are at k, and every rank keeps its discount.
+# Compositions of presets with a cut-off, such as lambdarank@30: the ideal DCG and the truncation
+# are at k, and every rank keeps its discount.
 _CUT = "swap(metric=positional(utility=ndcg@{k}), truncation={k}"
 CUT_PRESETS: Mapping[str, str] = MappingProxyType(
     {

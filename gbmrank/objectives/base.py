@@ -1,4 +1,4 @@
-"""What an objective is, what it becomes when it meets data, and weighted sums of objectives."""
+"""Base classes of objectives and of objectives bound to data, and sums of objectives."""
 
 import functools
 import warnings
@@ -55,16 +55,16 @@ _TRAITS: tuple[HessianTrait, ...] = ("exact", "bound", "expected", "heuristic", 
 class AbstractObjective(ABC):
     """A loss of scores given labels, summed over queries.
 
-    Frozen and equal by value: the fields are the parameters. All that depends on labels
-    alone is computed by :meth:`bind`, once per data set.
+    Immutable and compared by value: the fields are the parameters. :meth:`bind` computes
+    everything that depends only on labels, once per data set.
 
     Parameters
     ----------
     normalize : {"none", "items", "pairs"}
-        Factor of each query: 1, one over the number of other items, or one over the
-        number of pairs; always 1 for a query of one item.
+        What divides the loss of a query: 1, the number of other items, or the number of
+        pairs; always 1 for a query with one item.
     hessian : {"auto", "exact", "majorise", "expected", "constant"}
-        Which curvature is returned; ``hessian_trait`` says what it is.
+        Which curvature is returned; ``hessian_trait`` describes it.
     """
 
     normalize: str = "none"
@@ -81,7 +81,7 @@ class AbstractObjective(ABC):
     item_weights: ClassVar[bool] = False
     """Whether rows of a query may have different weights."""
     linear_in_utility: ClassVar[bool] = False
-    """Whether the gradient is linear in what items are worth, so that estimates may stand for it.
+    """Whether the gradient is linear in the utilities, so that unbiased estimates can replace them.
 
     Then the mean gradient over clicks divided by propensities is that of relevance.
     """
@@ -98,38 +98,49 @@ class AbstractObjective(ABC):
 
     @property
     def accuracy(self) -> float | None:
-        """Largest relative error of the linear-time engine, or None where it never serves."""
+        """Largest relative error of the linear-time engine, or None if it is never used."""
         return None
 
     @property
     def separable(self) -> bool:
-        """Whether every row counts by itself, so that queries make no difference."""
+        """Whether the loss is a sum over rows, so that queries make no difference."""
         return False
 
     @abstractmethod
     def bind(self, data: RankingData) -> "AbstractBound":
-        """Compute what depends on labels alone."""
+        """Bind the objective to a data set: compute everything that depends only on labels.
+
+        Parameters
+        ----------
+        data : RankingData
+            Labels, groups and weights.
+
+        Returns
+        -------
+        AbstractBound
+            Computes gradients and losses of scores.
+        """
 
     def minimiser(self, data: RankingData) -> FloatArray:
-        """Return the scores in query order that minimise the loss, where a formula gives them."""
+        """Return the scores in query order that minimise the loss, if there is a formula."""
         raise ParameterError(
             f"{self.name} has no closed-form minimiser for {data.groups.n_rows} rows; linear has"
         )
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities that scores stand for, where there is a link."""
+        """Return the probabilities that scores stand for, if there is a link."""
         raise ParameterError(
-            f"the scores of {self.name} stand for an order, not for probabilities; use pointwise "
-            f"with a loss that has a link ({len(scores)} scores given)"
+            f"the scores of {self.name} have no link to probabilities; use pointwise with a loss "
+            f"that has a link (got {len(scores)} scores)"
         )
 
 
 class AbstractBound(ABC):
-    """An objective bound to the labels of one data set; scores come and go.
+    """An objective bound to the labels of one data set.
 
-    Kernels write by row number, and would go beyond the end of arrays of another length. So
-    :meth:`gradients` checks the scores before ``fill`` sees them, and ``losses`` of every subclass
-    gets checked ones.
+    Kernels write by row number and would go out of bounds in arrays of another length. So
+    :meth:`gradients` validates the scores before it calls ``fill``, and ``losses`` of every
+    subclass is wrapped to receive validated scores.
     """
 
     __slots__ = ("groups",)
@@ -149,9 +160,9 @@ class AbstractBound(ABC):
         Parameters
         ----------
         scores : array of shape (n_rows,)
-            float64, checked by :meth:`gradients`.
+            float64, validated by :meth:`gradients`.
         out : GradHess
-            Written in full; float32 or float64, one entry per row.
+            Every entry must be written; float32 or float64, one entry per row.
         single : bool
             Whether inner loops may use float32 where that is known to be safe.
         """
@@ -165,7 +176,7 @@ class AbstractBound(ABC):
         DataError
             Unless there is one finite score per row.
         NumericError
-            When a loss is not finite.
+            If a loss is not finite.
         """
 
     def gradients(
@@ -178,8 +189,8 @@ class AbstractBound(ABC):
         DataError
             Unless there is one finite score per row.
         NumericError
-            When a gradient or Hessian is not finite. With ``single`` the caller has its own
-            checks of what is finite, of scores too; their number is always checked.
+            If a gradient or Hessian is not finite. With ``single`` the caller checks that scores
+            and results are finite; only the number of scores is checked here.
         """
         scores = _read_scores(scores, self.groups)
         if not single:
@@ -204,7 +215,7 @@ def _checked_losses(losses: Callable[..., FloatArray]) -> Callable[..., FloatArr
 
 @final
 class BoundSums(AbstractBound):
-    """Queries that two kernels compute, each query by itself; ``costs`` in nanoseconds.
+    """An objective that two kernels compute query by query; ``costs`` are in nanoseconds.
 
     ``gradients(span, scores, out)`` and ``values(span, scores, out)`` write a span of queries.
     ``constant``, one entry per row, replaces the Hessian; ``factor`` multiplies it.
@@ -238,14 +249,14 @@ class BoundSums(AbstractBound):
 
 
 def constant_hessian(hessian: str, data: RankingData) -> FloatArray | None:
-    """Return a Hessian of one per row (times the weight) for ``hessian=constant``, else None."""
+    """Return the Hessian for ``hessian=constant``, which is 1 times the weight, else None."""
     if hessian != "constant":
         return None
     return np.ones(data.groups.n_rows) if data.weight is None else np.array(data.weight)
 
 
 def scale_hessian(out: GradHess, constant: FloatArray | None, factor: float) -> None:
-    """Replace a Hessian by a constant one, or else multiply it."""
+    """Replace a Hessian by a constant one, or multiply it by a factor."""
     if constant is not None:
         out.hess[:] = constant
     elif factor != 1.0:
@@ -270,14 +281,14 @@ def gain_weights(owner: str, labels: FloatArray) -> FloatArray:
         if not negative:
             found = f"largest label is {labels.max():g}"
         raise LabelRangeError(
-            f"{owner}: the {found}, and weights=gain_discount (2^y - 1) takes labels from 0 to 31; "
-            f"{'shift' if negative else 'rescale'} the labels, or use weights=none, which compares "
-            "them as they are"
+            f"{owner}: the {found}, but weights=gain_discount (2^y - 1) needs labels from 0 to 31; "
+            f"{'shift' if negative else 'rescale'} the labels, or use weights=none, which accepts "
+            "any labels"
         ) from None
 
 
 def row_scale(data: RankingData, normalize: str) -> FloatArray:
-    """Return the normalisation of each query, for objectives that weigh rows themselves."""
+    """Return the normalisation of each query, for objectives that apply weights themselves."""
     sizes = data.groups.sizes.astype(np.float64)
     counts = {
         "none": np.ones_like(sizes),
@@ -288,7 +299,20 @@ def row_scale(data: RankingData, normalize: str) -> FloatArray:
 
 
 def query_scale(data: RankingData, normalize: str) -> FloatArray:
-    """Return normalisation times weight of each query, shape (n_queries,)."""
+    """Return normalisation times weight of each query.
+
+    Parameters
+    ----------
+    data : RankingData
+        Groups and weights.
+    normalize : {"none", "items", "pairs"}
+        What divides the loss of a query.
+
+    Returns
+    -------
+    array of shape (n_queries,)
+        Factor of the loss of each query.
+    """
     scale = row_scale(data, normalize)
     weight = data.query_weight()
     return scale if weight is None else scale * weight
@@ -312,7 +336,7 @@ def sum_queries(
 
 
 def check_losses(values: FloatArray, groups: Groups) -> FloatArray:
-    """Return the losses of queries; raise NumericError, with the query, when one is not finite."""
+    """Return the losses of queries; raise NumericError naming the query if one is not finite."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         row = int(groups.offsets[bad[0]])
@@ -327,15 +351,15 @@ def check_losses(values: FloatArray, groups: Groups) -> FloatArray:
 class Mix(AbstractObjective):
     """A weighted sum of objectives, written ``mix(a, b, weights=[0.7, 0.3])``.
 
-    Each part keeps its own normalisation and Hessian; the sum's trait is the weakest of
-    theirs.
+    Each part keeps its own normalisation and Hessian; the Hessian trait of the sum is the
+    weakest of theirs.
 
     Parameters
     ----------
     parts : tuple of objectives
         At least one.
     weights : tuple of float or None, default=None
-        One positive factor per part; all one when not given.
+        One positive factor per part; 1 by default.
     """
 
     parts: tuple[AbstractObjective, ...] = field(
@@ -356,13 +380,13 @@ class Mix(AbstractObjective):
         weights = self._factors()
         if len(weights) != len(self.parts) or not all(0 < w < float("inf") for w in weights):
             raise ParameterError(
-                f"mix: give one factor above 0 for each of {len(self.parts)} objectives, "
-                f"got {list(weights)}"
+                f"mix: weights must be one factor above 0 for each of {len(self.parts)} "
+                f"objectives, got {list(weights)}"
             )
 
     @property
     def preferences(self) -> PreferenceGraphs | None:
-        """Those of the first part, where all parts hold some and none reads labels."""
+        """Preferences of the first part, if all parts have preferences and none uses labels."""
         held = [getattr(part, "preferences", None) for part in self.parts]
         return None if any(one is None for one in held) else held[0]
 
@@ -381,7 +405,7 @@ class Mix(AbstractObjective):
 
     @property
     def item_weights(self) -> bool:  # type: ignore[override]
-        """Whether every part takes them."""
+        """Whether every part supports item weights."""
         return all(part.item_weights for part in self.parts)
 
     @property
@@ -410,7 +434,7 @@ class Mix(AbstractObjective):
 
 
 def held_preferences(template: AbstractObjective) -> tuple[PreferenceGraphs, ...]:
-    """Return all preferences that an objective or its parts were made with."""
+    """Return all preferences stored in an objective or its parts."""
     if isinstance(template, Mix):
         return tuple(one for part in template.parts for one in held_preferences(part))
     own = getattr(template, "preferences", None)
@@ -418,7 +442,7 @@ def held_preferences(template: AbstractObjective) -> tuple[PreferenceGraphs, ...
 
 
 def check_takes_bias(template: AbstractObjective) -> None:
-    """Raise unless an objective can learn from clicks with a position bias; warn if not exactly."""
+    """Raise unless an objective supports a position bias of clicks; warn if only approximately."""
     if isinstance(template, Mix):
         for part in template.parts:
             check_takes_bias(part)
@@ -426,39 +450,38 @@ def check_takes_bias(template: AbstractObjective) -> None:
     if not template.linear_in_utility:
         raise ParameterError(
             f"{template.name} cannot correct clicks for their position: its gradient is not linear "
-            "in relevance. Use pairwise(target=identity); pointwise, query_rmse and linear take a "
-            "position bias, too"
+            "in relevance. Use pairwise(target=identity), pointwise, query_rmse or linear"
         )
     target: AbstractUtility | None = getattr(template, "target", None)
     if target is not None and not target.per_item:
         warnings.warn(
-            f"target={target.name} divides by what was clicked, which a position bias does not "
-            "correct: the gradient is not exactly that of relevance. Use target=identity, dcg or "
-            "precision",
+            f"target={target.name} is normalised by the clicks, which a position bias does not "
+            "correct, so the gradient is only approximately that of relevance. Use "
+            "target=identity, dcg or precision",
             GbmrankWarning,
             stacklevel=4,
         )
 
 
 def with_groups(template: AbstractObjective, groups: Groups) -> AbstractObjective:
-    """Return an objective whose preferences, if it holds some, lie in other rows."""
+    """Return an objective whose preferences, if any, refer to other groups."""
     if isinstance(template, Mix):
         return replace(template, parts=tuple(with_groups(part, groups) for part in template.parts))
-    own: Any = template  # of a kind that holds preferences, if it holds some
+    own: Any = template  # a kind with preferences
     held = held_preferences(template)
     return replace(own, preferences=replace(held[0], groups=groups)) if held else template
 
 
 def _read_scores(scores: FloatArray, groups: Groups) -> FloatArray:
-    """Return scores in query order as the kernels want them."""
+    """Return scores in query order as the kernels require them."""
     ready = type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1
     if not (ready and scores.flags.c_contiguous and scores.flags.writeable):
         scores = as_floats(scores, "scores", exact=True)
     n_rows = int(groups.offsets[-1])
     if len(scores) != n_rows:
         raise DataError(
-            f"scores has {len(scores)} entries, and the objective is bound to {n_rows} "
-            "rows: give one score per row, in the order of its queries"
+            f"scores has {len(scores)} entries, but the objective is bound to {n_rows} rows; "
+            "pass one score per row, in query order"
         )
     return scores
 
@@ -469,7 +492,7 @@ def _check_finite(out: GradHess, scores: FloatArray, groups: Groups) -> None:
         row = int(np.argmin(finite))
         raise NumericError(
             f"gradient {out.grad[row]} and Hessian {out.hess[row]} in query "
-            f"{groups.query_of(row)!r}, where scores go from {scores.min():g} to "
+            f"{groups.query_of(row)!r}, where scores range from {scores.min():g} to "
             f"{scores.max():g}; {_TOO_STEEP}"
         )
 

@@ -1,4 +1,4 @@
-"""Bregman objectives: the divergence of utilities from what scores say."""
+"""Bregman objectives: the divergence between utilities and transformed scores."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, final
@@ -53,10 +53,10 @@ class Bregman(AbstractObjective):
     target : utility, default=ndcg
         What an item is worth.
     eta : float or None, default=None
-        Upper bound of the utility, for ``binary_entropy``; the target's own when not given.
-        The other generators need no bound, and neither it nor ``max_grade`` changes them.
+        Upper bound of the utility, for ``binary_entropy``; by default that of the target.
+        ``eta`` and ``max_grade`` have no effect on the other generators.
     max_grade : float or None, default=None
-        Largest label that can occur, for targets whose bound depends on it (they take 4).
+        Largest label that can occur, for targets whose bound depends on it (their default is 4).
     threshold : float or None, default=None
         Labels of at least this are relevant, for binary targets on graded labels.
 
@@ -93,7 +93,7 @@ class Bregman(AbstractObjective):
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]
-        """Whether the generator is: a softmax does not see a common shift."""
+        """Whether the generator is: a softmax ignores a common shift."""
         return self.loss.shift_invariant
 
     @property

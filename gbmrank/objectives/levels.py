@@ -1,4 +1,4 @@
-"""Objectives over pairs of different level, or over the edges of graphs: comparison, bipartite."""
+"""Objectives over pairs of unequal labels or over edges of graphs: comparison and bipartite."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, final
@@ -38,21 +38,21 @@ __all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(AbstractObjective):
-    r"""Every pair of items with different labels.
+    r"""Loss over all pairs of items with different labels.
 
     .. math::
         L = \sum_{y_i > y_j} w_i\, \varphi(s_i - s_j)
 
     RankNet (logistic), RankSVM (hinge) and RankBoost (exponential) are of this form. It
-    compares labels only, so any real labels will do. It does not preserve the order of
+    only compares labels, so any real labels are allowed. It does not preserve the order of
     expected utilities: an item that often wins narrowly beats one that seldom wins by
-    much. One item, or all labels equal: zero.
+    much. Zero for a query with one item or with equal labels.
 
     With preferences the sum runs over their edges, :math:`\sum_{i \to j} A_{ij}\,
     \varphi(s_i - s_j - h)`, and is not consistent for pairwise disagreement even under low
     noise (Duchi et al. 2010, Thms. 11 and 12).
 
-    Rows of a query may have weights of their own: that of the preferred item multiplies a pair.
+    Item weights are supported: the weight of the preferred item multiplies a pair.
 
     Parameters
     ----------
@@ -66,10 +66,11 @@ class Comparison(AbstractObjective):
     engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
         How pairs are summed.
     margin : float or "weight", default=0
-        What the better item should lead by, h: a number, or the weight of the edge
-        (the difference of the labels), which then counts once. Pairs are listed for it.
+        Margin h by which the better item should lead: a number, or ``"weight"`` for the weight
+        of the edge (the difference of the labels), which then does not multiply the loss too.
+        With a margin all pairs are listed in memory.
     preferences : PreferenceGraphs or None, default=None
-        A of the training rows, in place of labels; not part of the text form.
+        Preferences between the training rows, instead of labels; not part of the text form.
 
     References
     ----------
@@ -136,13 +137,13 @@ class Comparison(AbstractObjective):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bipartite(AbstractObjective):
-    r"""Mean over all pairs of a relevant and another item.
+    r"""Mean loss over all pairs of a relevant and an irrelevant item.
 
     .. math::
         L = \frac{1}{P N} \sum_{y_i = 1} \sum_{y_j = 0} \kappa(s_i - s_j), \qquad
         \kappa(d) = \tfrac12 [\ell_1(d) + \ell_{-1}(-d)]
 
-    A query with one class only: zero.
+    Zero for a query with only one class.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ class Bipartite(AbstractObjective):
     threshold : float or None, default=None
         Labels of at least this are relevant; needed for graded labels.
     normalize : {"none", "items", "pairs"}, default="items"
-        ``none`` and ``pairs`` give the formula; ``items`` multiplies it by the number of
+        ``none`` and ``pairs`` are the formula above; ``items`` multiplies it by the number of
         items, so that the curvature of a row is of order one.
     engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
         How pairs are summed.
@@ -218,7 +219,7 @@ def binary_counts(
 
 
 def _check_edges(objective: Comparison) -> None:
-    """Raise ParameterError when the margin is not one, or options do not go with edges."""
+    """Raise ParameterError for an invalid margin, or for options that edges do not support."""
     margin = objective.margin
     if margin != "weight" and not (isinstance(margin, int | float) and np.isfinite(margin)):
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""ListMLE: the likelihood of a ranking by labels."""
+"""ListMLE: the likelihood of the ranking by labels."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
@@ -34,17 +34,18 @@ class ListMLE(AbstractObjective):
     .. math::
         L = \sum_{p=1}^{n-1} \beta_p (L_p - s_{o_p}).
 
-    Equal labels have no order of their own: one is drawn from ``seed`` and the number of
-    items alone, so that a query trains the same wherever it is; ``seed=none`` takes the
-    order of rows. All labels equal: it learns that arbitrary order.
+    Equal labels are ordered at random, depending only on ``seed`` and the number of items, so
+    that a query trains the same wherever it is in the data; ``seed=none`` uses the order of
+    rows. If all labels are equal, it learns that arbitrary order.
 
     Parameters
     ----------
     weights : "none", "gain_discount" or tuple of float, default="none"
-        Factor of position p: 1, or gain of the label there over ``log2(1 + p)``, with options as
-        ``gain_discount(gain=linear, discount=[1, 0.5], k=10)``, or a table: zero beyond its end.
+        Factor of position p: 1, or the gain of the label there divided by ``log2(1 + p)``, with
+        options as in ``gain_discount(gain=linear, discount=[1, 0.5], k=10)``, or a table that is
+        zero beyond its end.
     seed : int or None, default=0
-        Order of equal labels.
+        Seed of the order of equal labels; ``None`` uses the order of rows.
 
     References
     ----------

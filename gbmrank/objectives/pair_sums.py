@@ -1,9 +1,9 @@
-"""Objectives that sum over pairs: curvature, the choice of engine, bound state.
+"""Objectives that sum over pairs: curvature, choice of engine, bound state.
 
-A query is summed by the first of these ways that serves it: the linear-time engine (long
-queries), a closed form or a sort (losses that have one), a shortcut over every pair (logistic),
-or the loss of every pair. Each way is a kernel of its own, which is compiled when a query first
-needs it. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, names the kernels of each way.
+A query is summed by the first engine that supports it: the linear-time engine (long queries), a
+closed form or a sort (losses that have one), a fast loop over all pairs (logistic), or the
+generic loop over all pairs. Each engine is a separate kernel, which is compiled when a query
+first needs it. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, selects its kernels.
 """
 
 import functools
@@ -56,7 +56,7 @@ __all__ = [
 ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
 _NEVER = 2**62
-_PATIENCE = 60.0  # seconds a round for one query
+_PATIENCE = 60.0  # largest allowed seconds per round for one query
 _SORTED = ("hinge", "squared_hinge")
 _CLOSED = MappingProxyType(  # templates of closed forms
     {
@@ -77,7 +77,7 @@ class _Kind(NamedTuple):
     values: str
     dense: str = ""  # in pairs.dense
     closed: str = ""  # in pairs.sums
-    closed_end: str = ""  # how closed forms end: exponential_pairs, exponential_levels
+    closed_end: str = ""  # suffix of closed forms: exponential_pairs, exponential_levels
 
 
 PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "_pairs")
@@ -89,11 +89,11 @@ LEVELS: Final = _Kind(
 """Pairs of different level, weighted by the better item."""
 
 PUSH: Final = _Kind("push_gradients", "push_values")
-"""Pairs of a relevant and another item, with a price around the sum of each other item."""
+"""Pairs of a relevant and another item, with an outer function of the sum of each other item."""
 
 
 class Curvature(NamedTuple):
-    """How second derivatives enter: the loss with its bend, a factor, and what that is."""
+    """How second derivatives are computed: the loss with its curvature, a factor, the trait."""
 
     phi: ScalarFunction
     bend: float
@@ -108,9 +108,9 @@ class PairEngine(NamedTuple):
     values: Callable[..., None]
     dense: Any  # the template of the shortcut over every pair, or None
     dense_kernel: str  # its name there
-    prices: Any  # the kernel of what is paid in long queries of a push, or None
+    prices: Any  # the kernel of the outer function in long queries of a push, or None
     closed_queries: Any  # the kernel of the closed form, or None
-    tables: Tables | None  # of the loss, for the linear-time engine; None where no query needs it
+    tables: Tables | None  # of the loss, for the linear-time engine; None if no query needs it
     engines: Engines
     report: PlanReport | None
     exact_up_to: int  # items up to which calls outside of training visit every pair
@@ -127,7 +127,7 @@ class PairEngine(NamedTuple):
         return self.engines._replace(linear_from=linear_from)
 
     def visits(self, single: bool) -> list[tuple[Any, Callable[..., None], tuple[float, ...]]]:
-        """Return precision, kernel and settings of what visits every pair, the first one first."""
+        """Return precision, kernel and settings of the loops over all pairs, in order of use."""
         ways: list[tuple[Any, Callable[..., None], tuple[float, ...]]] = []
         if self.dense is not None:
             kernel = getattr(self.dense, self.dense_kernel)
@@ -168,10 +168,10 @@ def pair_engine(
     sizes: IntArray,
     **more: Callable[..., Any],
 ) -> PairEngine:
-    """Load the kernels for a kind of pairs and decide which queries take which way.
+    """Load the kernels for a kind of pairs and decide which engine sums which queries.
 
-    ``more`` are further slots of the template; the linear-time engine is only compiled where
-    ``sizes``, the items per query, has long ones.
+    ``more`` are further slots of the template; the linear-time engine is only compiled if
+    ``sizes``, the items per query, has long queries.
     """
     fast = loss.closed_form == "logistic"
     linear_from = _linear_from(kind, loss, curvature, engine)
@@ -205,7 +205,7 @@ def pair_engine(
 
 
 def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
-    """Return the largest relative error of the linear-time engine, or None if it never serves."""
+    """Return the largest relative error of the linear-time engine, or None if it is never used."""
     curvature = pair_curvature("pairs", loss, hessian)
     if _linear_from(kind, loss, curvature, engine) == _NEVER:
         return None
@@ -214,7 +214,7 @@ def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) 
 
 
 def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> None:
-    """Raise ParameterError unless an engine can sum the pairs of a loss."""
+    """Raise ParameterError unless an engine supports a loss."""
     check_choice(owner, "engine", engine, ENGINES)
     allowed = {"closed": set(_CLOSED) - set(_SORTED), "sorted": set(_SORTED)}.get(engine)
     if allowed is not None and loss.closed_form not in allowed:
@@ -227,7 +227,7 @@ def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> N
         report = _linear_report(loss, pair_curvature(owner, loss, hessian))
         if report.plan is None:
             raise ParameterError(
-                f"{owner}: engine=linear cannot serve {loss.name}: {report.reason}"
+                f"{owner}: engine=linear does not support {loss.name}: {report.reason}"
             )
 
 
@@ -244,8 +244,8 @@ class PairSum(NamedTuple):
 class BoundPairs(AbstractBound):
     """Pairs of every query, summed in threads.
 
-    Long queries come first, all together; what the linear-time engine does not serve, each
-    thread sums in spans of queries.
+    Long queries are summed first, together, by the linear-time engine; the threads sum the
+    others in spans of queries.
     """
 
     __slots__ = ("chunks", "long", "pair_sum", "queries")
@@ -309,7 +309,7 @@ class BoundPairs(AbstractBound):
         values: FloatArray,
         out: GradHess,
     ) -> None:
-        """Sum the queries that are long for the range of their scores, and mark them."""
+        """Sum the queries that are long relative to the range of their scores, and mark them."""
         engine, _, params, _ = self.pair_sum
         if self.long is None or engine.tables is None:
             return
@@ -333,14 +333,14 @@ class BoundPairs(AbstractBound):
 
 
 def _buffers(span: Span, precision: Any) -> Buffers:
-    """Return room for the longest query of a span, and for whole vectors."""
+    """Return buffers for the longest query of a span, padded to whole vectors."""
     room = span.longest + LANES
     s, v, g, h = np.zeros((4, room), precision)
     return s, v, g, h
 
 
 def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
-    """Items from which a query is left to the linear-time engine, where the loss allows it."""
+    """Number of items from which a query uses the linear-time engine, if the loss allows it."""
     if engine == "auto" and kind is not PUSH and _has_closed_form(loss, curvature):
         return _NEVER
     short = 400 if loss.closed_form == "logistic" else 250
@@ -348,19 +348,20 @@ def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: 
 
 
 def _check_affordable(loss: AbstractLoss, longest: int) -> None:
-    """Raise LimitError when visiting every pair of the longest query takes minutes a round."""
+    """Raise LimitError if visiting every pair of the longest query takes minutes per round."""
     seconds = 1.5e-9 * longest**2
     if seconds > _PATIENCE:
         most = int(math.sqrt(_PATIENCE / 1.5e-9))
         raise LimitError(
             f"the loss {loss.name} has no fast sum, and visiting every pair of a query of "
-            f"{longest:,} items takes about {seconds:,.0f} s a round; the cap is {most:,} items. "
-            "Truncate the query, use a smooth loss such as logistic, or insist with engine=pairs"
+            f"{longest:,} items takes about {seconds:,.0f} s per round; the limit is {most:,} "
+            "items. Truncate the query, use a smooth loss such as logistic, or force it with "
+            "engine=pairs"
         )
 
 
 def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
-    """Whether a sum that visits no pair serves every query, but for the widest ones."""
+    """Whether a closed form sums all queries, except those with a very wide range of scores."""
     summed = loss.closed_form in _CLOSED and loss.closed_form not in _SORTED
     return summed and (math.isnan(curvature.bend) or loss.closed_form == "squared_margin")
 
@@ -383,13 +384,13 @@ def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
 
 
 def _dense(kind: _Kind, loss: AbstractLoss, curvature: Curvature) -> Any:
-    """Return the template that visits every pair of a logistic loss, or None for others."""
+    """Return the template of the fast loop over pairs for the logistic loss, or None."""
     fast = loss.closed_form == "logistic" and math.isnan(curvature.bend)
     return compiler.load("pairs.dense") if fast and kind.dense else None
 
 
 def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
-    """Return the kernel of the closed form, or None where there is none."""
+    """Return the kernel of the closed form, or None if there is none."""
     form = loss.closed_form or ""
     if form not in _CLOSED or not kind.closed:
         return None
@@ -402,9 +403,9 @@ def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
 def _long_queries(
     groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, engine: PairEngine
 ) -> tuple[IntArray, LongItems] | None:
-    """Return the queries that are long enough for linear time, with their items, if there are any.
+    """Return the queries that are long enough for linear time, with their items, if any.
 
-    Every level is a block of its own, and makes its query shorter in effect.
+    Every level is a separate block, which makes its query effectively shorter.
     """
     levels = np.ones(groups.n_queries, np.int64)
     if isinstance(queries, LevelQueries):

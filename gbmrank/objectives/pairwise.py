@@ -1,4 +1,4 @@
-"""Order-preserving pairwise objectives, and squared error up to a shift of each query."""
+"""Order-preserving pairwise objectives, and squared error up to a shift per query."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, final
@@ -44,7 +44,7 @@ __all__ = ["Pairwise", "QueryRMSE"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairwise(AbstractObjective):
-    r"""Every pair of items, each side weighted by its utility.
+    r"""Loss over all ordered pairs of items, weighted by the utility of the first item.
 
     For one query with utilities v and scores s,
 
@@ -55,11 +55,12 @@ class Pairwise(AbstractObjective):
 
     With a differentiable, non-increasing loss of negative slope at zero, minimising it
     orders items by expected utility, so it is calibrated for every metric with that
-    utility. It pulls equal labels together. One item, or no useful item: zero.
+    utility. It pulls the scores of equal labels together. Zero for a query with one item, or
+    without a useful item.
 
-    Rows of a query may have weights of their own: a weight multiplies the utility, and so the
-    terms in which the item is the preferred one. Under the squared loss the weights of a query,
-    over their mean, multiply the utilities, and the mean multiplies the query.
+    Item weights are supported: a weight multiplies the utility of its item, and so the terms in
+    which that item is preferred. With the squared loss the mean weight of a query multiplies the
+    query, and the weights divided by that mean multiply the utilities.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Pairwise(AbstractObjective):
         What an item is worth: the utility of the metric to optimise.
     threshold : float or None, default=None
         Labels of at least this are relevant, for binary targets on graded labels; it is
-        handed to the target, ``target=map(threshold=1)``.
+        passed to the target, as in ``target=map(threshold=1)``.
     engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
         How pairs are summed.
 
@@ -195,22 +196,23 @@ class BoundDifferences(AbstractBound):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRMSE(AbstractObjective):
-    r"""Squared error of the scores after the best shift of each query.
+    r"""Squared error of the scores after the best shift per query.
 
     .. math::
         L = \min_b \sum_i (s_i - u_i - b)^2, \qquad g_i = 2 (r_i - \bar r), \quad r = s - u
 
-    It is ``pairwise(loss=squared)`` divided by the number of items, in linear time, so it orders
-    items by expected utility too. Rows of a query may have weights of their own: they multiply
-    squares, and the best shift is the weighted mean of r. One item, or no defined utility: zero.
+    It equals ``pairwise(loss=squared)`` divided by the number of items, so it also orders items
+    by expected utility, but takes linear time. Item weights are supported: they multiply the
+    squares, and the best shift is the weighted mean of r. Zero for a query with one item, or
+    where the utility is undefined.
 
     Parameters
     ----------
     target : utility, default=identity
         What an item is worth.
     hessian : {"auto", "exact", "majorise", "constant"}, default="auto"
-        ``majorise``, which ``auto`` takes, is 2: the Hessian is at most 2 times the identity.
-        ``exact`` is its diagonal, 2 (1 - 1/n).
+        ``auto`` means ``majorise``: the constant 2, since the Hessian is at most 2 times the
+        identity. ``exact`` is the diagonal, 2 (1 - 1/n).
     threshold : float or None, default=None
         Labels of at least this are relevant, for binary targets (and ``identity``) on
         graded labels.

@@ -1,4 +1,4 @@
-"""Pointwise objectives, and sums over items: the utilities they take and the range these need."""
+"""Pointwise objectives, and other sums over items: their utilities and the range of these."""
 
 import dataclasses
 import functools
@@ -61,7 +61,7 @@ def bind_items(
     params: tuple[float, ...],
     constant: FloatArray | None,
 ) -> AbstractBound:
-    """Bind a sum over items; rows may carry weights of their own."""
+    """Bind a sum over items; item weights are supported."""
     weight = np.empty(0) if data.weight is None else data.weight
     undefined = np.isnan(columns.utilities[data.groups.offsets[:-1]])
     scale = np.where(undefined, 0.0, columns.scale)
@@ -80,7 +80,7 @@ def bind_items(
 def read_eta(
     owner: str, eta: float | None, target: AbstractUtility, data: RankingData
 ) -> FloatArray:
-    """Return the upper bound of utilities of each query: given, or the target's own."""
+    """Return the upper bound of utilities of each query: ``eta``, or that of the target."""
     if eta is not None:
         return np.full(data.groups.n_queries, eta)
     bounds = target.upper_bounds(data.groups.sizes)
@@ -95,9 +95,9 @@ def read_eta(
 
 
 def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
-    """Return the utility of every row; NaN in whole queries, where it is undefined.
+    """Return the utility of every row; NaN in all rows of a query where it is undefined.
 
-    Of clicks with a position bias it is the unbiased estimate, which may lie outside of any bound.
+    For clicks with a position bias it is the unbiased estimate, which may exceed every bound.
     """
     groups, what = data.groups, f"values of target={target.name}"
     given = (
@@ -118,7 +118,7 @@ def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
 
 
 def read_signs(utilities: FloatArray, target: AbstractUtility, eta: float | None) -> FloatArray:
-    """Return labels -1 and +1 as 0 and 1, where a label is a probability: identity, eta=1."""
+    """Convert labels -1 and +1 to 0 and 1 for ``target=identity`` and ``eta=1``."""
     signs = eta == 1.0 and isinstance(target, IdentityUtility) and np.all(np.abs(utilities) == 1.0)
     return (utilities + 1.0) / 2.0 if signs else utilities
 
@@ -142,14 +142,14 @@ def check_range(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointwise(AbstractObjective):
-    r"""Every item by itself, as useful with weight u and useless with weight eta - u.
+    r"""Loss of each item, as useful with weight u and as useless with weight eta - u.
 
     .. math::
         L = \sum_i u_i\, \ell_1(s_i) + (\eta - u_i)\, \ell_{-1}(s_i),
 
     or :math:`\sum_i (u_i - s_i)^2` for the squared loss. With a strictly proper composite
-    loss the best score is an increasing function of the expected utility. Rows of a query
-    may have weights of their own.
+    loss the best score is an increasing function of the expected utility. Item weights are
+    supported.
 
     Parameters
     ----------
@@ -158,12 +158,11 @@ class Pointwise(AbstractObjective):
     target : utility, default=ndcg
         What an item is worth.
     eta : float or None, default=None
-        Upper bound of the utility; the target's own bound when not given. With
-        ``target=identity`` and ``eta=1`` labels that are all -1 or +1 are read as 0 and 1.
-        ``loss=squared`` needs no bound: neither ``eta`` nor ``max_grade`` changes it, and labels
-        beyond them are taken.
+        Upper bound of the utility; by default that of the target. With ``target=identity`` and
+        ``eta=1`` labels that are all -1 or +1 are read as 0 and 1. ``loss=squared`` needs no
+        bound: ``eta`` and ``max_grade`` have no effect, and larger labels are allowed.
     max_grade : float or None, default=None
-        Largest label that can occur, for targets whose bound depends on it (they take 4).
+        Largest label that can occur, for targets whose bound depends on it (their default is 4).
     threshold : float or None, default=None
         Labels of at least this are relevant, for binary targets (and ``identity``) on
         graded labels.
@@ -207,7 +206,7 @@ class Pointwise(AbstractObjective):
         return self._resolved()[1]
 
     def _resolved(self) -> tuple[ScalarFunction, HessianTrait]:
-        """Return the term with its curvature, and what that curvature is."""
+        """Return the term with its curvature, and the trait of that curvature."""
         if self.loss.pair_form == "difference":
             return squared_term, "constant" if self.hessian == "constant" else "exact"
         exact = item_penalty(*self.loss.partials)
@@ -254,7 +253,7 @@ class Pointwise(AbstractObjective):
 def with_options(
     target: AbstractUtility, max_grade: float | None, threshold: float | None
 ) -> AbstractUtility:
-    """Hand options to a target that knows them; ``identity`` with a threshold is ``precision``."""
+    """Pass options to a target that has them; ``identity`` with a threshold is ``precision``."""
     if threshold is not None and isinstance(target, IdentityUtility):
         target = PrecisionUtility()
     known = {field.name for field in dataclasses.fields(target)}

@@ -1,4 +1,4 @@
-"""Push objectives: bipartite risks that care for the top of the list."""
+"""Push objectives: bipartite risks that concentrate on the top of the list."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, final
@@ -41,15 +41,15 @@ _P = 4.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push(AbstractObjective):
-    r"""Price of every useless item's mean loss against the relevant ones.
+    r"""Outer function of each irrelevant item's mean loss against the relevant items.
 
     .. math::
         L = \frac1N \sum_{y_j = 0} G\Bigl(\frac1P \sum_{y_i = 1} \kappa(s_i - s_j)\Bigr),
         \qquad G(x) = x^p
 
-    A useless item near the top loses against many relevant ones, and G makes that
-    expensive. A query with one class only: zero. Convex for p >= 1 and a convex loss (for
-    every p > 0 with the exponential loss).
+    An irrelevant item near the top has a large mean loss, and G penalises that more than
+    proportionally. Zero for a query with only one class. Convex for p >= 1 and a convex loss
+    (for every p > 0 with the exponential loss).
 
     Parameters
     ----------
@@ -58,15 +58,15 @@ class Push(AbstractObjective):
     p : float, default=4
         Power of the p-norm push.
     g : outer function or None, default=None
-        Another increasing price: ``expm1``, or an object of your subclass of
+        Another outer function: ``expm1``, or an instance of a subclass of
         ``gbmrank.extend.AbstractOuter``; ``power(p=3)`` is the same as ``p=3``.
     form : {"raw", "log"}, default="raw"
-        The logarithm of each query's loss, for the exponential loss: the same minimiser
-        for one query, and no overflow.
+        ``"log"`` takes the logarithm of each query's loss, for the exponential loss: the same
+        minimiser for one query, and no overflow.
     threshold : float or None, default=None
         Labels of at least this are relevant; needed for graded labels.
     normalize : {"none", "items", "pairs"}, default="items"
-        ``none`` and ``pairs`` give the formula; ``items`` multiplies it by the number of
+        ``none`` and ``pairs`` are the formula above; ``items`` multiplies it by the number of
         items, so that the curvature of a row is of order one.
     engine : {"auto", "pairs", "closed", "linear"}, default="auto"
         How pairs are summed.
@@ -115,7 +115,7 @@ class Push(AbstractObjective):
             raise ParameterError("push: no bound of the Hessian is known; use hessian=auto")
 
     def _settle_power(self) -> None:
-        """Read ``g=power(p)`` as ``p``; reject another p beside a g, which would be ignored."""
+        """Convert ``g=power(p)`` to ``p``; reject p together with another g, which ignores it."""
         if self.g is None:
             return
         if self.p != _P and self.p != getattr(self.g, "p", None):
@@ -140,7 +140,7 @@ class Push(AbstractObjective):
         return linear_accuracy(PUSH, self.loss, self.hessian, self.engine)
 
     def _is_closed(self) -> bool:
-        """Whether sums over items give everything: the exponential loss with a power."""
+        """Whether sums over items suffice: the exponential loss with a power."""
         summed = self.loss == Exponential() and self.g is None
         return summed and self.hessian_trait != "expected" and self.engine in ("auto", "closed")
 

@@ -1,4 +1,4 @@
-"""Objectives that one function of a query computes: what plugins compose from."""
+"""Objectives computed by one compiled function per query, for plugins."""
 
 import functools
 from collections.abc import Callable
@@ -34,25 +34,30 @@ def bind_queries(
     params: tuple[float, ...] = (),
     labels: FloatArray | None = None,
 ) -> "BoundQueries":
-    """Bind an objective whose query is computed by one function, which is compiled.
+    """Bind an objective that one function computes query by query; the function is compiled.
 
     Parameters
     ----------
     objective : AbstractObjective
-        Gives ``normalize``, ``hessian`` (``"constant"`` is served here) and the traits
-        ``gradient`` and ``shift_invariant``. The function of a shift-invariant objective gets
-        scores less the first one of the query, so that scores far from zero lose no digits.
+        Its ``normalize`` and ``hessian="constant"`` are applied here, and its traits ``gradient``
+        and ``shift_invariant`` are used. The function of a shift-invariant objective gets the
+        scores minus the first score of the query, so that scores far from zero lose no digits.
     data : RankingData
         Labels, groups, weights.
     query : callable
         ``query(labels, scores, grad, hess, *params) -> value``: adds the gradient and the
         Hessian diagonal of one query to arrays of zeros and returns its loss. With the trait
         ``gradient = "frozen_weights"``: ``query(labels, scores, at, grad, hess, *params)``,
-        where what counts as constant is computed from the scores ``at``.
+        where weights that are treated as constants are computed from the scores ``at``.
     params : tuple of float
         Further arguments of the function.
     labels : array of shape (n_rows,), optional
-        What the function gets as labels, such as gains; those of the data when not given.
+        Values passed as labels, such as gains; by default the labels of the data.
+
+    Returns
+    -------
+    AbstractBound
+        The bound objective.
     """
     if objective.gradient != "frozen_weights":
         query = _adapted(query)
@@ -64,7 +69,7 @@ def bind_queries(
 
 @final
 class BoundQueries(AbstractBound):
-    """Every query by one call of a compiled function."""
+    """An objective computed by one call of a compiled function per query."""
 
     __slots__ = ("chunks", "constant", "kernels", "params", "queries", "shift_invariant")
 
@@ -113,7 +118,7 @@ class BoundQueries(AbstractBound):
         )
 
     def _near_zero(self, scores: FloatArray) -> FloatArray:
-        """Return scores as the function gets them; compiled code may add in any order."""
+        """Return the scores to pass to the function, shifted if the objective allows it."""
         if not self.shift_invariant:
             return scores
         return scores - self.groups.spread(scores[self.groups.offsets[:-1]])
@@ -123,16 +128,16 @@ def _compiled(query: QueryFunction) -> Any:
     try:
         return compiler.load("closed.lists", query=query)
     except PluginContractError as error:
-        # The compiler's own words for a change of the labels tell nobody what is wrong.
+        # The compiler's message for a write to the labels does not say what is wrong.
         raise PluginContractError(
-            f"{error}\na function of a query may change grad and hess alone; labels and scores "
-            "are read-only: take a copy, such as labels.copy()"
+            f"{error}\nthe function of a query may only write to grad and hess; labels and scores "
+            "are read-only: make a copy, such as labels.copy()"
         ) from error
 
 
 @functools.cache
 def _adapted(query: QueryFunction) -> QueryFunction:
-    """Return the function with an argument for the scores of weights, which it has not."""
+    """Return the function with an additional, unused argument for the scores of weights."""
 
     def adapted(labels: Any, scores: Any, at: Any, grad: Any, hess: Any, *params: float) -> float:  # noqa: ARG001
         return query(labels, scores, grad, hess, *params)

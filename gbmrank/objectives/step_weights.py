@@ -1,7 +1,7 @@
 """Weights of the steps of a ranking: gain of a label times discount of a rank, or a table.
 
-Chen et al. write a ranking as a sequence of steps: step p picks the best of the items that are
-left. Weights of the steps make the comparison and likelihood losses bounds of NDCG.
+Chen et al. write a ranking as a sequence of steps: step p picks the best of the remaining items.
+With weights on the steps, the comparison and likelihood losses are bounds of NDCG.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Swap objectives: pairs weighted by what swapping them would change in a metric."""
+"""Swap objectives: pairs weighted by the change of a metric when the two items are swapped."""
 
 import math
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ _ROOM = 50_000  # rows times rankings that are kept at a time
 
 
 class SwapMetric(Protocol):
-    """What this room knows of a metric."""
+    """The part of a metric's interface that swap objectives use."""
 
     name: ClassVar[str]
     swap_kind: ClassVar[str | None]
@@ -52,7 +52,7 @@ class SwapMetric(Protocol):
         """Precision in which scores are compared."""
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
-        """Return what its change under a swap needs."""
+        """Return the terms of its change under a swap."""
 
 
 @final
@@ -63,32 +63,34 @@ class Swap(AbstractObjective):
     .. math::
         L = \sum_{v_i > v_j} |\Delta_{ij}|\, \varphi(s_i - s_j)
 
-    where :math:`v` is what the metric counts (a gain, a probability, 0 and 1). The weights depend
-    on the ranks and count as constants when the gradient is taken: LambdaRank for any metric
-    whose change has a closed form. So it is the gradient of no fixed loss, and no theorem says
-    what it converges to. One item, or a query for which the metric is undefined: zero.
+    where :math:`v` is the value of an item to the metric (a gain, a probability, 0 or 1). The
+    weights depend on the ranks and are treated as constants in the gradient: this is LambdaRank
+    for any metric whose change has a closed form. It is therefore not the gradient of a fixed
+    loss, and no theorem says what it converges to. Zero for a query with one item, or where the
+    metric is undefined.
 
-    With noise, ranks come from :math:`s_i + \tau e_i` and weights are a mean over ``draws`` of
-    them; :math:`\varphi` stays at the scores themselves. The noise is a function of the seed, the
-    labels and the scores of a query: the same on any number of threads, new in every round.
+    With noise, ranks come from :math:`s_i + \tau e_i` and weights are averaged over ``draws`` such
+    rankings; :math:`\varphi` is evaluated at the scores themselves. The noise is a function of the
+    seed, the labels and the scores of a query: it does not depend on the number of threads, and
+    is new in every round.
 
-    Equal scores, without noise: in the positional family (DCG, NDCG, precision, recall, ...) a
-    pair has the mean weight over all orderings of the tied items. For other metrics and for
-    neighbours that mean has no closed form, and is taken over ``draws`` random orderings. A
-    metric with ``ties=index`` keeps the order of rows.
+    Ties, without noise: for positional metrics (DCG, NDCG, precision, recall, ...) the weight of a
+    pair is the mean over all orderings of tied items. For other metrics and for neighbours that
+    mean has no closed form and is estimated from ``draws`` random orderings. A metric with
+    ``ties=index`` keeps the order of rows.
 
-    Rows of a query may have weights of their own: that of the item with the larger v multiplies
-    a pair. They do not enter the metric.
+    Item weights are supported: that of the item with the larger v multiplies a pair. They do not
+    enter the metric.
 
     Parameters
     ----------
     metric : metric, default=ndcg
-        Whose change weighs a pair: one of the positional family, ``err``, ``map``, ``mrr``,
-        ``hit_rate``, ``r_precision``.
+        The metric to optimise: a positional metric, ``err``, ``map``, ``mrr``, ``hit_rate`` or
+        ``r_precision``.
     loss : loss, default=logistic
         Penalty of a margin.
     truncation : int or None, default=None
-        The better ranked item of a pair is among the first so many.
+        Truncation level: the better ranked item of a pair is among this many first ranks.
     pairs : {"all", "neighbours"}, default="all"
         All pairs, or those at neighbouring ranks.
     noise : {"none", "logistic", "gumbel"}, default="none"
@@ -96,9 +98,9 @@ class Swap(AbstractObjective):
     temperature : float, default=1
         Factor tau of the noise.
     draws : int, default=10
-        Rankings that are averaged, where there is noise or an ordering of ties is drawn.
+        Number of rankings to average, with noise or random orderings of ties.
     seed : int, default=0
-        Of the random numbers.
+        Seed of the random numbers.
     weights : {"change", "distance", "both"}, default="change"
         For positional metrics with discount d: the change of the metric; the same with
         :math:`d(|a-b|) - d(|a-b|+1)` in place of :math:`|d(a) - d(b)|` (NDCG-Loss2); or the first
@@ -150,7 +152,7 @@ class Swap(AbstractObjective):
 
     @property
     def hessian_trait(self) -> HessianTrait:
-        """What the Hessian of the pair loss is."""
+        """Trait of the Hessian of the pair loss."""
         return pair_curvature(self.name, self.loss, self.hessian).trait
 
     @property
@@ -164,7 +166,7 @@ class Swap(AbstractObjective):
         return self.metric.swap_kind == "positional" and self.pairs == "all"
 
     def bind(self, data: RankingData) -> AbstractBound:
-        """Compute what the metric counts."""
+        """Compute the values of the items to the metric."""
         return _BoundSwap(self, data)
 
     def _rule(self) -> SwapRule:
@@ -248,7 +250,7 @@ class _BoundSwap(AbstractBound):
 
 
 def _short_chunks(chunks: IntArray, draws: int, data: RankingData) -> IntArray:
-    """Cut chunks so that the rankings of each stay in the cache, if a query does."""
+    """Split chunks so that the rankings of each fit into the cache, if those of a query do."""
     ends = np.arange(_ROOM // draws, data.groups.n_rows, max(_ROOM // draws, 1))
     return np.unique(np.concatenate([chunks, np.searchsorted(data.groups.offsets, ends)]))
 
@@ -278,7 +280,7 @@ def _queries(objective: Swap, data: RankingData, items: FloatArray | None) -> Sw
 
 
 def _hashes(data: RankingData) -> npt.NDArray[np.uint64]:
-    """Return a number per query that its labels and their order decide."""
+    """Return a hash of the labels of each query, in their order."""
     words = np.array(data.labels, np.float64).view(np.uint64)
     place = np.arange(len(words)) - data.groups.spread(data.groups.offsets[:-1])
     words = words + (place.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -293,19 +295,19 @@ def _check_metric(objective: Swap) -> None:
     metric = objective.metric
     if metric.swap_kind is None:
         raise ParameterError(
-            f"swap: {metric.name} has no closed form of its change when two items swap ranks; "
-            "take one of the positional family (ndcg, dcg, precision, recall, rbp, auc, "
-            "positional, ...), err, map, mrr, hit_rate or r_precision"
+            f"swap: the change of {metric.name} when two items swap ranks has no closed form; "
+            "use a positional metric (ndcg, dcg, precision, recall, rbp, auc, positional, ...), "
+            "err, map, mrr, hit_rate or r_precision"
         )
     if metric.ties not in ("mean", "index") or metric.dtype != "float64":
         raise ParameterError(
-            f"swap: a metric with ties={metric.ties} and dtype={metric.dtype} has no weights; "
-            "ties may be mean or index, and scores are compared in float64"
+            f"swap: a metric with ties={metric.ties} and dtype={metric.dtype} is not supported; "
+            "ties must be mean or index, and dtype float64"
         )
     if objective.weights != "change" and metric.swap_kind != "positional":
         raise ParameterError(
-            f"swap: weights={objective.weights} is for metrics with a discount of ranks such as "
-            f"ndcg; use weights=change for {metric.name}"
+            f"swap: weights={objective.weights} needs a metric with a rank discount, such as ndcg; "
+            f"use weights=change for {metric.name}"
         )
 
 
@@ -321,7 +323,8 @@ def _check_numbers(objective: Swap) -> None:
             )
     if not 0.0 < objective.temperature < math.inf:
         raise ParameterError(
-            f"swap: temperature must be above 0, got {objective.temperature}; noise=none has none"
+            f"swap: temperature must be above 0, got {objective.temperature}; use noise=none for "
+            "no noise"
         )
     if not 0.0 <= objective.mu < math.inf:
         raise ParameterError(f"swap: mu must not be negative, got {objective.mu}")

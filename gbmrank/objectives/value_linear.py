@@ -29,19 +29,19 @@ __all__ = ["Linear"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear(AbstractObjective):
-    r"""Linear loss on preferences, with scores held by a regulariser.
+    r"""Linear loss on preferences with a regulariser on the scores.
 
     .. math::
         L = \sum_{ij} A_{ij} (s_j - s_i) + \nu \sum_i r(s_i)
           = -\sum_i f_i s_i + \nu \sum_i r(s_i), \qquad f_i = \sum_j (A_{ij} - A_{ji})
 
     With labels, :math:`A_{ij} = (y_i - y_j)_+`, so :math:`f_i = n y_i - \sum_j y_j`. Consistent
-    for pairwise disagreement exactly where ordering by expected net degree f is optimal;
-    always under low noise. Without preferences it only shrinks scores.
+    for pairwise disagreement exactly where ordering by expected net degree f is optimal, in
+    particular under low noise. A query without preferences only shrinks scores towards zero.
 
-    The curvature of ``power`` and ``cosh`` at a score says little about the way to the best
-    score (at zero it is zero or infinite, or far too small). ``hessian=auto`` takes the mean
-    curvature over that way, so that a Newton step of an item ends at its best score.
+    The local curvature of ``power`` and ``cosh`` is a poor scale for Newton steps (at zero it is
+    zero, infinite or far too small). ``hessian=auto`` uses the mean curvature between the score
+    and the best score, so that one Newton step of an item ends at its best score.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class Linear(AbstractObjective):
     nu : float, default=0.5
         Strength of the regulariser, above 0.
     normalize : {"none", "items", "pairs"}, default="items"
-        The whole loss of a query, regulariser included, is divided.
+        What divides the loss of a query, including the regulariser.
     preferences : PreferenceGraphs or None, default=None
-        A of the training rows, in place of labels; not part of the text form.
+        Preferences between the training rows, instead of labels; not part of the text form.
 
     References
     ----------
@@ -79,7 +79,7 @@ class Linear(AbstractObjective):
 
     @property
     def hessian_trait(self) -> HessianTrait:
-        """Exact for the square; else the mean curvature on the way to the best score."""
+        """Exact for the square; otherwise the mean curvature up to the best score."""
         if self.hessian == "constant":
             return "constant"
         return "exact" if self.hessian == "exact" or self.regulariser.even else "heuristic"
@@ -102,7 +102,7 @@ class Linear(AbstractObjective):
         Raises
         ------
         NumericError
-            When one is beyond float64; it names the query.
+            If a score overflows float64; the message names the query.
         """
         with np.errstate(over="ignore"):
             scores = self.regulariser.inverse_slope(self._net_degrees(data) / self.nu)
@@ -145,7 +145,7 @@ def linear_term(regulariser: ScalarFunction) -> ScalarFunction:
 
 @functools.cache
 def with_secant(term: ScalarFunction, inverse: Callable[..., float]) -> ScalarFunction:
-    """Return a term whose curvature is the mean one between the score and the best score."""
+    """Return a term whose curvature is the mean between the score and the best score."""
 
     def secant(
         s: float, v: float, eta: float, nu: float, *params: float

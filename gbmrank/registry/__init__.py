@@ -1,4 +1,4 @@
-"""What is registered under which name, and how text becomes objects."""
+"""The registry of losses, objectives, metrics and utilities, and their text form."""
 
 from gbmrank.registry.catalogue import (
     GENERATORS,

@@ -1,8 +1,8 @@
-"""What is registered under which name, and where it comes from: looking up, listing, adding.
+"""The registry: look up, list and add losses, objectives, metrics and utilities.
 
-One generic :class:`Registry` per kind. Built-ins come from tuples, plugins from entry
-points that are read when a name is first needed and imported when that name is asked
-for. Listing names imports nothing.
+One generic :class:`Registry` per kind. Built-ins come from tuples. Plugins come from entry
+points, which are read when a name is first needed and imported when their own name is
+requested. Listing names imports nothing.
 """
 
 import difflib
@@ -86,9 +86,8 @@ M = TypeVar("M", bound=type[AbstractMetric])
 class Registry(Generic[T]):
     """Classes of one kind by name: final subclasses of ``base``.
 
-    ``entry_points`` is called once, on first need; ``presets`` are names of compositions, with the
-    text each stands for, and ``cut_presets`` those that mean something else with a cut-off
-    ``{k}``.
+    ``entry_points`` is called once, when first needed. ``presets`` maps names to the text of a
+    composition; ``cut_presets`` has the text of those that differ with a cut-off ``{k}``.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Registry(Generic[T]):
 
     @property
     def entries(self) -> Mapping[str, tuple[Entry[T], ...]]:
-        """Read-only view: entries by name; more than one where distributions clash."""
+        """Read-only view of the entries by name; several if distributions clash."""
         merged: dict[str, tuple[Entry[T], ...]] = {
             name: (entry,) for name, entry in self._own.items()
         }
@@ -133,10 +132,10 @@ class Registry(Generic[T]):
         return MappingProxyType(dict(sorted(merged.items())))
 
     def get(self, name: str) -> type[T]:
-        """Return the class registered under a name, loading its plugin if need be.
+        """Return the class registered under a name, loading its plugin if necessary.
 
-        The name may be an alias, or ``distribution:name`` where several plugins offer it (else a
-        RegistrationError).
+        The name may be an alias. If several plugins offer it, it must be written
+        ``distribution:name``; otherwise a RegistrationError is raised.
         """
         distribution, _, bare = name.rpartition(":")
         key = self._canonical(bare)
@@ -152,7 +151,7 @@ class Registry(Generic[T]):
             choices = " or ".join(f"'{entry.origin.distribution}:{key}'" for entry in candidates)
             raise RegistrationError(
                 f"the {self.kind} {key!r} is offered by "
-                f"{' and '.join(str(entry.origin) for entry in candidates)}; say {choices}"
+                f"{' and '.join(str(entry.origin) for entry in candidates)}; use {choices}"
             )
         if not candidates:
             near = self.near(name)
@@ -162,7 +161,7 @@ class Registry(Generic[T]):
         return candidates[0].load()
 
     def near(self, name: str) -> list[str]:
-        """Return names that may be meant by one that is not registered, the likeliest first.
+        """Return registered names similar to an unknown one, the most similar first.
 
         >>> METRICS.near("ndcg10"), METRICS.near("NDGC")[:2]
         (['ndcg@10'], ['ndcg', 'dcg'])
@@ -182,50 +181,50 @@ class Registry(Generic[T]):
         return list(dict.fromkeys(close))
 
     def origin_of(self, cls: type) -> Origin:
-        """Return the distribution a class was loaded from, or else its module."""
+        """Return the distribution a class was loaded from, or its module."""
         own = self._own.get(class_name(cls))
         if own is not None and own.load() is cls:
             return own.origin
         return self._origins.get(cls, Origin(cls.__module__, ""))
 
     def text_name(self, cls: type) -> str:
-        """Return the name that leads to a class: with its distribution where names clash."""
+        """Return the name under which ``get`` finds a class, with its distribution on a clash."""
         name, origin = class_name(cls), self._origins.get(cls)
         if origin is None or len(self.entries.get(name, ())) < 2:
             return name
         return f"{origin.distribution}:{name}"
 
     def preset(self, name: str) -> Spec | None:
-        """Return the composition that a preset's name stands for, or None."""
+        """Return the composition of a preset, or None."""
         text = self._presets.get(self._canonical(name))
         return None if text is None else parse(text)
 
     def warn_if_shadowed(self, name: str) -> None:
-        """Warn, once, when an installed plugin offers the name of a preset: the preset wins."""
+        """Warn once if an installed plugin has the name of a preset; the preset wins."""
         key = self._canonical(name)
         offered = self._found().get(key, ())
         if offered and key not in self._warned:
             self._warned.add(key)
             origin = offered[0].origin
             warnings.warn(
-                f"{key} is built into gbmrank, and the {self.kind} of that name of {origin} is not "
-                f"used; uninstall it, or say '{origin.distribution}:{key}' to have it",
+                f"{key} is built into gbmrank, so the {self.kind} of that name of {origin} is not "
+                f"used; write '{origin.distribution}:{key}' to use it, or uninstall the plugin",
                 GbmrankWarning,
                 stacklevel=4,
             )
 
     def cut_preset(self, name: str, k: object) -> Spec | None:
-        """Return the composition that a preset's name with a cut-off stands for, or None."""
+        """Return the composition of a preset with a cut-off, or None."""
         text = self._cut_presets.get(self._canonical(name))
         return None if text is None else parse(text.format(k=k))
 
     def register(self, cls: Any) -> Any:
-        """Register a class (or the function of a loss) for this process; a decorator.
+        """Register a class (or the function of a loss) for this process; use as a decorator.
 
-        Registering the same class again is harmless, and so is a class that was defined
-        again, as when a notebook cell is run twice; another class under a name that is taken
-        raises, and so does the name of an installed plugin, since a saved model would load as
-        the plugin's. What a plugin registers under its own name is left to its entry point.
+        Registering the same class again has no effect, and a class that is defined again, as when
+        a notebook cell is run twice, replaces the first. Another class under a name in use
+        raises a RegistrationError. So does the name of an installed plugin, since a saved model
+        would load with the plugin's class. A plugin's own class is left to its entry point.
         """
         made = self._as_class(cls)
         check_class(self.kind, self.base, made, "this process")
@@ -250,7 +249,7 @@ class Registry(Generic[T]):
         return cls
 
     def refresh(self) -> None:
-        """Forget which plugins were found; they are looked up again on first need."""
+        """Forget which plugins were found; they are looked up again when needed."""
         self._plugins = None
         self._warned.clear()
 
@@ -287,8 +286,8 @@ class Registry(Generic[T]):
             check_class(self.kind, self.base, loaded, str(origin))
             if class_name(loaded) != point.name:
                 raise PluginContractError(
-                    f"{origin} registers the {self.kind} {point.name!r} under another name than "
-                    f"its class has ({class_name(loaded)!r}); make them equal"
+                    f"{origin} registers the {self.kind} {point.name!r}, but its class is named "
+                    f"{class_name(loaded)!r}; make the names equal"
                 )
             self._origins[loaded] = origin
             return loaded
@@ -297,7 +296,7 @@ class Registry(Generic[T]):
         return Entry(point.name, self.kind, loader.origin, loader)
 
     def _as_class(self, given: Any, name: str | None = None) -> Any:
-        """Make a class of a plain function where this kind allows one: a loss."""
+        """Convert a plain function to a class if this kind allows functions (losses)."""
         if self.base is AbstractLoss and inspect.isfunction(given):
             return loss_class(given, name)
         return given
@@ -314,7 +313,7 @@ def _same_class(taken: Entry[Any], cls: type) -> bool:
 
 
 def _is_from(entry: Entry[Any], cls: type) -> bool:
-    """Whether a class belongs to the package that an entry point names; imports nothing."""
+    """Whether a class belongs to the package of an entry point; imports nothing."""
     point = entry.load.point if isinstance(entry.load, Loader) else None
     package = str(getattr(point, "module", "")).partition(".")[0]
     return bool(package) and cls.__module__.partition(".")[0] == package
@@ -356,22 +355,46 @@ WEIGHTS: Registry[GainDiscount] = Registry("kind of weights", GainDiscount, BUIL
 
 
 def list_losses() -> list[Entry[AbstractLoss]]:
-    """Return the registered losses with their origin; imports no plugin."""
+    """List the registered losses; imports no plugin.
+
+    Returns
+    -------
+    list of Entry
+        Each with ``name``, ``origin`` (distribution and version) and ``status``.
+    """
     return _listed(LOSSES)
 
 
 def list_utilities() -> list[Entry[AbstractUtility]]:
-    """Return the registered utilities with their origin; imports no plugin."""
+    """List the registered utilities; imports no plugin.
+
+    Returns
+    -------
+    list of Entry
+        Each with ``name``, ``origin`` (distribution and version) and ``status``.
+    """
     return _listed(UTILITIES)
 
 
 def list_objectives() -> list[Entry[AbstractObjective]]:
-    """Return the registered objectives with their origin; imports no plugin."""
+    """List the registered objectives; imports no plugin.
+
+    Returns
+    -------
+    list of Entry
+        Each with ``name``, ``origin`` (distribution and version) and ``status``.
+    """
     return _listed(OBJECTIVES)
 
 
 def list_metrics() -> list[Entry[AbstractMetric]]:
-    """Return the registered metrics with their origin; imports no plugin."""
+    """List the registered metrics; imports no plugin.
+
+    Returns
+    -------
+    list of Entry
+        Each with ``name``, ``origin`` (distribution and version) and ``status``.
+    """
     return _listed(METRICS)
 
 
@@ -381,8 +404,13 @@ def register_loss(cls: L) -> L:
     Parameters
     ----------
     cls : function or type
-        A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin, compiled
-        into every template, or a subclass of ``AbstractLoss``.
+        A function ``(z, alpha=0.5, ...) -> (value, first, second)`` of the margin, which is
+        compiled on first use, or a subclass of ``AbstractLoss``.
+
+    Returns
+    -------
+    function or type
+        The argument.
 
     Examples
     --------
@@ -402,19 +430,52 @@ def register_loss(cls: L) -> L:
 
 
 def register_utility(cls: U) -> U:
-    """Register a utility class for this process; use as a decorator."""
+    """Register a utility class for this process; use as a decorator.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of ``gbmrank.extend.AbstractUtility``.
+
+    Returns
+    -------
+    type
+        The argument.
+    """
     UTILITIES.register(cls)
     return cls
 
 
 def register_objective(cls: C) -> C:
-    """Register an objective class for this process; use as a decorator."""
+    """Register an objective class for this process; use as a decorator.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of ``gbmrank.extend.AbstractObjective``.
+
+    Returns
+    -------
+    type
+        The argument.
+    """
     OBJECTIVES.register(cls)
     return cls
 
 
 def register_metric(cls: M) -> M:
-    """Register a metric class for this process; use as a decorator."""
+    """Register a metric class for this process; use as a decorator.
+
+    Parameters
+    ----------
+    cls : type
+        A subclass of ``gbmrank.extend.AbstractMetric``.
+
+    Returns
+    -------
+    type
+        The argument.
+    """
     METRICS.register(cls)
     return cls
 

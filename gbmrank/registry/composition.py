@@ -1,7 +1,7 @@
-"""From specs to losses, utilities, objectives and metrics, and back to text.
+"""Build losses, utilities, objectives and metrics from specs, and convert them back to text.
 
-:func:`build` makes a part from its text, :func:`spec_of` gives the text back.
-:class:`AbstractValue` holds a part as a frozen value: equal by content, printed by its spec.
+:func:`build` makes an object from its text, :func:`spec_of` returns the spec of an object.
+:class:`AbstractValue` wraps one as an immutable value, compared by content and printed as spec.
 """
 
 import difflib
@@ -60,10 +60,11 @@ _REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
 
 
 def build(registry: Registry[T], value: object, **params: object) -> T:
-    """Make an object from its text, its spec, or its class name and parameters.
+    """Build an object from its text, its spec, or its class name and parameters.
 
-    An instance is returned as it is, or copied with other parameters; a metric stands for its
-    utility where a utility is wanted. A parameter that the text gives too is a ParameterError.
+    An instance is returned unchanged, or copied with other parameters. Where a utility is
+    expected, a metric stands for its utility. A parameter in both the text and the arguments
+    raises a ParameterError.
     """
     if isinstance(value, registry.base):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
@@ -73,21 +74,21 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
         raise ParameterError(
-            f"{with_article(registry.kind)} is given as text such as {next(iter(registry))!r} or "
-            f"as an object, got {type(value).__name__}"
+            f"{with_article(registry.kind)} must be text such as {next(iter(registry))!r} or an "
+            f"object, got {type(value).__name__}"
         )
     if registry is OBJECTIVES and spec.name.startswith(_NATIVE):
         bare = spec.name.removeprefix(_NATIVE)
         ours = f"; {bare} without native: is gbmrank's own" if bare in registry else ""
         raise UnknownNameError(
-            f"{spec.name} is an objective of a booster, and gbmrank has no formula of it{ours}; "
+            f"{spec.name} is a booster's built-in objective, without a formula in gbmrank{ours}; "
             "train it with gbmrank.GBMRanker(objective=...), gbmrank.compare(objectives=[...]), or "
-            f"give {bare!r} to the booster itself"
+            f"pass {bare!r} to the booster itself"
         )
     given = _parameters(spec)
     twice = sorted(given.keys() & params.keys())
     if twice:
-        raise ParameterError(f"{spec.name}: {twice[0]} is given in the text and as an argument")
+        raise ParameterError(f"{spec.name}: {twice[0]} is set in the text and as an argument")
     _check_has_utility(registry, spec.name)
     if registry is UTILITIES and spec.name not in registry and spec.name in METRICS:
         return build(registry, build(METRICS, spec, **params))
@@ -99,7 +100,7 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
 
 
 def _preset(registry: Registry[Any], name: str, given: dict[str, object]) -> Spec | None:
-    """Return what a preset stands for; a cut-off that decides it is taken from what is given."""
+    """Return the composition of a preset; a cut-off that selects it is removed from ``given``."""
     preset = registry.preset(name)
     if preset is None:
         return None
@@ -111,10 +112,10 @@ def _preset(registry: Registry[Any], name: str, given: dict[str, object]) -> Spe
 
 
 def spec_of(item: object) -> Spec:
-    """Return the canonical spec of an object: what differs from the defaults, and what is shown.
+    """Return the canonical spec of an object: parameters that differ from their defaults.
 
-    ``build`` of its text gives an equal object, unless a parameter is a function: the text has
-    its name alone.
+    ``build`` of its text returns an equal object, unless a parameter is a function, of which the
+    text only has the name.
     """
     params: list[tuple[str, Value]] = []
     args: tuple[Value, ...] = ()
@@ -137,15 +138,15 @@ def spec_of(item: object) -> Spec:
 
 
 def as_objective(objective: Any) -> AbstractObjective:
-    """Return the composition behind an objective, its template, or its text."""
+    """Return the composition of an objective, which may also be a template or text."""
     return build(OBJECTIVES, getattr(objective, "template", objective))
 
 
 def as_metric(metric: Any) -> AbstractMetric:
-    """Return the measure behind a metric, itself, or its text."""
+    """Return the measure of a metric, which may also be a measure or text."""
     bare = getattr(metric, "measure", metric)
     if isinstance(bare, list | tuple):
-        raise ParameterError("theory looks at one metric at a time; pick one of the list")
+        raise ParameterError("theory takes one metric at a time; pick one of the list")
     return build(METRICS, bare)
 
 
@@ -159,10 +160,9 @@ def text_of(part: Any) -> str:
 
 
 def check_text(part: object) -> None:
-    """Raise ParameterError for a parameter that is a function: a text has its name alone.
+    """Raise ParameterError for a parameter that is a function, which has no text form.
 
-    What is kept as text, a model or a comparison, would come back with another function of
-    that name, or not at all.
+    A saved model or comparison would load with another function of that name, or not at all.
     """
     for field in fields(part):  # type: ignore[arg-type]
         value = () if field.metadata.get("data") else getattr(part, field.name)
@@ -172,16 +172,15 @@ def check_text(part: object) -> None:
             elif callable(one):
                 raise ParameterError(
                     f"{type(part).name}: {field.name} is the function "  # type: ignore[attr-defined]
-                    f"{getattr(one, '__name__', one)!s}, and models and comparisons keep texts, "
-                    "which cannot hold it; give a table such as [1, 0.5, 0.25], or register a "
-                    "class of your own"
+                    f"{getattr(one, '__name__', one)!s}, which models and comparisons cannot save "
+                    "as text; use a table such as [1, 0.5, 0.25], or register your own class"
                 )
 
 
 def loss_text(objective: AbstractObjective) -> str:
-    """Return the text of an objective without what does not change its minimisers.
+    """Return the text of an objective without options that do not change its minimisers.
 
-    Normalisation depends on the number of items alone; curvature and engine are means.
+    These are the normalisation (a factor per query), the Hessian and the engine.
 
     >>> loss_text(as_objective("comparison(loss=logistic, normalize=pairs, engine=pairs)"))
     'comparison(loss=logistic)'
@@ -200,11 +199,11 @@ def cut_off(part: Any) -> int | None:
 
 
 class AbstractValue(Generic[P]):
-    """One composed part with the behaviour of a value.
+    """An objective or metric as an immutable value.
 
-    Copies, deep copies included, are the object itself: LightGBM deep-copies its
-    parameters and scikit-learn clones its estimators, and what was bound to their data
-    sets must stay found.
+    Copies, including deep copies, are the object itself: LightGBM deep-copies its
+    parameters and scikit-learn clones its estimators, and the state bound to their data
+    sets must not be lost.
     """
 
     __slots__ = ("__weakref__", "_part")
@@ -216,7 +215,7 @@ class AbstractValue(Generic[P]):
 
     @property
     def spec(self) -> Spec:
-        """Canonical spec; its text makes an equal object."""
+        """Canonical spec; an object built from its text is equal."""
         return spec_of(self._part)
 
     @property
@@ -251,7 +250,7 @@ class AbstractValue(Generic[P]):
 
 
 def _utility_of(metric: AbstractMetric) -> object:
-    """Return the utility of a metric: its own, or the one of the same name and options."""
+    """Return the utility of a metric: its field, or the one of the same name and options."""
     if isinstance(metric, Positional | RBP):
         return metric.utility
     _check_has_utility(UTILITIES, metric.name)
@@ -274,7 +273,7 @@ def _parameters(spec: Spec) -> dict[str, object]:
     if spec.k is not None:
         if "k" in given:
             raise ParameterError(
-                f"{spec.name}: the cut-off is given as k={given['k']} and as @{spec.k}"
+                f"{spec.name}: the cut-off is set twice, as k={given['k']} and as @{spec.k}"
             )
         given["k"] = spec.k
     if spec.args:
@@ -283,7 +282,7 @@ def _parameters(spec: Spec) -> dict[str, object]:
 
 
 def _text_name(cls: type) -> str:
-    """The name of a class; that of a plugin says which one where names clash."""
+    """Return the name of a class, with its distribution if names clash."""
     if is_ours(cls):
         return str(cls.name)  # type: ignore[attr-defined]
     known = (each for each in _REGISTRIES.values() if issubclass(cls, each.base))
@@ -300,11 +299,11 @@ def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object])
     for key, value in {**usual, **given}.items():
         target = positional if key == "" else key
         if target is None:
-            raise ParameterError(f"{name}: parameters are written key=value, got {value}")
+            raise ParameterError(f"{name}: write parameters as key=value, got {value}")
         if target not in known:
             raise ParameterError(_unknown_parameter(name, target, list(known)))
         arguments[target] = _argument(f"{name}: {target}", value, known[target], hints[target])
-    with naming(registry, cls, "cannot be made"):
+    with naming(registry, cls, "cannot be constructed"):
         return cls(**arguments)
 
 
@@ -326,8 +325,8 @@ def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:
 def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
     if key == "target":
         return (
-            f"{name} takes no target: it learns from labels as they are; a target goes with "
-            "pointwise, pairwise or bregman"
+            f"{name} takes no target: it learns from the labels directly; pointwise, pairwise and "
+            "bregman take a target"
         )
     if key == "k":
         return f"{name} takes no cut-off: leave out the '@'"
@@ -347,7 +346,7 @@ def _coerce(what: str, value: object, hint: Any) -> object:
     if any(option is Any for option in accepted) or not all(
         isinstance(option, type) for option in accepted
     ):
-        return value  # Literal and the like: the class checks for itself
+        return value  # Literal and the like: the class validates it
     if isinstance(value, tuple) and any(typing.get_args(one)[:1] == (float,) for one in allowed):
         bad = [one for one in value if isinstance(one, bool) or not isinstance(one, int | float)]
         if bad:
@@ -358,13 +357,13 @@ def _coerce(what: str, value: object, hint: Any) -> object:
     if float in accepted and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if value is None and str in accepted:
-        return "none"  # normalize=none means the word
+        return "none"  # normalize=none means the string
     expected = " or ".join("none" if one is type(None) else one.__name__ for one in accepted)
     raise ParameterError(f"{what} must be {expected}, got {value!r}")
 
 
 def _plain(value: Any) -> object:
-    """Turn numpy's numbers and arrays, and lists, into Python's numbers and tuples."""
+    """Convert numpy numbers and arrays, and lists, to Python numbers and tuples."""
     if hasattr(value, "tolist") and not isinstance(value, type):
         value = value.tolist()
     return tuple(_plain(item) for item in value) if isinstance(value, list | tuple) else value

@@ -2,9 +2,9 @@
 
 A plugin is a distribution with entry points in one of the groups ``gbmrank.losses``,
 ``gbmrank.objectives``, ``gbmrank.metrics`` and ``gbmrank.utilities``. Reading them imports
-nothing. The module an entry point names may say for which version of the plugin contract
-it was written, ``gbmrank_api = 1``; without it version 1 is meant. :func:`check_class` says
-what a class must look like to be registered.
+nothing. The module of an entry point may declare the version of the plugin contract it was
+written for, ``gbmrank_api = 1``; the default is version 1. :func:`check_class` validates a
+class before it is registered.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ class Origin:
 class Status:
     """Whether an entry can be used, and if not, why."""
 
-    state: Literal["ok", "broken", "not loaded"]  # a plugin nobody asked for is not loaded
+    state: Literal["ok", "broken", "not loaded"]  # plugins are loaded on first use
     cause: BaseException | None = None  # what a broken plugin raised
 
     def __str__(self) -> str:
@@ -82,11 +82,11 @@ class Entry(Generic[T]):
 
     @property
     def status(self) -> Status:
-        """What is known of it without loading it."""
+        """Status as far as it is known without loading the entry."""
         return self.load.status if isinstance(self.load, Loader) else Status("ok")
 
     def try_load(self) -> Status:
-        """Load it, whatever happens, and return its status."""
+        """Load the entry and return its status instead of raising."""
         try:
             self.load()
         except KeyboardInterrupt:
@@ -98,9 +98,9 @@ class Entry(Generic[T]):
 
 @final
 class Loader(Generic[T]):
-    """Loads one entry point when called, once; a failure is kept as a status and tried again.
+    """Loads one entry point on the first call; a failure is kept as status and retried.
 
-    ``validated`` makes a class of what was loaded and checks it; it may raise anything.
+    ``validated`` converts the loaded object to a class and checks it; it may raise anything.
     """
 
     __slots__ = ("_loaded", "kind", "origin", "point", "status", "validated")
@@ -120,7 +120,7 @@ class Loader(Generic[T]):
         """Return the class, or raise a PluginError that names the distribution."""
         if self._loaded is None:
             try:
-                # The output of a command stays clean; one at a time, or the stream is lost.
+                # Keep a plugin's prints out of command output; locked, as redirection is global.
                 with _LOADING, contextlib.redirect_stdout(sys.stderr):
                     loaded = self.point.load()
                 _check_api(self.point, self.origin)
@@ -136,14 +136,14 @@ class Loader(Generic[T]):
                 self.status = Status("broken", error)
                 raise PluginError(
                     f"the {self.kind} {self.point.name!r} of {self.origin} cannot be loaded: "
-                    f"{error!r}; repair or uninstall {self.origin.distribution}"
+                    f"{error!r}; fix or uninstall {self.origin.distribution}"
                 ) from error
             self.status = Status("ok")
         return self._loaded
 
 
 def project(distribution: str) -> str:
-    """Return the name of a distribution without case and separators (PEP 503)."""
+    """Return the normalised name of a distribution (PEP 503)."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
@@ -157,7 +157,7 @@ def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint
 
 
 def unreadable() -> list[tuple[Origin, Exception]]:
-    """Return the allowed distributions of plugins whose entry points cannot be read, and why."""
+    """Return the allowed plugin distributions whose entry points cannot be read, with the error."""
     found = []
     for dist in _distributions():
         origin = _origin(dist)
@@ -165,7 +165,7 @@ def unreadable() -> list[tuple[Origin, Exception]]:
             continue
         try:
             list(dist.entry_points)
-        except Exception as error:  # a file of somebody else
+        except Exception as error:  # another package's file may be malformed in any way
             text = _entry_text(dist)
             if any(f"[{group}]" in text for group in _GROUPS):
                 found.append((origin, error))
@@ -173,7 +173,7 @@ def unreadable() -> list[tuple[Origin, Exception]]:
 
 
 def class_name(cls: type) -> str:
-    """Return the name a class registers itself under, or an empty text."""
+    """Return the name a class is registered under, or an empty string."""
     return str(getattr(cls, "name", ""))
 
 
@@ -183,11 +183,11 @@ def with_article(noun: str) -> str:
 
 
 def check_class(kind: str, base: type, cls: Any, origin: str) -> None:
-    """Raise unless a class is a complete member of its kind: base, name, methods, signatures."""
+    """Raise unless a class has the base, name, methods and signatures its kind requires."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise PluginContractError(
-            f"{with_article(kind)} is a subclass of {base.__module__}.{base.__name__}; "
-            f"{origin} gives {cls!r}"
+            f"{with_article(kind)} must be a subclass of {base.__module__}.{base.__name__}; "
+            f"{origin} registers {cls!r}"
         )
     if not _NAME.fullmatch(class_name(cls)):
         raise RegistrationError(
@@ -203,7 +203,7 @@ def check_class(kind: str, base: type, cls: Any, origin: str) -> None:
 
 
 def _is_allowed(origin: Origin) -> bool:
-    """Whether ``GBMRANK_PLUGINS`` allows a distribution; not set, it allows all, and 0 none."""
+    """Whether ``GBMRANK_PLUGINS`` allows a distribution; unset allows all, 0 allows none."""
     allowed = os.environ.get("GBMRANK_PLUGINS", "").strip()
     names = [project(name.strip()) for name in allowed.split(",")]
     return not allowed or (allowed != "0" and project(origin.distribution) in names)
@@ -217,10 +217,10 @@ def _entry_text(dist: importlib.metadata.Distribution) -> str:
 
 
 def _points(group: str) -> list[importlib.metadata.EntryPoint]:
-    """Return the entry points of a group, past files that cannot be read."""
+    """Return the entry points of a group, skipping files that cannot be read."""
     try:
         return list(importlib.metadata.entry_points(group=group))
-    except Exception:  # one bad file is enough
+    except Exception:  # one malformed file makes importlib fail for all
         found = []
         for dist in _distributions():
             with contextlib.suppress(Exception):
@@ -229,7 +229,7 @@ def _points(group: str) -> list[importlib.metadata.EntryPoint]:
 
 
 def _distributions() -> Iterator[importlib.metadata.Distribution]:
-    """Yield all distributions; of two with one name the first on the path counts."""
+    """Yield all distributions; of two with the same name, the first on the path."""
     seen = set()
     for dist in importlib.metadata.distributions():
         name = project(_origin(dist).distribution)
@@ -239,7 +239,7 @@ def _distributions() -> Iterator[importlib.metadata.Distribution]:
 
 
 def _origin(dist: importlib.metadata.Distribution | None) -> Origin:
-    """Return name and version; without metadata the folder stands for the name."""
+    """Return name and version; without metadata, the folder instead of the name."""
     if dist is None:
         return Origin("unknown", "")
     name = version = None
@@ -250,12 +250,12 @@ def _origin(dist: importlib.metadata.Distribution | None) -> Origin:
 
 
 def _check_api(point: importlib.metadata.EntryPoint, origin: Origin) -> None:
-    """Raise PluginContractError when a plugin was written for another contract."""
+    """Raise PluginContractError if a plugin needs another version of the contract."""
     module = sys.modules.get(getattr(point, "module", ""))
     wanted = getattr(module, "gbmrank_api", API_VERSION)
     if wanted > API_VERSION:
         raise PluginContractError(
-            f"{origin} is written for version {wanted} of the plugin contract and this gbmrank "
+            f"{origin} is written for version {wanted} of the plugin contract, but this gbmrank "
             f"has version {API_VERSION}; upgrade gbmrank, or install an older "
             f"{origin.distribution}"
         )

@@ -1,9 +1,9 @@
-"""Wrap objectives and metrics of plugins: whatever they do, the message names them.
+"""Wrap and validate objectives and metrics of plugins, so that errors name the plugin.
 
-Those of gbmrank pass through untouched. Those of plugins get copies of the scores, so that
-nothing of a booster can be changed; what they raise comes back as
-:class:`~gbmrank.errors.PluginError` with their own exception as its cause, and what they
-return is validated.
+Built-in objectives and metrics are not wrapped. Those of plugins get copies of the scores, so
+that they cannot modify a booster's arrays. Their exceptions are raised as
+:class:`~gbmrank.errors.PluginError` with the original exception as cause, and their return
+values are validated.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def is_ours(cls: type) -> bool:
 
 @contextlib.contextmanager
 def naming(registry: Registry[Any], cls: type, what: str) -> Iterator[None]:
-    """Turn what a class of a plugin raises into a PluginError that names its distribution."""
+    """Convert exceptions of a plugin's class into a PluginError that names its distribution."""
     try:
         yield
     except GbmrankError:
@@ -42,13 +42,13 @@ def naming(registry: Registry[Any], cls: type, what: str) -> Iterator[None]:
 
 
 def bind_objective(objective: AbstractObjective, data: RankingData) -> AbstractBound:
-    """Bind an objective; one of a plugin is wrapped."""
+    """Bind an objective to data; a plugin's objective is wrapped."""
     bound = _bind(OBJECTIVES, objective, data, AbstractBound)
     return bound if is_ours(type(objective)) else _PluginBound(type(objective), bound, data)
 
 
 def bind_metric(metric: AbstractMetric, data: RankingData) -> AbstractBoundMetric:
-    """Bind a metric; one of a plugin is wrapped."""
+    """Bind a metric to data; a plugin's metric is wrapped."""
     bound = _bind(METRICS, metric, data, AbstractBoundMetric)
     return bound if is_ours(type(bound)) else _PluginMetric(metric, bound, data)
 
@@ -73,29 +73,29 @@ class _PluginBound(AbstractBound):
         self.cls, self.bound = cls, bound
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Let the plugin write into arrays that begin as NaN."""
+        """Let the plugin write into arrays that are initialised with NaN."""
         out.grad[:] = np.nan
         out.hess[:] = np.nan
-        with naming(OBJECTIVES, self.cls, "failed to give gradients"):
+        with naming(OBJECTIVES, self.cls, "failed to compute gradients"):
             self.bound.fill(scores.copy(), out, single=single)
         if np.isnan(out.grad).any() or np.isnan(out.hess).any():
             row = int(np.argmax(np.isnan(out.grad) | np.isnan(out.hess)))
             raise PluginNumericError(
-                f"{_of(OBJECTIVES, self.cls)} gives gradient {out.grad[row]} and Hessian "
-                f"{out.hess[row]} in query {self.groups.query_of(row)!r} (NaN is also what "
-                "a row has that it never wrote)"
+                f"{_of(OBJECTIVES, self.cls)} returned gradient {out.grad[row]} and Hessian "
+                f"{out.hess[row]} in query {self.groups.query_of(row)!r} (rows that it did not "
+                "write are NaN)"
             )
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the losses of the plugin, one per query."""
-        with naming(OBJECTIVES, self.cls, "failed to give losses"):
+        with naming(OBJECTIVES, self.cls, "failed to compute losses"):
             values = self.bound.losses(scores.copy())
         losses = _per_query(OBJECTIVES, self.cls, "losses", values, self.groups.n_queries)
         bad = np.flatnonzero(~np.isfinite(losses))
         if len(bad):
             row = int(self.groups.offsets[bad[0]])
             raise PluginNumericError(
-                f"{_of(OBJECTIVES, self.cls)} gives the loss {losses[bad[0]]} in query "
+                f"{_of(OBJECTIVES, self.cls)} returned the loss {losses[bad[0]]} in query "
                 f"{self.groups.query_of(row)!r}"
             )
         return losses
@@ -113,12 +113,12 @@ class _PluginMetric(AbstractBoundMetric):
 
     @property
     def depth(self) -> int | None:
-        """Last rank the plugin looks at."""
+        """Last rank that the plugin's metric uses."""
         return self.bound.depth
 
     def per_query(self, ranked: Ranked) -> FloatArray:
         """Return the values of the plugin, one per query."""
-        with naming(METRICS, self.cls, "failed to give values"):
+        with naming(METRICS, self.cls, "failed to compute values"):
             values = self.bound.per_query(Ranked(ranked.scores.copy(), ranked.groups))
         return _per_query(METRICS, self.cls, "per_query", values, self.groups.n_queries)
 
@@ -138,7 +138,7 @@ def _per_query(
     if array.shape != (n_queries,):
         shape = getattr(values, "shape", type(values).__name__)
         raise PluginContractError(
-            f"{_of(registry, cls)}: {method} must give one number per query, shape "
+            f"{_of(registry, cls)}: {method} must return one number per query, shape "
             f"({n_queries},); got {shape}"
         )
     return array

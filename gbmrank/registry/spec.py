@@ -10,7 +10,7 @@ One grammar serves the Python API, the command line and the report::
 
 A bare name as a value is the string itself; a name with arguments or a cut-off is a
 nested :class:`Spec`. Arguments without a key are for sums such as ``mix(ranknet, softmax)``;
-everything else takes keywords alone. Printing and parsing are inverse to each other.
+everything else takes only keywords. Parsing a printed spec returns an equal spec.
 """
 
 import math
@@ -75,7 +75,7 @@ class Spec:
 
 
 def format_value(value: Value) -> str:
-    """Return the text that :func:`parse` reads back as this value.
+    """Return the text that :func:`parse` converts back to this value.
 
     >>> format_value((1, 0.5, "a b", None))
     "[1, 0.5, 'a b', none]"
@@ -94,7 +94,7 @@ def format_value(value: Value) -> str:
 
 
 def parse(text: str) -> Spec:
-    """Read one spec; a SpecError has a marker under the place that could not be read.
+    """Parse one spec; the message of a SpecError marks the position of the problem.
 
     >>> parse("squared_hinge(t=2)")
     Spec(name='squared_hinge', params=(('t', 2),), k=None, args=())
@@ -106,7 +106,7 @@ def parse(text: str) -> Spec:
 
 
 def parse_list(text: str) -> tuple[Spec, ...]:
-    """Read specs separated by commas; a bare integer repeats the last name with that cut-off.
+    """Parse specs separated by commas; a bare integer repeats the last name with that cut-off.
 
     >>> [str(spec) for spec in parse_list("ndcg@1,5, map")]
     ['ndcg@1', 'ndcg@5', 'map']
@@ -123,11 +123,11 @@ def parse_list(text: str) -> tuple[Spec, ...]:
 
 
 class _Reader:
-    """One token of look-ahead over a text."""
+    """Recursive-descent parser with one token of look-ahead."""
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
-            raise SpecError(f"a spec is text such as 'ndcg@10', got {type(text).__name__}")
+            raise SpecError(f"a spec must be text such as 'ndcg@10', got {type(text).__name__}")
         self.text, self.end, self.start, self.depth = text, 0, 0, 0
         self.kind, self.token = "", ""
         self.advance()
@@ -140,7 +140,7 @@ class _Reader:
         match = _TOKEN.match(self.text, self.end)
         if match is None or match.lastgroup is None:
             self.start = self.end + len(rest) - len(rest.lstrip())
-            raise self.error("this character has no meaning here")
+            raise self.error("unexpected character")
         self.kind, self.token = match.lastgroup, match.group(match.lastgroup)
         self.start, self.end = match.start(match.lastgroup), match.end()
 
@@ -199,7 +199,7 @@ class _Reader:
     def cutoff(self) -> int:
         value = self.number() if self.kind == "number" and self.token.isdigit() else 0
         if value < 1:
-            raise self.error("a cut-off after '@' is a whole number of at least 1")
+            raise self.error("the cut-off after '@' must be a whole number of at least 1")
         self.advance()
         return int(value)
 
@@ -209,7 +209,7 @@ class _Reader:
         except ValueError:
             value = float(self.token)
         if math.isnan(value) or (math.isinf(value) and "inf" not in self.token):
-            raise self.error("this is not a number a parameter can have")
+            raise self.error("a parameter cannot have this number")
         return value
 
     def value(self) -> Value:

@@ -118,7 +118,7 @@ def test_a_batch_that_lacks_what_another_has_is_refused(key, full):
     both = batches([0, int(ENDS[30]), TASK.n])
     count = {"weight": 30, "base_margin": len(both[full]["label"])}[key]
     both[full][key] = np.ones(count)
-    words = f"batch {1 - full} has no {key}, and batch {full} has one: .* in all batches or in none"
+    words = f"batch {1 - full} has no {key}, but batch {full} has one, .* in all batches or in none"
     with pytest.raises(DataError, match=words):
         xgb.QuantileDMatrix(data_iterator(both))
     both[1 - full][key] = np.ones(count if key == "weight" else len(both[1 - full]["label"]))
@@ -126,14 +126,14 @@ def test_a_batch_that_lacks_what_another_has_is_refused(key, full):
 
 
 def test_batches_that_are_none_are_refused():
-    with pytest.raises(ConfigError, match=r"batches is one batch; give a list of them"):
+    with pytest.raises(ConfigError, match=r"batches is a single batch; pass a list of batches"):
         data_iterator(batches()[0])
     with pytest.raises(DataError, match="batch 0 is a tuple; give a mapping"):
         xgb.QuantileDMatrix(data_iterator([(TASK.x, TASK.y)]))  # type: ignore[list-item]
 
 
 def test_a_generator_is_refused():
-    with pytest.raises(ConfigError, match="give the function that makes it"):
+    with pytest.raises(ConfigError, match="pass the generator function"):
         data_iterator(iter(batches()))
 
 

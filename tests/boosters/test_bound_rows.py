@@ -97,7 +97,7 @@ def test_what_is_wrong_is_said():
         PAIRWISE.bind_rows(weight=np.zeros(TASK.n))
     with pytest.raises(WeightError, match=rf"7 entries.*{TASK.n}"):
         PAIRWISE.bind_rows(weight=np.ones(7))(np.zeros(TASK.n), matrix())
-    with pytest.raises(WeightError, match="given twice"):
+    with pytest.raises(WeightError, match="set twice"):
         PAIRWISE.bind_rows(weight=WEIGHT)(np.zeros(TASK.n), matrix(weight=np.ones(len(TASK.sizes))))
     with pytest.raises(ConfigError, match="sample_weight"):
         gbmrank.GBMRanker(PAIRWISE.bind_rows(weight=WEIGHT)).fit(TASK.x, TASK.y, qid=TASK.qid)

@@ -204,7 +204,7 @@ def test_given_splits_that_share_queries_are_refused(capsys, tmp_path, out):
         (["--seeds", "a"], "0,1,2"),
         (["--seeds", "0"], "from 1 to 1000, got 0; a list such as 0,1 names them"),
         (["--feature", "9"], "rows.txt has no feature '9'; there are 4: 1, 2, 3, 4"),
-        (["--feature", "2", "--feature", "2"], "the feature '2' is asked for twice"),
+        (["--feature", "2", "--feature", "2"], "the feature '2' is listed twice"),
         (["--metrics", "ndcg@10 map"], "ndcg@10 map"),
         (["--folds", "1"], "at least 2"),
         (["--delimiter", "ab"], "one character"),

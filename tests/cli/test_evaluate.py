@@ -185,7 +185,7 @@ def test_columns_of_scores_in_other_tables(capsys, tmp_path, files):
     assert run_json(capsys, *files[:2], *other, "s")["metrics"] == want
     assert run_json(capsys, *files[:2], *other, "x")["metrics"] != want
     message = refused(capsys, *files[:2], *other[:2])
-    assert "has no column under a usual name; its columns are 's;x': name one, or say" in message
+    assert "has no column under a usual name; its columns are 's;x'; name one, or set" in message
     table = ["--labels", rows, "--scores", rows, "--score-column"]
     assert run_json(capsys, *table, "score")["metrics"] == want
     assert run_json(capsys, *table, "f")["metrics"] != want
@@ -376,10 +376,10 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
     ("options", "message"),
     [
         (["--metrics", "ndgc@10"], "no metric is called 'ndgc'; did you mean 'ndcg'"),
-        (["--metrics", "ndcg@0"], "a cut-off after '@' is a whole number of at least 1"),
+        (["--metrics", "ndcg@0"], "the cut-off after '@' must be a whole number of at least 1"),
         (["--metrics", "map"], r"labels must be 0/1 or -1/\+1 here.*threshold=1"),
         (["--metrics", "map, map"], "map is asked for twice"),
-        (["--metrics", "err", "--like", "lightgbm"], "err: lightgbm has no such metric"),
+        (["--metrics", "err", "--like", "lightgbm"], "err: lightgbm does not have this metric"),
         (["--max-grade", "3"], "--max-grade is an option of none of ndcg@1, ndcg@5, ndcg@10"),
         (["--max-grade", "3"], "ndcg@10; it goes with err"),
         (["--metrics", "ndcg@10", "--threshold", "1"], "it goes with auc, hit_rate, map, mrr"),
@@ -387,7 +387,7 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--gain", "1,x"], "--gain is exp2, linear or a table"),
         (["--gain", "0,1_0,3"], "--gain is exp2, linear or a table"),
         (["--gain", "0,\uff11,3"], "--gain is exp2, linear or a table"),
-        (["--metrics", "ndcg@\uff11"], "this character has no meaning here"),
+        (["--metrics", "ndcg@\uff11"], "unexpected character"),
         (["--threshold", "1_0"], "a number is needed, such as 0.5; got '1_0'"),
         (["--ties", "random"], "ties must be one of mean, worst, best, index"),
         (["--empty", "two"], "empty must be one of skip, zero, one"),
@@ -396,9 +396,9 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--score-column", "s"], "--score-column has no meaning for .*scores.txt"),
         (["--output", "nowhere/x.csv"], "--output nowhere/x.csv: there is no folder .*make it"),
         (["--output", "x.xlsx"], "a name that ends in .csv, .tsv, .json"),
-        (["--max-line", "3"], "rows.txt:1: a line is longer than 3 bytes"),
+        (["--max-line", "3"], "rows.txt:1: the line is longer than 3 bytes"),
         (["--max-bytes", "10"], "raise max_bytes"),
-        (["--format", "csv"], "no column of labels"),
+        (["--format", "csv"], "no label column"),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
     ],
 )

@@ -83,7 +83,7 @@ def test_like_reaches_every_metric_of_a_list():
 def test_like_with_an_unknown_tool_or_metric():
     with pytest.raises(MetricError, match=r"like must be one of lightgbm.*got 'solr'"):
         gbmrank.metric("ndcg", like="solr")
-    with pytest.raises(MetricError, match="err: sklearn has no such metric"):
+    with pytest.raises(MetricError, match="err: sklearn does not have this metric"):
         gbmrank.metric("ndcg, err", like="sklearn")
 
 

@@ -105,9 +105,9 @@ def test_a_partition_without_categories(client):
     none = plain[1].assign(z=pd.Categorical([None] * len(plain[1])))
     same_model(client, "xgboost", [plain[0], none], [plain[0], recoded(none, WORDS)], table)
     empty = [p.assign(z=pd.Categorical([None] * len(p))) for p in plain]
-    rejected(client, "xgboost", empty, "'z' of train holds category, and there is none")
+    rejected(client, "xgboost", empty, "'z' of train has type category without any category")
     odd = pieces(TASK, words(TASK, [0.5, 1.5]))
-    rejected(client, "xgboost", odd, "'z' of train holds category of float64, which XGBoost")
+    rejected(client, "xgboost", odd, "'z' of train has type category of float64, which XGBoost")
 
 
 @pytest.mark.fault(
@@ -126,7 +126,7 @@ def test_a_worker_without_categories(client):
 @WITH_XGBOOST
 def test_ordered_categories_that_differ(client, backend):
     first, second = pieces(TASK, words(TASK))
-    match = "'z' of train holds ordered categories, and not the same ones in all partitions"
+    match = "'z' of train has ordered categories that differ between partitions"
     for other in (recoded(second, sorted(WORDS)), second):
         parts = [first.assign(z=first["z"].cat.as_ordered()), other]
         rejected(client, backend, parts, match)
@@ -139,17 +139,17 @@ DIFFERENT = {
     r"the columns of train, partition 1 are not those of partition 0: got z, q, b": (
         lambda p: p.rename(columns={"a": "q"})
     ),
-    r"train, partition 1 has 4 columns, and partition 0 has 3: give all": lambda p: p.assign(c=1.0),
-    r"'z' of train, partition 1 holds categories, and in partition 0 it held numbers": (
+    r"train, partition 1 has 4 columns, but partition 0 has 3; all": lambda p: p.assign(c=1.0),
+    r"'z' of train, partition 1 is categorical, but in partition 0 it was numeric": (
         lambda p: p.assign(z=p["z"].astype("category"))
     ),
 }
 DIFFERENT_BLOCKS = {
-    r"train, partition 1 has 4 columns, and partition 0 has 5": lambda a: a[:, :4],
-    r"train, partition 1 has 6 columns, and partition 0 has 5": lambda a: np.column_stack([a, a])[
+    r"train, partition 1 has 4 columns, but partition 0 has 5": lambda a: a[:, :4],
+    r"train, partition 1 has 6 columns, but partition 0 has 5": lambda a: np.column_stack([a, a])[
         :, :6
     ],
-    r"train, partition 1 is sparse, and partition 0 is dense: .* one of them": sp.csr_matrix,
+    r"train, partition 1 is sparse, but partition 0 is dense; .* or both dense": sp.csr_matrix,
 }
 
 
@@ -168,18 +168,20 @@ def test_partitions_that_differ(client, backend):
 
 
 UNREAD = {
-    r"'z' of train, partition 1 holds str.* and no numbers": lambda p: p.assign(z="w"),
-    r"'z' of train, partition 1 holds datetime64.* no numbers": (
+    r"'z' of train, partition 1 has type str.*, not numbers": lambda p: p.assign(z="w"),
+    r"'z' of train, partition 1 has type datetime64.*, not numbers": (
         lambda p: p.assign(z=pd.Timestamp(0))
     ),
-    r"'z' of train, partition 1 holds complex128 and no numbers": lambda p: p.assign(z=1j),
-    r"'z' of train, partition 1 holds float128, which the booster does not read": (
+    r"'z' of train, partition 1 has type complex128, not numbers": lambda p: p.assign(z=1j),
+    r"'z' of train, partition 1 has type float128, which the booster does not support": (
         lambda p: p.assign(z=p["z"].astype(np.longdouble))
     ),
 }
 UNREAD_BLOCKS = {
-    r"train, partition 1 must hold numbers, got <U": lambda a: a.astype(str),
-    r"train, partition 1 must hold numbers: ": lambda a: np.full(a.shape, "w", dtype=object),
+    r"train, partition 1 must contain numbers, got <U": lambda a: a.astype(str),
+    r"train, partition 1 contains a non-numeric value: ": lambda a: np.full(
+        a.shape, "w", dtype=object
+    ),
     r"Complex data not supported: train, partition 1": lambda a: a + 0j,
 }
 
@@ -199,7 +201,7 @@ def test_features_that_are_not_read(client, backend):
         rejected(client, backend, [block, change(other)], match)
     if backend == "lightgbm":
         arrow = [p.convert_dtypes(dtype_backend="pyarrow") for p in (first, second)]
-        rejected(client, backend, arrow, "'z' of train holds .*pyarrow.*: make it float64")
+        rejected(client, backend, arrow, "'z' of train has type .*pyarrow.*; convert it to float64")
 
 
 @pytest.mark.fault(
@@ -216,7 +218,7 @@ def test_zeros_of_sparse_and_dense_features(client):
     local = model.to_local().predict(sp.csr_matrix(other))
     assert local.tolist() == expected.tolist()
     x, y, qid = rows_of(OTHER, [sp.csr_matrix(p) for p in pieces(OTHER, other)], start=1000)
-    with pytest.raises(DataError, match="valid_0 is sparse, and the training is dense"):
+    with pytest.raises(DataError, match="valid_0 is sparse, but the training is dense"):
         fit(client, "xgboost", dense, eval_set=[(x, y)], eval_qid=[qid])
     with pytest.raises(DataError, match="is dense and has zeros"):
         fit(client, "xgboost", sparse).predict(other)
@@ -280,13 +282,15 @@ def calls(client, backend, model, parts, other):
 
 
 WRONG = {
-    "the column 'z' of {} holds numbers, and in the training it held categories": (
+    "the column 'z' of {} is numeric, but in the training data it was categorical": (
         lambda p: p.assign(z=p["z"].cat.codes)
     ),
-    "the column 'z' of {} holds numbers, and in the training it held": (
+    "the column 'z' of {} is numeric, but in the training data it was": (
         lambda p: p.assign(z=p["z"].cat.codes).to_numpy()
     ),
-    "the columns of {} are not those of the training: got a, z, b": lambda p: p[["a", "z", "b"]],
+    "the columns of {} are not those of the training data: got a, z, b": lambda p: p[
+        ["a", "z", "b"]
+    ],
     "{} has 4 features, but the model is expecting 3": lambda p: p.assign(c=1.0),
 }
 
@@ -351,7 +355,7 @@ def test_the_ranker_of_one_machine_knows_the_columns(client, backend, tmp_path):
     table = words(OTHER).rename(columns={"a": "a b"})
     for local in (model.to_local(), gbmrank.load(file)):
         assert local.predict(table).tolist() == model.predict(table).tolist()
-        with pytest.raises(DataError, match="the column 'z' of X holds numbers, and in the train"):
+        with pytest.raises(DataError, match="the column 'z' of X is numeric, but in the train"):
             local.predict(table.assign(z=1.0))
         with pytest.raises(DataError, match="the columns of X are not those of the training"):
             local.predict(table[["z", "b", "a b"]])
@@ -377,9 +381,9 @@ def test_arrays_and_frames_as_sets_of_one_training(client, backend):
     blocks, frames = pieces(TASK, TASK.x), pieces(TASK, pd.DataFrame(TASK.x, columns=list("abcde")))
     for parts, other in ((blocks, pd.DataFrame(OTHER.x, columns=list("edcba"))), (frames, OTHER.x)):
         x, y, qid = rows_of(OTHER, pieces(OTHER, other), start=1000)
-        with pytest.warns(GbmrankWarning, match="the columns of valid_0 .* taken by position"):
+        with pytest.warns(GbmrankWarning, match="the columns of valid_0 .* matched by position"):
             model = fit(client, backend, parts, eval_set=[(x, y)], eval_qid=[qid])
-        with pytest.warns(GbmrankWarning, match="the columns of X .* taken by position"):
+        with pytest.warns(GbmrankWarning, match="the columns of X .* matched by position"):
             scores = model.predict(other)
         here = gbmrank.metric("ndcg@10").score(OTHER.y, scores, group=OTHER.sizes)
         value = model.evals_result_["valid_0"]["ndcg@10"][-1]

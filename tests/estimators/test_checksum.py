@@ -104,7 +104,7 @@ def test_files_without_a_checksum_are_read_as_before(saved):
     saved.write_bytes(earlier)
     again = gbmrank.load(saved)
     assert again.predict(TASK.x).tolist() == expected
-    assert "damaged model" in refused(saved, earlier[:-9])
+    assert "damaged LightGBM model" in refused(saved, earlier[:-9])
     again.save(saved)
     assert saved.read_bytes() == whole
 
@@ -161,7 +161,7 @@ def test_what_xgboost_changed_and_saved_is_read_when_asked_for(file, tmp_path):
     again.save(path)
     assert gbmrank.load(path).booster_.attr("note") == "mine"
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="damaged model"):
+    with pytest.raises(DataError, match="damaged XGBoost model"):
         gbmrank.load(path, verify=False)
 
 

@@ -129,7 +129,7 @@ def test_features_of_every_form_give_the_same_model(backend, form):
         assert model.feature_names_in_.tolist() == NAMES
         assert model.booster_.feature_name() == NAMES if backend == "lightgbm" else True
         turned = as_form("pandas", x)[NAMES[::-1]]
-        with pytest.raises(DataError, match="not those of the training: got e, d"):
+        with pytest.raises(DataError, match="not those of the training data: got e, d"):
             model.predict(turned)
         with pytest.raises(DataError, match="the columns of valid_0 are not those"):
             ranker(backend).fit(
@@ -352,10 +352,10 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
         ({}, {"X": np.empty((0, 2)), "y": [], "qid": []}, DataError, "0 sample(s)"),
         ({}, {"X": X[:, :0]}, DataError, "0 feature(s)"),
         ({}, {"X": X[:, 0]}, DataError, "table of rows and columns"),
-        ({}, {"X": X.astype(str)}, DataError, "X must hold numbers"),
+        ({}, {"X": X.astype(str)}, DataError, "X must contain numbers"),
         ({}, {"X": X.astype(complex)}, DataError, "real numbers"),
         ({}, {"sample_weight": [1, 2, 3]}, WeightError, "one per query (2) or one per row (4)"),
-        ({}, {"sample_weight": [1, -1]}, WeightError, "not negative"),
+        ({}, {"sample_weight": [1, -1]}, WeightError, "weights must be between 0"),
         ({}, {"sample_weight": [0, 0]}, WeightError, "all weights are zero"),
         ({}, {"eval_set": [(X, Y)]}, GroupError, "each row of valid_0 belongs to"),
         ({}, {"eval_set": (X, Y)}, GroupError, "each row of valid_0 belongs to"),
@@ -391,7 +391,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
         ({"metric": "ndcg@0"}, {}, MetricError, "0"),
         ({"n_estimators": 0}, {}, ParameterError, "at least 1"),
         ({"boosting": "rf"}, {}, ConfigError, "random"),
-        ({"label_gain": [1, 2]}, {}, ConfigError, "does nothing"),
+        ({"label_gain": [1, 2]}, {}, ConfigError, "has no effect"),
     ],
 )
 def test_bad_input_is_refused(params, call, error, message):

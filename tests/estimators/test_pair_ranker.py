@@ -366,7 +366,7 @@ def test_bad_input_is_refused(params, call, error, message):
 def test_bad_tables_and_untrained_models_are_refused():
     with pytest.raises(ConfigError, match="not trained yet"):
         PairRanker().rank(X, qid=Q)
-    with pytest.raises(DataError, match="X must hold numbers, got <U1"):
+    with pytest.raises(DataError, match="X must contain numbers, got <U1"):
         PairRanker().fit([["a", "b"]], [1], qid=[0])
     with pytest.raises(DataError, match=r"0 sample\(s\) \(shape=\(0, 2\)\)"):
         PairRanker().fit(np.empty((0, 2)), [], qid=[])

@@ -55,18 +55,22 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({**XGB, "n_estimatros": 1}, ConfigError, "did you mean n_estimators?"),
         ({**XGB, "min_data_in_leaf": 1}, ConfigError, "'min_data_in_leaf'; leave it out"),
         ({**XGB, "bagging_fraction": 0.5}, ConfigError, "did you mean subsample?"),
-        ({**XGB, "num_trees": 3}, ConfigError, "the number of rounds is given as n_estimators="),
-        ({**XGB, "disable_default_eval_metric": 0}, ConfigError, "rmse, ends the whole process"),
-        ({**XGB, "missing": 0.0}, ConfigError, "missing values are NaN: give them so"),
-        ({**XGB, "enable_categorical": False}, ConfigError, "are always read as such; leave it"),
+        ({**XGB, "num_trees": 3}, ConfigError, "pass the number of rounds as n_estimators="),
+        ({**XGB, "disable_default_eval_metric": 0}, ConfigError, "rmse, aborts the process"),
+        ({**XGB, "missing": 0.0}, ConfigError, "missing values must be NaN"),
+        ({**XGB, "enable_categorical": False}, ConfigError, "are always supported; leave it"),
         ({"callbacks": []}, ConfigError, "lightgbm has no parameter 'callbacks'; leave it out"),
-        ({"seed": 5, "random_state": 3}, ConfigError, "seed=5 and random_state=3 are one setting"),
+        (
+            {"seed": 5, "random_state": 3},
+            ConfigError,
+            "seed=5 and random_state=3 set the same parameter",
+        ),
         ({"n_jobs": 1, "num_threads": 2}, ConfigError, "n_jobs=1 and num_threads=2 are one"),
         ({"n_jobs": 1, "nthread": 2, "backend": "xgboost"}, ConfigError, "n_jobs=1 and nthread=2"),
         (
             {"objective": "native:lambdarank", "backend": "xgboost"},
             ConfigError,
-            "native:lambdarank belongs to lightgbm, and backend='xgboost'; xgboost has native:rank",
+            "native:lambdarank is an objective of lightgbm, but backend='xgboost'; xgboost has native:rank",
         ),
         (
             {"objective": "native:rank:ndgc", "backend": "xgboost"},
@@ -75,7 +79,7 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ),
         ({"objective": "rank:ndcg"}, UnknownNameError, "did you mean native:rank:ndcg, the boo"),
         ({"objective": "rank_xendcg"}, UnknownNameError, "did you mean native:rank_xendcg"),
-        ({"objective": 3}, ParameterError, "an objective is given as text"),
+        ({"objective": 3}, ParameterError, "an objective must be text"),
         ({"metric": "map"}, DataError, "metric=map, the training set: labels must be 0/1"),
         ({"n_estimators": "10"}, ParameterError, "n_estimators must be a whole number"),
         ({"metric": []}, MetricError, "metric is empty; name at least one, such as ndcg@10"),
@@ -96,16 +100,16 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({"ignore_column": "0"}, ConfigError, "ignore_column='0' is for files"),
         ({"blacklist": "0"}, ConfigError, "blacklist='0' is for files"),
         ({"weight": "0"}, ConfigError, "weight='0' is for files"),
-        ({"input_model": "m.txt"}, ConfigError, "does nothing here; leave it out"),
-        ({"pred_early_stop": True}, ConfigError, "does nothing here; leave it out"),
+        ({"input_model": "m.txt"}, ConfigError, "has no effect here; leave it out"),
+        ({"pred_early_stop": True}, ConfigError, "has no effect here; leave it out"),
         ({"forcedsplits_filename": "no.json"}, ConfigError, "'no.json': there is no such file"),
         ({"forced_splits": "no.json"}, ConfigError, "forced_splits='no.json': there is no such"),
         ({"forcedbins_filename": [{}]}, ConfigError, "=[{}]: there is no such file"),
-        ({"objective": "native:"}, UnknownNameError, "'native:' names no objective; lightgbm has"),
-        ({"objective": "native:none"}, UnknownNameError, "'native:none' names no objective"),
-        ({**XGB, "objective": "native:"}, UnknownNameError, "names no objective; xgboost has"),
-        ({**BAGGED, "seed": -1}, ConfigError, "seed=-1: queries are drawn with a whole number"),
-        ({**BAGGED, "seed": None}, ConfigError, "seed=None: queries are drawn with a whole"),
+        ({"objective": "native:"}, UnknownNameError, "'native:' is not an objective; lightgbm has"),
+        ({"objective": "native:none"}, UnknownNameError, "'native:none' is not an objective"),
+        ({**XGB, "objective": "native:"}, UnknownNameError, "is not an objective; xgboost has"),
+        ({**BAGGED, "seed": -1}, ConfigError, "seed=-1: sampling queries needs a seed"),
+        ({**BAGGED, "seed": None}, ConfigError, "seed=None: sampling queries needs a seed"),
         ({**BAGGED, "bagging_seed": -3}, ConfigError, "bagging_seed=-3: queries are drawn"),
         ({**BAGGED, "bagging_seed": "x"}, ConfigError, "bagging_seed must be a whole number"),
         ({**BAGGED, "bagging_fraction": "x"}, ConfigError, "must be a number, got 'x'"),
@@ -113,7 +117,7 @@ def fit(params: dict[str, Any], **call: Any) -> GBMRanker:
         ({**BAGGED, "bagging_freq": 1.5}, ConfigError, "must be a whole number, got 1.5"),
         ({**BAGGED, "bagging_by_query": "yes"}, ConfigError, "must be True or False, or a text"),
         ({"early_stopping_rounds": 0}, ParameterError, "early_stopping_rounds must be a whole"),
-        ({"early_stopping_rounds": 3}, ConfigError, "give eval_set= and eval_qid="),
+        ({"early_stopping_rounds": 3}, ConfigError, "pass eval_set= and eval_qid="),
     ],
 )
 def test_parameters_are_refused(params, error, message):
@@ -218,9 +222,15 @@ def test_a_parameter_of_xgboost_counts_as_known_where_it_is_used():
     [
         ({"eta": 0.1, "learning_rate": 0.2}, "eta and learning_rate are two names of one lightgbm"),
         ({**XGB, "eta": 0.1, "learning_rate": 0.2}, "are two names of one xgboost parameter"),
-        ({"num_leaves": 4, "max_leaves": 8}, "are two names of one lightgbm parameter; give one"),
-        ({"seed": 3, "random_state": 4}, "seed=3 and random_state=4 are one setting of lightgbm"),
-        ({**XGB, "seed": 3, "random_state": 4}, "seed=3 and random_state=4 are one setting"),
+        (
+            {"num_leaves": 4, "max_leaves": 8},
+            "are two names of one lightgbm parameter; set only one",
+        ),
+        (
+            {"seed": 3, "random_state": 4},
+            "seed=3 and random_state=4 set the same parameter of lightgbm",
+        ),
+        ({**XGB, "seed": 3, "random_state": 4}, "seed=3 and random_state=4 set the same parameter"),
         ({"num_trees": 4}, "given as n_estimators="),
         ({**XGB, "num_round": 4}, "given as n_estimators="),
         ({"loss": "l1"}, "objective='l1' cannot"),
@@ -228,8 +238,8 @@ def test_a_parameter_of_xgboost_counts_as_known_where_it_is_used():
         ({"n_iter_no_change": 3}, "while values of pairs are learned"),
         ({**XGB, "eval_metric": "rmse"}, "while values of pairs are learned"),
         ({**XGB, "max_dept": 3}, "xgboost has no parameter 'max_dept'; did you mean max_depth?"),
-        ({"sigmoid": 2.0}, "does nothing with squared error"),
-        ({**XGB, "lambdarank_unbiased": True}, "does nothing with squared error"),
+        ({"sigmoid": 2.0}, "has no effect with squared error"),
+        ({**XGB, "lambdarank_unbiased": True}, "has no effect with squared error"),
         ({**XGB, "num_class": 3}, "one score per row"),
         ({"seed": -1}, "seed must be a whole number from 0 to 2147483647, got -1"),
         ({"seed": "-3"}, "seed must be a whole number from 0 to 2147483647, got -3"),
@@ -399,10 +409,10 @@ def test_weights_that_differ_name_the_query(backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_columns_of_text_are_named(backend):
     frame = pd.DataFrame(TASK.x, columns=list("abcde")).assign(kind="x")
-    with pytest.raises(DataError, match=r"'kind' of X holds .*: encode it, or make it a pandas"):
+    with pytest.raises(DataError, match=r"'kind' of X has type .*; encode it, or make it a pandas"):
         fit({"backend": backend}, X=frame)
     for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
-        with pytest.raises(DataError, match=r"the column 'kind' of X holds .* encode it$"):
+        with pytest.raises(DataError, match=r"the column 'kind' of X has type .* encode it$"):
             fit({"backend": backend}, X=other)
     with pytest.raises(DataError, match="table of rows and columns"):
         fit({"backend": backend}, X=frame["kind"])

@@ -20,8 +20,8 @@ def compare(data=DATA, **options):
     [
         ({"params": {"learning_rate": 0.1, "eta": 0.2}}, "two names of one lightgbm parameter"),
         ({"params_for": {"lightgbm": {"boosting": "rf"}}}, "lightgbm ranknet: boosting='rf'"),
-        ({"params_for": {"lightgbm": {"boosting": "dart"}}}, "early stopping does not go with"),
-        ({"params_for": {"lightgbm": {"label_gain": [0, 1]}}}, "own objectives and does nothing"),
+        ({"params_for": {"lightgbm": {"boosting": "dart"}}}, "early stopping does not work with"),
+        ({"params_for": {"lightgbm": {"label_gain": [0, 1]}}}, "own objectives and has no effect"),
         ({"params_for": {"lightgbm": {"eval_at": 3}}}, "eval_at=3 cannot be a parameter"),
     ],
 )

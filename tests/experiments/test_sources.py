@@ -67,8 +67,8 @@ def test_columns_that_are_told_by_their_names_alone_are_noted(tmp_path, form):
     found = [note for note in source.notes if "column" in note]
     assert [note.split(";")[0] for note in found] == [
         "the column 'id' of document ids was left out of the features",
-        "the column 'Target' is a feature, although it is called as a label may be",
-        "the column 'group' is a feature, although it is called as a query id may be",
+        "the column 'Target' is a feature, although its name suggests a label",
+        "the column 'group' is a feature, although its name suggests a query id",
     ]
     named = read_source(frame, Reading(features=["one", "Target"]))
     assert not any("column" in note for note in named.notes)
@@ -203,7 +203,7 @@ def test_features_may_come_from_any_iterable_and_once(tmp_path):
         once: Any = (one for one in [name])
         source = read_source(path, Reading(features=once))
         assert source.feature_names == (name,)
-        with pytest.raises(ConfigError, match=f"the feature '{name}' is asked for twice"):
+        with pytest.raises(ConfigError, match=f"the feature '{name}' is listed twice"):
             read_source(path, Reading(features=[name, name]))
 
 
@@ -305,7 +305,7 @@ def test_given_parts_must_be_known_and_of_one_width():
         ((X[:0], [], []), r"0 sample\(s\)"),
         ((X[:3], Y, QID), "3 rows of features and 4 labels"),
         ((X[:, 0], Y, QID), "rows and columns"),
-        (([["x", "y"]] * 4, Y, QID), "must hold numbers, got <U1"),
+        (([["x", "y"]] * 4, Y, QID), "must contain numbers, got <U1"),
         ((X + 1j, Y, QID), "real numbers"),
         ((X.astype("M8[s]"), Y, QID), "got datetime64"),
         (pd.DataFrame({"label": Y, "f": Y}), "no column of query ids"),

@@ -59,14 +59,18 @@ def test_categories_that_are_no_words(backend, what):
     if backend == "lightgbm" and what in READ_BY_LIGHTGBM:
         assert len(ranker(backend).fit(table, TASK.y, qid=TASK.qid).predict(table)) == TASK.n
         return
-    with pytest.raises(DataError, match=rf"the column 'z' of X holds category of {what}.*, which"):
+    with pytest.raises(
+        DataError, match=rf"the column 'z' of X has type category of {what}.*, which"
+    ):
         ranker(backend).fit(table, TASK.y, qid=TASK.qid)
 
 
 def test_a_column_of_categories_without_any():
     table = frame(TASK).assign(z=pd.Categorical([None] * TASK.n))
     ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
-    with pytest.raises(DataError, match="the column 'z' of X holds category, and there is none"):
+    with pytest.raises(
+        DataError, match="the column 'z' of X has type category without any category"
+    ):
         ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
 
 
@@ -79,11 +83,11 @@ def test_a_column_of_categories_without_any():
 @pytest.mark.parametrize("form", [pd.DataFrame, pd.DataFrame.to_numpy])
 def test_numbers_in_place_of_categories(backend, form):
     for what, call in calls(backend, frame(TASK), form(coded(frame(OTHER)))):
-        words = f"the column 'z' of {what} holds numbers, and in the training it held categories"
+        words = f"the column 'z' of {what} is numeric, but in the training data it was categorical"
         with pytest.raises(DataError, match=words):
             call()
     for what, call in calls(backend, form(coded(frame(TASK))), frame(OTHER)):
-        words = f"the column 'z' of {what} holds categories, and in the training it held numbers"
+        words = f"the column 'z' of {what} is categorical, but in the training data it was numeric"
         with pytest.raises(DataError, match=words):
             call()
 
@@ -93,7 +97,7 @@ def test_a_loaded_model_knows_its_categories(backend, file, tmp_path):
     ranker(backend).fit(frame(TASK), TASK.y, qid=TASK.qid).save(tmp_path / file)
     model = gbmrank.load(tmp_path / file)
     assert len(model.predict(frame(OTHER))) == OTHER.n
-    with pytest.raises(DataError, match="the column 'z' of X holds numbers, and in the training"):
+    with pytest.raises(DataError, match="the column 'z' of X is numeric, but in the training"):
         model.predict(coded(frame(OTHER)))
 
 

@@ -303,7 +303,7 @@ def test_labels_that_float32_merges(backend):
 )
 def test_whole_numbers_with_too_many_digits():
     large = np.array([1700000000000000000, 1700000000000000100])
-    words = "are whole numbers with more digits than float64 holds"
+    words = "are whole numbers with more digits than float64 can represent"
     with pytest.raises(DataError, match=words):
         ranker("lightgbm").fit(TASK.x, TASK.y.astype(np.int64) + 2**53, qid=TASK.qid)
     with pytest.raises(DataError, match=f"1 of 2 scores {words}"):
@@ -323,7 +323,7 @@ def test_whole_numbers_with_too_many_digits():
 def test_data_sets_without_labels():
     with pytest.raises(DataError, match="the data set has no labels, but there are"):
         train("xgboost", "ranknet", xgb.DMatrix(TASK.x, qid=TASK.qid))
-    words = f"all {TASK.n} labels of a data set are 0, .* where none are given"
+    words = f"all {TASK.n} labels of a data set are 0, .* default for missing labels"
     with pytest.warns(GbmrankWarning, match=words) as caught:
         train("lightgbm", "ranknet", lgb.Dataset(TASK.x, group=TASK.sizes))
     assert len(caught) == 1

@@ -54,7 +54,7 @@ CATEGORIES = {
 @BOTH
 @pytest.mark.parametrize("what", NO_NUMBERS)
 def test_columns_that_are_no_numbers(backend, what):
-    with pytest.raises(DataError, match=r"the column 'z' of X holds .* and no numbers: encode it"):
+    with pytest.raises(DataError, match=r"the column 'z' of X has type .*, not numbers; encode it"):
         ranker(backend).fit(NO_NUMBERS[what], TASK.y, qid=TASK.qid)
 
 
@@ -66,7 +66,7 @@ def test_columns_that_are_no_numbers(backend, what):
 @pytest.mark.parametrize("what", CATEGORIES)
 def test_categories_outside_pandas(what):
     table = CATEGORIES[what]
-    words = r"the column 'z' of X holds .*, and LightGBM reads categories of pandas"
+    words = r"the column 'z' of X has type .*, but LightGBM reads categories only from pandas"
     with pytest.raises(DataError, match=words):
         ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
     frame = pd.DataFrame({"z": pd.Categorical(WORDS), "a": TASK.x[:, 0]})
@@ -94,7 +94,7 @@ def test_numbers_that_lightgbm_does_not_read(kind):
     table = pa.table({"z": half, "a": TASK.x[:, 1]})
     if kind == "pandas":
         table = pd.DataFrame({"z": TASK.x[:, 0]}).convert_dtypes(dtype_backend="pyarrow")
-    with pytest.raises(DataError, match=r"the column 'z' of X holds .*: make it float64"):
+    with pytest.raises(DataError, match=r"the column 'z' of X has type .*; convert it to float64"):
         ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
     assert len(ranker("xgboost").fit(table, TASK.y, qid=TASK.qid).predict(table)) == TASK.n
 
@@ -234,7 +234,7 @@ def test_the_row_of_an_infinite_feature_is_the_one_that_was_given():
 @pytest.mark.parametrize("made", [ranker("lightgbm"), ranker("xgboost"), PairRanker()])
 def test_ragged_features(made):
     rows = [[1.0, 2.0], [3.0], [4.0, 5.0]]
-    with pytest.raises(DataError, match="X must be a table of numbers, with as many in each row"):
+    with pytest.raises(DataError, match="X must be a table of numbers with rows of equal length"):
         made.fit(rows, [1, 0, 1], qid=[0, 0, 0])
 
 
@@ -248,12 +248,12 @@ def test_masked_features_of_a_pair_ranker():
 
 
 WORDY = {
-    "'z' of X holds categories: encode it": pd.DataFrame({"z": pd.Categorical(WORDS)}),
+    "'z' of X is categorical; encode it": pd.DataFrame({"z": pd.Categorical(WORDS)}),
     "'z' of X must be one column of numbers, .*; encode it": pd.DataFrame({"z": WORDS}),
-    "'z' of X holds categories: encode it as": CATEGORIES["polars"],
-    "'z' of X holds categories: encode it as numbers": CATEGORIES["arrow"],
+    "'z' of X is categorical; encode it as": CATEGORIES["polars"],
+    "'z' of X is categorical; encode it as numbers": CATEGORIES["arrow"],
     "'z' of X must be one column of numbers": pa.table({"z": WORDS}),
-    "X is sparse, .*: give X.toarray": sp.csr_matrix(TASK.x),
+    "X is sparse, .*; pass X.toarray": sp.csr_matrix(TASK.x),
 }
 
 
@@ -280,7 +280,7 @@ def test_infinite_features_of_a_pair_ranker(backend, bad):
     values = TASK.x.copy()
     values[7, 2] = bad
     model = PairRanker(backend=backend, n_estimators=3).fit(TASK.x, TASK.y, qid=TASK.qid)
-    words = "the column {} of X is infinite, .* in row 7: clip it, or make it NaN"
+    words = "the column {} of X is infinite, .* in row 7; clip it, or set it to NaN"
     with pytest.raises(DataError, match=words.format(2)):
         model.predict(values, qid=TASK.qid)
     with pytest.raises(DataError, match=words.format("'2'")):

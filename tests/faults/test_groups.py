@@ -106,13 +106,13 @@ def test_ids_that_are_missing(backend, missing):
 
 @pytest.mark.fault(
     "query ids of several types, such as 1 and `'1'`",
-    promise="`GroupError`: as texts they would become one query",
+    promise="`GroupError`: as strings they would become one query",
 )
 @BOTH
 def test_ids_of_mixed_types(backend):
     ids = TASK.qid.astype(object)
     ids[ids == ids[0]] = str(ids[-1])
-    with pytest.raises(GroupError, match="make the column all text or all numbers"):
+    with pytest.raises(GroupError, match="convert the column to strings or to numbers"):
         ranker(backend).fit(TASK.x, TASK.y, qid=ids)
 
 
@@ -184,7 +184,7 @@ def test_a_query_in_both_sets_under_other_types(backend):
 )
 def test_subsets_that_cut_queries():
     params = {"objective": RANKNET, "metric": "None", "verbosity": -1, "num_threads": 1}
-    words = r"some rows of a query and lacks others, .*folds=gbmrank\.query_folds\(dataset\)"
+    words = r"only some rows of a query, .*folds=gbmrank\.query_folds\(dataset\)"
 
     def rows():
         return lgb.Dataset(TASK.x, TASK.y, group=TASK.sizes)

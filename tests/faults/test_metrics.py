@@ -269,7 +269,9 @@ def test_scores_of_other_rows():
     data = gbmrank.RankingData.from_arrays(TASK.y, group=TASK.sizes)
     bound = NDCG().bind(data)
     groups = gbmrank.Groups.from_sizes(OTHER.sizes, OTHER.n)
-    words = rf"bound to 30 queries with {TASK.n} rows, the scores have 10 queries with {OTHER.n}"
+    words = (
+        rf"bound to 30 queries with {TASK.n} rows, but the scores have 10 queries with {OTHER.n}"
+    )
     with pytest.raises(DataError, match=words):
         bound.score(Ranked(np.zeros(OTHER.n), groups))
     with pytest.raises(DataError, match=rf"scores has {OTHER.n} rows, labels has {TASK.n}"):

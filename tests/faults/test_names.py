@@ -193,7 +193,9 @@ TABLES = {
 
 def by_position(what, call):
     """Return what a call gives, which says once that columns have no names to go by."""
-    with pytest.warns(GbmrankWarning, match=f"the columns of {what} .* taken by position") as seen:
+    with pytest.warns(
+        GbmrankWarning, match=f"the columns of {what} .* matched by position"
+    ) as seen:
         found = call()
     assert len(seen) == 1
     assert seen[0].filename == __file__
@@ -236,7 +238,7 @@ def test_names_of_a_pair_ranker_alone(backend):
         expected = model.predict(first, qid=TASK.qid).tolist()
         assert by_position("X", lambda m=model, x=second: m.predict(x, qid=TASK.qid)) == expected
         for method in (model.rank, model.pair_values):
-            with pytest.warns(GbmrankWarning, match="taken by position"):
+            with pytest.warns(GbmrankWarning, match="matched by position"):
                 method(second, qid=TASK.qid)
         by_position("X", lambda m=model, x=second: m.score(x, TASK.y, qid=TASK.qid))
 
@@ -287,9 +289,9 @@ def test_tools_of_scikit_learn_go_without_a_word(model):
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("monotone_constraints", [2, 0, 0, 0, 0], "2; an entry is 1"),
-        ("monotone_constraints", ["a"] * 5, "'a'; an entry is 1"),
-        ("monotone_constraints", [0.5, 0, 0, 0, 0], "0.5; an entry is 1"),
+        ("monotone_constraints", [2, 0, 0, 0, 0], "2; an entry must be 1"),
+        ("monotone_constraints", ["a"] * 5, "'a'; an entry must be 1"),
+        ("monotone_constraints", [0.5, 0, 0, 0, 0], "0.5; an entry must be 1"),
         ("monotone_constraints", 5, "is one of -1, 0 and 1 per column"),
         ("interaction_constraints", [[0, 9]], "names the column 9, .* there are 5; give"),
         ("interaction_constraints", [[0, -1]], "names the column -1, .* there are 5"),
@@ -348,7 +350,7 @@ def test_constraints_on_features(backend, name, forms):
 def test_a_warning_reaches_code_that_is_in_no_module():
     named = pd.DataFrame(TASK.x, columns=list("abcde"))
     model = ranker("lightgbm").fit(named, TASK.y, qid=TASK.qid)
-    with pytest.warns(GbmrankWarning, match="taken by position"):
+    with pytest.warns(GbmrankWarning, match="matched by position"):
         exec("model.predict(x)", {"model": model, "x": TASK.x})  # noqa: S102
 
 

@@ -40,7 +40,7 @@ def test_a_booster_that_is_too_old(tmp_path, backend, old, least):
     code = HIDDEN.format(hidden=[], use=FIT.format(backend))
     told = run_python(code, PYTHONPATH=str(tmp_path))
     assert told == (
-        f"MissingBackendError backend={backend} needs {backend} {least} or later, and {old} is "
+        f"MissingBackendError backend={backend} needs {backend} {least} or later, but {old} is "
         f"installed: pip install '{backend}>={least}'"
     )
 

@@ -37,7 +37,7 @@ def odd(shelf):  # noqa: F811
     ("changes", "words"),
     [
         ({"after": "out.grad[:] = np.zeros(len(scores) + 1)"}, "could not broadcast"),
-        ({"fill": "out.grad[1:], out.hess[:] = 0.0, 1.0; return"}, "never wrote"),
+        ({"fill": "out.grad[1:], out.hess[:] = 0.0, 1.0; return"}, "did not write"),
         ({"after": "out.hess[0] = np.nan"}, "Hessian nan"),
     ],
 )
@@ -53,7 +53,9 @@ def test_gradients_of_another_shape(odd, backend, changes, words):
 )
 def test_values_of_another_shape(odd):
     odd(losses="'text'")
-    with pytest.raises(PluginContractError, match=rf"{ODD}: losses must give one number per query"):
+    with pytest.raises(
+        PluginContractError, match=rf"{ODD}: losses must return one number per query"
+    ):
         gbmrank.objective("odd").loss([1.0, 0.0], [0.0, 0.1])
 
 
@@ -117,7 +119,7 @@ def test_an_exception_in_a_comparison(odd):
         ("raise RuntimeError('boom')", "boom"),
         ("import sys; sys.exit(3)", r"SystemExit\(3\)"),
         ("def odd(z:", "SyntaxError"),
-        ("odd = 7", "a loss is a subclass of"),
+        ("odd = 7", "a loss must be a subclass of"),
         ("def odd(z):\n    return z, float('nan'), 0.0", "not finite at the margin"),
     ],
 )

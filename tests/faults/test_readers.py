@@ -49,7 +49,7 @@ def file(tmp_path):
         ("1 qid:1 1:2 2", 13, "expected index:value, got '2'"),
         ("1 qid:1 1:2 1:3", 13, "given twice"),
         ("1 qid:1 3:2 2:3", 13, "comes after 3; indices must increase"),
-        ("1 qid:1 0:2", 9, "indices count from 1"),
+        ("1 qid:1 0:2", 9, "indices start at 1"),
         ("1 qid:1 1:", 9, "expected index:value"),
     ],
 )
@@ -91,7 +91,7 @@ def test_bombs_and_giant_lines(file):
     with pytest.raises(LimitError, match=r"rows\.txt:2: .*1,000.*gbmrank evaluate"):
         read_letor(file, limits=Limits(max_line=1000))
     file.write_text(GOOD + "1 qid:1 999999999:1\n")
-    with pytest.raises(LimitError, match=r"2 rows with 999,999,999 features"):
+    with pytest.raises(LimitError, match=r"2 rows of 999,999,999 features"):
         read_letor(file)
 
 
@@ -211,6 +211,6 @@ def test_labels_from_a_pipe(capsys, tmp_path):
         out = evaluated(capsys, "--labels", path, "--format", "trec", *options)
     assert (out["queries"], out["notes"]) == (3000, [])
     with piped(qrels) as path:
-        assert "Parquet begins at its end" in rejected(
+        assert "Parquet needs a real file" in rejected(
             capsys, "evaluate", "--labels", path, "--format", "parquet", *options
         )

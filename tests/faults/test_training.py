@@ -94,7 +94,7 @@ def test_hessians_below_the_floor(caplog):
 @BOTH
 def test_a_constant_model(backend):
     flat = Task(np.ones_like(TASK.x), TASK.y, TASK.sizes)
-    with pytest.warns(NoProgressWarning, match="features that do not differ within a query") as w:
+    with pytest.warns(NoProgressWarning, match="features that are constant within a query") as w:
         model = fit(backend, task=flat, n_estimators=3)
     assert len(w) == 1
     scores = model.predict(flat.x)
@@ -115,7 +115,7 @@ def test_features_that_are_all_zero(backend):
         with pytest.raises(DataError, match="nothing to learn: no feature of the training set"):
             fit(backend, task=flat)
     else:
-        with pytest.warns(NoProgressWarning, match="features that do not differ within a query"):
+        with pytest.warns(NoProgressWarning, match="features that are constant within a query"):
             fit(backend, task=flat)
 
 
@@ -133,7 +133,7 @@ def test_huge_scores(backend):
     for name in ("ranknet", "ranksvm", "pairwise(target=ndcg@10)", "softmax", "listmle"):
         for column in gbmrank.objective(name)(start, rows):
             assert np.isfinite(column).all()
-    with pytest.raises(NumericError, match="scores go from -10000 to 10000"):
+    with pytest.raises(NumericError, match="scores range from -10000 to 10000"):
         gbmrank.objective("rankboost")(start, rows)
     grad, _ = gbmrank.objective("ranknet(normalize=none)").gradients([1, 0], [-1e4, 1e4])
     assert grad.tolist() == [-1.0, 1.0]
@@ -188,7 +188,7 @@ def test_bagging_by_query():
 )
 def test_random_forests_and_refit():
     for name in ("boosting", "boosting_type"):
-        with pytest.raises(ConfigError, match="random forests for its own objectives alone"):
+        with pytest.raises(ConfigError, match="random forests only for its own objectives"):
             ranker("lightgbm", **{name: "rf"}).fit(TASK.x, TASK.y, qid=TASK.qid)
     with pytest.raises(ConfigError, match="cannot refit"):
         ranker("lightgbm", task="refit").fit(TASK.x, TASK.y, qid=TASK.qid)
@@ -245,7 +245,7 @@ def test_a_long_query(backend, name):
 
 @pytest.mark.fault(
     "a query too long for a loss that has no fast sum",
-    promise="`LimitError` with the estimated time of a round and the cap",
+    promise="`LimitError` with the estimated time of a round and the limit",
 )
 def test_a_query_that_is_too_long():
     @gbmrank.register_loss
@@ -253,7 +253,7 @@ def test_a_query_that_is_too_long():
         return abs(z) - z, (-2.0 if z < 0 else 0.0), 0.0
 
     made = gbmrank.objective("pairwise", loss="bent_at_zero", target="dcg")
-    with pytest.raises(LimitError, match=r"about 135 s a round; the cap is 200,000 items"):
+    with pytest.raises(LimitError, match=r"about 135 s per round; the limit is 200,000 items"):
         made.gradients(np.ones(300_000), np.zeros(300_000))
 
 
@@ -374,5 +374,5 @@ def test_a_position_bias_that_cannot_be_used(backend):
 )
 def test_a_target_with_a_normaliser_of_clicks():
     both: dict[str, Any] = {"position": PLACES, "position_bias": BIAS}
-    with pytest.warns(GbmrankWarning, match="target=ndcg divides by what was clicked"):
+    with pytest.warns(GbmrankWarning, match="target=ndcg is normalised by the clicks"):
         ranker("lightgbm", "pairwise").fit(TASK.x, CLICKS, qid=TASK.qid, **both)

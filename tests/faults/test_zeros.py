@@ -107,7 +107,7 @@ def test_zeros_that_were_numbers_and_missing(tmp_path):
     mixed.data[:5] = 0.0
     model = fit("xgboost", mixed, sp.csr_matrix(OTHER))
     model.save(tmp_path / "model.json")
-    words = "{} is dense and has zeros.*: give {} as a sparse matrix, with a 0 stored where"
+    words = "{} is dense and has zeros.*; pass {} as a sparse matrix that stores the zeros"
     for one in (model, gbmrank.load(tmp_path / "model.json")):
         with pytest.raises(DataError, match=words.format("X", "X")):
             one.predict(OTHER)

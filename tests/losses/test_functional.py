@@ -73,7 +73,7 @@ def test_a_loss_that_grows_with_the_margin_gets_a_warning() -> None:
 
     made: Any = loss_class(turned)
     made()  # without a warning, which would be an error here
-    with pytest.warns(GbmrankWarning, match=r"turned\(a=1.5\).* 3 at 0"):
+    with pytest.warns(GbmrankWarning, match=r"turned\(a=1.5\).* at 0 is 3"):
         made(a=1.5)
     with pytest.warns(GbmrankWarning, match="learn the reverse order"):
         gbmrank.objective("pairwise", loss=made(a=1.0))
@@ -84,5 +84,5 @@ def test_defaults_that_are_no_numbers(default: Any) -> None:
     def odd(z: float, a: Any = default) -> tuple[float, float, float]:
         return z * z, 2.0 * z, 2.0
 
-    with pytest.raises(PluginContractError, match="the parameters of a loss are numbers"):
+    with pytest.raises(PluginContractError, match="the defaults of its parameters must be numbers"):
         loss_class(odd)

@@ -56,7 +56,7 @@ def test_alpha_ndcg_without_subtopics():
             gbmrank.metric("alpha_ndcg").score([1, 0], [1, 0], subtopics=wrong)
     with pytest.raises(DataError, match="3 entries"):
         gbmrank.metric("alpha_ndcg").score([1, 0], [1, 0], subtopics=[[1], [0], [1]])
-    with pytest.raises(MetricError, match="alpha lies between 0 and 1, got 2"):
+    with pytest.raises(MetricError, match="alpha must be between 0 and 1, got 2"):
         gbmrank.metric("alpha_ndcg(alpha=2)")
     found = gbmrank.metric("alpha_ndcg").per_query([1, 0], [1, 0], subtopics=[[0], [0]])
     assert math.isnan(found[0])

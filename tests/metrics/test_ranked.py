@@ -119,7 +119,7 @@ def test_same_bits_for_any_number_of_threads(metric: type):
 
 def test_scores_of_other_rows_are_rejected():
     data = RankingData.from_arrays([0, 1, 1], group=[1, 2])
-    with pytest.raises(DataError, match="2 scores for 3 rows; give one score per row"):
+    with pytest.raises(DataError, match="2 scores for 3 rows; pass one score per row"):
         Ranked(np.zeros(2), data.groups)
     other = Ranked(np.zeros(3), Groups.from_sizes([2, 1], 3))
     with pytest.raises(DataError, match=r"2 queries with 3 rows"):

@@ -74,7 +74,7 @@ def test_a_bound_objective_does_not_end_the_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("scores has 1 entries, and the objective is bound to 4 rows") == 2
+    assert done.stdout.count("scores has 1 entries, but the objective is bound to 4 rows") == 2
 
 
 def test_an_objective_is_bound_to_ranking_data() -> None:

@@ -48,7 +48,7 @@ def test_parameters_that_could_only_fail_later_are_rejected_at_once(spec, messag
 def test_templates_without_a_target_reject_one(template):
     text = rejection(template, target="ndcg")
     assert text.startswith(f"{template} takes no target")
-    assert "pointwise, pairwise or bregman" in text
+    assert "pointwise, pairwise and bregman" in text
 
 
 @pytest.mark.parametrize("template", ["pairwise", "comparison", "bipartite"])
@@ -77,7 +77,7 @@ def test_engines_that_cannot_serve_are_rejected_at_once(template, engine, loss, 
 def test_engines_of_a_push_and_of_squared_differences():
     assert "auto, pairs, closed, linear" in rejection("push", engine="sorted")
     assert "exponential loss" in rejection("push", engine="closed", loss="logistic")
-    assert "cannot serve hinge" in rejection("push", engine="linear", loss="hinge")
+    assert "does not support hinge" in rejection("push", engine="linear", loss="hinge")
     assert "auto, closed" in rejection("pairwise", loss="squared", engine="linear")
 
 
@@ -288,7 +288,7 @@ def test_gain_weights_advise_what_they_take(spec, label, words):
 def test_names_of_the_boosters_own_objectives_are_sent_there(name):
     for spec in (name, f"mix(ranknet, {name})"):
         with pytest.raises(
-            UnknownNameError, match=f"{name} is an objective of a booster"
+            UnknownNameError, match=f"{name} is a booster's built-in objective"
         ) as rejected:
             gbmrank.objective(spec)
         for place in ("GBMRanker(objective=", "compare(objectives=", "to the booster itself"):
@@ -299,7 +299,7 @@ def test_names_of_the_boosters_own_objectives_are_sent_there(name):
 def test_only_pointwise_scores_are_probabilities():
     made = gbmrank.objective("pointwise(loss=exponential)")
     assert made.inverse_link([0.0, 1.0]).tolist() == pytest.approx([0.5, 1 / (1 + np.exp(-2))])
-    with pytest.raises(ParameterError, match="an order, not for probabilities"):
+    with pytest.raises(ParameterError, match="have no link to probabilities"):
         gbmrank.objective("pairwise").inverse_link([0.0])
     with pytest.raises(ParameterError, match="has no link"):
         gbmrank.objective("cossock_zhang").inverse_link([0.0])

@@ -114,7 +114,7 @@ LOADING = {
     "two values": ("def odd(z):\n    return z, z", r"must return \(value"),
     "fails": ("def odd(z):\n    return 1 / 0, z, z", "ZeroDivisionError"),
     "nan": ("def odd(z):\n    return z, float('nan'), 0.0", "is not finite at the margin"),
-    "object": ("odd = object()", "a loss is a subclass of"),
+    "object": ("odd = object()", "a loss must be a subclass of"),
 }
 
 
@@ -143,11 +143,11 @@ CLASSES = {
     "bind": ({"bind": "raise KeyError('no bind')"}, "no bind"),
     "bound": ({"bound": "3"}, "must return a subclass of AbstractBound, got 3"),
     "fill": ({"fill": "raise OSError('no gradient')"}, "no gradient"),
-    "nan": ({"after": "out.grad[0] = np.nan"}, "gives gradient nan"),
-    "unwritten": ({"fill": "return"}, "never wrote"),
+    "nan": ({"after": "out.grad[0] = np.nan"}, "returned gradient nan"),
+    "unwritten": ({"fill": "return"}, "did not write"),
     "wrong shape": ({"after": "out.grad[:] = np.zeros(len(scores) + 1)"}, "could not broadcast"),
-    "losses shape": ({"losses": "values[:, None]"}, r"losses must give one number per query"),
-    "losses number": ({"losses": "0.5"}, "losses must give one number per query"),
+    "losses shape": ({"losses": "values[:, None]"}, r"losses must return one number per query"),
+    "losses number": ({"losses": "0.5"}, "losses must return one number per query"),
 }
 
 
@@ -233,9 +233,9 @@ def test_mutated_inputs_stay_with_the_plugin_and_are_caught_by_the_kit(good, cap
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("raise OSError('no value')", "failed to give values.*no value"),
-        ("return np.zeros(7)", r"per_query must give one number per query, shape \(1,\)"),
-        ("return None", "per_query must give one number per query"),
+        ("raise OSError('no value')", "failed to compute values.*no value"),
+        ("return np.zeros(7)", r"per_query must return one number per query, shape \(1,\)"),
+        ("return None", "per_query must return one number per query"),
     ],
 )
 def test_metrics_that_fail(good, capsys, body, message):
@@ -335,7 +335,7 @@ def test_a_query_function_that_changes_its_labels_is_told_that_they_are_read_onl
     good.add(DIST, WRITES_LABELS.format(change=change), objectives={"odd": "Odd"})
     with pytest.raises(PluginContractError, match=r"cannot be compiled") as caught:
         gbmrank.objective("odd").gradients([1, 0], [0.0, 0.3])
-    assert "labels and scores are read-only: take a copy" in str(caught.value)
+    assert "labels and scores are read-only: make a copy" in str(caught.value)
 
 
 def test_plugins_can_be_switched_off(good, monkeypatch, capsys):

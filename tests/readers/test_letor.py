@@ -71,18 +71,22 @@ def test_the_same_rows_in_another_dress(file, text):
 @pytest.mark.parametrize(
     ("line", "column", "message"),
     [
-        ("x qid:1 1:2", 1, "begins with its label, a finite number; got 'x'"),
+        ("x qid:1 1:2", 1, "must begin with its label, a finite number; got 'x'"),
         ("nan qid:1 1:2", 1, "a finite number; got 'nan'"),
         ("inf qid:1 1:2", 1, "a finite number; got 'inf'"),
         ("1_0 qid:1 1:2", 1, "a finite number; got '1_0'"),
-        ("1:2 qid:1", 1, "begins with its label"),
+        ("1:2 qid:1", 1, "must begin with its label"),
         ("1 1:2 2:3", 2, "expected qid:<query> after the label"),
         ("1", 2, "expected qid:<query> after the label"),
-        ("1 qid: 1:2", 7, "a row without a query id, got ''"),
+        ("1 qid: 1:2", 7, "every row needs a query id, got ''"),
         ("1 1:2 qid:3", 2, "expected qid:<query> after the label"),
         ("1 qid:1 1:2 qid:3", 13, "'qid'; qid comes second"),
-        ("1 qid:1 0:2", 9, "feature index 0; indices count from 1.*zero_based=True, --zero-based"),
-        ("1 qid:1 -1:2", 9, "a feature index is a whole number.*got '-1'"),
+        (
+            "1 qid:1 0:2",
+            9,
+            "feature index 0, but indices start at 1.*zero_based=True.*--zero-based",
+        ),
+        ("1 qid:1 -1:2", 9, "a feature index must be a whole number.*got '-1'"),
         ("1 qid:1 1.5:2", 9, "a whole number.*got '1.5'"),
         ("1 qid:1 9999999999:2", 9, "a whole number up to 999,999,999"),
         ("1 qid:1 ²:2", 9, "a whole number"),
@@ -92,16 +96,16 @@ def test_the_same_rows_in_another_dress(file, text):
         ("1 qid:1 :1", 9, "expected index:value, got ':1'"),
         ("1 qid:1 1", 9, "expected index:value, got '1'"),
         ("1 qid:1 1 :2", 9, "expected index:value"),
-        ("1 qid:1 1:2:3", 11, "a feature value is a finite number.*got '2:3'"),
-        ("1 qid:1 1:inf", 11, "a feature value is a finite number, or NULL or nan"),
-        ("1 qid:1 1:1e999", 11, "a feature value is a finite number"),
+        ("1 qid:1 1:2:3", 11, "a feature value must be a finite number.*got '2:3'"),
+        ("1 qid:1 1:inf", 11, "a feature value must be a finite number, or NULL or nan"),
+        ("1 qid:1 1:1e999", 11, "a feature value must be a finite number"),
         ("1 qid:1 1:abc", 11, "got 'abc'"),
         ("1 qid:1 1:1e", 11, "got '1e'"),
         ("1 qid:1 1:1-2", 11, "got '1-2'"),
         ("1 qid:1 1:0x10", 11, "got '0x10'"),
         ("1 qid:1 1:2\0", 12, "a NUL byte"),
-        ("1 qid:nan 1:2", 7, "a row without a query id, got 'nan'"),
-        ("1 qid:NULL 1:2", 7, "a row without a query id"),
+        ("1 qid:nan 1:2", 7, "every row needs a query id, got 'nan'"),
+        ("1 qid:NULL 1:2", 7, "every row needs a query id"),
     ],
 )
 @pytest.mark.parametrize("before", [0, 3])
@@ -124,7 +128,7 @@ def test_control_characters_of_a_file_do_not_reach_the_message(file):
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
 def test_a_file_without_rows(file, text):
-    with pytest.raises(DataError, match="holds no line with a label"):
+    with pytest.raises(DataError, match="has no line with a label"):
         read(file, text)
 
 
@@ -199,7 +203,7 @@ def test_a_giant_index(file):
 @pytest.mark.parametrize("line", ["1 qid:{} 1:2\n", "1 qid:1 1:2 #docid = {}\n"])
 def test_a_giant_id(file, line):
     text = line.format("a" * 1000) + "1 qid:1 1:2\n" * 999
-    with pytest.raises(LimitError, match="1,000 ids, the longest of 1,000 characters"):
+    with pytest.raises(LimitError, match="1,000 ids of up to 1,000 characters"):
         read(file, text, limits=Limits(max_cells=10_000))
 
 

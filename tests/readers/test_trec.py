@@ -74,11 +74,11 @@ def test_ids_are_compared_byte_by_byte(tmp_path):
     [
         ("1 0 a\n", RUN, r"qrels:1:1: expected topic iteration document grade; got 3 columns"),
         ("1 0 a 1 x\n", RUN, r"qrels:1:1: expected .*; got 5 columns"),
-        ("1 0 a x\n", RUN, r"qrels:1:7: a grade is a finite number, got 'x'"),
-        ("1 0 a 1\n1 0 a 2\n", RUN, r"qrels:2:1: document 'a' is there twice for topic '1'"),
+        ("1 0 a x\n", RUN, r"qrels:1:7: a grade must be a finite number, got 'x'"),
+        ("1 0 a 1\n1 0 a 2\n", RUN, r"qrels:2:1: document 'a' occurs twice in topic '1'"),
         (QRELS, "1 Q0 a 1 0.5\n", r"run:1:1: expected topic Q0 .*; got 5 columns"),
-        (QRELS, "1 Q0 a 1 nan t\n", r"run:1:10: a score is a finite number, got 'nan'"),
-        (QRELS, "1 Q0 a 1 1 t\n1 Q0 a 2 1 t\n", r"run:2:1: document 'a' is there twice"),
+        (QRELS, "1 Q0 a 1 nan t\n", r"run:1:10: a score must be a finite number, got 'nan'"),
+        (QRELS, "1 Q0 a 1 1 t\n1 Q0 a 2 1 t\n", r"run:2:1: document 'a' occurs twice"),
         ("1 0 a\0 1\n", RUN, r"qrels:1:6: a NUL byte"),
     ],
 )

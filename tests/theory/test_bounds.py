@@ -255,7 +255,7 @@ def test_queries_beyond_the_condition_have_no_bound():
         (["a"], 0.1, None, "group_sizes must be one column of numbers"),
         ([np.nan], 0.1, None, "got nan at index 0"),
         ([5, -5], 0.1, None, "got -5 at index 1"),
-        ([5, 0], 0.1, None, "group_sizes are whole numbers from 1, got 0 at index 1"),
+        ([5, 0], 0.1, None, "group_sizes must be whole numbers from 1, got 0 at index 1"),
         ([10.9], 0.1, None, "got 10.9 at index 0"),
         ([5], "0.01", None, "surrogate_regret must be a finite number from 0, got '0.01'"),
         ([5], np.nan, None, "surrogate_regret"),

@@ -31,10 +31,10 @@ OF_MATRICES = [
 @pytest.mark.parametrize(
     ("matrix", "words"),
     [
-        ([[0, 1], [2]], "rows have one length"),
-        ([["a", "b"], ["c", "d"]], "are numbers, got list"),
+        ([[0, 1], [2]], "rows of equal length"),
+        ([["a", "b"], ["c", "d"]], "must be numbers .*, got list"),
         ([[0, 1j], [0, 0]], "not a real number"),
-        (MASKED, "masked entries, which are missing values"),
+        (MASKED, "have masked entries"),
         ([[0, np.nan], [0, 0]], "finite and at most 1e\\+150, got nan at index 0, 1"),
         ([[np.inf, 0], [0, 1]], "got inf at index 0, 0"),
         ([[0, 1e308], [0, 0]], "got 1e\\+308 at index 0, 1"),
@@ -86,7 +86,7 @@ def test_what_are_no_sizes(sizes):
     ("values", "sizes", "words"),
     [
         (np.zeros(4), 2, "sizes must be one column"),
-        (["a"] * 4, [2], "pair values are numbers"),
+        (["a"] * 4, [2], "pair values must be numbers"),
         ([0.0, 1.0, 1e200, 0.0], [2], "at most 1e\\+150"),
     ],
 )
@@ -98,7 +98,7 @@ def test_what_many_matrices_are_not(values, sizes, words):
 REFUSED = {
     "c_phi of a number": (lambda: theory.c_phi(1.0), "phi must be one column"),
     "c_phi of a table": (lambda: theory.c_phi([[1, 0.5], [1, 0.2]]), "phi must be one column"),
-    "c_phi of nan": (lambda: theory.c_phi([1, np.nan]), "phi are finite"),
+    "c_phi of nan": (lambda: theory.c_phi([1, np.nan]), "phi must be finite"),
     "c_phi p text": (lambda: theory.c_phi([1, 0.5], p="2"), "c_phi: p must be a .*number from 1"),
     "c_phi p nan": (lambda: theory.c_phi([1, 0.5], p=np.nan), "number from 1"),
     "essential k 0": (lambda: theory.essential_loss([2, 0], [0, 1], k=0), "k must be a whole"),
@@ -133,11 +133,14 @@ REFUSED = {
     "budget -1": (lambda: theory.falsify("ranknet", "dcg", budget=-1), "budget must be"),
     "budget 1.5": (lambda: theory.falsify_on_graphs("ranknet", budget=1.5), "budget must be"),
     "graph seed": (lambda: theory.falsify_on_graphs("ranknet", seed=-1), "seed must be"),
-    "mass inf": (lambda: theory.FiniteBipartite([np.inf, 1], [0.2, 0.3]), "mass are finite"),
-    "mass huge": (lambda: theory.FiniteBipartite([1e308, 1e308], [0.2, 0.3]), "mass are finite"),
-    "mass text": (lambda: theory.FiniteBipartite(["a"], [0.5]), "mass are numbers"),
+    "mass inf": (lambda: theory.FiniteBipartite([np.inf, 1], [0.2, 0.3]), "mass must be finite"),
+    "mass huge": (
+        lambda: theory.FiniteBipartite([1e308, 1e308], [0.2, 0.3]),
+        "mass must be finite",
+    ),
+    "mass text": (lambda: theory.FiniteBipartite(["a"], [0.5]), "mass must be numbers"),
     "no instance": (lambda: theory.FiniteBipartite([], []), "at least one"),
-    "auc nan": (lambda: _two().auc([np.nan, 1]), "scores are finite"),
+    "auc nan": (lambda: _two().auc([np.nan, 1]), "scores must be finite"),
     "auc length": (lambda: _two().auc([1, 2, 3]), "one per instance, 2; got 3"),
     "fixed point length": (lambda: _two().fixed_point("logistic", [1.0]), "one per instance"),
     "push p": (lambda: _two().push_scorer(p="4"), "p must be a finite number"),
@@ -186,5 +189,5 @@ def test_c_phi_neither_underflows_nor_overflows(phi, p, expected):
 
 
 def test_labels_with_more_digits_than_float64_has():
-    with pytest.raises(gbmrank.DataError, match="more digits than float64 holds"):
+    with pytest.raises(gbmrank.DataError, match="more digits than float64 can represent"):
         theory.Distribution([[2**53 + 1, 2**53]], [1.0])

@@ -1,4 +1,4 @@
-"""LightGBM as one object."""
+"""LightGBM as an implementation of the ``Booster`` protocol."""
 
 from collections.abc import Mapping
 from typing import Any, Final, final
@@ -115,7 +115,7 @@ class _LightGBM:
     check_training = staticmethod(check_bagging)
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
-        """Return a name that no built-in metric has: two lists would be interleaved."""
+        """Return a name that no built-in metric has, or their histories would be mixed."""
         return f"gbmrank_{plain_name(text)}"
 
     def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
@@ -127,14 +127,14 @@ class _LightGBM:
         return needed_settings()
 
     def robust(self, curvature: float | None) -> tuple[Setting, ...]:
-        """Return parameters of trees that seldom overfit, for a mean Hessian per row."""
+        """Return tree parameters that rarely overfit, for a mean Hessian per row."""
         return robust_settings(_ROBUST, curvature)
 
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
-        """Accept all: one weight per row."""
+        """Accept all weights: LightGBM has one weight per row."""
 
     def unseen_message(self, column: Any, what: str, category: str) -> str | None:
-        """Return None: such a category is a missing value."""
+        """Return None: LightGBM treats such a category as missing."""
         return None
 
 

@@ -49,13 +49,13 @@ def import_lightgbm() -> Any:
 
 
 def is_dataset(data: object) -> bool:
-    """Whether this is a Dataset; LightGBM is imported by whoever made one."""
+    """Whether this is a Dataset; does not import LightGBM."""
     module = sys.modules.get("lightgbm")
     return module is not None and isinstance(data, module.Dataset)
 
 
 def read_columns(data: Any) -> BoosterColumns:
-    """Read a Dataset; its arrays are LightGBM's own and are not written to."""
+    """Read the columns of a Dataset; its arrays belong to LightGBM and are not modified."""
     labels, sizes, weight = _fields(data)
     return BoosterColumns(
         np.empty(0) if labels is None else labels,
@@ -69,20 +69,20 @@ def read_columns(data: Any) -> BoosterColumns:
 
 
 def group_sizes(data: Any) -> Any:
-    """Return rows per query; a Dataset that knows them is not constructed for it.
+    """Return rows per query; a Dataset is only constructed if it does not know them yet.
 
-    ``lightgbm.cv`` could not set binning parameters of a constructed one any more.
+    ``lightgbm.cv`` cannot set binning parameters of a constructed Dataset.
     """
     if data.group is not None:
         return data.group
-    data.construct().get_group()  # from now on its subsets know their queries, too
+    data.construct().get_group()  # afterwards its subsets know their queries too
     return _fields(data)[1]
 
 
 def check_bagging(training: Training) -> None:
-    """Raise ConfigError where LightGBM draws queries: it mixes up rows and gradients.
+    """Raise ConfigError if LightGBM samples queries, since it mixes up rows and gradients.
 
-    The parameters are those of the Booster: a Dataset keeps what it was first used with.
+    The parameters are those of the Booster: a Dataset keeps those it was first used with.
     """
     if not training.model.params.get("bagging_by_query"):
         return
@@ -91,35 +91,35 @@ def check_bagging(training: Training) -> None:
     if drawn and is_on(named, "bagging_by_query"):
         raise ConfigError(
             "with a custom objective LightGBM trains a wrong model when bagging_by_query is "
-            "on; leave it out, or train with gbmrank.GBMRanker, which draws queries itself"
+            "on; leave it out, or train with gbmrank.GBMRanker, which samples queries itself"
         )
 
 
 def _fields(data: Any) -> tuple[Any, Any, Any]:
     """Return labels, sizes of queries and weights as LightGBM has them now.
 
-    ``get_label`` and the like return what they returned before, also after ``set_field``.
+    ``get_label`` and similar methods return cached values, even after ``set_field``.
     """
     try:
         labels, ends, weight = map(data.get_field, ("label", "group", "weight"))
-    except Exception as error:  # LightGBM raises no class of its own here
+    except Exception as error:  # LightGBM raises a plain Exception here
         if "before construct" not in str(error):
             raise
         raise DataError(
-            "this lightgbm.Dataset is not constructed yet, so it does not tell its columns; call "
+            "this lightgbm.Dataset is not constructed yet, so its columns cannot be read; call "
             "its construct() first"
         ) from error
     sizes = None if ends is None else np.diff(ends)
     if data.used_indices is not None and sizes is not None and not len(sizes):
         raise GroupError(
             "LightGBM has lost the queries of a subset of a data set that was read from a file; "
-            "call get_group() of the whole one first, or give folds=gbmrank.query_folds(dataset)"
+            "call get_group() of the full one first, or pass folds=gbmrank.query_folds(dataset)"
         )
     return labels, sizes, weight
 
 
 def _queries_in_training(data: Any) -> int:
-    """Return how many queries the training set of a validation set has, as far as it tells."""
+    """Return the number of queries in the training set of a validation set, if known."""
     if data.reference is None or data.used_indices is not None:
         return 0
     sizes = _fields(data.reference)[1]
@@ -140,15 +140,15 @@ def _subset(data: Any) -> Subset | None:
 
 
 def _warn_if_cut(rows: IntArray, sizes: Any) -> None:
-    """Warn where a subset has some rows of a query and lacks others."""
+    """Warn if a subset contains only part of a query."""
     sizes = np.zeros(0, np.int64) if sizes is None else np.asarray(sizes, dtype=np.int64)
-    if sizes.sum() <= rows.max(initial=0):  # the queries are not told
+    if sizes.sum() <= rows.max(initial=0):  # the queries are unknown
         return
     taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
     if np.any((taken > 0) & (taken < sizes)):
         warnings.warn(
-            "a subset of a lightgbm.Dataset has some rows of a query and lacks others, so what is "
-            "left counts as a query of its own; lightgbm.cv makes such subsets unless it is given "
+            "a subset of a lightgbm.Dataset contains only some rows of a query, which then count "
+            "as a separate query; lightgbm.cv splits queries unless you pass "
             "folds=gbmrank.query_folds(dataset)",
             GbmrankWarning,
             stacklevel=7,

@@ -83,7 +83,7 @@ _OF_FILES = frozenset(  # of LightGBM's command line, which reads files
         "weight_column",
     }
 )
-_USUAL_EVAL_AT = (1, 2, 3, 4, 5)  # which LGBMRanker gives when nobody does
+_USUAL_EVAL_AT = (1, 2, 3, 4, 5)  # the default of LGBMRanker
 _FILES = ("forcedsplits_filename", "forcedbins_filename")
 
 
@@ -99,7 +99,7 @@ def needed_settings() -> tuple[Setting, ...]:
         Setting(
             "min_sum_hessian_in_leaf",
             1e-6,
-            "curvature is of the scale of the utilities, which can be far below LightGBM's "
+            "the Hessian has the scale of the utilities, which can be far below LightGBM's "
             "1e-3; min_data_in_leaf limits the leaves",
         ),
         Setting(
@@ -112,12 +112,12 @@ def needed_settings() -> tuple[Setting, ...]:
 
 @cache
 def _all_names() -> Mapping[str, str]:
-    """Return the main name of every name of LightGBM's parameters; none where it does not say."""
+    """Map every name of LightGBM's parameters to the main name; empty if unavailable."""
     try:
         basic = importlib.import_module("lightgbm.basic")
         table = basic._ConfigAliases._get_all_param_aliases()
         return {str(name): main for main, others in table.items() for name in (main, *others)}
-    except (ImportError, AttributeError, TypeError):  # a private table may go
+    except (ImportError, AttributeError, TypeError):  # a private table may disappear
         return {}
 
 
@@ -133,25 +133,25 @@ def _unknown(params: Mapping[str, Any]) -> tuple[str | None, set[str]]:
 def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None:
     if custom and params.get("boosting") in ("rf", "random_forest"):
         raise ConfigError(
-            f"boosting={params['boosting']!r} does not go with {objective}: LightGBM grows random "
-            "forests for its own objectives alone; use boosting='gbdt', 'dart' or goss"
+            f"boosting={params['boosting']!r} does not work with {objective}: LightGBM grows "
+            "random forests only for its own objectives; use boosting='gbdt', 'dart' or goss"
         )
     for name, value in params.items():
         main = _all_names().get(name, name)
         if main in _OF_FILES:
             raise ConfigError(
-                f"{name}={value!r} is for files that LightGBM's command line reads and does "
-                "nothing here; leave it out"
+                f"{name}={value!r} is for files read by LightGBM's command line and has no effect "
+                "here; leave it out"
             )
         if main in _FILES and value and not os.path.isfile(str(value)):
             raise ConfigError(f"{name}={value!r}: there is no such file")
     goss = params.get("data_sample_strategy") == "goss"
     if custom and is_on(params, "bagging_by_query") and goss:
-        raise ConfigError("bagging_by_query and data_sample_strategy='goss' exclude each other")
+        raise ConfigError("bagging_by_query and data_sample_strategy='goss' cannot be combined")
 
 
 def _unread(params: Mapping[str, Any]) -> list[str]:
-    """Return ``eval_at`` where LightGBM evaluates no metric of its own that reads it."""
+    """Return ``eval_at`` if LightGBM evaluates no built-in metric that uses it."""
     given = params.get("eval_at")
     if given is None or tuple(np.ravel(given)) == _USUAL_EVAL_AT:
         return []

@@ -23,10 +23,9 @@ from gbmrank.types import FloatArray
 __all__ = ["LightGBMFitted", "current_training", "load_model", "merge", "train"]
 
 
-# A model file lists the parameters of its training, and LightGBM hands that list on when it
-# loads and saves. Of all of them "data", the path of a training file, means the least to a model
-# made from memory. The text is percent-encoded: LightGBM reads the list without a notion of
-# quotes.
+# A model file lists the parameters of its training, and LightGBM keeps that list when it loads and
+# saves. "data", the path of a training file, is the one that does not matter for a model trained
+# from memory. The text is percent-encoded, since LightGBM's parser of the list knows no quotes.
 _SLOT = re.compile(r"^\[data: [^\]\n]*\]$", re.MULTILINE)
 _TREE = re.compile(r"^Tree=\d+\n", re.MULTILINE)
 _VALUES = re.compile(r"^(?:leaf_value|leaf_const|leaf_coeff|internal_value)=(.*)$", re.MULTILINE)
@@ -43,7 +42,7 @@ _PLAIN = " (),.@_-=+/"
 class LightGBMFitted:
     """A LightGBM booster that predicts up to its best round.
 
-    ``threads`` are those of predictions; LightGBM does not remember those of the training.
+    ``threads`` is the number of threads for predictions; LightGBM does not store it in models.
     """
 
     backend = "lightgbm"
@@ -74,10 +73,10 @@ class LightGBMFitted:
         return np.asarray(found, np.float64)
 
     def for_converters(self) -> Any:
-        """Return a copy that names an objective, as converters ask for one.
+        """Return a copy that names an objective, which converters require.
 
         It names lambdarank, whose predictions are raw scores too. The model itself names none, so
-        that ``refit`` is an error, and not a training with lambdarank.
+        that ``refit`` raises instead of training with lambdarank.
         """
         text = self.booster.model_to_string(num_iteration=self._n_rounds)
         if _HAS_OBJECTIVE.search(text.partition("\nTree=0\n")[0]) is None:
@@ -86,7 +85,7 @@ class LightGBMFitted:
         return import_lightgbm().Booster(model_str=text)
 
     def stamp(self, identity: str) -> None:
-        """Keep a text in the model, which is cut after its best round."""
+        """Store a text in the model, and truncate the model after its best round."""
         lgb = import_lightgbm()
         text = self.booster.model_to_string(num_iteration=self._n_rounds)
         line = f"[data: {_MARK}{quote(identity, safe=_PLAIN)}]"
@@ -94,9 +93,9 @@ class LightGBMFitted:
         self.booster.best_iteration = self._n_rounds
 
     def save(self, path: str) -> None:
-        """Write the model as LightGBM does, and a checksum as a line of its head.
+        """Write the model in LightGBM's format, with a checksum as a line of its header.
 
-        LightGBM reads past a line it does not know, and leaves it out when it saves.
+        LightGBM ignores unknown lines, and drops them when it saves.
         """
         first, rest = self.booster.model_to_string(num_iteration=self._n_rounds).split("\n", 1)
         text = f"{first}\n{NAME}={BLANK}\n{rest}"
@@ -111,7 +110,7 @@ def load_model(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
         _check_whole(text)
         booster = lgb.Booster(model_str=text)
     except (lgb.basic.LightGBMError, ValueError) as error:
-        raise DataError(f"{path} is a damaged model of LightGBM: save it anew ({error})") from error
+        raise DataError(f"{path} is a damaged LightGBM model; save it again ({error})") from error
     found = _SLOT.search(text)
     value = "" if found is None else found.group()[len("[data: ") : -1]
     identity = unquote(value.removeprefix(_MARK)) if value.startswith(_MARK) else None
@@ -121,10 +120,10 @@ def load_model(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
 def merge(
     models: Sequence[LightGBMFitted], factors: Sequence[float], shares: Sequence[float]
 ) -> LightGBMFitted:
-    """Return one model whose score is the sum of those of others, each times its factor.
+    """Merge models into one whose score is the weighted sum of their scores.
 
     Gains of splits are in units of the loss of each model; they are scaled so that the gains of
-    a model add up to its share.
+    a model sum to its share.
     """
     texts = [one.booster.model_to_string(num_iteration=one.n_rounds) for one in models]
     numbers, blocks = count(), []
@@ -150,7 +149,7 @@ def _numbers(line: re.Pattern[str], tree: str) -> list[str]:
 
 
 def _scaled(line: re.Pattern[str], tree: str, factor: float) -> str:
-    """Multiply the numbers of some lines of a tree; blanks between them have a meaning."""
+    """Multiply the numbers in matching lines of a tree, keeping the spaces, which matter."""
 
     def times(number: re.Match[str]) -> str:
         return repr(float(number.group()) * factor)
@@ -163,20 +162,20 @@ def _scaled(line: re.Pattern[str], tree: str, factor: float) -> str:
 
 
 def _check_whole(text: str) -> None:
-    """Raise ValueError unless all trees are there: LightGBM may end the process otherwise."""
+    """Raise ValueError unless the model has all its trees: LightGBM might abort otherwise."""
     body, end, rest = text.partition("\nend of trees\n")
     head, _, trees = f"{body}\n".partition("\nTree=0\n")
     sizes = re.search(r"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
     expected = 0 if sizes is None else sum(map(int, sizes.group(1).split()))
     listed = "\npandas_categorical:" in rest and rest.endswith("\n")
     if not end or not listed or expected != (len(f"Tree=0\n{trees}".encode()) if trees else 0):
-        raise ValueError("a part of it is missing")
+        raise ValueError("part of it is missing")
 
 
 def train(job: Job) -> Trained:
-    """Train; on a gradient that is not finite the error carries the model so far."""
+    """Train; the error for a gradient that is not finite has the model trained so far."""
     lgb = import_lightgbm()
-    # With its filter LightGBM fails on few rows, where a constant model can say why it is one.
+    # With its pre-filter LightGBM fails on few rows; without, a constant model gets a warning.
     quiet = {"verbosity": -1, "feature_pre_filter": False}
     params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}
     before = _rounds_before(lgb, job)
@@ -213,8 +212,8 @@ def train(job: Job) -> Trained:
     except lgb.basic.LightGBMError as error:
         if "num_features()) > (0)" in str(error):
             raise DataError(
-                "there is nothing to learn: no feature of the training set differs between rows "
-                "in a way that LightGBM sees; look at how the features were made"
+                "there is nothing to learn: LightGBM finds every feature of the training set "
+                "constant; check how the features were computed"
             ) from error
         raise ConfigError(f"LightGBM: {error}") from error
     kept = job.rounds_kept(monitor, before, booster.best_iteration)
@@ -226,22 +225,23 @@ def _rounds_before(lgb: Any, job: Job) -> int:
     wrong = next((one for one in job.callbacks if not callable(one)), None)
     if wrong is not None:
         raise ConfigError(
-            f"callbacks of LightGBM are functions, such as lightgbm.log_evaluation(10); got a "
+            "LightGBM callbacks must be functions, such as lightgbm.log_evaluation(10); got a "
             f"{type(wrong).__name__}"
         )
     if job.start is None:
         return 0
     if not isinstance(job.start, lgb.Booster):
         raise ConfigError(
-            f"backend='lightgbm' continues a model of LightGBM, got a {type(job.start).__name__}"
+            f"backend='lightgbm' can only continue a LightGBM model, got a "
+            f"{type(job.start).__name__}"
         )
     return int(job.start.current_iteration())
 
 
 def current_training() -> Training | None:
-    """Return the Booster that waits for a gradient, if one does."""
+    """Return the Booster that is waiting for a gradient, or None."""
     lgb = sys.modules.get("lightgbm")
-    if lgb is None:  # arrays, from whoever calls an objective by hand
+    if lgb is None:  # the objective was called directly, with arrays
         return None
     model = waiting_in("lightgbm.basic", lgb.Booster)
     return (
@@ -263,7 +263,7 @@ def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
 
 def _data_set(lgb: Any, job: Job, part: Part, params: Any, reference: Any = None) -> Any:
     data = part.data
-    # Its own objectives learn a bias of positions; ours have made something of them already.
+    # Only LightGBM's own objectives learn a position bias; ours have already used the positions.
     own = isinstance(job.objective, str) and reference is None
     position = data.columns.get("position") if own else None
     made = lgb.Dataset(

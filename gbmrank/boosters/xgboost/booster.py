@@ -1,4 +1,4 @@
-"""XGBoost as one object."""
+"""XGBoost as an implementation of the ``Booster`` protocol."""
 
 from collections.abc import Mapping
 from typing import Any, Final, final
@@ -118,10 +118,10 @@ class _XGBoost:
     training = staticmethod(current_training)
 
     def check_training(self, training: Training) -> None:
-        """Accept all: none trains a wrong model."""
+        """Accept all parameters: none breaks custom objectives."""
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
-        """Return a name from which XGBoost guesses the right direction.
+        """Return a name from which XGBoost infers the right direction.
 
         Early stopping maximises only names that start with ``auc``, ``pre``, ``map`` or
         ``ndcg``.
@@ -138,19 +138,19 @@ class _XGBoost:
         return needed_settings(shift_invariant)
 
     def robust(self, curvature: float | None) -> tuple[Setting, ...]:
-        """Return parameters of trees that seldom overfit, for a mean Hessian per row."""
+        """Return tree parameters that rarely overfit, for a mean Hessian per row."""
         return robust_settings(_ROBUST, curvature)
 
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
-        """Raise WeightError for weights of linear models: XGBoost would read beyond them."""
+        """Raise WeightError for weights of linear models: XGBoost would read out of bounds."""
         if params.get("booster") == "gblinear" and data.weight is not None:
             raise WeightError(
-                "booster='gblinear' takes one weight per row, and XGBoost keeps one per query "
-                "where there are queries; leave out the weights, or grow trees"
+                "booster='gblinear' needs one weight per row, but with queries XGBoost stores one "
+                "per query; leave out the weights, or use a tree booster"
             )
 
     def unseen_message(self, column: Any, what: str, category: str) -> str | None:
-        """Return what is wrong with a category that the training did not have."""
+        """Return the message for a category that training did not have."""
         return unseen_message(column, what, category)
 
 

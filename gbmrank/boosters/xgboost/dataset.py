@@ -1,4 +1,4 @@
-"""Reading XGBoost's data sets, and making them of batches with queries that stay whole.
+"""Read XGBoost's data sets, and build them from batches that keep queries whole.
 
 Weights are per query, groups are offsets.
 """
@@ -41,13 +41,13 @@ def import_xgboost() -> Any:
 
 
 def is_dataset(data: object) -> bool:
-    """Whether this is a DMatrix; XGBoost is imported by whoever made one."""
+    """Whether this is a DMatrix; does not import XGBoost."""
     module = sys.modules.get("xgboost")
     return module is not None and isinstance(data, module.DMatrix)
 
 
 def read_columns(data: Any) -> BoosterColumns:
-    """Read a DMatrix; offsets are unsigned, so they are widened before subtracting."""
+    """Read the columns of a DMatrix; its unsigned offsets are converted before subtraction."""
     sizes, weight = group_sizes(data), data.get_weight()
     return BoosterColumns(
         data.get_label(),
@@ -59,16 +59,16 @@ def read_columns(data: Any) -> BoosterColumns:
 
 
 def _queries_in_training(data: Any) -> int:
-    """Return how many queries the training set beside a DMatrix has: one of the same width."""
+    """Return the number of queries in the latest training set, if it has the same width."""
     training, queries = latest_training()
     beside = is_dataset(training) and training.num_col() == data.num_col()
     return queries if beside else 0
 
 
 def weighs_by_size() -> bool:
-    """Whether ``XGBRanker`` is calling a metric of queries of several sizes.
+    """Whether ``XGBRanker`` is calling a metric on queries of different sizes.
 
-    It calls a metric for each query, in threads, and averages with the sizes as weights.
+    It calls the metric for each query, in threads, and averages with the sizes as weights.
     """
     for frame in frames_of("xgboost.sklearn"):
         ends = frame.f_locals.get("group_ptr")
@@ -89,36 +89,41 @@ _Batch = Mapping[str, Any]
 def data_iterator(
     batches: Iterable[_Batch] | Callable[[], Iterable[_Batch]], cache_prefix: str | None = None
 ) -> Any:
-    """Make an ``xgboost.DataIter`` that rejects a query split between batches.
+    """Make an ``xgboost.DataIter`` that rejects queries split between batches.
 
-    XGBoost silently takes a query that goes on in the next batch for two queries. Give
+    XGBoost silently treats a query that continues in the next batch as two queries. Pass
     the result to ``ExtMemQuantileDMatrix``, ``QuantileDMatrix`` or ``DMatrix``.
 
     Parameters
     ----------
     batches : iterable of mappings, or a function that returns one
-        Each batch holds what ``DataIter`` takes: ``data``, ``label``, ``qid`` (one id per row,
-        rows of a query together) and, if wanted, ``weight`` (one per query). XGBoost reads them
-        several times, so a generator is given as the function that makes it.
+        Each batch has the keys of ``DataIter``: ``data``, ``label``, ``qid`` (one id per row,
+        rows of a query contiguous) and optionally ``weight`` (one per query). XGBoost reads the
+        batches several times, so pass a generator function instead of a generator.
     cache_prefix : str, optional
-        Where XGBoost keeps what does not fit into memory.
+        Path prefix of the files in which XGBoost caches data that does not fit into memory.
+
+    Returns
+    -------
+    xgboost.DataIter
+        Iterator over the batches.
 
     Raises
     ------
     GroupError
-        While the matrix is made, when a query is in two batches or in two places of one; it
+        While the matrix is built, if a query is in two batches or not contiguous; the message
         names the query and the batches.
     DataError
-        When a batch has no rows, or lacks what another one has: XGBoost would go on with the
-        weights of the batch before.
+        If a batch has no rows, or lacks a key that another one has: XGBoost would reuse the
+        weights of the previous batch.
     """
     xgb = import_xgboost()
     if isinstance(batches, Mapping):
-        raise ConfigError("batches is one batch; give a list of them: [batch]")
+        raise ConfigError("batches is a single batch; pass a list of batches: [batch]")
     if isinstance(batches, Iterator):
         raise ConfigError(
-            "batches are read several times, and a generator can be read once: give the function "
-            "that makes it, or a list"
+            "batches are read several times, but a generator can be read only once; pass the "
+            "generator function, or a list"
         )
 
     class Batches(xgb.DataIter):  # type: ignore[name-defined, misc]
@@ -140,7 +145,7 @@ def data_iterator(
 
 
 class _Queries:
-    """Numbers queries as they come, and notices one that comes again."""
+    """Numbers queries in order of appearance, and detects one that appears again."""
 
     def __init__(self) -> None:
         self._batch_of: dict[Any, int] = {}
@@ -148,7 +153,7 @@ class _Queries:
         self._keys: set[str] | None = None
 
     def numbered(self, batch: _Batch) -> dict[str, Any]:
-        """Return a batch with numbers in place of its ids."""
+        """Return a batch with numbers instead of query ids."""
         self._batch += 1
         given = self._check_keys(batch)
         ids = read_ids(given["qid"])
@@ -165,8 +170,8 @@ class _Queries:
     def _check_keys(self, batch: _Batch) -> dict[str, Any]:
         if not isinstance(batch, Mapping):
             raise DataError(
-                f"batch {self._batch} is a {type(batch).__name__}; give a mapping with data, label "
-                "and qid"
+                f"batch {self._batch} is a {type(batch).__name__}; it must be a mapping with data, "
+                "label and qid"
             )
         given = {key: value for key, value in batch.items() if value is not None}
         if "qid" not in given or "label" not in given:
@@ -176,8 +181,8 @@ class _Queries:
         if differ:
             lacks, has = (self._batch, 0) if differ[0] in self._keys else (0, self._batch)
             raise DataError(
-                f"batch {lacks} has no {differ[0]}, and batch {has} has one: XGBoost would go on "
-                "with that of another batch; give it in all batches or in none"
+                f"batch {lacks} has no {differ[0]}, but batch {has} has one, which XGBoost would "
+                "reuse; pass it in all batches or in none"
             )
         return given
 
@@ -186,11 +191,11 @@ class _Queries:
         if count != queries:
             raise WeightError(
                 f"batch {self._batch}: weight has {count} entries for {queries} queries; XGBoost "
-                "takes one per query"
+                "needs one per query"
             )
 
     def _number(self, queries: list[Any]) -> int:
-        """Enter queries; return the number of the first."""
+        """Register queries; return the number of the first."""
         first = len(self._batch_of)
         for query in queries:
             known = len(self._batch_of)
@@ -199,7 +204,7 @@ class _Queries:
                 again = f"batch {before} and again in batch {self._batch}"
                 places = f"two places of batch {before}" if before == self._batch else again
                 raise GroupError(
-                    f"query {query!r} is in {places}: XGBoost would take it for two; cut batches "
-                    "between queries, with the rows of a query together"
+                    f"query {query!r} is in {places}: XGBoost would treat it as two; split batches "
+                    "between queries, and keep the rows of a query contiguous"
                 )
         return first

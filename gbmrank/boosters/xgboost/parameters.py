@@ -1,7 +1,7 @@
 """The parameters of XGBoost.
 
-XGBoost lists them nowhere. A model says of its own which parameters it does not use, in a
-warning that is easily missed; here it is an error.
+XGBoost does not list them. A model reports parameters that it does not use in a warning that is
+easily missed; here it is an error.
 """
 
 import json
@@ -74,20 +74,20 @@ def needed_settings(shift_invariant: bool) -> tuple[Setting, ...]:
         Setting(
             "disable_default_eval_metric",
             1,
-            "XGBoost would report rmse, and early stopping may follow it; with weights of "
-            "queries, rmse ends the whole process",
+            "XGBoost would report rmse, and early stopping might follow it; with query weights, "
+            "rmse aborts the process",
         ),
         Setting(
             "min_child_weight",
             1e-3,
-            "curvature is of the scale of the utilities, often far below XGBoost's 1, and no "
-            "split would be made",
+            "the Hessian has the scale of the utilities, often far below XGBoost's 1, so that no "
+            "tree would split",
         ),
     )
 
 
 def _unknown(params: Mapping[str, Any]) -> tuple[str | None, set[str]]:
-    """Return the first parameter that a model of these settings does not use, and those it does."""
+    """Return the first parameter that a model does not use, and the parameters it uses."""
     drawn = BAGGING if BAGGING[0] in params else ()
     asked = {key: value for key, value in params.items() if key not in _PASSED and key not in drawn}
     try:
@@ -127,9 +127,9 @@ def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None
         raise DataError(f"base_score must be a finite number, got {params['base_score']!r}")
     if number_of(params, "disable_default_eval_metric", 1) == 0:
         raise ConfigError(
-            f"disable_default_eval_metric={params['disable_default_eval_metric']!r}: metrics are "
-            "given as metric=; with weights of queries XGBoost's own default, rmse, ends the whole "
-            "process; leave it out"
+            f"disable_default_eval_metric={params['disable_default_eval_metric']!r}: with query "
+            "weights XGBoost's default metric, rmse, aborts the process; leave it out, and pass "
+            "metrics as metric="
         )
 
 
@@ -143,8 +143,8 @@ PARAMETERS = Parameters(
         "objective": "give objective=; one of XGBoost's own is native:rank:ndcg",
         "eval_metric": METRIC_HINT,
         "maximize": "every metric knows its direction",
-        "missing": "missing values are NaN: give them so",
-        "enable_categorical": "columns of categories are always read as such; leave it out",
+        "missing": "missing values must be NaN",
+        "enable_categorical": "categorical columns are always supported; leave it out",
     },
     implied={
         "missing": lambda value: isinstance(value, float) and math.isnan(value),

@@ -43,7 +43,7 @@ _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column:
 
 @final
 class XGBoostFitted:
-    """An XGBoost booster, truncated after its best round; ``threads`` read what is predicted."""
+    """An XGBoost booster, truncated after its best round; ``threads`` are for predictions."""
 
     backend = "xgboost"
     reads = READS
@@ -68,27 +68,27 @@ class XGBoostFitted:
     predict = scores
 
     def importances(self, kind: str | None = None) -> FloatArray:
-        """Return the importance of each feature: of a kind of XGBoost's, or summed gain."""
+        """Return the importance of each feature, of one of XGBoost's kinds or summed gain."""
         width = self.booster.num_features()
         names = self.booster.feature_names or [f"f{number}" for number in range(width)]
         try:
             gain = self.booster.get_score(importance_type=kind or "total_gain")
         except ValueError as error:
-            raise ConfigError(f"booster=gblinear splits on no feature: {error}") from error
+            raise ConfigError(f"booster=gblinear has no splits: {error}") from error
         return np.array([gain.get(name, 0.0) for name in names], np.float64)
 
     def for_converters(self) -> Any:
-        """Return a copy with an objective that adds nothing: some take ranks for classes."""
+        """Return a copy with a plain objective: converters may take ranking for classification."""
         made = self.booster.copy()
         made.set_param({"objective": "reg:squarederror"})
         return made
 
     def stamp(self, identity: str) -> None:
-        """Keep a text in the model, as an attribute."""
+        """Store a text in the model, as an attribute."""
         self.booster.set_attr(**{_SLOT: identity, NAME: BLANK})
 
     def save(self, path: str) -> None:
-        """Write the model as XGBoost does, with a checksum as an attribute."""
+        """Write the model in XGBoost's format, with a checksum as an attribute."""
         if self.booster.attr(NAME) != BLANK:
             self.booster.set_attr(**{NAME: BLANK})
         target = Path(path)
@@ -99,26 +99,26 @@ def load_model(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
     """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
     xgb = import_xgboost()
     try:
-        if not data.rstrip().endswith(b"}"):  # XGBoost would read beyond the end
+        if not data.rstrip().endswith(b"}"):  # XGBoost would read out of bounds
             raise ValueError("its end is missing")
         booster = xgb.Booster(model_file=bytearray(data))
-        booster.set_attr(**{NAME: BLANK})  # what is changed from here on has no checksum yet
+        booster.set_attr(**{NAME: BLANK})  # later changes are not covered by the checksum
         return XGBoostFitted(booster), booster.attr(_SLOT)
     except (xgb.core.XGBoostError, ValueError, RecursionError) as error:
         raise DataError(
-            f"{path} is a damaged model of XGBoost: save it anew ({_first_line(error)})"
+            f"{path} is a damaged XGBoost model; save it again ({_first_line(error)})"
         ) from error
 
 
 def train(job: Job) -> Trained:
-    """Train; on a gradient that is not finite the error carries the model so far."""
+    """Train; the error for a gradient that is not finite has the model trained so far."""
     xgb = import_xgboost()
     native = isinstance(job.objective, str)
     params = {"disable_default_eval_metric": 1, "verbosity": 1, **job.params}
     rows = job.train
     if native:
         params["objective"] = job.objective
-        if "position" in rows.data.columns:  # it takes the order of rows for positions
+        if "position" in rows.data.columns:  # XGBoost takes the order of rows for positions
             rows = _as_shown(rows)
             params = {"lambdarank_unbiased": True, **params}
     before = _rounds_before(xgb, job)
@@ -181,14 +181,15 @@ def _rounds_before(xgb: Any, job: Job) -> int:
     wrong = next((one for one in job.callbacks if not isinstance(one, base)), None)
     if wrong is not None:
         raise ConfigError(
-            "callbacks of XGBoost are objects of xgboost.callback.TrainingCallback, got a "
+            "XGBoost callbacks must be instances of xgboost.callback.TrainingCallback, got a "
             f"{type(wrong).__name__}"
         )
     if job.start is None:
         return 0
     if not isinstance(job.start, xgb.Booster):
         raise ConfigError(
-            f"backend='xgboost' continues a model of XGBoost, got a {type(job.start).__name__}"
+            f"backend='xgboost' can only continue an XGBoost model, got a "
+            f"{type(job.start).__name__}"
         )
     return int(job.start.num_boosted_rounds())
 
@@ -199,9 +200,9 @@ def _set_name(name: str) -> str:
 
 
 def current_training() -> Training | None:
-    """Return the Booster that waits for a gradient, if one does."""
+    """Return the Booster that is waiting for a gradient, or None."""
     xgb = sys.modules.get("xgboost")
-    if xgb is None:  # arrays, from whoever calls an objective by hand
+    if xgb is None:  # the objective was called directly, with arrays
         return None
     model = waiting_in("xgboost.core", xgb.Booster)
     calls = [] if model is None else [one.f_locals for one in frames_of("xgboost.training")]
@@ -219,7 +220,7 @@ def current_training() -> Training | None:
 
 
 def _settings(model: Any) -> Mapping[str, Any]:
-    """Return how trees are grown; a Booster does not tell the rest of what it was given."""
+    """Return the tree parameters; a Booster does not expose its other parameters."""
     booster = json.loads(model.save_config())["learner"]["gradient_booster"]
     found: Mapping[str, Any] = booster.get("tree_train_param", {})
     return found
@@ -228,8 +229,8 @@ def _settings(model: Any) -> Mapping[str, Any]:
 def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
     """Return the first rounds of a model, with its categories.
 
-    A slice of XGBoost forgets which code a category had in the training, and reads those of
-    another table in the order they have there.
+    XGBoost's slice loses the category codes of training, and would read the codes of another
+    table in the order they have there.
     """
     made = booster[:rounds]
     if "c" not in (booster.feature_types or ()):
@@ -253,10 +254,10 @@ def _booster(document: Any, threads: int | None) -> Any:
 def merge(
     models: Sequence[XGBoostFitted], factors: Sequence[float], shares: Sequence[float]
 ) -> XGBoostFitted:
-    """Return one model whose score is the sum of those of others, each times its factor.
+    """Merge models into one whose score is the weighted sum of their scores.
 
     Gains of splits are in units of the loss of each model; they are scaled so that the gains of
-    a model add up to its share. Trees of dart are scaled by what dart left of them.
+    a model sum to its share. Trees of dart are scaled by their dart weights.
     """
     threads, start = models[0]._threads, 0.0
     merged: dict[str, list[Any]] = {"trees": [], "tree_info": [], "iteration_indptr": [0]}
@@ -284,10 +285,10 @@ def merge(
 
 
 def _trees_of(grown: Any) -> tuple[Any, list[float]]:
-    """Return the trees of a model, and the factor of each, which dart alone has."""
+    """Return the trees of a model and their factors, which only dart has."""
     if grown["name"] == "gblinear":
         raise ConfigError(
-            "booster='gblinear' grows no trees, and a committee is merged of trees; leave it out"
+            "booster='gblinear' grows no trees, which a committee needs; leave it out"
         )
     model = grown["gbtree"]["model"] if grown["name"] == "dart" else grown["model"]
     return model, grown.get("weight_drop", [1.0] * len(model["trees"]))
@@ -320,7 +321,7 @@ def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference:
     for name in OF_DATA_SET:
         if params.get(name) is not None and len(params[name]) != width:  # XGBoost takes fewer
             raise ConfigError(
-                f"{name} has {len(params[name])} entries, but {what} has {width} columns; give one "
+                f"{name} has {len(params[name])} entries, but {what} has {width} columns; pass one "
                 "entry per column"
             )
     columns = {
@@ -339,7 +340,7 @@ def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference:
             binning = {"ref": reference} if reference is not None else {}
             bins = params.get("max_bin")
             made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
-    if reference is not None:  # columns were compared; XGBoost wants names in all sets or in none
+    if reference is not None:  # columns were compared; XGBoost needs names in all sets or in none
         made.feature_names = reference.feature_names
     keep_rows(made, data)
     return made
@@ -349,7 +350,7 @@ def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference:
 def _explaining(
     xgb: Any, features: Any, what: str, order: IntArray | None = None
 ) -> Iterator[None]:
-    """Say in which row and column a number is that XGBoost rejects, which it does not tell."""
+    """Add the row and column to XGBoost's error for an infinite number."""
     try:
         yield
     except xgb.core.XGBoostError as error:
@@ -363,24 +364,24 @@ def _explaining(
 
 
 def infinite_message(column: Any, what: str, where: str = "") -> str:
-    """Return what is wrong with an infinite feature, and what to do."""
+    """Return the message for an infinite feature."""
     return (
-        f"the column {column!r} of {what} is infinite, or beyond the largest float32{where}, and "
-        "XGBoost reads neither: clip it, or make it NaN, a missing value"
+        f"the column {column!r} of {what} is infinite, or larger than the largest float32{where}, "
+        "which XGBoost does not support; clip it, or set it to NaN (missing)"
     )
 
 
 def unseen_message(column: Any, what: str, category: str) -> str:
-    """Return what is wrong with a category that is new, and what to do."""
+    """Return the message for a category that training did not have."""
     return (
-        f"the column {column!r} of {what} has the category {category!r}, which the training did "
-        "not have, and XGBoost has no score for it: give the column the categories of the "
-        "training (cat.set_categories), which makes others missing"
+        f"the column {column!r} of {what} has the category {category!r}, which the training data "
+        "did not have, so XGBoost cannot score it; set the categories of the training data "
+        "(cat.set_categories), which makes others missing"
     )
 
 
 def _explain_unseen(error: Exception, features: Any, what: str) -> None:
-    """Raise for a category that is new, which XGBoost tells by the number of its column."""
+    """Raise for an unseen category, of which XGBoost's error only has the column number."""
     found = _UNSEEN.search(str(error))
     if found is None:
         return
@@ -391,29 +392,30 @@ def _explain_unseen(error: Exception, features: Any, what: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """Return what XGBoost says, without the stack of its calls."""
+    """Return the first line of XGBoost's message."""
     return str(error).strip().partition("\n")[0]
 
 
 def needs_all_values(params: Mapping[str, Any]) -> bool:
-    """Whether a training reads features themselves, and not the bins they fall into."""
+    """Whether training uses feature values, not histogram bins."""
     histograms = params.get("tree_method", "hist") in ("hist", "auto")
     return not histograms or params.get("booster") == "gblinear"
 
 
 def without_stack(error: Exception) -> str:
-    """Return what XGBoost says, without its own stack of calls."""
+    """Return XGBoost's message without its stack trace."""
     return str(error).partition("\nStack trace")[0].strip()
 
 
 def _query_weight(data: RankingData, objective: Any) -> FloatArray | None:
-    """Return what XGBoost holds, one weight per query; those of items stay beside the data set."""
+    """Return one weight per query for XGBoost; item weights are stored outside the data set."""
     if not isinstance(objective, str):
         return data.split_weight()[0].query_weight()
     try:
         return data.query_weight()
     except WeightError as error:
         raise WeightError(
-            f"native:{objective} weighs whole queries: {error.args[0].partition(', but')[0]}; give "
-            "each query one weight, or use an objective of gbmrank such as pairwise"
+            f"native:{objective} weighs whole queries, but "
+            f"{error.args[0].partition(', but')[0]}; give each query one weight, or use an "
+            "objective of gbmrank such as pairwise"
         ) from error

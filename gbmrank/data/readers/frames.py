@@ -1,6 +1,6 @@
 """Tables with named columns: CSV and Parquet files, and data frames in memory.
 
-A :class:`Header` says which column is what.
+A :class:`Header` states the role of each column.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "docid": ("docid", "doc_id", "document_id", "docno", "id"),
 }
 
-_CATEGORIES_HINT = "gbmrank compare takes texts as categories (--categorical)"
+_CATEGORIES_HINT = "gbmrank compare reads strings as categories (--categorical)"
 _FINITE = ("label", "score", "weight")  # parts without missing values
 
 
@@ -64,25 +64,23 @@ _FINITE = ("label", "score", "weight")  # parts without missing values
 class Header:
     """Which columns of a table to read.
 
-    A column that is not named is looked for under its usual names (``label``, ``relevance``;
-    ``qid``, ``query_id``; ``score``, ``prediction``; ``docid``; upper or lower case).
+    A column that is not named is searched under its usual names (``label``, ``relevance``;
+    ``qid``, ``query_id``; ``score``, ``prediction``; ``docid``), ignoring case.
 
     Parameters
     ----------
     label, qid, score, docid : str, optional
-        Names of columns. Only the label has to be there; a column that is named has to be
-        there as well.
+        Names of columns. Only the label is required, but a column that is named must exist.
     features : sequence of str or None, default=()
-        Columns of ``X``; ``None`` is all that are left over. The label and the query id are
-        rejected among them.
+        Columns of ``X``; ``None`` means all other columns. The label and the query id are not
+        allowed among them.
     need_label : bool, default=True
-        Whether a table without labels is rejected; otherwise its labels are zeros.
+        Whether to reject a table without labels; otherwise its labels are zeros.
     categorical : sequence of str, default=()
-        Features that hold categories; columns of a categorical type always do.
+        Categorical features; columns of a categorical type are always categorical.
     columns : mapping of str to str, default={}
-        Names of further columns by what they are: ``weight``, ``position``, ``time`` (read as it
-        is, numbers or dates) and any other key. They are no features unless ``features`` names
-        them.
+        Names of further columns by role: ``weight``, ``position``, ``time`` (numbers or dates,
+        not converted) and any other key. They are not features unless ``features`` names them.
     optional : sequence of str, default=()
         Keys of ``columns`` that a table need not have.
     """
@@ -100,31 +98,31 @@ class Header:
     def __post_init__(self) -> None:
         for what in ("features", "categorical"):
             if isinstance(one := getattr(self, what), str):
-                raise ConfigError(f"{what} is a list of names; say [{one!r}]")
+                raise ConfigError(f"{what} must be a list of names, got {one!r}; pass [{one!r}]")
         features = None if self.features is None else tuple(self.features)
         object.__setattr__(self, "features", features)
         named = self._named_parts()
         for name in (*named.values(), *(features or ()), *self.categorical):
             if not isinstance(name, str):
-                raise ConfigError(f"columns are named by text, got {name!r}; say {str(name)!r}")
+                raise ConfigError(f"column names must be strings, got {name!r}; pass {str(name)!r}")
         for part, name in named.items():
             first = next(other for other, taken in named.items() if taken == name)
             if first != part:
                 raise ConfigError(
-                    f"the column {quoted(name)} is named as {first} and as {part}; each needs a "
-                    "column of its own"
+                    f"the column {quoted(name)} is named both as {first} and as {part}; name a "
+                    "different column for each"
                 )
         twice = _first_repeated(features or ())
         if twice is not None:
-            raise ConfigError(f"the feature {twice!r} is asked for twice")
+            raise ConfigError(f"the feature {twice!r} is listed twice")
 
     def _named_parts(self) -> dict[str, str]:
-        """Return the columns that were named, by their part."""
+        """Return the columns that were named explicitly, by role."""
         usual = {part: name for part in _USUAL if (name := getattr(self, part)) is not None}
         return {**usual, **self.columns}
 
     def found(self, header: Sequence[str], path: PathLike) -> dict[str, str]:
-        """Return the name in the file of each column that is there, by its part."""
+        """Return the names of the columns found in the file, by role."""
         named = self._named_parts()
         free = [name for name in header if name not in named.values()]
         lowered = {name.lower(): name for name in reversed(free)}
@@ -141,14 +139,14 @@ class Header:
                 parts[key] = _named(name, header, path)
         if "label" not in parts and self.need_label:
             raise DataError(
-                f"{quoted(path)} has no column of labels under a usual name "
-                f"({', '.join(_USUAL['label'])}); its columns are {_listed(header)}: name one "
-                "with label= (--label-column)"
+                f"{quoted(path)} has no label column under a usual name "
+                f"({', '.join(_USUAL['label'])}); its columns are {_listed(header)}; name the "
+                "label with label= (--label-column)"
             )
         if not parts and self.features == ():
             raise DataError(
                 f"{quoted(path)} has no column under a usual name; its columns are "
-                f"{_listed(header)}: name one, or say what is between columns (--delimiter)"
+                f"{_listed(header)}; name one, or set the delimiter (--delimiter)"
             )
         return parts
 
@@ -160,52 +158,52 @@ class Header:
         for part in ("label", "qid"):
             if taken.get(part) in self.features:
                 raise ConfigError(
-                    f"{quoted(taken[part])} is the column of the {part} of {quoted(path)} and "
-                    "among the features: a model would learn from what it is judged by; leave it "
-                    f"out, or name another column as {part}"
+                    f"the column {quoted(taken[part])} of {quoted(path)} is both the {part} and a "
+                    "feature, which leaks the target into the model; leave it out of the features, "
+                    f"or name another column as {part}"
                 )
         return tuple(_named(name, header, path) for name in self.features)
 
     def resolve(
         self, found: Sequence[str], path: PathLike
     ) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Check the names of a table; return its columns by their part, and the features."""
+        """Validate the columns of a table; return the names by role, and the features."""
         _check_header(found, path)
         parts = self.found(found, path)
         names = self._feature_names(found, parts, path)
         for name in self.categorical:
             if _named(name, found, path) not in names:
                 raise ConfigError(
-                    f"the column {quoted(name)} of {quoted(path)} is named as categorical and is "
-                    "not among the features; leave it out, or name it among them"
+                    f"the column {quoted(name)} of {quoted(path)} is named as categorical but is "
+                    "not a feature; leave it out, or add it to the features"
                 )
         return parts, names
 
     def notes(self, taken: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
-        """Say which columns became features, or did not, by their names alone."""
+        """Return remarks on columns that were left out of the features, or kept, by their name."""
         if self.features is not None:
             return ()
         left_out = {"score": "scores", "docid": "document ids"}
-        told = [
+        notes = [
             f"the column {quoted(taken[part])} of {what} was left out of the features; to use it, "
-            "name them all"
+            "list all features by name"
             for part, what in left_out.items()
             if part in taken
         ]
-        told += [
-            f"the column {quoted(name)} is a feature, although it is called as a {what} may be; if "
-            "it is one, name the features without it"
+        notes += [
+            f"the column {quoted(name)} is a feature, although its name suggests a {what}; if it "
+            "is one, list the features without it"
             for part, what in {"label": "label", "qid": "query id"}.items()
             for name in names
             if name.lower() in _USUAL[part]
         ]
-        return tuple(told)
+        return tuple(notes)
 
 
 def _check_header(header: Sequence[str], path: PathLike) -> None:
-    """Raise DataError for a table without columns, and for two columns of one name."""
+    """Raise DataError for a table without columns, or with two columns of the same name."""
     if not header:
-        raise DataError(f"{quoted(path)} is empty; the first line of a table names its columns")
+        raise DataError(f"{quoted(path)} is empty; the first line must name the columns")
     twice = _first_repeated(header)
     if twice is not None:
         raise DataError(f"{quoted(path)} has two columns called {quoted(twice)}; rename one")
@@ -229,12 +227,12 @@ def _listed(header: Sequence[str]) -> str:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether this is a data frame in memory; a lazy one has no values yet."""
+    """Whether this is a data frame in memory; lazy frames do not count."""
     return column_names(data) is not None
 
 
 def read_frame(frame: Any, header: Header) -> RankingFile:
-    """Read labels, query ids and features of a data frame."""
+    """Read labels, query ids and features from a data frame."""
     listed = column_names(frame) or []
     parts, names = header.resolve(listed, "the table")
     kinds = {listed[at] for at in categorical_columns(frame)} | set(header.categorical)
@@ -269,7 +267,17 @@ _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parqu
 
 
 def table_format(path: PathLike) -> str | None:
-    """Return the format of a table that its name tells, ``csv`` or ``parquet``, or None.
+    """Return the format of a table by its file name, ``"csv"`` or ``"parquet"``, or None.
+
+    Parameters
+    ----------
+    path : str or path
+        File name; ``.gz`` at its end and case are ignored.
+
+    Returns
+    -------
+    str or None
+        None for any other file name.
 
     Examples
     --------
@@ -280,7 +288,7 @@ def table_format(path: PathLike) -> str | None:
 
 
 def _suffix(path: PathLike) -> str:
-    """Return how a name ends, before ``.gz``, in small letters."""
+    """Return the suffix of a file name in lower case, ignoring ``.gz``."""
     name = Path(path)
     return Path(name.stem if name.suffix.lower() == ".gz" else name.name).suffix.lower()
 
@@ -297,20 +305,25 @@ def read_csv(
     Parameters
     ----------
     path : str or path
-        The file, in UTF-8; a byte order mark and Windows line ends are accepted.
+        The file, in UTF-8; a byte order mark and Windows line endings are accepted.
     header : Header, optional
         Which columns to read.
     delimiter : str, optional
-        One character; a tab for names that end in ``.tsv``, else a comma by default.
+        One character; by default a tab for ``.tsv`` files, otherwise a comma.
     limits : Limits, optional
         Sizes above which the file is rejected.
+
+    Returns
+    -------
+    RankingFile
+        Labels and the other columns that ``header`` names or finds.
 
     Raises
     ------
     ParseError
-        With file and line: a row with more or fewer cells than the header, a label or score
-        that is no finite number, a feature that is no number (an empty cell or ``NULL`` is a
-        missing value), a row without a query id.
+        With file and line, for a row with more or fewer cells than the header, a label or score
+        that is not a finite number, a feature that is not a number (an empty cell or ``NULL`` is
+        a missing value), or a row without a query id.
     """
     header, limits = header or Header(), limits or Limits()
     rows = _csv_rows(path, delimiter, limits)
@@ -327,7 +340,7 @@ def read_csv(
 
 
 def read_texts(path: PathLike, limits: Limits | None = None) -> dict[str, list[str]]:
-    """Read all cells of a CSV file as they are written, by column."""
+    """Read all cells of a CSV file as strings, by column."""
     limits = limits or Limits()
     rows = _csv_rows(path, None, limits)
     _, found = next(rows, (0, []))
@@ -347,14 +360,19 @@ def read_parquet(
     header : Header, optional
         Which columns to read; the others are not read from disk.
     limits : Limits, optional
-        Of these, ``max_cells`` bounds rows times columns.
+        Only ``max_cells`` applies, to rows times columns.
+
+    Returns
+    -------
+    RankingFile
+        Labels and the other columns that ``header`` names or finds.
 
     Raises
     ------
     MissingPackageError
-        Without pyarrow; it names the extra to install.
+        If pyarrow is not installed; the message names the extra to install.
     DataError
-        For a column that is not what it should be; it names the first such row.
+        For a column with invalid values; the message names the first such row.
     """
     header, limits = header or Header(), limits or Limits()
     with open_parquet(path) as opened:
@@ -373,7 +391,7 @@ def read_parquet(
 
 @contextlib.contextmanager
 def open_parquet(path: PathLike) -> Iterator[Any]:
-    """Open a Parquet file with pyarrow; what pyarrow cannot read is a ParseError."""
+    """Open a Parquet file with pyarrow; raise ParseError if pyarrow cannot read it."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -384,7 +402,7 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
     try:
         with open(path, "rb") as file:
             if not file.seekable():
-                raise DataError(f"{quoted(path)} is a pipe, and Parquet begins at its end; save it")
+                raise DataError(f"{quoted(path)} is a pipe; save it, as Parquet needs a real file")
             yield pq.ParquetFile(file)
     except pa.ArrowException as error:
         raise ParseError(f"{quoted(path)[1:-1]}: not a readable Parquet file: {error}") from error
@@ -452,7 +470,7 @@ def _read_cells(
     path: PathLike,
     limits: Limits,
 ) -> tuple[list[int], dict[str, list[str]]]:
-    """Return the line of each row, and the cells of the columns that are wanted."""
+    """Return the line number of each row, and the cells of the requested columns."""
     cells: dict[str, list[str]] = {name: [] for name in wanted}
     places = [(cells[name], found.index(name)) for name in wanted]
     lines: list[int] = []
@@ -467,12 +485,12 @@ def _read_cells(
 
 
 def _text_column(texts: list[str], part: str, place: str, lines: list[int]) -> Any:
-    """Convert the cells of a column, or say which one cannot be."""
+    """Convert the cells of a column; raise ParseError at the first that cannot be converted."""
     if part in ("qid", "docid"):
         bad = next((row for row, text in enumerate(texts) if part == "qid" and text in NO_ID), None)
         if bad is None:
             return texts
-        wanted = f"an id, none of {', '.join(MISSING[1:])}"
+        wanted = f"an id other than {', '.join(MISSING[1:])}"
     elif part == "category":
         return [None if text.strip() in MISSING else text.strip() for text in texts]
     elif part == "time":
@@ -482,7 +500,7 @@ def _text_column(texts: list[str], part: str, place: str, lines: list[int]) -> A
         if None not in values:
             return np.array(values, dtype=np.float64)
         bad = values.index(None)
-        wanted = "a finite number" if part in _FINITE else "a number or nothing"
+        wanted = "a finite number" if part in _FINITE else "a number or an empty cell"
     hint = f"; {_CATEGORIES_HINT}" if part == "feature" else ""
     got = quoted(texts[bad])
     raise ParseError(f"{place.format(lines[bad])}: expected {wanted}, got {got}{hint}")
@@ -497,7 +515,7 @@ def _cell(text: str, part: str) -> float | None:
 
 
 def _is_coded(column: Any) -> bool:
-    """Whether a column of pyarrow is a dictionary of texts, which is how categories are kept."""
+    """Whether a pyarrow column is a dictionary of strings, its form of categories."""
     kind = str(column.type)
     return "dictionary" in kind and "string" in kind
 
@@ -517,7 +535,7 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
     if values.dtype.kind not in "biuf":
         hint = f"; {_CATEGORIES_HINT}" if part == "feature" else ""
         raise ParseError(
-            f"{file}: column {quoted(name)} must hold numbers; it holds {column.type}{hint}"
+            f"{file}: column {quoted(name)} must contain numbers; it has type {column.type}{hint}"
         )
     numbers = values.astype(np.float64)
     if part not in _FINITE:
@@ -527,7 +545,7 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
     if len(broken):
         raise ParseError(
             f"{file}: column {quoted(name)} has {numbers[broken[0]]} in row {broken[0]}; {part}s "
-            "are finite numbers"
+            "must be finite numbers"
         )
     return numbers
 
@@ -535,6 +553,6 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
 def _check_cells(path: PathLike, cells: int, limits: Limits) -> None:
     if cells > limits.max_cells:
         raise LimitError(
-            f"{quoted(path)} holds more than {limits.max_cells:,} cells in the columns that are "
-            "wanted; raise max_cells, or choose fewer columns"
+            f"{quoted(path)} has more than {limits.max_cells:,} cells in the requested columns; "
+            "raise max_cells, or select fewer columns"
         )

@@ -1,12 +1,12 @@
-"""LETOR and svmlight text with query ids.
+"""Reader of LETOR and svmlight files with query ids.
 
-One document per line, features by increasing index::
+One document per line, features in order of increasing index::
 
     2 qid:10 1:0.031 2:0.666 5:NULL #docid = GX008-86-4444840 inc = 1
 
-Text is read in blocks. Numbers of a whole block are converted at once where every line has
-the plain form. A block with anything unusual is read line by line, token by token: that is the
-definition of the format, and finds the place of an error.
+Text is read in blocks. A block in which every line has the usual form is converted at once. A
+block with anything unusual is parsed line by line, token by token: this parser defines the
+format and locates errors.
 """
 
 import math
@@ -40,7 +40,7 @@ _LARGEST_INDEX = 999_999_999
 
 
 class _Rules(NamedTuple):
-    """What the caller asked for, and what the lines before have settled."""
+    """The caller's options, and what the lines so far have determined."""
 
     path: PathLike
     features: bool
@@ -51,7 +51,7 @@ class _Rules(NamedTuple):
 
     @property
     def last_index(self) -> int:
-        """Largest index of a feature."""
+        """Largest allowed feature index."""
         if self.n_features is None:
             return _LARGEST_INDEX
         return self.n_features + self.first_index - 1
@@ -63,19 +63,19 @@ class _Token(NamedTuple):
 
 
 class _Fault(Exception):
-    """A column of a line, from 1, and what is wrong there."""
+    """A parse error within a line: its column, from 1, and the reason."""
 
 
 def _label(token: _Token) -> float:
     label = to_number(token.text)
     if label is None or not math.isfinite(label):
-        reason = "a line begins with its label, a finite number; got "
+        reason = "a line must begin with its label, a finite number; got "
         raise _Fault(token.column, reason + quoted(token.text))
     return label
 
 
 def _docid(comment: str) -> str:
-    """Return the document id in a comment, or nothing."""
+    """Return the document id in a comment, or an empty string."""
     match = _DOCID.search(comment)
     return "" if match is None else match[1]
 
@@ -86,16 +86,15 @@ def _qid(tokens: list[_Token], rules: _Rules) -> str | None:
         if rules.need_qid or rules.with_qid:
             raise _Fault(
                 after,
-                "expected qid:<query> after the label; ranking data needs to know which rows "
-                "belong together (a file of query sizes can stand in: need_qid=False, or --group "
-                "FILE)",
+                "expected qid:<query> after the label; if the file has no query ids, pass "
+                "need_qid=False and query sizes (--group FILE)",
             )
         return None
     if rules.with_qid is False:
-        raise _Fault(after + 1, "this line has a qid, those before have none; all or none")
+        raise _Fault(after + 1, "this line has a qid, but earlier lines have none")
     qid = tokens[1].text[4:]
     if qid in NO_ID:
-        raise _Fault(tokens[1].column + 4, f"a row without a query id, got {qid!r}")
+        raise _Fault(tokens[1].column + 4, f"every row needs a query id, got {qid!r}")
     return qid
 
 
@@ -107,15 +106,15 @@ def _index(token: _Token, previous: int | None, rules: _Rules) -> int:
         second = "; qid comes second, after the label" if text == "qid" else ""
         raise _Fault(
             token.column,
-            f"a feature index is a whole number up to {_LARGEST_INDEX:,}, got {quoted(text)}"
+            f"a feature index must be a whole number up to {_LARGEST_INDEX:,}, got {quoted(text)}"
             + second,
         )
     index = int(text)
     if index < rules.first_index:
         raise _Fault(
             token.column,
-            "feature index 0; indices count from 1 (for a file that counts from 0 say "
-            "zero_based=True, --zero-based)",
+            "feature index 0, but indices start at 1; for a zero-based file pass zero_based=True "
+            "(--zero-based)",
         )
     if index > rules.last_index:
         raise _Fault(token.column, f"feature index {index}, but n_features={rules.n_features}")
@@ -132,7 +131,7 @@ def _value(token: _Token) -> float:
     if value is None or math.isinf(value):
         raise _Fault(
             token.column + at,
-            "a feature value is a finite number, or NULL or nan where it is missing; got "
+            "a feature value must be a finite number, or NULL or nan if it is missing; got "
             f"{quoted(text)}",
         )
     return value
@@ -164,26 +163,26 @@ def read_letor(
     need_qid: bool = True,
     limits: Limits | None = None,
 ) -> RankingFile:
-    """Read LETOR text, plain or compressed with gzip.
+    """Read a LETOR file, plain or compressed with gzip.
 
     ``NULL`` is a missing value (NaN); a feature that a line leaves out is 0, as in svmlight.
-    A comment with ``docid = ...`` gives the document id. A byte order mark, Windows line
-    ends, blank lines and lines that are only a comment are accepted.
+    The document id is taken from a comment with ``docid = ...``. A byte order mark, Windows
+    line endings, blank lines and lines with only a comment are accepted.
 
     Parameters
     ----------
     path : str or path
         The file.
     features : bool, default=True
-        Whether to convert the features; without them ``X`` is None, and their values (not
-        their indices) go unchecked.
+        Whether to read the features; otherwise ``X`` is None, and their indices, but not their
+        values, are checked.
     n_features : int, optional
-        Columns of ``X``; the largest index by default. Give it for a file that must fit
-        another one.
+        Number of columns of ``X``; the largest index by default. Set it for a file that must
+        match another one.
     zero_based : bool, default=False
         Whether the first feature has index 0 instead of 1.
     need_qid : bool, default=True
-        Reject lines without ``qid:``. Otherwise all lines have one, or none.
+        Reject lines without ``qid:``. Otherwise all lines must have one, or none.
     limits : Limits, optional
         Sizes above which the file is rejected.
 
@@ -195,10 +194,10 @@ def read_letor(
     Raises
     ------
     ParseError
-        With file, line and column: a label that is no finite number, no qid, a feature that
-        is not ``index:value``, an index that is 0, repeated, or smaller than the one before.
+        With file, line and column, for a label that is not a finite number, a missing qid, a
+        feature that is not ``index:value``, or an index that is 0, repeated or decreasing.
     LimitError
-        When the file is larger than the limits allow.
+        If the file is larger than the limits allow.
 
     Examples
     --------
@@ -225,17 +224,17 @@ def read_letor(
         rows, width = _shape(blocks, rules)
         if features and rows * width > limits.max_cells:
             raise LimitError(
-                f"{quoted(path)} would fill {rows:,} rows with {width:,} features (the largest "
-                f"index), more than {limits.max_cells:,} cells; raise max_cells, or say "
-                "features=False to read labels and queries alone"
+                f"{quoted(path)} needs {rows:,} rows of {width:,} features (the largest index), "
+                f"more than {limits.max_cells:,} cells; raise max_cells, or pass features=False to "
+                "read only labels and queries"
             )
     if not blocks:
-        raise DataError(f"{quoted(path)} holds no line with a label")
+        raise DataError(f"{quoted(path)} has no line with a label")
     return _joined(blocks, rules, limits)
 
 
 def _read_carefully(text: bytes, first: int, rules: _Rules, limits: Limits) -> _Block:
-    """Read a block line by line; raise at the first line that cannot be read."""
+    """Parse a block line by line; raise at the first invalid line."""
     labels, qid, ids, counts, indices, values = [], [], [], [], [], []
     for number, raw in enumerate(text.split(b"\n")[:-1], first):
         check_line(raw, number, rules.path, limits)
@@ -269,7 +268,7 @@ def _read_carefully(text: bytes, first: int, rules: _Rules, limits: Limits) -> _
 
 
 def _read_plain(text: bytes, rules: _Rules, limits: Limits) -> _Block:
-    """Read a block of plain lines at once; ValueError where a line is anything else."""
+    """Parse a block of usual lines at once; raise ValueError for any other line."""
     rows = [] if b"\0" in text else _LINE.findall(text, 0, len(text) - 1)
     longest = max((sum(map(len, row)) for row in rows), default=0) + 4  # qid: is in no group
     if len(rows) != text.count(b"\n") or longest > limits.max_line:
@@ -287,7 +286,7 @@ def _read_plain(text: bytes, rules: _Rules, limits: Limits) -> _Block:
 
 
 def _plain_qid(texts: list[bytes], rules: _Rules) -> list[str]:
-    """Return the ids of all rows, or an empty list where no row has one."""
+    """Return the ids of all rows, or an empty list if no row has one."""
     known = {text: text.decode() for text in set(texts)}
     if known.keys() == {b""} and not rules.need_qid and not rules.with_qid:
         return []
@@ -297,7 +296,7 @@ def _plain_qid(texts: list[bytes], rules: _Rules) -> list[str]:
 
 
 def _plain_features(texts: list[bytes], rules: _Rules) -> tuple[Any, Any, Any]:
-    """Return counts, indices and values, where all is ``index:value`` with increasing indices."""
+    """Return counts, indices and values of ``index:value`` pairs with increasing indices."""
     joined = b"".join(texts)
     if not _FEATURES.fullmatch(joined):
         raise ValueError

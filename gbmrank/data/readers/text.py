@@ -1,4 +1,4 @@
-"""What all readers share: text in blocks of whole lines within limits, and what is returned."""
+"""Shared by all readers: reading text in blocks of whole lines, size limits, and the result."""
 
 import gzip
 import os
@@ -47,7 +47,7 @@ _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a reader takes before it raises LimitError.
+    """Sizes above which a reader raises LimitError.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Limits:
     max_cells : int, default=2**29
         Rows times features, and rows times the length of the longest id.
     block : int, default=8 MiB
-        How much is read at once.
+        Bytes read at once.
     """
 
     max_bytes: int = 8 << 30
@@ -68,10 +68,10 @@ class Limits:
 
 
 def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
-    r"""Yield the number of the first line and the bytes of blocks of whole lines.
+    r"""Yield blocks of whole lines: the number of the first line, and the bytes.
 
-    A byte order mark is dropped, line ends become ``\n``, and the last line ends with one
-    whether the file does or not. Compressed files are known by their first two bytes.
+    A byte order mark is dropped, line endings become ``\n``, and the last line always ends with
+    one. Compressed files are recognised by their first two bytes.
     """
     number, total, rest = 1, 0, b""
     with Path(path).open("rb") as raw:
@@ -83,8 +83,8 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
             total += len(piece)
             if total > limits.max_bytes:
                 raise LimitError(
-                    f"{quoted(path)} holds more than {limits.max_bytes:,} bytes of text; if it is "
-                    "what you think it is, raise max_bytes (--max-bytes)"
+                    f"{quoted(path)} has more than {limits.max_bytes:,} bytes of text; if that is "
+                    "expected, raise max_bytes (--max-bytes)"
                 )
             cut = piece.rfind(b"\n") + 1
             if not piece:
@@ -99,7 +99,7 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
 
 
 def read_lines(path: PathLike, limits: Limits, *, blank: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line, without its end; blank ones if asked for."""
+    """Yield the number and the text of each line; blank lines only with ``blank``."""
     for first, block in read_blocks(path, limits):
         for number, line in enumerate(block.split(b"\n")[:-1], first):
             check_line(line, number, path, limits)
@@ -108,12 +108,24 @@ def read_lines(path: PathLike, limits: Limits, *, blank: bool = False) -> Iterat
 
 
 def read_column(path: PathLike, limits: Limits | None = None) -> FloatArray:
-    """Read one number per line, such as the scores of a model or the sizes of queries.
+    """Read a file with one number per line, such as model scores or query sizes.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, plain or compressed with gzip.
+    limits : Limits, optional
+        Sizes above which the file is rejected.
+
+    Returns
+    -------
+    array of shape (n_lines,)
+        The numbers.
 
     Raises
     ------
     ParseError
-        For a line that is not one finite number.
+        If a line is not a single finite number.
     """
     values = []
     for number, line in read_lines(path, limits or Limits()):
@@ -127,7 +139,7 @@ def read_column(path: PathLike, limits: Limits | None = None) -> FloatArray:
 
 
 def to_number(text: str) -> float | None:
-    """Return a number, or None; stricter than ``float``, which takes ``1_000``.
+    """Return a number, or None; stricter than ``float``, which accepts ``1_000``.
 
     >>> to_number("-1.5e3"), to_number("1_000"), to_number("nan")
     (-1500.0, None, nan)
@@ -136,19 +148,19 @@ def to_number(text: str) -> float | None:
 
 
 def text_array(texts: Sequence[str], path: PathLike, limits: Limits) -> npt.NDArray[np.str_]:
-    """Return ids as an array, in which each takes as much room as the longest."""
+    """Return ids as a fixed-width array, in which each takes as much memory as the longest."""
     longest = max(map(len, texts), default=0)
     if len(texts) * longest > limits.max_cells:
         raise LimitError(
-            f"{quoted(path)} has {len(texts):,} ids, the longest of {longest:,} characters; an "
-            f"array of them would hold more than {limits.max_cells:,}; shorten them, or raise "
+            f"{quoted(path)} has {len(texts):,} ids of up to {longest:,} characters; their array "
+            f"would have more than {limits.max_cells:,} characters; shorten the ids, or raise "
             "max_cells"
         )
     return np.array(texts, dtype=np.str_)
 
 
 def decode(line: bytes, path: PathLike, number: int) -> str:
-    """Read UTF-8 without NUL bytes, or say where it is none."""
+    """Decode UTF-8 without NUL bytes; raise ParseError at the first invalid byte."""
     if b"\0" in line:
         column = line.index(b"\0") + 1
         raise fail(path, number, column, "a NUL byte: is this a text file in UTF-8?")
@@ -161,12 +173,12 @@ def decode(line: bytes, path: PathLike, number: int) -> str:
 
 
 def fail(path: PathLike, line: int, column: int, reason: str) -> ParseError:
-    """Return the error for a place in a file."""
+    """Return the ParseError for a line and column of a file."""
     return ParseError(f"{quoted(path)[1:-1]}:{line}:{column}: {reason}")
 
 
 def quoted(text: object) -> str:
-    """Return text that is safe to print, shortened."""
+    """Return the quoted text, shortened and safe to print."""
     shown = str(text)
     return repr(shown if len(shown) <= 120 else f"{shown[:60]}...{shown[-40:]}")
 
@@ -175,48 +187,48 @@ def _read(file: IO[bytes], size: int, path: PathLike, number: int) -> bytes:
     try:
         return file.read(size)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        reason = f"the compressed file is damaged or cut off after this line ({error})"
-        raise fail(path, number, 1, f"{reason}; get it again") from error
+        reason = f"the compressed file is damaged or truncated after this line ({error})"
+        raise fail(path, number, 1, f"{reason}; download or create it again") from error
 
 
 def check_line(line: bytes, number: int, path: PathLike, limits: Limits) -> None:
     """Raise LimitError for a line that is too long."""
     if len(line) > limits.max_line:
         raise LimitError(
-            f"{quoted(path)[1:-1]}:{number}: a line is longer than {limits.max_line:,} bytes; if "
-            "it is meant to be, raise max_line (--max-line of gbmrank evaluate)"
+            f"{quoted(path)[1:-1]}:{number}: the line is longer than {limits.max_line:,} bytes; if "
+            "that is expected, raise max_line (--max-line of gbmrank evaluate)"
         )
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RankingFile:
-    """Rows of queries as a file has them, in the order of the file.
+    """Ranking data read from a file, with rows in the order of the file.
 
     Parameters
     ----------
     labels : array of shape (n_rows,)
         Larger is better; finite.
     qid : array of shape (n_rows,) or None
-        One query id per row, as text; ``None`` where the file has none.
+        One query id per row, as string; ``None`` if the file has none.
     scores : array of shape (n_rows,) or None
-        Where the file holds them (a table with a score column, a TREC run); finite.
+        Scores, if the file has them (a table with a score column, a TREC run); finite.
     X : array of shape (n_rows, n_features) or None
         Features; NaN is a missing value.
     ids : array of shape (n_rows,) or None
-        Document ids as text, empty where a row has none.
+        Document ids as strings, empty where a row has none.
     feature_names : tuple of str
         One per column of ``X``.
     by_index : bool
-        Whether these are indices of LETOR, of which a file may leave out the last ones.
+        Whether feature names are LETOR indices; another file may then have fewer columns.
     unranked : array of bool of shape (n_rows,) or None
-        Rows that were judged but not retrieved; they have the lowest score of all.
+        Rows that were judged but not retrieved; their score is below all others.
     categories : mapping of str to Categories
-        Of the features whose entries in ``X`` are codes, by name.
+        Categories of the features whose entries in ``X`` are codes, by feature name.
     columns : mapping of str to array of shape (n_rows,)
-        What ``Header.columns`` asked for, by the same keys.
+        The columns requested by ``Header.columns``, under the same keys.
     notes : tuple of str
-        What a person should know about how the file was read.
+        Remarks for the user on how the file was read.
     """
 
     labels: FloatArray

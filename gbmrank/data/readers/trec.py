@@ -1,12 +1,12 @@
-"""TREC judgments (qrels) and runs, put together as trec_eval does.
+"""TREC judgments (qrels) and runs, joined as trec_eval does.
 
 ========  =====================================  =========================================
-file      columns                                what counts
+file      columns                                notes
 ========  =====================================  =========================================
 qrels     topic, iteration, document, grade      iteration is ignored; lines that start with
-                                                 ``#`` and are no judgment are comments
-run       topic, Q0, document, rank, score, tag  rank is ignored: the score orders; what
-                                                 follows the tag is ignored
+                                                 ``#`` and are not judgments are comments
+run       topic, Q0, document, rank, score, tag  documents are ordered by score, not by rank;
+                                                 anything after the tag is ignored
 ========  =====================================  =========================================
 """
 
@@ -39,7 +39,7 @@ class _Row(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """How the lines of one of the two files look."""
+    """Line format of a qrels or run file."""
 
     columns: str
     least: int
@@ -57,15 +57,15 @@ def read_trec(
 ) -> RankingFile:
     """Read judgments and a run, and match them by topic and document.
 
-    As in trec_eval: topics that only one of the files has are left out; documents of the run
-    without judgment have grade 0, and so have negative grades; documents that were judged
-    relevant and not retrieved belong to the topic, but not to its ranking. They come as rows
-    marked ``unranked``, with a score below that of every retrieved document, so that they
-    count in the number of relevant documents and in the ideal ranking. Whoever evaluates has
-    to give them no credit at the ranks they would have; ``gbmrank evaluate`` does.
+    As in trec_eval, topics that occur in only one of the files are left out. Retrieved documents
+    without a judgment have grade 0, and negative grades count as 0. Relevant documents that were
+    not retrieved belong to the topic but not to its ranking: they become rows marked
+    ``unranked``, with a score below that of every retrieved document, so that they count in the
+    number of relevant documents and in the ideal ranking. An evaluation must not credit them at
+    the ranks they appear to have; ``gbmrank evaluate`` takes care of that.
 
     Rows of a topic are in the order in which trec_eval breaks ties: by decreasing document id,
-    compared byte by byte. ``ties="index"`` then gives its order.
+    compared byte by byte. ``ties="index"`` reproduces its ranking.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def read_trec(
     run : str or path
         Retrieved documents, plain or compressed with gzip.
     complete : bool, default=False
-        Keep topics that were judged and are not in the run (trec_eval's ``-c``).
+        Keep judged topics that are not in the run (trec_eval's ``-c``).
     limits : Limits, optional
         Sizes above which a file is rejected.
 
@@ -86,10 +86,10 @@ def read_trec(
     Raises
     ------
     ParseError
-        With file, line and column: missing columns, a grade or score that is no finite
-        number, a document that a topic has twice.
+        With file, line and column, for missing columns, a grade or score that is not a finite
+        number, or a document that occurs twice in a topic.
     DataError
-        When the files have no topic in common.
+        If the files have no topic in common.
     """
     limits = limits or Limits()
     judged = _by_topic(qrels, _QRELS, limits)
@@ -128,7 +128,7 @@ def _rows(topic: str, judged: Topics, retrieved: dict[str, float]) -> list[_Row]
     grades = judged[topic]
     hidden = [doc for doc, grade in grades.items() if grade > 0 and doc not in retrieved]
     if not retrieved and not hidden:
-        hidden = list(grades)  # keep the topic: it has a value, or none, of its own
+        hidden = list(grades)  # keep the topic, so that metrics see it
     return [
         _Row(topic, doc, max(grades.get(doc, 0.0), 0.0))
         for part in (retrieved, hidden)
@@ -147,12 +147,12 @@ def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
         topic, document, text = words[0], words[2], words[form.value]
         value = to_number(text)
         if value is None or not math.isfinite(value):
-            reason = f"a {form.what} is a finite number, got {quoted(text)}"
+            reason = f"a {form.what} must be a finite number, got {quoted(text)}"
             where = line.rindex(text) + 1
             raise fail(path, number, where, f"{reason}; the columns are: {form.columns}")
         documents = topics.setdefault(topic, {})
         if document in documents:
-            twice = f"document {quoted(document)} is there twice for topic {quoted(topic)}"
+            twice = f"document {quoted(document)} occurs twice in topic {quoted(topic)}"
             raise fail(path, number, 1, twice)
         documents[document] = value
     if not topics:
