@@ -415,7 +415,7 @@ def _from_file(file: RankingFile, title: str) -> Source:
     rows = RankingData.from_arrays(file.labels, qid=file.qid)
     notes = list(file.notes)
     if rows.groups.row_order is not None:
-        notes.append("rows of a query are not all adjacent; they were put together by their id")
+        notes.append("the rows of some queries are not adjacent; they were grouped by query id")
     return Source(
         title=title,
         X=rows.groups.arrange(file.X),

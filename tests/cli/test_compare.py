@@ -128,12 +128,12 @@ def test_help_shows_what_is_done_by_default(capsys):
     text = " ".join(capsys.readouterr().out.split())
     for words in (
         "folds of queries (default: 5)",
-        "most trees (default: 300)",
-        "0 for never (default: 30)",
-        "to stop by (default: 0.2)",
+        "boosting rounds (default: 300)",
+        "0 disables it (default: 30)",
+        "for validation (default: 0.2)",
         "learning_rate=0.1",
         '(default: "ndcg@10, ndcg@5, ndcg@1"',
-        "by its index in LETOR files; may be repeated",
+        "an index in LETOR files); may be repeated",
     ):
         assert words in text
 
