@@ -123,7 +123,7 @@ def test_columns_that_do_not_match(tmp_path, capsys):
     other.write_text("label,qid,2,1\n1,b,20,10\n0,b,21,11\n")
     for given in ([str(one), str(other)], ["--train", str(one), "--test", str(other)]):
         message = rejected(capsys, "compare", *given, "--out", str(tmp_path / "out"))
-        assert "the same feature columns in another order; put them into one" in message
+        assert "the same feature columns in another order; use the same order" in message
     other.write_text("label,qid,2\n1,b,20\n0,b,21\n")
     message = rejected(capsys, "compare", str(one), str(other), "--out", str(tmp_path / "out"))
     assert "have different feature columns: '1'" in message
