@@ -1,6 +1,6 @@
-"""The command ``gbmrank``: exit code 0 is done, 2 a mistake in the input, 1 one of ours.
+"""The command ``gbmrank``: exit code 0 is success, 1 a bug in gbmrank, 2 invalid input.
 
-``gbmrank compare`` returns 3 when it is done and some of its runs failed.
+``gbmrank compare`` also returns 3 when it is done and some of its runs failed.
 
 One module per command, imported when that command is called. Each has
 ``add_arguments(parser)`` and ``run(given)``, which prints and returns an exit code.
@@ -25,9 +25,9 @@ COMMANDS = {
     "check": ("gbmrank.cli.check", "search for a distribution on which a loss misleads"),
     "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
     "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
-    "info": ("gbmrank.cli.info", "show all about an objective, a loss or a metric"),
+    "info": ("gbmrank.cli.info", "describe an objective, a loss or a metric"),
     "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
-    "plugin": ("gbmrank.cli.plugin", "write a new plugin: gbmrank plugin new NAME"),
+    "plugin": ("gbmrank.cli.plugin", "create a plugin project: gbmrank plugin new NAME"),
     "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
     "warm": ("gbmrank.cli.warm", "compile kernels ahead, for container images"),
 }
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # ids that its encoding lacks
+        sys.stdout.reconfigure(errors="backslashreplace")  # ids may not fit the encoding
     program = " ".join(["gbmrank", *(name for name in arguments[:1] if name in COMMANDS)])
     try:
         code = _dispatch(program, arguments)
@@ -72,7 +72,7 @@ def _dispatch(program: str, arguments: Sequence[str]) -> int:
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise _UsageError(f"no command is called {name!r}; {hint}There are: {', '.join(COMMANDS)}")
+        raise _UsageError(f"there is no command {name!r}; {hint}Commands: {', '.join(COMMANDS)}")
     path, about = COMMANDS[name]
     module = importlib.import_module(path)
     parser = _Parser(prog=program, description=f"{about[0].upper()}{about[1:]}.")
@@ -95,13 +95,13 @@ def _exit_code(program: str, error: Exception) -> int:
         if os.environ.get("GBMRANK_DEBUG"):
             raise error
         text = f"{type(error).__name__}: {error}"
-        code, message = _OURS, f"a mistake of ours, {text}; set GBMRANK_DEBUG=1 to see where"
+        code, message = _OURS, f"a bug in gbmrank: {text}; set GBMRANK_DEBUG=1 for the traceback"
     print(f"{program}: error: {clean(message)}", file=sys.stderr)
     return code
 
 
 def _discard_output() -> None:
-    """Send what standard output does not take nowhere: its reader has gone, or the disk is full."""
+    """Discard output that cannot be written: the reader has gone, or the disk is full."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -117,7 +117,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise, so that the caller prints it in our form."""
+        """Raise, so that ``main`` prints the message."""
         raise _UsageError(message)
 
 
@@ -128,5 +128,5 @@ def _overview() -> str:
         "usage: gbmrank COMMAND ...\n\n"
         "Objectives and metrics for boosted rankers, with the theory attached.\n\n"
         f"{''.join(lines)}\n"
-        "gbmrank COMMAND --help says more; gbmrank -V tells which one this is."
+        "gbmrank COMMAND --help describes a command; gbmrank --version prints the version."
     )

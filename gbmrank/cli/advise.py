@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--given",
         choices=("independent", "low-noise"),
-        help="what is known of your data: 0/1 labels that are independent given the features, or "
-        "preference graphs with low noise; what is proven for such data comes first",
+        help="what is known about your data: 0/1 labels that are independent given the features, "
+        "or preference graphs with low noise; objectives proven for such data come first",
     )
     parser.add_argument("--all", action="store_true", help="show every verdict with its reason")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -117,9 +117,7 @@ def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
     if rows[0].proven and rows[0].verdict.constant is not None:
         bound = f"{name} lost <= c C_phi(2) sqrt(loss above its infimum)"
         lines.append(
-            _wrapped(
-                f"c is the constant of the bound {bound}, with sums as the formulas have them."
-            )
+            _wrapped(f"c is the constant in the bound {bound}, with the sums of the formulas.")
         )
     shown = next((row for row in rows if row.verdict.counterexample is not None), None)
     if not rows[0].proven and shown is not None:

@@ -1,4 +1,4 @@
-"""Values on the command line: numbers with ASCII digits as in files, and names in their place."""
+"""Parse and validate values on the command line: numbers (ASCII digits only) and names."""
 
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
-DELIMITER_HELP = "between the cells of a CSV file"
+DELIMITER_HELP = "separator between the cells of a CSV file"
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 
 
@@ -51,7 +51,7 @@ def character(text: str) -> str:
 
 
 def read_value(text: str) -> bool | int | float | str:
-    """Read the value of a booster's parameter; what is neither a number nor true or false is text.
+    """Parse the value of a booster parameter: a bool, an int, a float, or else a string.
 
     >>> read_value("0.05"), read_value("true"), read_value("7"), read_value("dart")
     (0.05, True, 7, 'dart')
@@ -66,10 +66,10 @@ def read_value(text: str) -> bool | int | float | str:
 
 
 def check_not_native(name: str) -> None:
-    """Reject a booster's own objective and committees, which have no formula and no verdict."""
+    """Reject native objectives and committees, which have no formula and no verdict."""
     if name.strip() == Committee.name or name.strip().startswith(f"{Committee.name}("):
         raise UnknownNameError(
-            f"{name} is a mean of several models and not one loss; train it with gbmrank compare "
+            f"{name} averages several models and is not one loss; train it with gbmrank compare "
             "--objectives or GBMRanker(objective=...)"
         )
     bare = name.strip().removeprefix(PREFIX)
@@ -77,7 +77,7 @@ def check_not_native(name: str) -> None:
     if name.strip().startswith(PREFIX) or (native is not None and name.strip() not in OBJECTIVES):
         own = f". {bare} without {PREFIX} is gbmrank's own" if bare in OBJECTIVES else ""
         raise UnknownNameError(
-            f"{name} is an objective of a booster; gbmrank has no formula of it and so no verdict. "
+            f"{name} is an objective of a booster; gbmrank has no formula for it, so no verdict. "
             f"It can be trained as {native or name}: gbmrank compare --objectives, "
             f"GBMRanker(objective=...){own}"
         )

@@ -1,4 +1,4 @@
-"""``gbmrank check NAME``: look for a distribution on which an objective misleads a metric."""
+"""``gbmrank check NAME``: search for a distribution on which an objective misleads a metric."""
 
 import argparse
 import json
@@ -25,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--items",
-        help=f"numbers of items, up to {_MOST_ITEMS} (3,4, or just above a cut-off)",
+        help=f"items per query, up to {_MOST_ITEMS} (default: 3,4, or just above the cut-off)",
     )
-    parser.add_argument("--grades", help="labels to try, such as 0,1,2; found out if left out")
+    parser.add_argument("--grades", help="labels to try, such as 0,1,2 (default: by metric)")
     parser.add_argument("--budget", type=whole, default=400, help="distributions to try (400)")
-    parser.add_argument("--seed", type=whole, default=0, help="of the search (0)")
-    parser.add_argument("--graphs", action="store_true", help="preference graphs with low noise")
+    parser.add_argument("--seed", type=whole, default=0, help="seed of the search (0)")
+    parser.add_argument("--graphs", action="store_true", help="search low-noise preference graphs")
     parser.add_argument(
         "--kit",
         action="store_true",
@@ -52,7 +52,8 @@ def run(given: argparse.Namespace) -> int:
     check_no_loss(given.name)
     if given.budget < 1 or given.seed < 0:
         raise ParameterError(
-            f"--budget is 1 or more and --seed 0 or more, got {given.budget} and {given.seed}"
+            f"--budget must be at least 1 and --seed at least 0, got {given.budget} and "
+            f"{given.seed}"
         )
     given.items, given.grades = _items(given.items), _grades(given.grades)
     usual = _ON_GRAPHS if given.graphs else _METRICS
@@ -127,7 +128,7 @@ def _grades(text: str | None) -> tuple[float, ...] | None:
         return None
     grades = _listed("--grades", text, number)
     if len(set(grades)) < 2:
-        raise ParameterError(f"--grades needs two different labels or more, got {text!r}")
+        raise ParameterError(f"--grades needs at least two different labels, got {text!r}")
     return grades
 
 
@@ -135,7 +136,7 @@ def _listed(option: str, text: str, read: Callable[[str], T]) -> tuple[T, ...]:
     try:
         return tuple(read(part) for part in text.split(","))
     except argparse.ArgumentTypeError as error:
-        raise ParameterError(f"{option} takes numbers with commas, got {text!r}") from error
+        raise ParameterError(f"{option} takes numbers separated by commas, got {text!r}") from error
 
 
 def _section(row: dict[str, Any]) -> str:

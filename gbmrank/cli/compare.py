@@ -1,8 +1,8 @@
 """``gbmrank compare``: train objectives on data, judge them query by query, write a report.
 
-Exit code 0: every run is done; 3: some run failed, the others are reported; 2: a mistake in
-the input, nothing was trained; 4: a file could not be written, as on a full disk; 130: stopped
-by Ctrl-C. Finished runs are kept.
+Exit code 0: every run is done; 2: invalid input, nothing was trained; 3: some runs failed, the
+others are reported; 4: a file could not be written, for example on a full disk; 130: stopped by
+Ctrl-C. Finished runs are kept.
 """
 
 import argparse
@@ -58,8 +58,8 @@ _SHOWN = "(default: %(default)s)"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = (
-        "Exit code: 0 done, 3 some run failed, 2 a mistake in the input, 4 a file could not be "
-        "written, 130 stopped."
+        "Exit code: 0 done, 2 invalid input, 3 some runs failed, 4 a file could not be written, "
+        "130 interrupted."
     )
     _add_data(parser.add_argument_group("data"))
     _add_columns(parser.add_argument_group("columns of a table"))
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Read, train, judge, write, print."""
     if given.resume and given.force:
-        raise ConfigError("--resume continues and --force begins anew; give one of them")
+        raise ConfigError("--resume continues a run and --force starts over; give only one of them")
     out = Path(given.out)
     check_folder(out, resume=given.resume, force=given.force)
     settings = _settings(given)
@@ -80,9 +80,9 @@ def run(given: argparse.Namespace) -> int:
         settings = demonstration(settings)
     source = _source(given, data)
     try:
-        # What boosters and plugins print is not part of the answer.
+        # Standard output is for the result; boosters and plugins print to standard error.
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-            warnings.simplefilter("ignore", GbmrankWarning)  # noted below, system by system
+            warnings.simplefilter("ignore", GbmrankWarning)  # shown below as notes, by system
             found = compare_source(source, settings, partial(_write, out=out))
     except KeyboardInterrupt as stopped:
         if not str(stopped):  # before the first run or after the last
@@ -110,39 +110,41 @@ def _stopped(why: str, out: Path, code: int) -> int:
 def _add_data(group: Any) -> None:
     group.description = (
         "LETOR or svmlight text with qid (or a LightGBM .query file beside it), CSV or Parquet; "
-        ".gz is fine. Several files are put together. Without any, built-in demonstration data."
+        ".gz is fine. Several files are concatenated. Without files: built-in demonstration data."
     )
-    group.add_argument("data", nargs="*", metavar="DATA", help="files to cut into folds")
+    group.add_argument("data", nargs="*", metavar="DATA", help="files to split into folds")
     for name in ("train", "valid", "test"):
-        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"a given split: {name}")
+        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"predefined {name} split")
     group.add_argument(
         "--allow-overlap", action="store_true", help="accept queries that are in two splits"
     )
-    group.add_argument("--format", choices=FORMATS, help="guessed from the file's name if left out")
+    group.add_argument("--format", choices=FORMATS, help="default: by the name of the file")
     group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
-    group.add_argument("--max-bytes", type=whole, metavar="N", help="largest text, unpacked")
+    group.add_argument("--max-bytes", type=whole, metavar="N", help="maximum size, uncompressed")
 
 
 def _add_columns(group: Any) -> None:
-    feature = "by its index in LETOR files; may be repeated (default: all that are left over)"
+    feature = (
+        "feature column (an index in LETOR files); may be repeated (default: all other columns)"
+    )
     group.add_argument("--label-column", metavar="NAME", help="column of the label")
     group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
     group.add_argument("--feature", action="append", metavar="NAME", help=feature)
     group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
-    categorical = "features that hold categories, such as color,brand; may be repeated"
+    categorical = "categorical features, such as color,brand; may be repeated"
     group.add_argument("--categorical", action="append", metavar="LIST", help=categorical)
     weight = "weights for training and validation, one per query or per row"
     group.add_argument("--weight", metavar="NAME", help=weight)
     position = (
-        "where a row was shown, from 1; labels are then clicks, 0 or 1, and systems are judged by "
-        "what their rankings would have earned"
+        "position at which a row was shown, from 1; labels are then clicks, 0 or 1, and systems "
+        "are compared by the estimated value of their rankings"
     )
     group.add_argument("--position", metavar="NAME", help=position)
-    truth = "with --position: true labels to judge by, in simulations for example"
+    truth = "with --position: true labels to evaluate on, for example in simulations"
     group.add_argument("--truth", metavar="NAME", help=truth)
     time = (
-        "time of the query, a number or a date: every fold is trained on earlier queries and "
-        "tested on later ones, in --folds steps"
+        "time of the query, a number or a date: each of the --folds trains on earlier queries "
+        "and tests on later ones"
     )
     group.add_argument("--time", metavar="NAME", help=time)
 
@@ -151,7 +153,7 @@ def _add_systems(group: Any) -> None:
     objectives = (
         'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated '
         "(default: pairwise, pointwise and bregman with the target of the first metric, ranknet, "
-        "native ones; with --position a naive one and debiased:pairwise(target=identity), "
+        "native ones; with --position an uncorrected one and debiased:pairwise(target=identity), "
         "joint:pairwise(target=identity), debiased:native:lambdarank, debiased:native:rank:ndcg)"
     )
     metrics = (
@@ -169,17 +171,17 @@ def _add_systems(group: Any) -> None:
     group.add_argument("--backends", metavar="LIST", help=backends)
     group.add_argument("--baseline", metavar="NAME", help=baseline)
     scores = (
-        "a model to compare with that is not trained, such as production=old.txt (a file with one "
-        "score per row, of the rows of --test where splits are given) or production=column:NAME; "
-        "may be repeated"
+        "scores of an existing model to compare with: production=old.txt (a file with one score "
+        "per row; with predefined splits, per row of --test) or production=column:NAME; may be "
+        "repeated"
     )
     group.add_argument("--scores", action="append", metavar="NAME=WHERE", help=scores, default=[])
     bias = (
-        'how often positions are examined: "em" estimates it from the clicks (the default), or a '
-        "file with one propensity per line, from position 1"
+        'examination propensities: "em" estimates them from the clicks (the default), or a file '
+        "with one propensity per line, from position 1"
     )
     group.add_argument("--position-bias", metavar="WHAT", help=bias)
-    clip = "propensities below this are raised to it in training"
+    clip = "smallest propensity used in training; lower ones are raised to it"
     group.add_argument("--clip", type=number, metavar="P", help=clip)
     group.add_argument("--margin", type=number, default=0.0, metavar="D", help=margin)
 
@@ -191,31 +193,31 @@ def _add_training(group: Any) -> None:
 
     d, rate = _DEFAULTS, f"learning_rate={LEARNING_RATE:g}"
     add("--folds", whole, "N", "folds of queries", d.folds)
-    add("--seeds", str, "N", "how many, or a list such as 0,1,2", "1")
-    add("--rounds", whole, "N", "most trees", d.rounds)
-    patience = "rounds without improvement before a run stops; 0 for never"
+    add("--seeds", str, "N", "number of seeds, or a list such as 0,1,2", "1")
+    add("--rounds", whole, "N", "maximum number of boosting rounds", d.rounds)
+    patience = "rounds without improvement before a run stops; 0 disables it"
     add("--early-stopping", whole, "N", patience, d.early_stopping)
-    add("--valid-share", number, "P", "share of the queries kept aside to stop by", d.valid_share)
+    add("--valid-share", number, "P", "share of queries used for validation", d.valid_share)
     repeated = {"action": "append", "default": []}
-    all_of_them = f"of every booster; may be repeated (default: {rate}, the others as booster and "
-    all_of_them += "objective have them)"
+    all_of_them = f"parameter of every booster; may be repeated (default: {rate}, otherwise "
+    all_of_them += "the defaults of booster and objective)"
     group.add_argument("--param", metavar="NAME=VALUE", help=all_of_them, **repeated)
-    one_of_them = 'of a backend, an objective or a system: "ranknet:learning_rate=0.05"; repeatable'
-    group.add_argument("--param-for", metavar="WHO:NAME=VALUE", help=one_of_them, **repeated)
-    add("--tune", whole, "N", "settings tried for each run", 0)
-    group.add_argument("--tuner", choices=TUNERS, default=d.tuner, help=_SHOWN)
-    add("--jobs", whole, "N", "runs at the same time (as many as threads)")
-    add("--threads", whole, "N", "of all runs together (the machine's)")
-    group.add_argument(
-        "--in-process", action="store_true", help="start no processes; one run after the other"
+    one_of_them = (
+        'parameter of one backend, objective or system: "ranknet:learning_rate=0.05"; repeatable'
     )
+    group.add_argument("--param-for", metavar="WHO:NAME=VALUE", help=one_of_them, **repeated)
+    add("--tune", whole, "N", "parameter settings tried in each run", 0)
+    group.add_argument("--tuner", choices=TUNERS, default=d.tuner, help=_SHOWN)
+    add("--jobs", whole, "N", "runs in parallel (default: as many as threads)")
+    add("--threads", whole, "N", "threads of all runs together (default: all of the machine)")
+    group.add_argument("--in-process", action="store_true", help="run sequentially in this process")
 
 
 def _add_output(group: Any) -> None:
     group.add_argument("--out", default="gbmrank-compare", metavar="FOLDER", help=_SHOWN)
     for option, about in (
-        ("--resume", "continue what is in the folder"),
-        ("--force", "overwrite what is in the folder"),
+        ("--resume", "continue an interrupted run"),
+        ("--force", "overwrite the results in the folder"),
         ("--quiet", "show no progress"),
         ("--json", "print JSON"),
     ):
@@ -256,9 +258,9 @@ def _data(given: argparse.Namespace) -> Any:
     parts = {name: getattr(given, name) for name in ("train", "valid", "test")}
     parts = {name: files for name, files in parts.items() if files}
     if parts and given.data:
-        raise ConfigError("give files to cut into folds, or --train and --test, not both")
+        raise ConfigError("give files to split into folds, or --train and --test, not both")
     if parts and not {"train", "test"} <= set(parts):
-        raise ConfigError(f"given splits need --train and --test; got --{', --'.join(parts)}")
+        raise ConfigError(f"predefined splits need --train and --test; got --{', --'.join(parts)}")
     return parts or given.data or None
 
 
@@ -280,8 +282,8 @@ def _source(given: argparse.Namespace, data: Any) -> Source:
     leakage = source.leakage()
     if leakage is not None and not given.allow_overlap:
         raise ConfigError(
-            f"{leakage}; remove them, or say --allow-overlap if they are other queries with the "
-            "same ids"
+            f"{leakage}; remove them, or give --allow-overlap if they are different queries with "
+            "the same ids"
         )
     return source
 
@@ -305,7 +307,14 @@ def _scores(texts: Sequence[str]) -> dict[str, Any]:
 
 def _bias(text: str | None) -> PositionBias | str | None:
     """Return propensities that are read from a file, or how to estimate them."""
-    return text if text in (None, "em") else PositionBias(read_column(str(text)))
+    if text is None or text == "em":
+        return text
+    if text in ("joint", "debiased") and not Path(text).exists():
+        raise ConfigError(
+            f'--position-bias is "em" or a file of propensities; got {text!r}. {text}: is a prefix '
+            f'of objectives: --objectives "{text}:pairwise(target=identity)"'
+        )
+    return PositionBias(read_column(text))
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -319,7 +328,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def _params(option: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return parameters by whom they are for, which is nobody in ``--param``."""
+    """Return parameters by backend, objective or system; the key of ``--param`` is empty."""
     form, pattern = _PARAMS[option]
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
@@ -334,7 +343,7 @@ def _params(option: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _write(found: Comparison, out: Path) -> None:
-    """Write the files; the report comes last, as it names the others."""
+    """Write the files; the report comes last, as it links to the others."""
     try:
         found.to_json(out / _FILES["results"])
         found.to_csv(out / _FILES["per_query"])

@@ -1,4 +1,4 @@
-"""``gbmrank evaluate``: the quality of scores, with the conventions that it was measured by."""
+"""``gbmrank evaluate``: metrics of scores, with the conventions used to compute them."""
 
 import argparse
 import csv
@@ -62,10 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help='for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)',
     )
-    measures.add_argument("--like", choices=tuple(TOOLS), help="give the numbers this tool gives")
+    measures.add_argument("--like", choices=tuple(TOOLS), help="use the conventions of this tool")
     measures.add_argument("--gain", metavar="GAIN", help="exp2, linear, or a table such as 0,1,3,7")
     for option, about in (
-        ("--threshold", "labels from here on are relevant"),
+        ("--threshold", "labels of at least this are relevant"),
         ("--max-grade", "largest grade of the scale (ERR)"),
     ):
         measures.add_argument(option, type=number, metavar="Y", help=about)
@@ -76,10 +76,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         measures.add_argument(option, metavar="RULE", help=about)
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--output", metavar="FILE", help="write the values of queries to .csv, .tsv or .json"
+        "--output", metavar="FILE", help="write the value of each query to .csv, .tsv or .json"
     )
     for option, about in (
-        ("--per-query", "print the value of every query too"),
+        ("--per-query", "also print the value of each query"),
         ("--force", "overwrite the output file"),
         ("--json", "print JSON"),
     ):
@@ -100,10 +100,10 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         files.add_argument(option, metavar="FILE", help=about)
     files.add_argument(
-        "--format", choices=tuple(_FORMATS), help="of the labels; guessed if left out"
+        "--format", choices=tuple(_FORMATS), help="format of the labels (default: guessed)"
     )
     for option, about in (
-        ("--complete", "TREC: count judged topics that the run lacks"),
+        ("--complete", "TREC: count judged topics missing from the run"),
         ("--zero-based", "LETOR: feature indices count from 0"),
     ):
         files.add_argument(option, action="store_true", help=about)
@@ -113,7 +113,7 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     columns.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
     limits = parser.add_argument_group("limits")
     for option, default, about in (
-        ("--max-bytes", _DEFAULTS.max_bytes, "largest text, unpacked"),
+        ("--max-bytes", _DEFAULTS.max_bytes, "maximum size of a file, uncompressed"),
         ("--max-line", _DEFAULTS.max_line, "longest line"),
     ):
         limits.add_argument(option, type=whole, metavar="N", default=default, help=about)
@@ -137,7 +137,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _name_standard_input(given: argparse.Namespace) -> None:
-    """Put the path of standard input where ``-`` stands."""
+    """Replace ``-`` by the path of standard input."""
     piped = [name for name in ("labels", "scores", "group") if getattr(given, name) == "-"]
     if len(piped) > 1:
         options = " and ".join(f"--{name}" for name in piped)
@@ -207,7 +207,7 @@ class _Evaluation(NamedTuple):
 
 
 def _read_input(given: argparse.Namespace) -> _Input:
-    """Read what the command line names."""
+    """Read the files named on the command line."""
     limits = replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
     form = given.format or _guess(given.labels, limits)
     if given.scores is None and form not in _TABLES:
@@ -240,8 +240,8 @@ def _read_input(given: argparse.Namespace) -> _Input:
         ends = np.append(np.flatnonzero(file.qid[1:] != file.qid[:-1]) + 1, file.n_rows)
         if sizes.sum() == file.n_rows and not np.array_equal(np.cumsum(sizes), ends):
             raise DataError(
-                f"--group {given.group} has {len(sizes):,} queries with other rows than the query "
-                f"ids of {quoted(given.labels)}; leave out the option or the ids"
+                f"--group {given.group} has {len(sizes):,} queries that do not match the query ids "
+                f"of {quoted(given.labels)}; leave out the option or the ids"
             )
     return _Input(file, _scores(file, given, limits), sizes, form)
 
@@ -260,7 +260,7 @@ def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> Flo
         source = given.scores
         form = table_format(source)
         if form is None and given.score_column is not None:
-            raise ConfigError(f"--score-column has no meaning for {source}: it is no table")
+            raise ConfigError(f"--score-column needs a CSV or Parquet table; {source} is not one")
         if form is None:
             scores = read_column(source, limits)
         else:
@@ -284,7 +284,7 @@ def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> Flo
 
 def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespace) -> None:
     """Reject scores whose ids say that they are in another order than the labels."""
-    named = given.qid_column is not None  # what has a usual name in the scores may be another id
+    named = given.qid_column is not None  # a usual name in the scores may be a different id
     pairs = {"document": (file.ids, other.ids)} | (
         {} if named else {"query": (file.qid, other.qid)}
     )
@@ -296,13 +296,13 @@ def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespac
         if row is not None:
             raise DataError(
                 f"{quoted(given.scores)} has the {what} {quoted(theirs[row])} in row {row}, where "
-                f"{quoted(given.labels)} has {quoted(own[row])}; scores are taken in the order of "
-                "the labels: sort both files alike, or leave the column of ids out of the scores"
+                f"{quoted(given.labels)} has {quoted(own[row])}; scores must be in the order of "
+                "the labels. Sort both files the same way, or drop the id column from the scores"
             )
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether ids are one number in two spellings, or one of them is missing."""
+    """Whether ids are the same number written differently, or one of them is missing."""
     if not one or not other:
         return True
     number = to_number(one)
@@ -310,14 +310,14 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _guess(path: str, limits: Limits) -> str:
-    """Tell the format from the file's name, else from its first line."""
+    """Infer the format from the file's name, else from its first line."""
     known = table_format(path)
     if known is not None:
         return known
     if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
         raise ConfigError(
-            f"{quoted(path)} is no regular file (a pipe?), and to tell its format would use up its "
-            f"first lines; say --format {' or '.join(_FORMATS)}"
+            f"{quoted(path)} is not a regular file (a pipe?), and guessing its format would "
+            f"consume its first lines; give --format {' or '.join(_FORMATS)}"
         )
     small = replace(limits, block=1 << 16)
     lines = (line for _, line in read_lines(path, small))
@@ -333,13 +333,13 @@ def _guess(path: str, limits: Limits) -> str:
     if _LETOR_LINE.fullmatch(line.strip()) or line.startswith("#"):
         return "letor"
     raise DataError(
-        f"cannot tell what {quoted(path)} is from its first line, {quoted(line)}; say --format "
-        f"{' or '.join(_FORMATS)}"
+        f"cannot infer the format of {quoted(path)} from its first line, {quoted(line)}; give "
+        f"--format {' or '.join(_FORMATS)}"
     )
 
 
 def _metrics(given: argparse.Namespace) -> MetricList:
-    """Make the metrics; options go to those that have them and do not state them."""
+    """Build the metrics; an option applies to those that have it and do not set it."""
     options = {
         "gain": None if given.gain is None else _gain(given.gain),
         "threshold": given.threshold,
@@ -354,7 +354,7 @@ def _metrics(given: argparse.Namespace) -> MetricList:
         if not any(key in names for names in known):
             able = sorted(one.name for one in BUILTIN_METRICS if key in one.__dataclass_fields__)
             raise MetricError(
-                f"--{key.replace('_', '-')} is an option of none of {plain}; it goes with "
+                f"--{key.replace('_', '-')} is not an option of {plain}; it is one of "
                 f"{', '.join(able)}"
             )
     made = [
@@ -402,7 +402,7 @@ def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
         measured.append(_Measured(name, item, values, _reason(item, np.isnan(values), data)))
     notes = list(given.file.notes)
     if groups.row_order is not None:
-        notes.append("rows of a query are not all adjacent; they were put together by their id")
+        notes.append("the rows of some queries are not adjacent; they were grouped by query id")
     ties = _ties(scores, hidden, groups)
     return _Evaluation(groups, rows, data.labels, *ties, measured, notes)
 
@@ -577,22 +577,20 @@ def _queries_json(result: _Evaluation) -> list[dict[str, Any]]:
 
 
 def _check_output(path: str, force: bool) -> None:
-    """Reject an unknown kind of file, and a file that is there unless it may be overwritten."""
+    """Reject an unknown suffix, and an existing file unless ``force`` is set."""
     if Path(path).suffix.lower() not in _SUFFIXES:
-        raise ConfigError(
-            f"--output takes a name that ends in {', '.join(_SUFFIXES)}; got {path!r}"
-        )
+        raise ConfigError(f"--output must end in {', '.join(_SUFFIXES)}; got {path!r}")
     folder = Path(path).resolve().parent
     if not folder.is_dir():
-        raise ConfigError(f"--output {path}: there is no folder {folder}; make it first")
+        raise ConfigError(f"--output {path}: there is no folder {folder}; create it first")
     if Path(path).exists() and not force:
         raise ConfigError(
-            f"{path} is there already; choose another name, or overwrite with --force"
+            f"{path} already exists; choose another name, or overwrite it with --force"
         )
 
 
 def _save(path: Path, result: _Evaluation) -> None:
-    """Write the table of queries; the file is there whole or not at all."""
+    """Write the table of queries atomically."""
     suffix, queries = path.suffix.lower(), _queries_json(result)
     text = io.StringIO()
     if suffix == ".json":

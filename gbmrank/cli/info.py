@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", help="an objective, loss or metric, by name or as text")
     parser.add_argument(
-        "--kind", choices=_KINDS, help="which one is meant, where a name has several meanings"
+        "--kind", choices=_KINDS, help="which one is meant, if the name is ambiguous"
     )
     parser.add_argument("--plot", metavar="FILE", help="write the curves to a .png, .svg or .pdf")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -80,9 +80,9 @@ def run(given: argparse.Namespace) -> int:
     for name, curves in panels:
         print(f"\n{bold(name)}\n{_draw(curves)}")
     if any(given.name in booster.native for booster in BOOSTERS):
-        print(f"\nThe booster's own objective of this name is trained as {PREFIX}{given.name}.")
+        print(f"\nTo train the booster's own objective of this name, use {PREFIX}{given.name}.")
     if isinstance(part, AbstractMetric):
-        print(f"\ngbmrank advise {clean(given.name)} says which objectives go with it.")
+        print(f"\ngbmrank advise {clean(given.name)} says which objectives suit it.")
     return 0
 
 
@@ -98,7 +98,9 @@ def _found(name: str, wanted: str | None) -> tuple[str, Any]:
     there = sorted({known for registry in registries.values() for known in registry})
     hint = f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else "there are "
     listed = "" if near else ", ".join(there)
-    raise UnknownNameError(f"nothing is called {name!r}; {hint}{listed}")
+    raise UnknownNameError(
+        f"there is no {wanted or 'objective, loss or metric'} {name!r}; {hint}{listed}"
+    )
 
 
 def _facts(kind: str, part: Any) -> dict[str, Any]:
@@ -121,7 +123,7 @@ def _facts(kind: str, part: Any) -> dict[str, Any]:
 
 
 def _measured(part: Any) -> dict[str, Any]:
-    """What is measured: the error of an engine; of a loss, its link, weight, slope at zero."""
+    """Return measured traits: an engine's error, or the link, weight and slope of a loss."""
     from gbmrank.theory.shapes import item_shape, pair_shape
 
     if isinstance(part, AbstractObjective) and part.accuracy is not None:
@@ -150,7 +152,7 @@ def _parameter(part: Any, field: Any) -> str:
 
 
 def _choices(part: Any) -> dict[str, str]:
-    """What a parameter may be, for kinds that ``gbmrank list`` does not show."""
+    """Return the allowed values of parameters that ``gbmrank list`` does not show."""
     kinds = {field.name: str(field.metadata.get("kind")) for field in fields(part)}
     found = {name: ", ".join(_PARTS[kind]) for name, kind in kinds.items() if kind in _PARTS}
     if "g" in found:
@@ -260,15 +262,13 @@ def _draw(curves: Sequence[Curve]) -> str:
 
 
 def _save(path: str, title: str, panels: Sequence[tuple[str, list[Curve]]]) -> None:
-    """Write a picture; its ending (.png, .svg, .pdf) decides the format."""
+    """Write a plot; the suffix (.png, .svg, .pdf) decides the format."""
     if not path.lower().endswith((".png", ".svg", ".pdf")):
         raise ParameterError(f"--plot takes a file that ends in .png, .svg or .pdf, got {path!r}")
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise MissingPackageError(
-            "pictures need matplotlib: pip install 'gbmrank[report]'"
-        ) from error
+        raise MissingPackageError("plots need matplotlib: pip install 'gbmrank[report]'") from error
     mpl.use("Agg")
     from matplotlib.figure import Figure
 

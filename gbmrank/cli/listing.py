@@ -1,4 +1,4 @@
-"""``gbmrank list``: what is registered, and by whom."""
+"""``gbmrank list``: registered objectives, metrics, losses and utilities, with their origin."""
 
 import argparse
 import json

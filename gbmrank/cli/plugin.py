@@ -1,4 +1,4 @@
-"""``gbmrank plugin new NAME``: a plugin distribution that installs and passes at once."""
+"""``gbmrank plugin new NAME``: create a plugin project that installs and passes its tests."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ gbmrank_api = 1
 
 
 def {name}(z: float, k: float = 2.0) -> tuple[float, float, float]:
-    """log(1 + exp(k (1 - z))) / k; yours instead: value, first and second derivative."""
+    """log(1 + exp(k (1 - z))) / k; replace it with yours: value, first and second derivative."""
     s = sigmoid(k * (1.0 - z))
     return softplus(k * (1.0 - z)) / k, -s, k * s * (1.0 - s)
 '''
@@ -66,7 +66,7 @@ def one_query(labels: FloatArray, scores: FloatArray, grad: FloatArray, hess: Fl
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective(AbstractObjective):
-    """Cross entropy of the gains and the softmax of the scores; replace it by yours."""
+    """Cross entropy of the gains and the softmax of the scores; replace it with yours."""
 
     name: ClassVar[str] = "{name}"
     formula: ClassVar[str] = "-sum_i G_i / sum G log softmax(s)_i"
@@ -78,11 +78,11 @@ class Objective(AbstractObjective):
         return "constant" if self.hessian == "constant" else "exact"
 
     def bind(self, data: RankingData) -> AbstractBound:
-        """Compute what depends on labels alone."""
+        """Precompute everything that depends on the labels only."""
         return bind_queries(self, data, one_query, labels=gains(data.labels, "exp2"))
 '''
 
-_METRIC = '''"""A metric for gbmrank: utility of an item times discount of its rank, ties exact."""
+_METRIC = '''"""A metric for gbmrank: utility of an item times discount of its rank."""
 
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -97,7 +97,7 @@ gbmrank_api = 1
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric(AbstractPositional):
-    """Rank-biased precision with gains; replace it by yours."""
+    """Rank-biased precision with gains; replace it with yours."""
 
     persistence: float = 0.8
     k: int | None = None
@@ -106,11 +106,11 @@ class Metric(AbstractPositional):
     formula: ClassVar[str] = "(1 - p) sum_r p^(r - 1) G(item at rank r)"
 
     def utilities(self, data: RankingData) -> FloatArray:
-        """Return what each item is worth."""
+        """Return the utility of each item."""
         return gains(data.labels, "exp2")
 
     def rank_discounts(self, n: int) -> FloatArray:
-        """Return the factor of each rank."""
+        """Return the discount of each rank."""
         return cut((1.0 - self.persistence) * self.persistence ** np.arange(n), self.k)
 '''
 
@@ -179,7 +179,7 @@ KINDS = {
     "objective": (_OBJECTIVE, "Objective", 'gbmrank.objective("{name}")'),
     "metric": (_METRIC, "Metric", 'gbmrank.metric("{name}@10")'),
 }
-"""Per kind: the module, what its entry point names, and how it is used."""
+"""Per kind: source of the module, object of its entry point, and example of use."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _REGISTRIES: dict[str, Registry[Any]] = {each.kind: each for each in (LOSSES, OBJECTIVES, METRICS)}
 
@@ -187,14 +187,14 @@ _REGISTRIES: dict[str, Registry[Any]] = {each.kind: each for each in (LOSSES, OB
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("action", choices=("new",), help="new: write the files of a plugin")
-    parser.add_argument("name", help="of the distribution, such as gbmrank-tempered")
+    parser.add_argument("name", help="name of the distribution, such as gbmrank-tempered")
     parser.add_argument("--kind", choices=tuple(KINDS), default="loss", help="what it adds (loss)")
-    parser.add_argument("--folder", default=".", help="where its folder is made (here)")
+    parser.add_argument("--folder", default=".", help="where to create its folder (default: here)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Write the files and say what to do next."""
+    """Write the files and print the next steps."""
     from gbmrank import __version__
 
     own = given.name.replace("-", "_").removeprefix("gbmrank_")
@@ -202,7 +202,7 @@ def run(given: argparse.Namespace) -> int:
     _check_free(given.name, own, given.kind)
     target = Path(given.folder) / given.name
     if target.exists():
-        raise ParameterError(f"{target} is there already; choose another name or --folder")
+        raise ParameterError(f"{target} already exists; choose another name or --folder")
     written = []
     for path, text in files_of(given.name, given.kind, __version__).items():
         file = target / path
@@ -256,24 +256,24 @@ def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
 def _check_name(name: str, own: str) -> None:
     if not _NAME.fullmatch(name):
         raise ParameterError(
-            f"a plugin is named in lower-case letters, digits and '-', such as gbmrank-tempered; "
-            f"got {name!r}"
+            f"the name of a plugin must be lower-case letters, digits and '-', such as "
+            f"gbmrank-tempered; got {name!r}"
         )
     if keyword.iskeyword(own) or not own[:1].isalpha():
-        what = "is a word of Python" if keyword.iskeyword(own) else "does not begin with a letter"
+        what = "is a Python keyword" if keyword.iskeyword(own) else "does not begin with a letter"
         raise ParameterError(f"{name!r} registers {own!r}, which {what}; choose another name")
 
 
 def _check_free(name: str, own: str, kind: str) -> None:
-    """Reject a name that gbmrank or another distribution has: neither is ever overridden."""
+    """Reject a name that gbmrank or another distribution already registers."""
     registry = _REGISTRIES[kind]
     if own not in registry:
         return
     owners = [entry.origin for entry in registry.entries.get(own, ())]
     others = [one for one in owners if project(one.distribution) != project(name)]
     if owners and not others:
-        return  # the same plugin, written anew
+        return  # the same plugin, written again
     raise ParameterError(
-        f"the {kind} {own!r} exists already, in {others[0] if others else 'gbmrank'}; choose "
+        f"the {kind} {own!r} already exists in {others[0] if others else 'gbmrank'}; choose "
         f"another name, such as gbmrank-my-{own.replace('_', '-')}"
     )

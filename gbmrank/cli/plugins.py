@@ -26,12 +26,12 @@ _FINE, _BROKEN = 0, 2
 _REWRITE = "its lines are NAME = MODULE:OBJECT; repair or uninstall the distribution"
 _ADVICE = {
     "ModuleNotFoundError": "install the package that is missing into this environment",
-    "ImportError": "its version may not fit to what it imports; upgrade both",
-    "SyntaxError": "the file cannot be read by this Python; see the line",
-    "SystemExit": "it ends the process when it is imported; a plugin must not",
-    "AttributeError": "the entry point names something that its module does not have, or an "
-    "import went wrong half way",
-    "PluginContractError": "it does not keep the contract; docs/plugins.md has it",
+    "ImportError": "its version may not match a package that it imports; upgrade both",
+    "SyntaxError": "this Python cannot parse the file; see the line above",
+    "SystemExit": "it exits the process on import, which a plugin must not do",
+    "AttributeError": "the entry point names an object that is missing from its module, or an "
+    "import failed half way",
+    "PluginContractError": "it violates the plugin contract; see docs/plugins.md",
     "RegistrationError": "choose another name",
 }
 
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="list",
         choices=("list", "doctor"),
-        help="list: without importing them; doctor: load each, compile losses, and explain what "
-        "is wrong",
+        help="list: show them without importing; doctor: load each, compile losses, and explain "
+        "what is wrong",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -64,7 +64,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _plugins() -> list[tuple[Entry[Any], str]]:
-    """Entries of other distributions, each with what else has its name."""
+    """Return entries of other distributions, each with those that share its name."""
     found = []
     for registry in _KINDS:
         for entries in registry.entries.values():
@@ -131,13 +131,13 @@ def _unread_text(origin: Origin, error: Exception) -> str:
 
 def _page(found: list[tuple[Entry[Any], Status, str]], load: bool) -> str:
     if not found:
-        return "no plugins are installed (gbmrank plugin new NAME writes one)"
+        return "no plugins are installed (gbmrank plugin new NAME creates one)"
     rows = [[entry.name, entry.kind, str(entry.origin), status.state] for entry, status, _ in found]
     parts = [table(["name", "kind", "from", "status"], rows)]
     parts += [_explained(entry, status) for entry, status, _ in found if status.cause is not None]
     parts += [
         clean(
-            f"{entry.name}: {clash} has this {entry.kind} too; say "
+            f"{entry.name}: {clash} also has this {entry.kind}; use "
             f"{entry.origin.distribution}:{entry.name}"
         )
         for entry, _, clash in found
@@ -156,7 +156,7 @@ def _explained(entry: Entry[Any], status: Status) -> str:
 
 
 def _place(cause: BaseException | None) -> list[str]:
-    """The last line of the plugin itself that was run."""
+    """Return the last executed line of the plugin itself."""
     if isinstance(cause, SyntaxError) and cause.filename:
         return [f"  {cause.filename}:{cause.lineno}: {(cause.text or '').strip()}"]
     frames = traceback.extract_tb(None if cause is None else cause.__traceback__)

@@ -1,4 +1,4 @@
-"""Text for people: aligned tables, nothing that could command their terminal."""
+"""Terminal output: aligned tables, and text without control characters."""
 
 import os
 import re
@@ -59,7 +59,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = ""
 
 
 def _one_line(cell: object) -> str:
-    """Return a cell cleaned; one of nothing but commands to a terminal is spelt out."""
+    """Return a cleaned cell; one that consists of control characters only is escaped."""
     shown = clean(cell).replace("\n", " ")
     return shown or str(cell).encode("unicode_escape").decode()
 
@@ -77,9 +77,9 @@ def _columns(text: str) -> int:
 def fitted(
     head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "", *, width: int | None
 ) -> str:
-    """Return a table, or a paragraph for each row where the terminal is too narrow for it.
+    """Return a table, or a paragraph for each row if the terminal is too narrow.
 
-    ``width`` is that of the terminal, or None for as wide as need be.
+    ``width`` is that of the terminal, or None for no limit.
 
     >>> print(fitted(["system", "mean", "p"], [["lightgbm ranknet", 0.5, ""]], width=20))
     lightgbm ranknet
@@ -98,7 +98,7 @@ def fitted(
 
 
 def unmarked(text: str) -> str:
-    """Return a sentence of our documentation without its marks.
+    """Return a sentence of a docstring without its markup.
 
     >>> unmarked("Exponential loss ``exp(-z)``; see :func:`exponential`.")
     'Exponential loss exp(-z).'
@@ -110,7 +110,7 @@ def unmarked(text: str) -> str:
 
 
 def system_message(error: OSError) -> str:
-    """Return what the system says went wrong, with the file."""
+    """Return the message of the operating system, with the file."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
 
@@ -122,5 +122,5 @@ def bold(text: str) -> str:
 
 
 def line_width() -> int | None:
-    """Return the width of the terminal, or None where the output is no terminal."""
+    """Return the width of the terminal, or None if the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

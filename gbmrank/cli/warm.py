@@ -14,7 +14,7 @@ from gbmrank.errors import GbmrankError, ParameterError
 __all__ = ["add_arguments", "run"]
 
 _USUAL = ("pairwise", "ndcg@10")
-_SIZES = (20, 5000)  # a usual query, and one that is left to the linear-time engine
+_SIZES = (20, 5000)  # a typical query, and one for the linear-time engine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"objectives and metrics as in Python ({', '.join(_USUAL)} if left out)",
     )
-    parser.add_argument("--all", action="store_true", help="everything that is registered")
+    parser.add_argument("--all", action="store_true", help="all registered objectives and metrics")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -43,7 +43,7 @@ def run(given: argparse.Namespace) -> int:
     rows = []
     for name in names:
         rows.append(_warmed(name))
-        if not given.json:  # as they are done: all of them take minutes
+        if not given.json:  # one by one: all of them take minutes
             state = rows[-1]["error"] or f"{rows[-1]['seconds']:.1f} s"
             print(clean(f"{len(rows)}/{len(names)} {name}: {state}"), flush=True)
     folder = cache_folder()
@@ -51,7 +51,7 @@ def run(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps({"schema": "gbmrank.warm/1", "folder": where, "warmed": rows}, indent=2))
     else:
-        print(clean(f"kernels are kept in {where or 'memory only'}"))
+        print(clean(f"kernels are cached in {where or 'memory only'}"))
     failed = any(row["error"] for row in rows)
     return 2 if failed and not given.all else 0
 
@@ -66,7 +66,7 @@ def _warmed(name: str) -> dict[str, Any]:
 
 
 def _call(name: str) -> None:
-    """Do with an objective or a metric what a booster would, on small data."""
+    """Call an objective or a metric as a booster would, on small data."""
     from gbmrank.api import metric, objective
     from gbmrank.registry.catalogue import METRICS
     from gbmrank.registry.spec import parse_list

@@ -1,4 +1,4 @@
-"""Learn from clicks: position bias, simulated clicks, and the value of a ranking from logs."""
+"""Learning from clicks: position bias, simulated clicks, and off-policy evaluation."""
 
 from gbmrank.clicks.bias import PositionBias
 from gbmrank.clicks.estimation import estimate_bias

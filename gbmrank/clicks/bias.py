@@ -1,4 +1,4 @@
-"""How often each position is examined, and what a click there is worth."""
+"""Position bias: examination propensities, and the labels that correct clicks for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 __all__ = ["PositionBias", "read_clicks", "read_positions"]
 
-_COLUMNS = 30  # letters of the longest bar of text
+_COLUMNS = 30  # characters of the longest bar
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PositionBias:
-    r"""The chance that an item is examined, by the position at which it is shown.
+    r"""Position bias: the probability that an item is examined, by its position.
 
-    A click needs examination and relevance. With examination :math:`\theta_k` at position k,
-    counted from 1, and relevance :math:`\rho_i` (the chance of a click once examined),
+    A click needs examination and relevance. With the propensity :math:`\theta_k` of position k,
+    counted from 1, and relevance :math:`\rho_i` (the probability of a click once examined),
 
     .. math::
         P(c_i = 1) = \theta_{k_i} \rho_i + b_{k_i}, \qquad
         \hat u_i = \frac{c_i - b_{k_i}}{\theta_{k_i}}, \qquad E \hat u_i = \rho_i.
 
-    b is zero unless people click some positions whatever is there (trust bias). The utility
-    :math:`\hat u_i` takes the place of the click as a label. It is not a weight of the row: an
+    b is zero unless users click some positions regardless of relevance (trust bias). The utility
+    :math:`\hat u_i` replaces the click as the label. It is not a weight of the row: an
     item that was not clicked is not known to be irrelevant.
 
     A common factor of all propensities changes no ranking, so estimates have
@@ -39,14 +39,14 @@ class PositionBias:
     propensity : array-like of shape (n_positions,)
         :math:`\theta_1, \theta_2, \ldots`, above 0 and at most 1.
     false_clicks : array-like of shape (n_positions,), optional
-        :math:`b_1, b_2, \ldots`, the chance that an item without any relevance is clicked;
+        :math:`b_1, b_2, \ldots`, the probability that an irrelevant item is clicked;
         not negative, and at most 1 together with the propensity.
     low, high : array-like of shape (n_positions,), optional
         Ends of an interval for each propensity.
     level : float, default=0.95
         Probability with which an interval should contain the propensity.
     method : str, default="given"
-        Where the propensities come from.
+        How the propensities were obtained.
 
     References
     ----------
@@ -104,6 +104,18 @@ class PositionBias:
     def decaying(cls, n_positions: int, power: float = 1.0) -> "PositionBias":
         r"""Return :math:`\theta_k = k^{-\text{power}}`, the usual bias of simulations.
 
+        Parameters
+        ----------
+        n_positions : int
+            Number of positions.
+        power : float, default=1
+            Strength of the bias; 0 is none.
+
+        Returns
+        -------
+        PositionBias
+            Without false clicks and intervals.
+
         Examples
         --------
         >>> PositionBias.decaying(4).propensity
@@ -122,7 +134,12 @@ class PositionBias:
         Parameters
         ----------
         position : array-like of shape (n_rows,)
-            Where the item was shown, from 1 to ``n_positions``.
+            Position of the item, from 1 to ``n_positions``.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Propensities.
 
         Raises
         ------
@@ -147,19 +164,19 @@ class PositionBias:
         clicks : array-like of shape (n_rows,)
             0 or 1; with ``impressions`` the number of clicks.
         position : array-like of shape (n_rows,)
-            Where the item was shown, from 1.
+            Position at which the item was shown, from 1.
         clip : float, optional
-            Propensities below this are raised to it: less variance for a bias of at most
+            Propensities below this are raised to it, which reduces variance for a bias of at most
             :math:`\rho_i (1 - \theta_{k_i} / \text{clip})` per row.
         impressions : array-like of shape (n_rows,), optional
-            How often the item was shown at that position, for rows that sum up several; the
-            utility is then that of their click rate.
+            How often the item was shown at that position, for aggregated rows; the utility is
+            then that of the click rate.
 
         Returns
         -------
         array of shape (n_rows,)
-            Use it as labels, with ``target=identity``. It may exceed 1, and is negative where an
-            item was not clicked at a position with false clicks.
+            Labels for training with ``target=identity``. They may exceed 1, and are negative for
+            items that were not clicked at a position with false clicks.
         """
         rate = read_clicks(clicks, impressions)
         at = self._at(position)
@@ -176,7 +193,7 @@ class PositionBias:
         return made
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and texts, which JSON holds without loss.
+        """Return a dictionary of plain numbers and strings, suitable for JSON.
 
         Examples
         --------
@@ -190,7 +207,7 @@ class PositionBias:
 
     @classmethod
     def from_dict(cls, made: Mapping[str, Any]) -> "PositionBias":
-        """Return the bias that :meth:`to_dict` described."""
+        """Return the bias from the dictionary of :meth:`to_dict`."""
         return cls(**made)
 
     def __eq__(self, other: object) -> bool:
@@ -217,17 +234,17 @@ class PositionBias:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw bars by position, with their intervals.
+        """Plot the propensities by position, with their intervals.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure when not given.
+            Axes to draw on; a new figure when not given.
 
         Returns
         -------
         matplotlib.axes.Axes
-            With the drawing.
+            The axes.
         """
         if ax is None:
             try:
@@ -260,7 +277,7 @@ class PositionBias:
             raise DataError(
                 f"position {found[row]} in row {row} is beyond {self.n_positions}, the last one "
                 f"whose bias is known ({len(beyond)} such rows). Leave these rows out, or "
-                "estimate the bias from a log that reaches as far"
+                "estimate the bias from a log with these positions"
             )
         return found - 1
 
@@ -273,7 +290,7 @@ def read_positions(position: ArrayLike) -> IntArray:
 
 
 def read_clicks(clicks: ArrayLike, impressions: ArrayLike | None = None) -> FloatArray:
-    """Return the click rate of each row: clicks are 0 or 1, or counts of so many impressions."""
+    """Return the click rate of each row: clicks are 0 or 1, or counts with impressions."""
     values = as_floats(clicks, "clicks")
     shown = np.ones(len(values))
     if impressions is not None:
@@ -286,7 +303,7 @@ def read_clicks(clicks: ArrayLike, impressions: ArrayLike | None = None) -> Floa
         row = int(wrong[0])
         allowed = "whole numbers from 0 to the impressions of the row"
         if impressions is None:
-            allowed = "0 or 1; for counts say of how many impressions=, one number per row"
+            allowed = "0 or 1; for counts give impressions=, one number per row"
         raise DataError(f"clicks are {allowed}; got {values[row]:g} in row {row}")
     return values / shown
 
@@ -305,7 +322,7 @@ def _check_share(values: FloatArray, what: str, allowed: Any, words: str) -> Non
 
 
 def _check_overflow(utilities: FloatArray, theta: FloatArray) -> None:
-    """Raise WeightError where a click over its propensity is no number to train on."""
+    """Raise WeightError where a click over its propensity overflows."""
     wrong = np.flatnonzero(~(np.abs(utilities) <= 1e150))
     if len(wrong):
         row = int(wrong[0])

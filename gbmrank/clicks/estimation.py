@@ -1,4 +1,4 @@
-"""Estimates of the position bias from logs of clicks."""
+"""Estimation of the position bias from click logs."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 __all__ = ["count_covariance", "differs_from_none", "estimate_bias"]
 
 _METHODS = ("harvesting", "randomised", "em")
-_MOST = 10_000  # positions; more are ids in the wrong column
-_UNSEEN_CLICKS = 0.5  # what a position without any click is taken to have
-_RIDGE = 1e-6  # of the logarithms, where the clicks of harvesting all fall on one side
+_MOST = 10_000  # positions; larger numbers are probably ids
+_UNSEEN_CLICKS = 0.5  # assumed for a position without clicks
+_RIDGE = 1e-6  # on the logarithms, for separable clicks in harvesting
 _FOLDS = 2
-_PARTS = 10  # of the queries, each left out once, for the intervals of EM
+_PARTS = 10  # jackknife parts of the queries, for the intervals of EM
 _CLOSE = 0.002  # relative change of the propensities at which EM ends
-_LEAST = 1e-3  # of relevances, which are probabilities
-# Little regularisation: noise of the relevance cancels over many items, and shrinkage does not.
+_LEAST = 1e-3  # smallest relevance
+# Little regularisation: noise of the relevance averages out over items, but shrinkage does not.
 _BOOSTER = {"learning_rate": 0.1, "max_depth": 3}
 _ROUNDS = 120
 
@@ -62,7 +62,7 @@ class _Log:
 
 
 class _Cells(NamedTuple):
-    """Impressions summed up by pair and position."""
+    """Impressions aggregated by query-item pair and position."""
 
     pair: IntArray  # from 0, without gaps
     position: IntArray
@@ -72,7 +72,7 @@ class _Cells(NamedTuple):
 
 
 class _Estimate(NamedTuple):
-    """Logarithms of propensities up to a constant, NaN where the log does not tell.
+    """Logarithms of propensities up to a constant, NaN where they are not identified.
 
     ``covariance`` is that of the known ones but the first, relative to the first, if clicks are
     independent. ``around`` has replicates, shape (draws, positions), or is None.
@@ -109,44 +109,44 @@ def estimate_bias(
 ) -> PositionBias:
     r"""Estimate how often each position is examined.
 
-    - ``"randomised"``: click rates by position, of lists in random order. The least variance,
-      and the only one that needs lists which nobody wants to show.
+    - ``"randomised"``: click rates by position, of lists in random order. It has the least
+      variance, but users must be shown random lists.
     - ``"harvesting"``: query-item pairs that were shown at several positions, as happens when
       rankings change. Within a pair the relevance cancels: of its clicks, position k gets a
       share in proportion to :math:`\theta_k n_k` with :math:`n_k` impressions there. Maximises
-      the conditional likelihood of that over all pairs.
-    - ``"em"``: expectation maximisation with a boosted model of relevance, which is trained on
-      one half of the queries for the other one. Needs features that explain the relevance as
-      well as the ranking that was shown did, and no pair at two positions.
+      the conditional likelihood of these shares over all pairs.
+    - ``"em"``: expectation maximisation with a boosted model of relevance, cross-fitted over two
+      halves of the queries. Needs features that explain the relevance as well as the logged
+      ranking did, but no pair at two positions.
 
-    Click rates by position of an ordinary log are not examination: good items stand at the top.
-    Propensities are known up to a factor, so position 1 gets 1 (or the position that is examined
-    most, if that is another one).
+    Click rates by position of an ordinary log do not measure examination: good items are at the
+    top. Propensities are identified up to a factor, so position 1 gets 1 (or the position that is
+    examined most, if that is another one).
 
-    Noise of an estimate costs a ranker something, and where there is no bias it buys nothing. So
-    all propensities are 1, with a warning, unless clicks reject that all positions are examined
-    alike: by a Wald test of the logarithms, or of their trend in the logarithm of the position,
+    Correcting with a noisy estimate is worse than not correcting if there is no bias. So all
+    propensities are 1, with a warning, unless the clicks reject that all positions are examined
+    equally: by a Wald test of the logarithms, or of their trend in the logarithm of the position,
     at the level of the intervals for both tests together. Intervals are those of the estimate in
-    any case. The tests do not count errors of the relevance that ``"em"`` has learned, so with
-    ``"em"`` they find a bias too often: prefer the other methods where there may be none.
+    any case. The tests ignore the error of the relevance that ``"em"`` has learned, so with
+    ``"em"`` they find a bias too often: prefer the other methods if there may be none.
 
     Parameters
     ----------
     clicks : array-like of shape (n_rows,)
         0 or 1, one row per item shown; with ``impressions`` the number of clicks.
     position : array-like of shape (n_rows,)
-        Where it was shown, from 1.
+        Position at which it was shown, from 1.
     qid : array-like of shape (n_rows,), optional
-        The query of each row, the same for all sessions of a query. Queries are independent
-        in the intervals; without it rows are.
+        The query of each row, the same for all sessions of a query. Intervals treat queries as
+        independent, or rows if it is not given.
     X : table of shape (n_rows, n_features), optional
         Features, for ``"em"``. Without ``item``, rows of a query with equal features are one item.
     method : {"harvesting", "randomised", "em"}, default="harvesting"
-        How to estimate.
+        Method of estimation, see above.
     item : array-like of shape (n_rows,), optional
-        What was shown; a pair is an item in a query. Needed for harvesting, unless ``X`` is given.
+        Id of the item, within its query. Needed for harvesting, unless ``X`` is given.
     impressions : array-like of shape (n_rows,), optional
-        How often the item was shown at that position, for rows that sum up several.
+        How often the item was shown at that position, for aggregated rows.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         Booster of ``"em"``.
     level : float, default=0.95
@@ -155,27 +155,27 @@ def estimate_bias(
     resamples : int, default=1000
         Number of bootstrap draws; 0 gives no intervals, which is ten times faster for ``"em"``.
     pretest : bool, default=True
-        Take a bias for none that clicks do not tell from none; False gives the plain estimate.
+        Return propensities of 1 if the test does not reject them; False returns the estimate.
     seed : int, default=0
-        Of draws, folds and booster.
+        Seed of bootstrap, folds and booster.
     **booster_params : object
         Parameters of the booster of ``"em"``, such as ``num_leaves``.
 
     Returns
     -------
     PositionBias
-        With intervals.
+        Propensities with intervals.
 
     Raises
     ------
     DataError
-        When the log says nothing about any position: no clicks, or no pair at two positions.
+        When nothing can be estimated: no clicks, or no pair at two positions.
 
     Warns
     -----
     GbmrankWarning
-        For positions of which the log does not tell: never shown, never clicked, or without
-        pairs that connect them to the others; and where all propensities are 1 by ``pretest``.
+        For positions whose propensity is not identified: never shown, never clicked, or without
+        pairs that connect them to the others; and if ``pretest`` sets all propensities to 1.
 
     References
     ----------
@@ -225,7 +225,7 @@ def _read(
     qid: ArrayLike | None,
     shown: tuple[ArrayLike | None, Any],
 ) -> _Log:
-    """Check the columns; ``shown`` are ids of items and features."""
+    """Validate the columns; ``shown`` are ids of items and features."""
     rate, at = read_clicks(clicks, impressions), read_positions(position) - 1
     count, (item, features) = len(rate), shown
     if len(at) != count:
@@ -271,7 +271,7 @@ def _sums(at: IntArray, values: FloatArray, width: int = 0) -> FloatArray:
 
 
 def _cells(log: _Log) -> _Cells:
-    """Sum up the impressions of a pair at a position."""
+    """Aggregate the impressions of each pair at each position."""
     if log.pair is None:
         raise DataError("give item=, an id of what was shown, or X=, its features")
     _, first, pair = np.unique(log.pair, return_index=True, return_inverse=True)
@@ -281,7 +281,7 @@ def _cells(log: _Log) -> _Cells:
 
 
 def _some_clicks(clicks: FloatArray) -> FloatArray:
-    """Give positions without a click half a one: a propensity is not 0."""
+    """Replace zero clicks at a position by half a click, since a propensity is not 0."""
     return np.where(clicks == 0.0, _UNSEEN_CLICKS, clicks)
 
 
@@ -350,7 +350,7 @@ def _one_step(
 
 
 def _informative(cells: _Cells) -> _Cells:
-    """Keep pairs that were clicked and shown at several positions: others say nothing."""
+    """Keep pairs that were clicked and shown at several positions; others have no information."""
     several = np.bincount(cells.pair) > 1
     if not several.any():
         raise DataError(
@@ -374,7 +374,7 @@ def _informative(cells: _Cells) -> _Cells:
 
 
 def _connected(shown: Any) -> IntArray:
-    """Return the most positions that pairs connect to each other."""
+    """Return the largest set of positions that pairs connect to each other."""
     from scipy.sparse.csgraph import connected_components
 
     met = shown.T @ shown
@@ -385,7 +385,7 @@ def _connected(shown: Any) -> IntArray:
 
 
 def _em(log: _Log, draws: _Draws, plan: Plan) -> _Estimate:
-    """Return the fixed point of EM, and those with a part of the queries left out."""
+    """Return the fixed point of EM, and those of the jackknife over queries."""
     if log.features is None:
         raise DataError("method='em' needs X=, features that explain the relevance of an item")
     clicks, times = log.by_position(log.clicks), log.by_position(log.shown)
@@ -403,7 +403,7 @@ def _em(log: _Log, draws: _Draws, plan: Plan) -> _Estimate:
 
 
 def _fixed_point(step: "_Step", logs: FloatArray, cycles: int) -> FloatArray:
-    """Repeat a step to its fixed point; two steps tell how far the next ones would lead."""
+    """Iterate a step to its fixed point, extrapolating from two steps."""
     for _ in range(cycles):
         once = step(logs)
         twice = step(once)
@@ -421,7 +421,7 @@ def _fixed_point(step: "_Step", logs: FloatArray, cycles: int) -> FloatArray:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Step:
-    r"""One step from propensities to better ones, through a model of relevance.
+    r"""One update of the propensities, through a model of relevance.
 
     With :math:`P(c=1) = \theta_k g`, EM replaces a click that was not made by its expected
     relevance, which differs from g by :math:`w (c - \theta_k g)`, :math:`w = 1 / (1 - \theta_k g)`.
@@ -431,10 +431,10 @@ class _Step:
         E[w (c - \theta_k g) \mid \text{item}] = 0, \qquad
         E[w (c - \theta_k g) \mid \text{position}] = 0.
 
-    EM crawls towards them where positions are seldom examined. Here each condition is solved as
-    it stands: the first by a booster, squared error on clicks over the sum of the propensities
-    of an item, weighted by that sum (w = 1, which changes the variance and not the mean); the
-    second by repetition.
+    EM converges slowly where positions are seldom examined. Here each condition is solved
+    directly: the first by a booster, with squared error on clicks over the sum of the propensities
+    of an item, weighted by that sum (w = 1, which changes the variance but not the mean); the
+    second by iteration.
     """
 
     cells: _Cells
@@ -449,7 +449,7 @@ class _Step:
         return cls(cells, log.features[cells.first], fold[log.query[cells.first]], plan)
 
     def __call__(self, logs: FloatArray) -> FloatArray:
-        """Return the logarithms of better propensities; the largest is 0."""
+        """Return the logarithms of the updated propensities; the largest is 0."""
         theta = np.exp(logs - np.nanmax(logs))
         g = self._relevance(theta)[self.cells.pair]
         return np.log(self._examination(theta, g))
@@ -482,7 +482,7 @@ class _Step:
 def count_covariance(clicks: FloatArray, shown: FloatArray) -> FloatArray:
     """Return the covariance of logarithms of click rates, relative to the first position shown.
 
-    Of positions that were shown, but the first; shape (n_shown - 1, n_shown - 1).
+    For the positions that were shown, except the first; shape (n_shown - 1, n_shown - 1).
 
     >>> count_covariance(np.array([25.0, 5.0, 0.0]), np.array([100.0, 100.0, 0.0])).round(2)
     array([[0.22]])
@@ -493,10 +493,10 @@ def count_covariance(clicks: FloatArray, shown: FloatArray) -> FloatArray:
 
 
 def differs_from_none(logs: FloatArray, covariance: FloatArray, level: float) -> bool:
-    """Whether clicks reject that all positions are examined alike; NaN is not known.
+    """Whether clicks reject that all positions are examined equally; NaN is unknown.
 
     Two Wald tests, each at half of the level: of all differences to the first known position, and
-    of their slope in the logarithm of the position, which has more power for what decays.
+    of their slope in the logarithm of the position, which has more power if propensities decay.
 
     >>> differs_from_none(np.log([1.0, 0.5]), np.array([[0.01]]), 0.95)
     True
@@ -520,7 +520,7 @@ def differs_from_none(logs: FloatArray, covariance: FloatArray, level: float) ->
 def _finished(
     log: _Log, found: _Estimate, level: float, method: str, pretest: bool
 ) -> PositionBias:
-    """Scale the propensities, add intervals, and say what the log does not tell."""
+    """Scale the propensities, add intervals, and warn about unidentified positions."""
     known = np.isfinite(found.logs)
     first = int(np.flatnonzero(known)[0])
     logs = found.logs - found.logs[first]
@@ -533,8 +533,8 @@ def _finished(
     if pretest and len(logs) > 1 and not differs_from_none(logs, found.covariance, level):
         given = np.ones(len(theta))
         warnings.warn(
-            f"{log.clicks.sum():.0f} clicks do not reject that all positions are examined alike, "
-            "so all propensities are 1; pretest=False gives the estimate all the same",
+            f"{log.clicks.sum():.0f} clicks do not reject that all positions are examined equally, "
+            "so all propensities are 1; pretest=False returns the estimate anyway",
             GbmrankWarning,
             stacklevel=3,
         )
@@ -571,7 +571,7 @@ def _ends(
 
 
 def _warn(log: _Log, known: BoolArray, silent: BoolArray) -> None:
-    """Say which positions the log does not tell about, and what they were given."""
+    """Warn about positions that the log does not identify, and how they were filled in."""
     shown = log.by_position(log.shown) > 0
     cases = {
         "were never shown": ~known & ~shown,
@@ -587,8 +587,8 @@ def _warn(log: _Log, known: BoolArray, silent: BoolArray) -> None:
             )
     if silent.any():
         warnings.warn(
-            f"positions {_listed(silent)} were never clicked; their propensities are those of half "
-            "a click, and only the upper ends of their intervals mean something",
+            f"positions {_listed(silent)} were never clicked; their propensities assume half a "
+            "click, and only the upper ends of their intervals are meaningful",
             GbmrankWarning,
             stacklevel=4,
         )

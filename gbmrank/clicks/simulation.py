@@ -1,4 +1,4 @@
-"""Clicks of simulated visitors on ranked lists: logs whose truth is known."""
+"""Simulated clicks on ranked lists: logs whose true relevance is known."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -20,7 +20,7 @@ _MODELS = ("position", "cascade", "dependent")
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ClickLog:
-    """What visitors were shown and what they clicked: one row per item shown.
+    """A log of simulated impressions and clicks: one row per item shown.
 
     Made by :func:`simulate_clicks`. Features of a row are ``X[log.row]``; train on them with
     ``qid=log.session``.
@@ -28,17 +28,17 @@ class ClickLog:
     Parameters
     ----------
     session : array of shape (n_rows,)
-        Number of the list that was shown, from 0; its rows are together, best position first.
+        Number of the session (one list), from 0; its rows are adjacent, sorted by position.
     query : array of shape (n_rows,)
         The caller's id of the query of that list.
     row : array of shape (n_rows,)
         Row of the caller's items.
     position : array of shape (n_rows,)
-        Where it was shown, from 1.
+        Position at which it was shown, from 1.
     clicks : array of shape (n_rows,)
         1 where it was clicked, else 0.
     relevance : array of shape (n_rows,)
-        The truth that no log has: the chance of a click once examined.
+        True probability of a click once examined, which real logs do not have.
     """
 
     session: IntArray
@@ -84,30 +84,30 @@ def simulate_clicks(
     max_grade: float | None = 4.0,
     noise: float = 0.1,
 ) -> ClickLog:
-    r"""Show ranked lists to simulated visitors and log what they click.
+    r"""Simulate clicks on ranked lists.
 
-    Every session draws a query, shows its k items of the highest scores, and clicks by one of
-    three models of visitors. The chance of a click on an examined item of label y is
+    Every session draws a query, shows its k items with the highest scores, and simulates a user
+    by one of three click models. The probability of a click on an examined item of label y is
 
     .. math::
         \rho = \epsilon + (1 - \epsilon) \frac{2^y - 1}{2^{y_{\max}} - 1}.
 
-    - ``"position"``: position k is examined with probability :math:`\theta_k`, whatever else is
-      shown, and clicked with :math:`\theta_k \rho + b_k` (false clicks b: trust bias).
+    - ``"position"``: position k is examined with probability :math:`\theta_k`, independently of the
+      other items, and clicked with :math:`\theta_k \rho + b_k` (false clicks b: trust bias).
     - ``"cascade"``: from the top, every item is examined until the first click.
-    - ``"dependent"``: from the top; after a click the visitor goes on with the probability
-      ``continuation``, after none always.
+    - ``"dependent"``: from the top; after a click the user continues with probability
+      ``continuation``, otherwise always.
 
     Parameters
     ----------
     labels : array-like of shape (n_rows,)
         Grades from 0 to ``max_grade``.
     scores : array-like of shape (n_rows,)
-        Of the ranking that made the log; equal scores come in random order, anew every session.
+        Scores of the logged ranking; tied items are in a new random order in every session.
     qid : array-like of shape (n_rows,)
         One query id per row.
     model : {"position", "cascade", "dependent"}, default="position"
-        How visitors examine a list.
+        Click model.
     sessions : int, default=1000
         Number of lists shown.
     seed : int, default=0
@@ -115,16 +115,16 @@ def simulate_clicks(
     k : int, default=10
         Items shown.
     bias : PositionBias, optional
-        Of the model ``"position"``; :math:`1/k` when not given.
+        Position bias of the model ``"position"``; :math:`1/k` when not given.
     temperature : float, default=0
-        Gumbel noise of this size is added to the scores, anew every session (a Plackett-Luce
+        Scale of Gumbel noise that is added to the scores in every session (a Plackett-Luce
         ranking); infinity is a random order.
     continuation : float, default=0.5
-        Of the model ``"dependent"``.
+        Probability to continue after a click, in the model ``"dependent"``.
     max_grade : float or None, default=4
-        The highest label; None takes the labels for the probabilities :math:`\rho` themselves.
+        The highest label; None uses the labels as the probabilities :math:`\rho`.
     noise : float, default=0.1
-        :math:`\epsilon`, the chance of a click on an examined item of label 0.
+        :math:`\epsilon`, the probability of a click on an examined item of label 0.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def simulate_clicks(
     if model not in _MODELS:
         raise ParameterError(f"model must be one of {', '.join(_MODELS)}; got {model!r}")
     if bias is not None and model != "position":
-        raise ParameterError(f"a position bias belongs to model='position', got model={model!r}")
+        raise ParameterError(f"bias= needs model='position', got model={model!r}")
     data = RankingData.from_arrays(labels, qid=qid)
     rho = _relevance(data, max_grade, noise)
     depth = read_whole(k, "k", 1)
@@ -165,7 +165,7 @@ def simulate_clicks(
 
 
 def _relevance(data: RankingData, max_grade: float | None, noise: float) -> FloatArray:
-    """Return the chance of a click on each row once it is examined."""
+    """Return the probability of a click on each row once it is examined."""
     high = 1.0 if max_grade is None else read_number(max_grade, "max_grade", 1e-9, 1000.0)
     wrong = np.flatnonzero(~((data.labels >= 0.0) & (data.labels <= high)))
     if len(wrong):
@@ -190,7 +190,7 @@ def _rankings(
 ) -> IntArray:
     """Return the rows shown in each session, best first, shape (sessions, depth); -1 is none."""
     groups, (temperature, rng) = data.groups, noise
-    # Noise below 1 breaks the ties of whole ranks, and nothing else.
+    # Noise below 1 only breaks ties between whole ranks.
     keys = scores / temperature if temperature > 0.0 else np.unique(scores, return_inverse=True)[1]
     shown = np.full((len(query), min(depth, int(groups.sizes.max()))), -1, dtype=np.int64)
     order = np.argsort(query, kind="stable")
@@ -220,7 +220,7 @@ def _by_position(
 
 
 def _from_the_top(chance: FloatArray, continuation: float, rng: np.random.Generator) -> BoolArray:
-    """Click from the top; after a click go on with a probability."""
+    """Click from the top; after a click continue with a probability."""
     clicked = np.zeros(chance.shape, dtype=bool)
     reading = np.ones(len(chance), dtype=bool)
     for position in range(chance.shape[1]):
@@ -232,7 +232,7 @@ def _from_the_top(chance: FloatArray, continuation: float, rng: np.random.Genera
 def _log(
     groups: Groups, shown: IntArray, clicked: BoolArray, query: IntArray, chance: FloatArray
 ) -> ClickLog:
-    """Return the columns of what was shown, with rows and ids as the caller has them."""
+    """Return the columns of the log, with the rows and ids of the caller."""
     there = shown >= 0
     session, place = np.nonzero(there)
     row = shown[there]

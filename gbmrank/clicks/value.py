@@ -1,4 +1,4 @@
-"""What a new ranking would have earned, from the log of another one."""
+"""Off-policy evaluation: the value of a new ranking, estimated from the log of another."""
 
 import warnings
 from dataclasses import dataclass
@@ -21,38 +21,38 @@ _ESTIMATORS = ("ips", "ratio", "clipped", "doubly_robust")
 _CLIPPED = ("clipped", "doubly_robust")
 _CLICKS = "clicks"
 _CLIP = 0.1
-_FEW = 30  # clicks of equal weight, below which nobody should trust an interval
+_FEW = 30  # effective clicks below which an interval is not reliable
 _UNLIKELY = 3.0  # standard errors
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineValue:
-    r"""What a ranking would have earned per session; made by :func:`offline_value`.
+    r"""Estimated value of a ranking per session; made by :func:`offline_value`.
 
     Parameters
     ----------
     value : float
-        The estimate; ``float()`` of the object gives it too.
+        The estimate, also ``float(result)``.
     low, high : float
         Ends of its interval.
     level : float
         Probability with which the interval should contain the true value.
     metric : str
-        What was earned.
+        The metric.
     estimator : str
-        How it was estimated.
+        The estimator.
     per : str
-        What the value is divided by: session; or with a ratio relevant item, or row shown.
+        Unit of the value: session, or for a ratio relevant item or row shown.
     n_sessions : int
         Lists in the log.
     n_clicks : int
         Clicks in the log.
     effective_sample_size : float
-        :math:`(\sum w)^2 / \sum w^2` over the weights w of all rows: as many rows of equal
-        weight would tell as much.
+        :math:`(\sum w)^2 / \sum w^2` over the weights w of all rows: the number of rows of equal
+        weight with the same information.
     effective_clicks : float
-        The same over the clicks that count, times their discounts.
+        The same over clicks, with weights times discounts.
     """
 
     value: float
@@ -80,7 +80,7 @@ class OfflineValue:
 
 
 class _Terms(NamedTuple):
-    """What each row adds to a value, to the divisor of a ratio, and its weight; in query order."""
+    """Per row: terms of the value and of the divisor of a ratio, and weight; in query order."""
 
     earned: FloatArray
     divisor: FloatArray
@@ -115,77 +115,77 @@ def offline_value(
     resamples: int = 2000,
     seed: int = 0,
 ) -> OfflineValue:
-    r"""Estimate what a new ranking would have earned, from the clicks on another one.
+    r"""Estimate the value of a new ranking from logged clicks on another one.
 
     With the position bias :math:`\theta`, utilities :math:`\hat u = c / \theta_k` and the discount
     d of the new rank, the value of a session is
 
     - ``"ips"``: :math:`\sum_i \hat u_i d_i`, unbiased;
-    - ``"clipped"``: the same with :math:`\max(\theta, t)`, which has less variance and is too low;
+    - ``"clipped"``: the same with :math:`\max(\theta, t)`, which has less variance and is biased
+      downwards;
     - ``"ratio"``: :math:`\sum \hat u d / \sum \hat u` over all sessions, the mean discount per
       relevant item, which is not the metric itself but varies less;
     - ``"doubly_robust"``: :math:`\sum_i d_i [g_i + (c_i - \theta g_i) / \max(\theta, t)]` with a
-      model g of relevance that stands in for what clipping takes away: unbiased where g is
-      right, and where no propensity is below t, which then is ``"ips"``.
+      model g of relevance that makes up for clipping: unbiased if g is correct, or if no
+      propensity is below t.
 
-    Where a policy logged the chance of each action instead (``propensity=``), a row weighs
-    :math:`w = \pi / p`: the chance that the new policy shows this item at this position, over the
-    chance that it was shown. Without ``policy`` it is 1 where the new rank of a row is its
-    position and 0 elsewhere.
+    If the logging policy recorded the probability of each action instead (``propensity=``), a row
+    has the weight :math:`w = \pi / p`: the probability that the new policy shows this item at this
+    position, over the logged one. Without ``policy``, :math:`\pi` is 1 if the new rank of a row is
+    its position, and 0 otherwise.
 
-    Only items that were shown can be judged. The new ranking orders the rows of a session.
+    Only items that were shown can be evaluated: the new ranking reorders the rows of a session.
 
     Parameters
     ----------
     metric : metric or str
         ``"dcg@10"``, ``"precision@5"`` or any other sum of discount times click; ``"clicks"`` is
-        the number of clicks (with ``bias`` those that the new ranking would get). NDCG and others
-        that divide by the clicks of the session are rejected: they are not unbiased.
+        the number of clicks (with ``bias``, of clicks on the new ranking). NDCG and others that
+        divide by the clicks of the session are rejected: they have no unbiased estimate.
     clicks : array-like of shape (n_rows,)
         0 or 1, one row per item shown.
     position : array-like of shape (n_rows,)
-        Where it was shown, from 1.
+        Position at which it was shown, from 1.
     scores : array-like of shape (n_rows,) or None
-        Of the new ranking, larger is first; equal scores share the mean of their discounts. None
+        Scores of the new ranking, larger is first; ties get the mean of their discounts. None
         with ``policy``.
     qid : array-like of shape (n_rows,)
-        The session of each row: one list that was shown.
+        The session of each row, that is one list that was shown.
     bias : PositionBias, optional
-        Examination by position.
+        Examination propensities by position.
     propensity : array-like of shape (n_rows,), optional
-        The logged chance that the item was shown at its position, above 0 and at most 1. Either
-        this or ``bias``.
+        The logged probability that the item was shown at its position, above 0 and at most 1.
+        Give either this or ``bias``.
     policy : array-like of shape (n_rows,), optional
-        With ``propensity``: the chance that the new policy shows the item at that position.
+        With ``propensity``: the probability that the new policy shows the item at that position.
     estimator : {"ips", "ratio", "clipped", "doubly_robust"}, default="ips"
-        How to weigh. With ``propensity`` a ratio is per row that the new policy shows.
+        The estimator, see above. With ``propensity``, a ratio is per row that the new policy shows.
     clip : float, optional
-        Of ``"clipped"`` and ``"doubly_robust"``: the t to which smaller propensities are raised;
+        For ``"clipped"`` and ``"doubly_robust"``: t, to which smaller propensities are raised;
         0.1 when not given.
     relevance : array-like of shape (n_rows,), optional
-        Of ``"doubly_robust"``: the estimated chance of a click on each item once examined, by a
-        model that was not trained on these clicks.
+        For ``"doubly_robust"``: the estimated probability of a click on each item once examined,
+        from a model that was not trained on these clicks.
     level : float, default=0.95
-        Of the interval, which is a bootstrap over sessions. It is one for the mean of the
-        estimator: of ``"clipped"`` that is the value after clipping, which is too low, and of
-        ``"ratio"`` the ratio of the sums. The true value is covered by ``"ips"``, and by
-        ``"doubly_robust"`` where g is right. What is known of bias or propensities is taken as
-        exact.
+        Level of the bootstrap interval over sessions. It covers the mean of the estimator: for
+        ``"clipped"`` the value after clipping, which is too low, and for ``"ratio"`` the ratio of
+        the sums. The true value is covered by ``"ips"``, and by ``"doubly_robust"`` if g is
+        correct. Bias and propensities are treated as exact.
     resamples : int, default=2000
         Number of bootstrap draws.
     seed : int, default=0
-        Of these draws.
+        Seed of the bootstrap.
 
     Returns
     -------
     OfflineValue
-        With an interval and effective numbers; print it.
+        The estimate with its interval and effective sample sizes; ``print`` shows them.
 
     Warns
     -----
     GbmrankWarning
-        When the log cannot tell: fewer than 30 clicks of equal weight count, or the new policy
-        does what the old one never did.
+        When the estimate is not reliable: there are fewer than 30 effective clicks, or the new
+        policy shows items where the old one never did.
 
     References
     ----------
@@ -213,7 +213,7 @@ def offline_value(
         )
     if (bias is None) == (propensity is None):
         raise ParameterError(
-            "give bias= (examination by position) or propensity= (the logged chance of each row)"
+            "give bias= (a PositionBias) or propensity= (the logged probability of each row)"
         )
     _check_options(estimator, bias is None, clip, relevance, policy)
     least = 0.0
@@ -238,22 +238,22 @@ def offline_value(
 def _check_options(
     estimator: str, actions: bool, clip: object, relevance: object, policy: object
 ) -> None:
-    """Raise for options that would do nothing, and for those that are missing."""
+    """Raise for options that have no effect, and for missing ones."""
     robust = estimator == "doubly_robust"
     if robust and actions:
         raise ParameterError(
-            "estimator='doubly_robust' needs the relevance of what the new policy would show, "
+            "estimator='doubly_robust' needs the relevance of the items that the new policy shows, "
             "which a log of actions does not have; use bias=, or another estimator"
         )
     if robust == (relevance is None):
         raise ParameterError(
-            "relevance= and estimator='doubly_robust' go together: the estimated chance of a click "
-            "on each row once it is examined"
+            "relevance= and estimator='doubly_robust' go together: relevance is the estimated "
+            "probability of a click on each row once it is examined"
         )
     if clip is not None and estimator not in _CLIPPED:
         raise ParameterError(f"clip= is for estimator={' or '.join(_CLIPPED)}, got {estimator!r}")
     if policy is not None and not actions:
-        raise ParameterError("policy= goes with propensity=, the logged chance of each row")
+        raise ParameterError("policy= needs propensity=, the logged probability of each row")
 
 
 def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayLike) -> _Log:
@@ -278,15 +278,15 @@ def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayL
 
 
 def _measure(metric: Any) -> tuple[AbstractPositional, float]:
-    """Return a metric that is a sum of discounts of clicks, and what a click counts in it."""
+    """Return a metric that is a sum of discounted clicks, and the gain of a click."""
     measure = getattr(read_metric(metric), "measure", None)
     if isinstance(measure, AbstractPositional) and measure.linear:
         none, one = measure.utilities(RankingData.from_arrays([0, 1])).tolist()
         if none == 0.0:
             return measure, one
     raise MetricError(
-        f"{metric} is no sum of discounts of single clicks, so clicks over propensities give no "
-        "unbiased estimate of it. Use dcg@10, precision@10 or 'clicks'; estimator='ratio' divides "
+        f"{metric} is not a sum of discounted clicks, so it has no unbiased estimate from clicks "
+        "over propensities. Use dcg@10, precision@10 or 'clicks'; estimator='ratio' divides "
         "by the number of relevant items, as NDCG does"
     )
 
@@ -326,7 +326,7 @@ def _by_bias(
 def _by_action(
     log: _Log, metric: Any, propensity: ArrayLike, policy: ArrayLike | None, least: float
 ) -> _Terms:
-    """Return terms with the chance of an action under the new policy over that of the old one."""
+    """Return terms weighted by the probability of the action under the new policy over the old."""
     logged = _shares(propensity, log, "propensity", np.nextafter(0.0, 1.0))
     if policy is None:
         at = log.position - 1
@@ -335,8 +335,8 @@ def _by_action(
         shows = _shares(policy, log, "policy", 0.0)
     if not shows.any():
         raise DataError(
-            "in no row does the new policy show the item where it was shown, so the log says "
-            "nothing about it"
+            "the new policy shows no item at its logged position, so the log has no information "
+            "about it"
         )
     weight = shows / np.maximum(logged, least)
     discount = np.ones(log.groups.n_rows)
@@ -362,15 +362,15 @@ def _shares(values: ArrayLike, log: _Log, what: str, least: float) -> FloatArray
 
 
 def _warn_of_support(weight: FloatArray) -> None:
-    """Say so when weights, whose mean is 1 where the log covers the new policy, have another."""
+    """Warn if the mean weight is not 1, as it is if the log covers the new policy."""
     mean = float(weight.mean())
     error = float(weight.std()) / np.sqrt(len(weight))
     if abs(mean - 1.0) > _UNLIKELY * error + 1e-9:
-        cause = "the new policy often shows what the old one never did, so the rest is not counted"
+        cause = "the new policy often shows items where the old one never did, which is not counted"
         if mean > 1.0:
             cause = "the logged propensities are too small, or those of the new policy too large"
         warnings.warn(
-            f"the weights of the rows have the mean {mean:.3g} in place of 1: {cause}",
+            f"the mean weight of the rows is {mean:.3g} instead of 1: {cause}",
             GbmrankWarning,
             stacklevel=4,
         )
@@ -382,7 +382,7 @@ def _valued(
     names: tuple[str, str, str],
     draws: tuple[float, int, np.random.Generator],
 ) -> OfflineValue:
-    """Sum up sessions, and draw them again for an interval."""
+    """Average over sessions, with a bootstrap interval."""
     level, resamples, rng = draws
     count = log.groups.n_queries
     session = log.groups.spread(np.arange(count))
@@ -401,8 +401,8 @@ def _valued(
     if effective < _FEW:
         warnings.warn(
             f"the estimate rests on {clicked.sum()} clicks that tell as much as {effective:.0f} of "
-            "equal weight: this log cannot tell. Use a longer log, estimator='clipped', or a "
-            "ranking nearer to the logged one",
+            "equal weight, too few to be reliable. Use a longer log, estimator='clipped', or a "
+            "ranking closer to the logged one",
             GbmrankWarning,
             stacklevel=3,
         )
@@ -426,7 +426,7 @@ def _sums(at: IntArray, values: FloatArray, width: int) -> FloatArray:
 
 
 def _effective(weight: FloatArray) -> float:
-    """Return how many equal weights tell as much.
+    """Return the effective sample size of weights.
 
     >>> _effective(np.array([1.0, 1.0])), _effective(np.array([1.0, 0.0]))
     (2.0, 1.0)

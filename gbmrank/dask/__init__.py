@@ -1,7 +1,7 @@
-"""Training across machines with Dask, by the boosters' own distributed engines.
+"""Distributed training with Dask, by the distributed engines of the boosters.
 
-A query lies in one partition, always: it is checked, and :func:`repartition_by_query`
-repairs it. Metrics are sums and counts over all workers, never means of means.
+Every query must lie in one partition: this is checked, and :func:`repartition_by_query` makes
+it so. Metrics are computed from sums and counts over all workers, never as means of means.
 """
 
 from gbmrank.errors import MissingPackageError

@@ -1,4 +1,4 @@
-"""One distributed training of a ranker: any objective, any metric, either booster."""
+"""Distributed training of a ranker: any objective, any metric, either booster."""
 
 import importlib
 import math
@@ -50,46 +50,45 @@ def train(
 ) -> DaskTrained:
     """Train a ranker on a Dask cluster.
 
-    The booster's own distributed training does the work; a query must lie in one partition
-    (:func:`~gbmrank.dask.repartition_by_query`). Rows of a query need not be together
-    within it. Partitions without rows are left out. Categories that differ between partitions
-    are known by their values.
+    Uses the booster's own distributed training. A query must lie in one partition
+    (:func:`~gbmrank.dask.repartition_by_query`); its rows need not be adjacent there. Partitions
+    without rows are ignored. Categories that differ between partitions are matched by value.
 
     Parameters
     ----------
     client : distributed.Client
-        Of the cluster.
+        Client of the cluster.
     X : dask array or dask frame
         Features: numbers (blocks may be sparse), or categories in a frame.
     y : dask array, dask series or str
-        Labels, larger is better; a text names a column of ``X``.
+        Labels, larger is better; a string names a column of ``X``.
     qid : dask array, dask series or str
-        One query id per row, numbers or texts.
+        One query id per row, numbers or strings; or the name of a column of ``X``.
     objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
-        What is minimised; ``native:NAME`` is one of the booster's own, ``committee`` several
-        whose models are merged (:class:`gbmrank.GBMRanker`).
+        What is minimised; ``native:NAME`` is an objective of the booster, ``committee`` merges
+        models of several (:class:`gbmrank.GBMRanker`).
     metric : Metric, MetricList or str, default="ndcg@10"
-        What is evaluated on the validation sets; the first one decides about stopping.
+        Metrics on the validation sets; early stopping uses the first one.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     sample_weight : dask array, dask series or str, optional
-        One weight per row; where rows of a query differ, they are weights of items (see
+        One weight per row; if the rows of a query differ, they are weights of items (see
         :meth:`Objective.gradients <gbmrank.Objective.gradients>`).
     eval_set : sequence of (X, y), default=()
-        Validation sets; the last one decides about stopping.
+        Validation sets; early stopping uses the last one.
     eval_qid, eval_sample_weight : sequence, optional
         Query ids and weights of each evaluation set.
     eval_names : sequence of str, optional
-        ``valid_0`` and so on when not given.
+        Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
     rounds : int, default=100
-        Most trees to grow.
+        Maximum number of boosting rounds.
     early_stopping : int, optional
-        Stop after so many rounds without improvement. XGBoost stops, on all workers at once;
+        Stop after this many rounds without improvement. XGBoost stops on all workers at once;
         LightGBM trains all rounds, and the model is truncated as if it had stopped.
     params : mapping, optional
-        Of the booster.
+        Parameters of the booster.
     seed : int, default=0
-        Of the booster.
+        Seed of the booster.
     keep_best : bool, default=True
         Truncate the model after its best round on the last validation set; False keeps all
         rounds.
@@ -97,18 +96,18 @@ def train(
     Returns
     -------
     DaskTrained
-        With the booster, the history of the metrics, the best round, and the columns;
-        :func:`gbmrank.dask.predict` scores rows with it.
+        Booster, history of the metrics, best round and columns; :func:`gbmrank.dask.predict`
+        scores rows with it.
 
     Raises
     ------
     DataError
-        For features that the booster does not read or would misread, and for columns that are
-        not the same in all partitions and sets.
+        For features that the booster does not support, and for columns that are not the same in
+        all partitions and sets.
     GroupError
-        When a query lies in more than one partition; it names queries and partitions.
+        When a query lies in more than one partition; the message names queries and partitions.
     WorkerLostError
-        When a worker dies; there is no half result.
+        When a worker dies; there is no partial result.
     """
     booster, engine = booster_named(backend), DaskEngine(client)
     plan = training_plan(
@@ -143,25 +142,25 @@ def train(
 
 @final
 class DaskEngine:
-    """Trains where the rows lie: on the workers of a cluster."""
+    """Engine that trains on the workers of a cluster."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def check(self, plan: Plan, weighted: bool) -> None:
-        """Raise for what cannot be done across workers, before anything is loaded."""
+        """Raise for options that are not supported on Dask, before anything is loaded."""
         target, booster = plan.objective, booster_named(plan.backend)
         given = booster.parameters.by_main_names(plan.params)
         if any_preferences(plan.metric) or (
             not isinstance(target, Native) and held_preferences(target.template)
         ):
             raise ConfigError(
-                "preferences belong to rows on one machine, and here rows lie on several; give "
+                "preferences are not supported on Dask, where rows lie on several machines; give "
                 "labels, or train on one machine"
             )
         if isinstance(target, Native) and weighted and not booster.weights_on_cluster:
             raise WeightError(
-                f"{booster.title} on Dask takes no weights together with queries, so {target} "
+                f"{booster.title} on Dask does not support weights with queries, so {target} "
                 "cannot have them; use an objective of gbmrank"
             )
         obstacle = truncation_obstacle(given)
@@ -176,7 +175,7 @@ class DaskEngine:
             )
 
     def facts(self, part: Loaded, name: str, ranks: bool = True) -> Facts:
-        """Return what the summaries of the partitions say."""
+        """Return facts from the summaries of the partitions."""
         merged = [one.merged for one in part.summaries if one.merged is not None]
         return Facts(
             sum(part.rows),
@@ -191,17 +190,17 @@ class DaskEngine:
         """Do nothing: :meth:`check` rejects preferences."""
 
     def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Loaded) -> None:
-        """Do nothing: :meth:`check` knows what the booster takes."""
+        """Do nothing: :meth:`check` validates weights."""
 
     def callback(
         self, target: Any, params: Mapping[str, Any], part: Loaded
     ) -> tuple[Any, dict[str, Any]]:
-        """Return the objective as it is; queries cannot be drawn across workers."""
+        """Return the objective unchanged; queries cannot be sampled across workers."""
         used = {name: value for name, value in params.items() if name != "bagging_by_query"}
         return (target.name if isinstance(target, Native) else target), used
 
     def run(self, booster: Booster, job: Job) -> Trained:
-        """Train, unless a worker is lost meanwhile."""
+        """Train; raise WorkerLostError if a worker is lost."""
         for name in booster.parameters.of_data_set:
             if name in job.params:
                 raise ConfigError(f"{name}= is for one machine: use GBMRanker, or leave it out")
@@ -228,13 +227,13 @@ class DaskEngine:
         return None
 
     def spread(self, fitted: Fitted, part: Loaded) -> float:
-        """Return the standard deviation of scores within queries, of sums of all workers."""
+        """Return the standard deviation of scores within queries, over all workers."""
         parcel = self._client.scatter(Parcel.pack(fitted), broadcast=True)
         found = self._client.map(_part_deviations, part.parts, parcel=parcel, pure=False)
         return math.sqrt(sum(self._client.gather(found)) / sum(part.rows))
 
     def values(self, fitted: Fitted, part: Loaded, metrics: Any) -> list[float]:
-        """Return the value of each metric, of sums and counts of all workers."""
+        """Return the value of each metric, from sums and counts of all workers."""
         return values_on(self._client, fitted, part, metrics)
 
 

@@ -1,8 +1,8 @@
 """LightGBM's distributed training with an objective and metrics of gbmrank.
 
-LightGBM gives Python no channel between workers and fails when they stop at different
-rounds. So all rounds are trained, every round is judged afterwards where the rows lie, and
-the model is truncated after the best one.
+LightGBM has no communication between workers in Python and fails when they stop at different
+rounds. So all rounds are trained, every round is evaluated afterwards on the workers, and the
+model is truncated after the best one.
 """
 
 import warnings
@@ -46,7 +46,7 @@ class _Objective:
 
 
 def train(client: Any, job: Job) -> Trained:
-    """Train all rounds, then judge each and count the trees up to the best one."""
+    """Train all rounds, then evaluate each and find the best one."""
     _check_categories(client, job.train)
     parcel = Parcel.pack({"objective": job.objective, "metrics": job.metrics})
     native = isinstance(job.objective, str)
@@ -63,7 +63,7 @@ def train(client: Any, job: Job) -> Trained:
     weight = None if job.train.table.weight is None else job.train.column("weight")
     try:
         with warnings.catch_warnings():
-            # It says so of its own default, whatever one does.
+            # LightGBM warns even about its own default.
             warnings.filterwarnings("ignore", "Parameter n_jobs will be ignored")
             model.fit(
                 job.train.features,
@@ -83,7 +83,7 @@ def train(client: Any, job: Job) -> Trained:
 
 
 def _check_categories(client: Any, loaded: Loaded) -> None:
-    """Reject a column of categories that is missing on a worker, which LightGBM may end."""
+    """Reject categorical columns that are all missing on a worker: LightGBM may crash there."""
     held: dict[str, list[frozenset[int]]] = defaultdict(list)
     places = client.who_has(loaded.parts)
     for part, summary in zip(loaded.parts, loaded.summaries, strict=True):
@@ -94,16 +94,16 @@ def _check_categories(client: Any, loaded: Loaded) -> None:
         if missing:
             raise DataError(
                 f"the column {loaded.outline.columns[missing[0]]!r} of {loaded.table.name} holds "
-                "categories, and on one of the workers they are missing in all rows, which may end "
-                "LightGBM there: make missing values a category of their own, leave the column "
-                "out, or spread its rows over all partitions"
+                "categories, and on one of the workers they are missing in all rows, which may "
+                "crash LightGBM. Make missing values a separate category, leave the column out, or "
+                "spread its rows over all partitions"
             )
 
 
 def _judge(
     client: Any, job: Job, booster: Any, parcel: Parcel
 ) -> tuple[dict[str, dict[str, list[float]]], int]:
-    """Return the value of every round until patience ends, and the best round."""
+    """Return the values of the rounds until early stopping, and the best round."""
     rounds = booster.current_iteration()
     if not job.valid or not rounds:
         return {}, rounds - 1

@@ -1,4 +1,4 @@
-"""Bringing a table onto the workers: partitions are checked, in query order, spread evenly."""
+"""Load a table on the workers: validate partitions, sort them by query, spread them evenly."""
 
 import math
 from collections import defaultdict
@@ -32,7 +32,7 @@ __all__ = ["Loaded", "Prepared", "load"]
 
 
 class Limit(NamedTuple):
-    """Memory a worker has, and how many times its rows the booster needs."""
+    """Memory of a worker, and the multiple of the rows' size that the booster needs."""
 
     n_bytes: float
     factor: float
@@ -45,7 +45,7 @@ class Limit(NamedTuple):
             raise LimitError(
                 f"{what}: {n_bytes / 1e6:,.1f} MB, and the booster needs about {self.factor:g} "
                 f"times that, but a worker has {self.n_bytes / 1e6:,.1f} MB; "
-                + (advice or f"cut it into {pieces} or more partitions of whole queries")
+                + (advice or f"split it into {pieces} or more partitions of whole queries")
             )
 
 
@@ -54,8 +54,8 @@ class Limit(NamedTuple):
 class Prepared:
     """One partition in query order; labels and weights are float32, as both boosters keep them.
 
-    ``outline`` has the columns as the user has them, without rows; ``largest_weight`` is that
-    before weights became float32, and ``merged`` are labels that float32 makes equal.
+    ``outline`` has the columns as the user gave them, without rows; ``largest_weight`` is taken
+    before the conversion to float32, and ``merged`` are labels that float32 makes equal.
     """
 
     features: Any
@@ -73,7 +73,7 @@ class Prepared:
 
 
 class Summary(NamedTuple):
-    """What the client knows about a partition."""
+    """Facts about a partition that are sent to the client."""
 
     n_rows: int
     n_bytes: int
@@ -88,8 +88,8 @@ class Summary(NamedTuple):
 def prepare(
     part: tuple[Any, Any, Any, Any], number: int, name: str, limit: Limit | None
 ) -> Prepared:
-    """Check a partition and put its rows into query order; runs on a worker."""
-    features, *columns = part  # a text names a column
+    """Validate a partition and sort its rows by query; runs on a worker."""
+    features, *columns = part  # a string names a column
     labels, qid, weight = (features[c] if isinstance(c, str) else c for c in columns)
     names = [c for c in columns if isinstance(c, str)]
     features = features.drop(columns=names) if names else features
@@ -127,12 +127,12 @@ def prepare(
 
 
 def conform(part: Prepared, outline: Any) -> Prepared:
-    """Give a partition the columns that all have; runs on a worker."""
+    """Give a partition the columns that all partitions share; runs on a worker."""
     return replace(part, features=conformed(part.features, outline))
 
 
 def summary_of(part: Prepared) -> Summary:
-    """Return what the client needs to know; runs on a worker."""
+    """Return the summary of a partition; runs on a worker."""
     if not len(part.labels):
         return Summary(0, 0, part.ids, 0, part.outline, frozenset(), 0.0, None)
     offsets = np.concatenate([[0], np.cumsum(part.sizes)])[:-1]
@@ -166,8 +166,8 @@ def _size_of(features: Any) -> int:
 class Loaded:
     """A table in the memory of the workers; partitions without rows are left out.
 
-    ``parts`` are futures of :class:`Prepared`, ``numbers`` those of their partitions, and
-    ``outline`` has the columns of all parts as the user has them, without rows.
+    ``parts`` are futures of :class:`Prepared`, ``numbers`` are the numbers of their partitions,
+    and ``outline`` has the columns of all parts as the user gave them, without rows.
     """
 
     table: Table
@@ -208,7 +208,7 @@ def load(
     """Compute a table on the workers and check it.
 
     The booster needs ``factor`` times the rows in memory; ``known`` is the outline of the
-    training, whose categories these rows are given.
+    training set, whose categories are applied to these rows.
     """
     sizes = [n for n in client.run(_memory_limit).values() if n]
     limit = Limit(float(min(sizes)), factor) if sizes else None
@@ -236,7 +236,7 @@ def load(
 
 
 def moves(holders: Sequence[str], rows: Sequence[int], workers: Sequence[str]) -> dict[int, str]:
-    """Return which parts to move where, so that the largest share of a worker gets smaller.
+    """Return which parts to move where, to reduce the largest share of a worker.
 
     ``holders`` are the workers that have the parts now.
 
@@ -307,7 +307,7 @@ def _nothing(part: Prepared) -> None:
 
 
 def _known_by(known: Any, outline: Any, name: str, booster: Booster) -> Any:
-    """Return the outline of other rows, whose columns are checked, with the known categories."""
+    """Validate the columns of other rows, and return their outline with the known categories."""
     columns = Schema.of(known)
     columns.check_count(outline, name, "the model")
     columns.check(outline, name)

@@ -1,4 +1,4 @@
-"""Collections of the user as aligned partitions of whole queries."""
+"""Dask collections as aligned partitions of whole queries."""
 
 import math
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ __all__ = [
 class Table:
     """Features, labels, query ids and weights of one data set, as the user gave them.
 
-    All are dask collections, one entry per row; a text names a column of the features.
+    All are dask collections, one entry per row; a string names a column of the features.
     """
 
     features: Any
@@ -46,12 +46,12 @@ class Table:
 
     @classmethod
     def read(cls, features: Any, labels: Any, qid: Any, weight: Any, name: str) -> "Table":
-        """Take columns by name out of a frame, and bring all to the same partitions."""
+        """Select columns by name from a frame, and align all partitions."""
         if not isinstance(features, da.Array | dd.DataFrame):
             raise ConfigError(
-                f"{name}: features are a dask.array or a dask.dataframe, got {_kind(features)}; "
-                "use dask.array.from_array or dask.dataframe.from_pandas, or train on one machine "
-                "with gbmrank.GBMRanker"
+                f"{name}: features must be a dask.array or a dask.dataframe, got "
+                f"{_kind(features)}; use dask.array.from_array or dask.dataframe.from_pandas, or "
+                "train on one machine with gbmrank.GBMRanker"
             )
         if qid is None:
             raise GroupError(
@@ -74,7 +74,7 @@ class Table:
     def parts(self) -> list[tuple[Any, Any, Any, Any]]:
         """Return features, labels, ids and weights of each partition, delayed.
 
-        A name goes along, and is looked up where the rows are.
+        A column name stays a name, and is looked up on the worker.
         """
         columns = (self.features, self.labels, self.qid, self.weight)
         made = [
@@ -92,15 +92,15 @@ def is_frame(collection: object) -> bool:
 def blocks(collection: Any) -> list[Any]:
     """Return the partitions, delayed.
 
-    Frames are taken as they are: their optimiser joins small files, and how many depends on
-    the columns that are read, so that two columns of one frame would no longer fit together.
+    Frames are not optimised: Dask would merge small files, how many depends on the columns that
+    are read, and the partitions of two columns of one frame would no longer match.
     """
     made = collection.to_delayed(optimize_graph=not is_frame(collection))
     return made.reshape(-1).tolist() if isinstance(made, np.ndarray) else list(made)
 
 
 def row_chunks(collection: Any) -> tuple[int, ...] | None:
-    """Return the rows of each partition, or None where only a computation tells."""
+    """Return the number of rows of each partition, or None if it must be computed."""
     if is_frame(collection):
         return None
     rows = collection.chunks[0]
@@ -128,7 +128,7 @@ def _kind(value: Any) -> str:
 
 
 def _aligned(column: Any, features: Any, key: str, name: str) -> Any:
-    """Give a column the partitions of the features, where this can be done without a shuffle."""
+    """Align a column with the partitions of the features, if possible without a shuffle."""
     if isinstance(column, str) and (not is_frame(features) or column not in features.columns):
         known = ", ".join(map(str, features.columns)) if is_frame(features) else "an array"
         raise DataError(f"{key}={column!r} names a column, but the features have: {known}")
@@ -136,7 +136,7 @@ def _aligned(column: Any, features: Any, key: str, name: str) -> Any:
         return column
     if not (isinstance(column, da.Array) or is_frame(column)):
         raise ConfigError(
-            f"{name}: {key} is a dask array or series like the features, got {_kind(column)}"
+            f"{name}: {key} must be a dask array or series like the features, got {_kind(column)}"
         )
     if isinstance(column, da.Array) and column.ndim > 1:
         column = column.reshape(-1)
@@ -156,7 +156,7 @@ def _aligned(column: Any, features: Any, key: str, name: str) -> Any:
 
 
 _SHOWN = 5
-_MOST_PIECES = 200_000  # tasks a scheduler still handles
+_MOST_PIECES = 200_000  # tasks that a scheduler can handle
 
 
 def check_whole(ids: Sequence[npt.NDArray[Any]], name: str) -> None:
@@ -172,9 +172,8 @@ def check_whole(ids: Sequence[npt.NDArray[Any]], name: str) -> None:
     )
     more = f" and {len(split) - _SHOWN} more" if len(split) > _SHOWN else ""
     raise GroupError(
-        f"{name}: {len(split)} queries are split over partitions: {shown}{more}; a worker would "
-        "take each piece for a query of its own. Repair it with "
-        "gbmrank.dask.repartition_by_query(...)"
+        f"{name}: {len(split)} queries are split over partitions: {shown}{more}; each piece would "
+        "be treated as a separate query. Fix it with gbmrank.dask.repartition_by_query(...)"
     )
 
 
@@ -182,8 +181,8 @@ def repartition_by_query(*columns: Any, qid: Any) -> Any:
     """Move rows so that every query lies in one partition.
 
     Arrays: a query goes to the partition that has most of its rows, so data that are almost
-    in order move little; rows keep their order within a partition, and the ids are computed
-    at once. Frames: Dask's own shuffle by the id. Everything else waits until it is used.
+    sorted move little; rows keep their order within a partition, and the ids are computed
+    immediately. Frames: Dask's own shuffle by the id. Everything else is lazy.
 
     Parameters
     ----------
@@ -212,7 +211,7 @@ def repartition_by_query(*columns: Any, qid: Any) -> Any:
     counts = {one.npartitions for one in every}
     if len(counts) > 1:
         raise DataError(
-            f"columns with {sorted(counts)} partitions; all need the same rows in the same ones"
+            f"columns have {sorted(counts)} partitions; all need the same partitions and rows"
         )
     if is_frame(qid):
         return _shuffled(every)
@@ -221,7 +220,7 @@ def repartition_by_query(*columns: Any, qid: Any) -> Any:
 
 
 def _shuffled(columns: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Shuffle a frame and series by the last one, joined for the journey."""
+    """Join a frame and series, shuffle them by the last one, and separate them again."""
     tables = [c for c in columns if c.ndim == 2]
     names = [f"__gbmrank_{number}" for number in range(len(columns))]
     named = {name: c for name, c in zip(names, columns, strict=True) if c.ndim == 1}
@@ -234,7 +233,7 @@ def _shuffled(columns: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _Plan:
-    """Which rows of which partition go where."""
+    """Target partition of each row of each partition."""
 
     def __init__(self, found: Sequence[tuple[npt.NDArray[Any], IntArray]]) -> None:
         ids, inverse = [f[0] for f in found], [f[1] for f in found]
@@ -283,7 +282,7 @@ def _numbered(
 
 
 def _owners(part: IntArray, query: IntArray, sizes: IntArray, n_queries: int) -> IntArray:
-    """Return the partition that has most rows of each query, the first of equals."""
+    """Return the partition that has most rows of each query, the first in case of ties."""
     order = np.lexsort((-part, sizes, query))  # the last entry of a query wins
     owner = np.zeros(n_queries, np.int64)
     owner[query[order]] = part[order]
@@ -300,5 +299,5 @@ def _ids_of(column: Any) -> tuple[npt.NDArray[Any], IntArray]:
 
 
 def _join(pieces: list[Any]) -> Any:
-    """Join rows; numpy alone would forget masks, and reads no sparse matrix."""
+    """Concatenate rows; plain numpy would drop masks and cannot read sparse matrices."""
     return concatenate_lookup.dispatch(type(pieces[0]))(pieces, axis=0)

@@ -26,20 +26,20 @@ class DaskGBMRanker(AbstractEstimator):
     Parameters
     ----------
     objective : Objective or str, default="pairwise(loss=logistic, target=ndcg@10)"
-        What is minimised; ``native:NAME`` is one of the booster's own, ``"committee"`` several
-        whose models are merged (:class:`gbmrank.GBMRanker`).
+        What is minimised; ``native:NAME`` is an objective of the booster, ``"committee"`` merges
+        models of several (:class:`gbmrank.GBMRanker`).
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     metric : Metric, MetricList or str, default="ndcg@10"
-        What is evaluated, and what :meth:`score` gives.
+        Metrics on the evaluation sets; :meth:`score` and early stopping use the first one.
     n_estimators : int, default=100
-        Most trees to grow.
+        Maximum number of boosting rounds.
     early_stopping_rounds : int or None, default=None
-        Stop after so many rounds without improvement on the last evaluation set.
+        Stop after this many rounds without improvement on the last evaluation set.
     seed : int, default=0
-        Of the booster.
+        Seed of the booster.
     client : distributed.Client or None, default=None
-        Of the cluster; None takes the current one.
+        Client of the cluster; None uses the current one.
     **booster_params : object
         Any parameter of the booster.
 
@@ -56,7 +56,7 @@ class DaskGBMRanker(AbstractEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
-        Names of the columns, where the features had any.
+        Names of the columns, if the features had any.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class DaskGBMRanker(AbstractEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connection to the cluster out."""
+        """Return the state without the connection to the cluster."""
         return {**self.__dict__, "client": None}
 
     @property
@@ -148,20 +148,20 @@ class DaskGBMRanker(AbstractEstimator):
         return self.trained_.committee
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return one raw score per row: a dask array, not yet computed, for a dask collection.
+        """Return one raw score per row: a lazy dask array for a dask collection.
 
         Parameters
         ----------
         X : dask array, dask frame, or a table in memory
-            Rows to score, with the columns of the training.
+            Rows to score, with the columns of the training data.
         """
         self._check_fitted("trained_")
         return predict(self.trained_, X)
 
     def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
-        """Return the first metric over all queries, with the sign that makes more better.
+        """Return the mean of the first metric over queries, negated if lower is better.
 
-        It is computed where the rows lie: sums and counts of every worker, divided once.
+        It is computed on the workers: their sums and counts are added, and divided once.
 
         Parameters
         ----------
@@ -175,9 +175,9 @@ class DaskGBMRanker(AbstractEstimator):
         return value if first.higher_is_better else -value
 
     def to_local(self) -> GBMRanker:
-        """Return a trained ranker for one machine with this model; it can be saved.
+        """Return this model as a trained GBMRanker, which works without Dask.
 
-        Its file is that of :meth:`gbmrank.GBMRanker.save`, and :func:`gbmrank.load` reads it.
+        :meth:`gbmrank.GBMRanker.save` writes it, and :func:`gbmrank.load` reads it back.
         """
         self._check_fitted("trained_")
         found = self.trained_
@@ -192,5 +192,5 @@ class DaskGBMRanker(AbstractEstimator):
             return default_client()
         except ValueError as error:
             raise ConfigError(
-                "no Dask client: make one with distributed.Client(address), or give client="
+                "no Dask client: create one with distributed.Client(address), or give client="
             ) from error

@@ -1,6 +1,6 @@
-"""A ranker that was trained on a cluster: its scores there, and the value of its metrics.
+"""Scores and metrics of a ranker on a cluster.
 
-Metrics are sums and counts of every worker, added, then divided once.
+Sums and counts of the workers are added, and divided once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def means(metrics: Sequence[Metric], summed: npt.NDArray[np.float64]) -> list[fl
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DaskTrained:
-    """A trained ranker that knows the columns of its training.
+    """A ranker trained on Dask, with the columns of its training data.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ class DaskTrained:
     best_round : int
         Number of the best round, from 0; the last one without a validation set.
     columns : Schema
-        Of the training.
+        Columns of the training data.
     committee : tuple of Member
-        The models it was merged of; empty without a committee.
+        Members of a committee; empty for one objective.
     """
 
     fitted: Fitted
@@ -78,7 +78,7 @@ class DaskTrained:
 
 
 def evaluate(client: Any, model: DaskTrained, table: Table, metrics: MetricList) -> list[float]:
-    """Return the value of each metric: sums and counts of all workers, divided once."""
+    """Return the value of each metric, from sums and counts of all workers."""
     loaded = load(client, table, booster_named(model.fitted.backend))
     model.columns.check_count(loaded.outline, table.name, "the model")
     model.columns.check(loaded.outline, table.name)
@@ -110,18 +110,18 @@ def predict(trained: DaskTrained, features: Any) -> Any:
     trained : DaskTrained
         Result of :func:`gbmrank.dask.train`.
     features : dask array, dask frame, or a table in memory
-        Rows to score, with the columns of the training.
+        Rows to score, with the columns of the training data.
 
     Returns
     -------
     dask array or array of shape (n_rows,)
-        A dask array, not yet computed, for a dask collection.
+        Scores; a lazy dask array for a dask collection.
 
     Raises
     ------
     DataError
-        Unless the columns are those of the training: at once for what a collection says of
-        itself, and when it is computed for what its partitions hold.
+        If the columns are not those of the training data: immediately if the collection's
+        metadata shows it, otherwise when its partitions are computed.
     """
     if not isinstance(features, da.Array) and not is_frame(features):
         return trained.scores(features)

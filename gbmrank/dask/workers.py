@@ -1,4 +1,4 @@
-"""The workers of a cluster: what is sent to them, and what happens when one is lost."""
+"""The workers of a cluster: data sent to them, threads, and the loss of a worker."""
 
 import time
 from collections.abc import Callable
@@ -20,13 +20,13 @@ __all__ = ["Parcel", "limit_threads", "while_workers_live"]
 @final
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A value that is pickled when it is packed, and never again."""
+    """A value that is pickled only once."""
 
     content: bytes
 
     @classmethod
     def pack(cls, value: Any) -> "Parcel":
-        """Pickle a value; classes of a notebook go along."""
+        """Pickle a value, including classes defined in a notebook."""
         return cls(cloudpickle.dumps(value))
 
     def open(self) -> Any:
@@ -40,7 +40,7 @@ def _opened(content: bytes) -> Any:
 
 
 def limit_threads() -> None:
-    """Let kernels use no more threads than Dask gives this worker.
+    """Limit the threads of kernels to those that Dask gives this worker.
 
     A worker that shares its process with the client keeps the client's setting.
     """
@@ -53,17 +53,16 @@ def limit_threads() -> None:
 
 
 T = TypeVar("T")
-_LOOK = 0.25  # seconds between looks at the cluster
-_GRACE = 10.0  # seconds a training may take to end when nobody works for it any more
-_SETTLE = 1.0  # seconds until the scheduler knows that a worker has gone
+_LOOK = 0.25  # seconds between checks of the cluster
+_GRACE = 10.0  # seconds for a training to end after its workers are gone
+_SETTLE = 1.0  # seconds until the scheduler notices a lost worker
 _TASKS = "_train_part-"  # LightGBM's own name; those of XGBoost end by themselves
 
 
 def while_workers_live(client: Any, call: Callable[[], T]) -> T:
-    """Return what a training returns, unless a worker is lost meanwhile.
+    """Return the result of a training; raise WorkerLostError if a worker is lost.
 
-    When a worker that was there at the beginning is gone, the others may wait for it forever
-    inside the booster, so they are restarted; then they are free again.
+    The other workers may then wait forever inside the booster, so they are restarted.
     """
     before, known = _workers(client), set(client.futures)
 
@@ -87,15 +86,15 @@ def while_workers_live(client: Any, call: Callable[[], T]) -> T:
         cause = training.exception() if training.done() else None
         raise WorkerLostError(
             f"lost {len(lost)} of the workers during training: {', '.join(lost)}; there is no "
-            "model. Look at the log of the worker, use smaller partitions or more workers, and "
-            "train again. The other workers were restarted"
+            "model, and the other workers were restarted. See the log of the worker, use smaller "
+            "partitions or more workers, and train again"
         ) from cause
     finally:
         pool.shutdown(wait=False)
 
 
 def _lost_by_failure(client: Any, training: "Future[Any]", before: dict[str, str]) -> list[str]:
-    """Return the workers whose loss made the training fail; the scheduler may know later."""
+    """Return the workers whose loss made the training fail; the scheduler may notice late."""
     error = training.exception()
     if error is None or isinstance(error, GbmrankError):
         return []
@@ -110,13 +109,13 @@ def _lost_by_failure(client: Any, training: "Future[Any]", before: dict[str, str
 def _clean_up(
     client: Any, training: "Future[Any]", before: dict[str, str], known: set[Any]
 ) -> None:
-    """Restart the workers that are left, and end the training's own waiting."""
+    """Restart the remaining workers, and cancel tasks that wait for the lost one."""
     now = _workers(client)
     left = [address for address, one in before.items() if now.get(address) == one]
     if left:
         client.restart_workers(left, raise_for_error=False)
     _pause(training, _GRACE)
-    if not training.done():  # LightGBM's tasks wait for an address that is no more
+    if not training.done():  # LightGBM's tasks wait for a lost address
         new = [key for key in list(client.futures) if key not in known]
         names = {key: str(key[0] if isinstance(key, tuple) else key) for key in new}
         mine = [DaskFuture(key, client) for key in new if names[key].startswith(_TASKS)]

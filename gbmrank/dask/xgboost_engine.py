@@ -1,8 +1,7 @@
 """XGBoost's distributed training with an objective and metrics of gbmrank.
 
-Its Dask interface takes no weights together with queries. They travel as the lower bounds
-of labels, a column of one number per row that XGBoost carries for survival models and
-does not look at otherwise.
+Its Dask interface does not support weights with queries. They are passed as the lower bounds of
+labels, a column of one number per row that XGBoost uses for survival models only.
 """
 
 import json
@@ -59,10 +58,10 @@ class _Objective:
 
 @final
 class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """Metrics over all workers, after every round, and the round to stop at.
+    """Callback that computes metrics over all workers after every round, and stops early.
 
-    All workers see the same sums, so all stop at the same round. A worker keeps functions
-    it has seen before, so what belongs to one training is made when that begins.
+    All workers see the same sums, so all stop at the same round. Workers cache functions, so the
+    state of a training is created when it begins.
     """
 
     def __init__(self, parcel: Parcel, sets: tuple[str, ...], patience: int | None) -> None:
@@ -72,7 +71,7 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
         self.seen: list[Any] = []
 
     def before_training(self, model: Any) -> Any:
-        """Begin with an empty history."""
+        """Start with an empty history."""
         metrics: MetricList = self.parcel.open()["metrics"]
         self.seen = []
         self.monitor = Monitor(
@@ -97,7 +96,7 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
         return self.monitor is not None and self.monitor.end_round()
 
     def after_training(self, model: Any) -> Any:
-        """Leave the history, unrounded, with the model, and the best round of every worker."""
+        """Store the unrounded history and the best round of every worker in the model."""
         if self.monitor is not None:
             best = np.zeros(collective.get_world_size())
             best[collective.get_rank()] = self.monitor.best_round
@@ -158,7 +157,7 @@ def train(client: Any, job: Job) -> Trained:
 
 
 def _explain_infinite(client: Any, loaded: Loaded, error: Exception) -> None:
-    """Say where a number is that XGBoost rejects, which it does not tell."""
+    """Raise an error that locates an infinite value, which XGBoost's own error does not."""
     given = column_names(loaded.outline) or []
     names = dict(zip(safe_names(given), given, strict=True))
     found = client.gather(client.map(_first_infinite, loaded.parts, pure=False))
@@ -169,7 +168,7 @@ def _explain_infinite(client: Any, loaded: Loaded, error: Exception) -> None:
 
 
 def _explain_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
-    """Say that a worker knows no categories, where it has rows of some sets alone."""
+    """Raise an error for workers that have rows of some sets only, and so no categories."""
     if not categorical_columns(sets[0].outline):
         return
     holders = {
@@ -181,7 +180,7 @@ def _explain_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
         raise DataError(
             f"{few[0]} has no rows on some of the {len(workers)} workers with rows of other sets, "
             "and XGBoost reads categories only where every worker has rows of every set: "
-            f"cut {few[0]} into {len(workers)} or more partitions of whole queries"
+            f"split {few[0]} into {len(workers)} or more partitions of whole queries"
         ) from error
 
 
@@ -191,7 +190,7 @@ def _first_infinite(part: Prepared) -> Any:
 
 
 def _names(job: Job) -> list[str] | None:
-    """Return names for all sets, of which XGBoost wants them in all or in none."""
+    """Return feature names for all sets: XGBoost needs them in all or in none."""
     known = column_names(job.train.outline)
     if known is not None:
         return safe_names(known)

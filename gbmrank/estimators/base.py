@@ -1,8 +1,8 @@
-"""What all estimators share: scikit-learn's protocol, and reading the rows they are given.
+"""Base of all estimators: scikit-learn's protocol, and validation of the rows they are given.
 
-Deriving from ``sklearn.base.BaseEstimator`` would make scikit-learn a condition for importing
-gbmrank, and its parameters may not be open-ended as those of a booster are. The protocol is
-small: parameters by name, tags, and which metadata each method wants.
+Deriving from ``sklearn.base.BaseEstimator`` would make scikit-learn a requirement of gbmrank, and
+it does not allow ``**booster_params``. The protocol is small: parameters by name, tags, and the
+metadata that each method requests.
 """
 
 import functools
@@ -52,25 +52,25 @@ E = TypeVar("E", bound="AbstractEstimator")
 
 
 def _not_fitted() -> type[NotFittedError]:
-    """Return our error, which is scikit-learn's too once somebody has imported that."""
+    """Return our error class; it is also scikit-learn's if scikit-learn is imported."""
     theirs = sys.modules.get("sklearn.exceptions")
     return NotFittedError if theirs is None else _both(theirs.NotFittedError)
 
 
 @functools.cache
 def _both(theirs: type[Exception]) -> type[NotFittedError]:
-    def plain(error: NotFittedError) -> Any:  # a class made here has no name to pickle it by
+    def plain(error: NotFittedError) -> Any:  # a class made here cannot be pickled by name
         return NotFittedError, error.args
 
     return type("NotFittedError", (NotFittedError, theirs), {"__reduce__": plain})
 
 
 class AbstractEstimator:
-    """Parameters by name: those of ``__init__`` and any others, which go to the booster.
+    """Base class of the estimators: named parameters, and others that go to the booster.
 
     A subclass stores every named parameter under its name and the rest in
-    ``_booster_params``; what is learned ends in an underscore. ``_requests`` says which
-    arguments scikit-learn hands on to which method when it routes metadata.
+    ``_booster_params``; learned attributes end in an underscore. ``_requests`` says which
+    arguments scikit-learn passes to which method when it routes metadata.
     """
 
     _booster_params: dict[str, Any]
@@ -85,12 +85,12 @@ class AbstractEstimator:
         return [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all parameters, those of the booster included.
+        """Return all parameters, including those of the booster.
 
         Parameters
         ----------
         deep : bool, default=True
-            Whether parameters of parameters are listed too, as ``objective__loss``.
+            Include nested parameters, such as ``objective__loss``.
         """
         own = {name: getattr(self, name) for name in self._names()} | self._booster_params
         return own | self._nested_params() if deep else own
@@ -118,16 +118,16 @@ class AbstractEstimator:
         raise ParameterError(f"{type(self).__name__} has no nested parameter '{outer}__{path}'")
 
     def get_metadata_routing(self) -> Any:
-        """Return which metadata the methods want; scikit-learn asks for it."""
+        """Return the metadata that each method requests, for scikit-learn."""
         made = vars(self).get("_metadata_request")
         return self._get_default_requests() if made is None else made
 
     def set_fit_request(self: E, **wanted: bool | str | None) -> E:
-        """Say which metadata ``fit`` wants when scikit-learn routes it, such as ``qid=True``."""
+        """Request metadata for ``fit`` from scikit-learn's routing, such as ``qid=True``."""
         return self._set_request("fit", wanted)
 
     def set_score_request(self: E, **wanted: bool | str | None) -> E:
-        """Say which metadata ``score`` wants when scikit-learn routes it."""
+        """Request metadata for ``score`` from scikit-learn's routing."""
         return self._set_request("score", wanted)
 
     def _set_request(self: E, method: str, wanted: Mapping[str, bool | str | None]) -> E:
@@ -158,13 +158,13 @@ class AbstractEstimator:
             raise _not_fitted()(f"this {type(self).__name__} is not trained yet; call fit first")
 
     def _keep_names(self, names: list[str] | None) -> None:
-        """Remember the names of the columns of the training, where they had any."""
+        """Store the column names of the training data, if there are any."""
         vars(self).pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _check_names(self, table: Any, what: str) -> None:
-        """Raise unless columns have the names of the training, in its order."""
+        """Raise unless the columns have the names of the training data, in the same order."""
         known = vars(self).get("feature_names_in_")
         check_names(what, column_names(table), None if known is None else list(known))
 
@@ -192,9 +192,9 @@ TRAINING = "the training set"
 
 
 def read_queries(qid: Any, n_rows: int, what: str = "X", single: bool = False) -> Groups:
-    """Read one query id per row; without them all rows are one query where ``single`` says so.
+    """Read one query id per row; without ids, all rows are one query if ``single`` is True.
 
-    Elsewhere there is no way to know what is ranked together.
+    Otherwise ids are required: nothing else says which rows are ranked together.
     """
     if qid is None and single:
         return Groups.single(n_rows)
@@ -202,7 +202,7 @@ def read_queries(qid: Any, n_rows: int, what: str = "X", single: bool = False) -
     if qid is None:
         how = (
             "qid= (one id per row); inside scikit-learn's cross-validation, "
-            "sklearn.set_config(enable_metadata_routing=True) hands it on"
+            "sklearn.set_config(enable_metadata_routing=True) passes it on"
             if own
             else "eval_qid= (a list with one array of ids per evaluation set)"
         )
@@ -235,18 +235,18 @@ def top_rows(ranks: IntArray, groups: Groups, k: Any) -> IntArray:
 
 
 def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
-    """Raise for arguments that no method has; sizes of queries are told the ids to give instead."""
+    """Raise for unknown arguments; for query sizes, the error shows the ids to give instead."""
     for name in unknown:
         if name in ("group", "eval_group"):
             ids = name.replace("group", "qid")
             made = "np.repeat(np.arange(len(sizes)), sizes)"
             raise GroupError(
-                f"{who} takes one query id per row and no sizes ({name}=): "
+                f"{who} takes one query id per row, not sizes ({name}=): "
                 f"{ids}={made if ids == 'qid' else f'[{made}]'}"
             )
         if name in ("position", "position_bias", "clip", "eval_position"):
             raise ParameterError(
-                f"{who} takes no {name}=, which is for one machine (GBMRanker): give "
+                f"{who} does not support {name}=, only GBMRanker on one machine does: give "
                 "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"
             )
         raise TypeError(f"{who} got an unexpected keyword argument {name!r}")
@@ -274,7 +274,7 @@ def check_count(labels: Any, n_rows: int) -> None:
 
 
 def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) -> None:
-    """Warn where a metric decides about a model and cannot, or is not what is learned."""
+    """Warn if the metric of early stopping is constant, or does not suit the objective."""
     if isinstance(target, Objective):
         theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
         theory.warn_if_not_calibrated(target, metric, stacklevel=3)
@@ -284,9 +284,9 @@ def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) 
     groups, labels = part.data.groups, part.data.labels
     if np.array_equal(labels, groups.spread(labels[groups.offsets[:-1]])):
         warnings.warn(
-            f"in no query of {name} do labels differ, so {metric} is the same for every model and "
-            "training stops at its first round; give a set with queries of two rows or more whose "
-            "labels differ, or leave out early_stopping_rounds",
+            f"labels do not differ within any query of {name}, so {metric} is the same for every "
+            "model and training stops at its first round; give a validation set with different "
+            "labels within queries, or leave out early_stopping_rounds",
             GbmrankWarning,
             stacklevel=3,
         )
@@ -311,9 +311,10 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
 def read_valid(
     name: str, rows: tuple[Any, ...], columns: Schema, reads: Reads | None = None
 ) -> Part:
-    """Read an evaluation set for a booster; its columns must be those of the training.
+    """Read an evaluation set for a booster; its columns must be those of the training data.
 
-    Its zeros are to XGBoost what those of the training are, in whatever form they come.
+    XGBoost treats its zeros (as numbers or as missing) like those of the training data, whether
+    the set is dense or sparse.
     """
     (features, labels), qid, weight, *_ = rows
     table = read_table(features, name, reads)
@@ -325,7 +326,7 @@ def read_valid(
 def named_sets(
     sets: Any, qids: Any, weights: Any, names: Sequence[str] | None, positions: Any = None
 ) -> dict[str, tuple[Any, Any, Any, Any]]:
-    """Return evaluation sets by name; one set may be given without a list around it."""
+    """Return evaluation sets by name; a single set need not be in a list."""
     if sets is None:
         return {}
     if isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple):

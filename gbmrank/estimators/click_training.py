@@ -1,4 +1,4 @@
-"""Training on clicks: estimates of relevance beside the rows, with a bias known or learned."""
+"""Training on clicks: labels corrected for a position bias that is given or estimated."""
 
 import warnings
 from collections.abc import Mapping
@@ -22,18 +22,18 @@ from gbmrank.types import FloatArray
 
 __all__ = ["ClickTraining"]
 
-_FIRST = 4  # rounds before the bias is estimated; then again whenever their number has doubled
-_BINS = 24  # of scores, of about as many rows each
-_STEPS = 50  # of the fit to a table of bins and positions
-_LEAST = 1e-3  # of a propensity
-_LEVEL = 0.95  # of the test whether there is a bias at all
+_FIRST = 4  # rounds before the first estimate of the bias; repeated whenever they have doubled
+_BINS = 24  # bins of scores, with about equally many rows
+_STEPS = 50  # iterations of the fit to a table of bins and positions
+_LEAST = 1e-3  # smallest propensity
+_LEVEL = 0.95  # of the test for a bias
 _METHODS = ("em", "joint")
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ClickTraining:
-    """Positions of the training rows, as given, and their bias; nothing of both without clicks."""
+    """Positions of the training rows, as given, and their bias; both are None without clicks."""
 
     clicks: Any = None
     position: Any = None
@@ -44,7 +44,7 @@ class ClickTraining:
     def read(
         cls, target: Any, clicks: Any, position: Any, bias: Any, clip: float | None
     ) -> "ClickTraining":
-        """Check what was given; row numbers of messages are those of the caller."""
+        """Validate the arguments; messages use the row numbers of the caller."""
         if (position is None) != (bias is None):
             raise ParameterError(
                 "position= and position_bias= go together; position_bias is a "
@@ -59,7 +59,7 @@ class ClickTraining:
             )
         if not isinstance(target, Objective):
             raise ParameterError(
-                f"{target} does not read position=; use an objective of gbmrank such as "
+                f"{target} does not support position=; use an objective of gbmrank such as "
                 "pairwise(target=identity)"
             )
         check_takes_bias(target.template)
@@ -68,7 +68,7 @@ class ClickTraining:
         return cls(clicks, position, bias, clip)
 
     def estimated(self, features: Any, qid: Any, backend: str, seed: int) -> "ClickTraining":
-        """Return the same with a bias that is estimated from the training rows."""
+        """Return a copy whose bias is estimated from the training rows."""
         bias = estimate_bias(
             self.clicks,
             self.position,
@@ -82,7 +82,7 @@ class ClickTraining:
         return replace(self, bias=bias)
 
     def with_positions(self, part: Part) -> Part:
-        """Return the training rows with what their clicks are worth, as far as it is known."""
+        """Return the training rows with corrected clicks as labels, if the bias is known."""
         if self.position is None:
             return part
         data = part.data.with_columns({"position": self.position})
@@ -91,7 +91,7 @@ class ClickTraining:
         return Part(part.features, data)
 
     def warn_of_clicks(self, sets: Mapping[str, tuple[Any, ...]]) -> None:
-        """Say that evaluation sets look like clicks and come without positions."""
+        """Warn about evaluation sets that look like clicks but have no positions."""
         if self.position is None:
             return
         named = {name: np.asarray(labels) for name, ((_, labels), *_) in sets.items()}
@@ -103,7 +103,7 @@ class ClickTraining:
             warnings.warn(
                 f"the labels of {', '.join(clicked)} are 0 and 1 and have no positions. If they "
                 "are clicks, metrics and early stopping follow their position bias: give "
-                f"{give} with a metric such as dcg@10. If they are judgments, say so by "
+                f"{give} with a metric such as dcg@10. If they are judgments, give "
                 "eval_position=[None]",
                 GbmrankWarning,
                 stacklevel=3,
@@ -112,15 +112,14 @@ class ClickTraining:
     def with_estimates(
         self, part: Part, rows: tuple[Any, ...], metrics: MetricList, name: str
     ) -> Part:
-        """Return an evaluation set with what its clicks are worth, if it has positions."""
+        """Return an evaluation set with corrected clicks as labels, if it has positions."""
         (_, clicks), _, _, position = rows
         if position is None:
             return part
         if not isinstance(self.bias, PositionBias):
             raise ParameterError(
-                "eval_position= needs a bias that is known before the training: give position= "
-                'and position_bias= a PositionBias or "em", or validate on labels that are no '
-                "clicks"
+                "eval_position= needs a bias that is known before training: give position= and "
+                'position_bias= a PositionBias or "em", or validate on labels that are not clicks'
             )
         bent = next((one for one in metrics if not one.measure.linear), None)
         if bent is not None:
@@ -137,13 +136,13 @@ class ClickTraining:
             raise type(error)(f"{name}: {error}") from error
 
     def placed_in(self, plan: Plan, part: Part) -> Plan:
-        """Return a plan whose objective learns the bias, where it is to."""
+        """Return the plan, with an objective that learns the bias for ``"joint"``."""
         if self.bias != "joint":
             return plan
         return replace(plan, objective=_JointObjective(plan.objective, part.data, self.clip))
 
     def final_bias(self, plan: Plan, trained: Trained, part: Part) -> PositionBias | None:
-        """Return what clicks were corrected by in the end."""
+        """Return the bias that clicks were corrected by in the last round."""
         if isinstance(plan.objective, _JointObjective):
             known = plan.objective.bias
             few = known is None  # rounds
@@ -157,13 +156,13 @@ def _estimated(data: RankingData, bias: PositionBias, clip: float | None) -> Ran
 
 @final
 class _JointObjective:
-    r"""An objective whose position bias is estimated anew while boosting.
+    r"""An objective whose position bias is re-estimated during boosting.
 
-    Relevance is taken to be a function of the score, free in bins of scores: within a bin the
-    items at different positions are equally relevant, so what their click rates differ by is
-    examination. :math:`P(c) = \theta_k \rho_b` over positions k and bins b is fitted to the clicks
-    of every position and of every bin, after 4, 8, 16, ... rounds; the first rounds take all
-    positions as examined, and so do others where clicks do not reject that.
+    Relevance is modelled as a step function of the score: within a bin of scores, items at
+    different positions are equally relevant, so their click rates differ by examination only.
+    :math:`P(c) = \theta_k \rho_b` over positions k and bins b is fitted to the clicks
+    of every position and of every bin, after 4, 8, 16, ... rounds. The first rounds take all
+    positions as examined, and so do later ones if clicks do not reject it.
     """
 
     def __init__(self, objective: Objective, data: RankingData, clip: float | None) -> None:
@@ -190,19 +189,19 @@ class _JointObjective:
         return self  # LightGBM copies its parameters
 
     def with_template(self, template: AbstractObjective) -> "_JointObjective":
-        """Return itself: clicks go without preferences, which alone need another template."""
+        """Return itself: only preferences need another template, and clicks exclude them."""
         del template
         return self
 
     def bind(self, data: RankingData) -> AbstractBound:
-        """Bind to clicks with the bias that is known now."""
+        """Bind to clicks corrected by the current bias."""
         return self._objective.bind(_estimated(data, self._bias, self._clip))
 
     def __call__(
         self, scores: Any, data: Any
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return gradient and Hessian of a round."""
-        del data  # its rows are those of the training
+        del data  # the rows are those of the training set
         read = read_scores(scores, self._data.groups)
         if self._calls == self._next:
             self._bias, self._state = self.estimate(read), None
@@ -231,7 +230,7 @@ class _JointObjective:
 
 
 def _examination(shown: FloatArray, clicked: FloatArray) -> FloatArray:
-    """Return how often columns of a table of impressions and clicks are examined, up to a factor.
+    """Return the examination of each column of impressions and clicks, up to a factor.
 
     Rows are bins of equal relevance, columns are positions, and the expected number of clicks is
     impressions times relevance times examination: fitted to the sums of rows and of columns.

@@ -1,8 +1,8 @@
 """A committee: models of several objectives, standardised, averaged and merged into one.
 
-Losses err in different ways, so the mean of models that minimise different ones ranks better than
-each of them, and better than one of them with several seeds. Every member is trained by the plan
-of ``gbmrank.boosters``; the booster merges their trees, so what comes out is one ordinary model.
+Losses err in different ways, so the mean of models that minimise different losses ranks better
+than each of them, and better than one of them with several seeds. Every member is trained by a
+plan of ``gbmrank.boosters``; the booster merges their trees into one ordinary model.
 """
 
 import importlib
@@ -25,7 +25,7 @@ from gbmrank.errors import ConfigError, GbmrankWarning, NumericError, ParameterE
 __all__ = ["default_members", "member_plans", "train"]
 
 _log = logging.getLogger("gbmrank")
-_SEEDS = 2**31  # of the boosters
+_SEEDS = 2**31  # number of seeds a booster accepts
 
 
 def default_members(metric: Metric) -> tuple[Objective, ...]:
@@ -45,7 +45,7 @@ def default_members(metric: Metric) -> tuple[Objective, ...]:
     advice = importlib.import_module("gbmrank.theory.verdicts.advice")  # scipy comes with it
     try:
         swap = objective("swap", metric=measure)
-    except ParameterError:  # its change has no closed form
+    except ParameterError:  # no closed form of the change by a swap
         swap = objective("lambdarank")
     calibrated = objective("pairwise", target=advice.target_for(measure))
     return calibrated, objective("yetirank"), objective("query_rmse"), swap
@@ -58,8 +58,8 @@ def member_plans(plan: Plan) -> tuple[Plan, ...]:
         return (plan,)
     if plan.start is not None:
         raise ConfigError(
-            "init_model= continues one model, and a committee is merged of several; train it anew, "
-            "or continue with one objective"
+            "init_model= continues one model, but a committee merges several; train it from "
+            "scratch, or continue with one objective"
         )
     known = booster_named(plan.backend).parameters
     params = known.by_main_names(plan.params)
@@ -80,7 +80,7 @@ def train(
     on_round: Callable[[int], None] | None = None,
     engine: Engine | None = None,
 ) -> Trained:
-    """Train one objective or a committee, on this machine unless an engine says otherwise.
+    """Train one objective or a committee, on this machine unless an engine is given.
 
     The scores of a member are divided by their standard deviation within the training queries;
     the merged model gives the weighted mean of the members.
@@ -104,7 +104,7 @@ def train(
     factors = [one.weight / one.spread if one.spread > 0.0 else 0.0 for one in members]
     merge = booster_named(plan.backend).merge
     fitted = merge([one.fitted for one in trained], factors, shares)
-    judged = {} if any_preferences(plan.metric) else valid or {}  # they belong to rows
+    judged = {} if any_preferences(plan.metric) else valid or {}  # these belong to rows
     values = {name: engine.values(fitted, part, plan.metric) for name, part in judged.items()}
     names = [str(one) for one in plan.metric]
     history = {
@@ -115,7 +115,7 @@ def train(
 
 
 def _members(committee: Committee, metrics: Sequence[Metric]) -> tuple[Any, ...]:
-    """Return what the models minimise, the default for the first metric where none is given."""
+    """Return the objectives of the members, by default those that suit the first metric."""
     members = committee.members or default_members(metrics[0])
     weights = committee.weights
     if weights is not None and len(weights) != len(members):
@@ -133,7 +133,7 @@ def _train_member(
     progress: tuple[Callable[[int], None] | None, int],
     engine: Engine,
 ) -> Trained:
-    """Train one member; rounds are counted on from those of the members before."""
+    """Train one member; its rounds are counted after those of the previous members."""
     on_round, before = progress
     count, report = on_round, plan.report
     if on_round is not None:
@@ -144,7 +144,7 @@ def _train_member(
     try:
         return plans.train(plan, data, valid, count, engine)
     except NumericError as error:
-        error.model = None  # that of one member is not the model of the rounds before
+        error.model = None  # the model of one member is not the committee
         error.add_note(f"in the member {plan.objective} of a committee")
         raise
 
@@ -152,7 +152,7 @@ def _train_member(
 def _standardised(
     plan: Plan, trained: Sequence[Trained], spreads: Sequence[float]
 ) -> tuple[Member, ...]:
-    """Return what is known of the members; their weights add up to 1."""
+    """Return the members with their spreads and weights; the weights add up to 1."""
     committee, each = plan.objective, member_plans(plan)
     given = committee.weights or (1.0,) * (len(each) // committee.seeds)
     total = sum(given) * committee.seeds
@@ -175,15 +175,15 @@ def _standardised(
 
 
 def _warn_if_equal(members: Sequence[Member]) -> None:
-    """Warn where another seed did not make another model."""
+    """Warn if different seeds gave the same model."""
     seen: set[tuple[str, int, float]] = set()
     for one in members:
         key = one.objective, one.rounds, one.spread
         if key in seen:
             warnings.warn(
-                f"committee: two models of {one.objective} are the same, since nothing in their "
-                "training is random; sample rows or columns, as booster_params(..., "
-                "preset='robust') does, or leave one out",
+                f"committee: two models of {one.objective} are the same, since their training is "
+                "not random; sample rows or columns, as booster_params(..., preset='robust') does, "
+                "or leave one out",
                 GbmrankWarning,
                 stacklevel=4,
             )

@@ -1,4 +1,4 @@
-"""What a training shows while it runs: lines with the values of metrics, or a progress bar."""
+"""Progress of a training: lines with the values of the metrics, or a progress bar."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _History = Mapping[str, Mapping[str, list[float]]]
 
 @contextlib.contextmanager
 def shown(verbose: Any, rounds: Any) -> Iterator[Report | None]:
-    """Give what a training calls after every round; None where nothing is to be shown.
+    """Yield a callback that reports each round, or None to show nothing.
 
     ``verbose`` is True or the number of rounds between two lines, ``"bar"`` for a progress bar;
     False, 0 and below show nothing.

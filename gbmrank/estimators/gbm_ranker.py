@@ -1,4 +1,4 @@
-"""A ranker that gives a score per row: any objective, any metric, either booster."""
+"""A ranker that scores rows: any objective, any metric, either booster."""
 
 import copy
 import os
@@ -43,7 +43,7 @@ __all__ = ["GBMRanker", "load"]
 
 
 def parameters_of(target: Objective) -> dict[str, Any]:
-    """Return all parameters by path; losses and targets as their text.
+    """Return all parameters of an objective by path; losses and targets as text.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def parameters_of(target: Objective) -> dict[str, Any]:
 
 
 def with_parameter(target: Objective, path: str, value: Any) -> Objective:
-    """Return an objective with one other parameter.
+    """Return a copy of an objective with one parameter changed.
 
     Examples
     --------
@@ -131,11 +131,11 @@ _CALLED = {
 class GBMRanker(AbstractEstimator):
     r"""A boosted ranker in the style of scikit-learn.
 
-    One class serves both boosters: objective, metric, grouping, stopping and files are the same,
-    so a comparison or a grid can go over ``backend`` too. Parameters with another name than
-    those below go to the booster as they are.
+    One class serves both boosters: objective, metric, queries, early stopping and model files are
+    the same, so a grid search can include ``backend``. Parameters that are not listed below are
+    passed to the booster.
 
-    Rows of a query need not be together: they are sorted inside, and results come in the order
+    Rows of a query need not be adjacent: they are sorted internally, and results are in the order
     of the rows given. Features may be numpy arrays, scipy sparse matrices, or pandas, polars or
     pyarrow tables.
 
@@ -145,26 +145,29 @@ class GBMRanker(AbstractEstimator):
         What is minimised; ``native:lambdarank`` or ``native:rank:ndcg`` for the booster's own.
         Its parameters can be set one by one: ``objective__loss``, ``objective__loss__sigma``.
         ``"committee"`` trains four objectives that suit the metric and merges their models into
-        one; ``"committee(a, b, weights=[2, 1], seeds=3)"`` says which, and how often each.
+        one; ``"committee(a, b, weights=[2, 1], seeds=3)"`` sets objectives, weights and the
+        number of seeds of each.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     metric : Metric, MetricList, list or str, default="ndcg@10"
-        What is reported; the first one is what :meth:`score` gives and stopping goes by.
+        Metrics that are reported; :meth:`score` and early stopping use the first one.
     n_estimators : int, default=100
-        Number of rounds.
+        Number of boosting rounds.
     early_stopping_rounds : int or None, default=None
-        Stop after so many rounds without improvement on the last evaluation set, and keep the
-        rounds up to the best one. The direction is that of the metric, whatever its name.
+        Stop after this many rounds without improvement on the last evaluation set, and keep the
+        rounds up to the best one. Metrics where lower is better are minimised.
     seed : int, default=0
-        Of the booster.
+        Seed of the booster.
     n_jobs : int or None, default=None
-        Threads of the booster, and at most as many of ours; None leaves it to the booster.
+        Threads of the booster, and upper limit for those of gbmrank; None leaves it to the
+        booster.
     importance_type : str or None, default=None
-        What ``feature_importances_`` are shares of: the summed gain, or a kind of the booster,
-        ``"gain"`` or ``"split"`` in LightGBM, ``"weight"`` and others in XGBoost.
+        Kind of ``feature_importances_``: None for the share in the summed gain, or a kind of the
+        booster, ``"gain"`` or ``"split"`` in LightGBM, ``"weight"`` and others in XGBoost.
     **booster_params : object
-        Parameters of the booster, such as ``learning_rate``. What would do nothing or harm with
-        a custom objective is rejected with the reason; ``bagging_by_query`` is done by gbmrank.
+        Parameters of the booster, such as ``learning_rate``. Parameters that have no effect or
+        do harm with a custom objective are rejected with the reason; ``bagging_by_query`` is
+        implemented by gbmrank.
 
     Attributes
     ----------
@@ -175,16 +178,16 @@ class GBMRanker(AbstractEstimator):
     evals_result_ : dict
         Value of each metric after every round, by evaluation set.
     feature_importances_ : array of shape (n_features,)
-        Share of each feature in the summed gain of all splits, or as ``importance_type`` says.
+        Share of each feature in the summed gain of all splits, or what ``importance_type`` sets.
     committee_ : tuple of Member
-        Of a committee: objective, seed, rounds, weight, spread and validation values of each
-        member. ``evals_result_`` then has one value per metric, that of the merged model.
+        Objective, seed, rounds, weight, spread and validation values of each member of a
+        committee. ``evals_result_`` then has one value per metric, that of the merged model.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
-        Names of the columns, where the features had any.
+        Names of the columns, if the features had any.
     position_bias_ : PositionBias
-        What clicks were corrected by, where positions were given.
+        Bias that clicks were corrected by, if positions were given.
 
     Examples
     --------
@@ -258,7 +261,7 @@ class GBMRanker(AbstractEstimator):
         verbose: bool | int | str = False,
         **unknown: Any,
     ) -> Self:
-        """Train.
+        """Train the ranker.
 
         Parameters
         ----------
@@ -269,45 +272,45 @@ class GBMRanker(AbstractEstimator):
         qid : array-like of shape (n_rows,)
             One query id per row, in any order.
         sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
-            Factor of each query, queries in order of their first row. Where rows of a query
-            differ they are weights of items, as in
-            :meth:`Objective.gradients <gbmrank.Objective.gradients>`; metrics leave these out.
+            Weight of each query, queries in order of their first row. If the rows of a query
+            differ, they are weights of items, as in
+            :meth:`Objective.gradients <gbmrank.Objective.gradients>`; metrics ignore these.
         position : array-like of shape (n_rows,), optional
-            Where each item was shown, from 1. Labels are then clicks, 0 or 1, and a click is
-            worth one over the propensity of its position, in place of one: with
-            ``pairwise(target=identity)``, ``pointwise``, ``query_rmse`` and ``linear`` the mean
-            gradient is then that of relevance. Other objectives reject positions.
+            Position at which each item was shown, from 1. Labels are then clicks, 0 or 1, and a
+            click counts one over the propensity of its position. With
+            ``pairwise(target=identity)``, ``pointwise``, ``query_rmse`` and ``linear`` the
+            expected gradient is then that of relevance; other objectives reject positions.
         position_bias : PositionBias, "em" or "joint", optional
-            How often positions are examined. ``"em"`` estimates it first
-            (:func:`gbmrank.clicks.estimate_bias`), ``"joint"`` anew while boosting, from how often
-            items of equal scores are clicked at different positions.
+            Examination propensity of each position. ``"em"`` estimates it before training
+            (:func:`gbmrank.clicks.estimate_bias`), ``"joint"`` during boosting, from how often
+            items with similar scores are clicked at different positions.
         clip : float, optional
             Propensities below this are raised to it: less variance for some bias.
         eval_set : (X, y) or list of (X, y), optional
-            Validation sets; the last one decides about stopping.
+            Validation sets; early stopping uses the last one.
         eval_qid : array-like or list of array-like
             Query ids of each evaluation set.
         eval_sample_weight : array-like or list of array-like, optional
             Weights of each evaluation set; entries may be None.
         eval_position : array-like or list of array-like, optional
-            Positions of each evaluation set whose labels are clicks; entries are None for labels
-            that are none. Metrics then estimate what the ranking would have earned: they count a
-            click as one over its propensity. That takes a sum over items (``dcg``, ``precision``,
-            ``rbp``, ...), and ``ndcg`` is rejected.
+            Positions of each evaluation set whose labels are clicks; None for a set whose labels
+            are not. Metrics then count a click as one over its propensity, and so estimate the
+            value that the ranking would have had. Only sums over items are supported (``dcg``,
+            ``precision``, ``rbp``, ...); ``ndcg`` is rejected.
         eval_names : list of str, optional
             Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
         callbacks : list, optional
-            Callbacks of the booster, such as ``lightgbm.log_evaluation(10)`` or one of Optuna that
-            prunes. They see the names of the evaluation sets and of
-            :meth:`Metric.name_in <gbmrank.Metric.name_in>`. One that stops the training decides
-            how many rounds are kept, unless ``early_stopping_rounds`` does.
+            Callbacks of the booster, such as ``lightgbm.log_evaluation(10)`` or Optuna's pruning
+            callback. They see the names of the evaluation sets, and metrics under
+            :meth:`Metric.name_in <gbmrank.Metric.name_in>`. A callback that stops the training
+            decides how many rounds are kept, unless ``early_stopping_rounds`` is set.
         init_model : GBMRanker, booster or path, optional
             A model to continue: ``n_estimators`` rounds are added to it.
         verbose : bool, int or "bar", default=False
-            Print the metrics of the evaluation sets after every round, or after every so many;
-            ``"bar"`` shows a progress bar with them.
+            Print the metrics of the evaluation sets after every round, or every ``verbose``
+            rounds; ``"bar"`` shows a progress bar with them.
         **unknown : object
-            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
+            Not supported: any other argument raises; for ``group`` the error shows the ``qid``.
 
         Returns
         -------
@@ -317,11 +320,11 @@ class GBMRanker(AbstractEstimator):
         Raises
         ------
         DataError
-            For rows, labels, ids or weights that cannot be used, or that teach nothing.
+            For invalid rows, labels, ids or weights, and for data without anything to learn.
         ConfigError
-            For parameters that contradict each other or would do nothing.
+            For parameters that contradict each other or have no effect.
         NumericError
-            When a gradient is not finite; ``error.model`` is a ranker of the rounds before.
+            When a gradient is not finite; ``error.model`` is a ranker of the previous rounds.
         """
         reject_unknown(unknown, "GBMRanker")
         reads = booster_named(self.backend).reads
@@ -340,7 +343,7 @@ class GBMRanker(AbstractEstimator):
         for name, rows in sets.items():
             part = read_valid(name, rows, columns, reads)
             valid[name] = clicks.with_estimates(part, rows, metrics, name)
-        if valid or self.metric != _METRIC:  # one that nobody asked for stops no training
+        if valid or self.metric != _METRIC:  # the default metric is unused without a validation set
             check_labels(metrics, valid or {"the training set": data})
         if self.early_stopping_rounds is not None:
             warn_about_stopping(target, metrics[0], valid)
@@ -356,7 +359,7 @@ class GBMRanker(AbstractEstimator):
                 trained = train(replace(plan, report=report), data, valid)
         except NumericError as error:
             model: Any = error.model
-            if model is not None:  # of the rounds before
+            if model is not None:  # of the previous rounds
                 so_far = Trained(model, {}, model.n_rounds - 1)
                 error.model = copy.copy(self)._keep(so_far, columns)
             raise
@@ -364,7 +367,7 @@ class GBMRanker(AbstractEstimator):
 
     @classmethod
     def from_trained(cls, trained: Trained, columns: Schema, **params: Any) -> "GBMRanker":
-        """Make a ranker of a model that was trained elsewhere in gbmrank with these parameters."""
+        """Make a ranker from a model that gbmrank trained with these parameters."""
         return cls(**{**params, "backend": trained.fitted.backend})._keep(trained, columns)
 
     def predict(self, X: Any) -> FloatArray:  # noqa: N803
@@ -373,7 +376,7 @@ class GBMRanker(AbstractEstimator):
         Parameters
         ----------
         X : table of shape (n_rows, n_features)
-            Features, with the columns of the training.
+            Features, with the columns of the training data.
         """
         self._check_fitted("booster_")
         return self._columns.scores(self._fitted, X)
@@ -397,8 +400,7 @@ class GBMRanker(AbstractEstimator):
     def top_k(self, X: Any, k: int, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the row numbers of the k best rows of each query, best first.
 
-        Queries follow each other in order of their first row; one of fewer rows gives all of
-        them.
+        Queries are in order of their first row; a query with fewer than k rows returns all.
 
         Parameters
         ----------
@@ -430,22 +432,27 @@ class GBMRanker(AbstractEstimator):
         sample_weight: Any = None,
         **unknown: Any,
     ) -> float:
-        """Return the mean of the first metric over queries, with the sign that makes more better.
+        """Return the mean of the first metric over queries, negated if lower is better.
 
-        NaN, with a warning that says why, where no query counts.
+        NaN, with a warning that says why, if no query counts.
 
         Parameters
         ----------
         X : table of shape (n_rows, n_features)
             Features.
         y : array-like of shape (n_rows,)
-            Labels; None where the metric holds preferences.
+            Labels; None for a metric of preferences.
         qid : array-like of shape (n_rows,)
-            One query id per row; rows are never taken for one query.
+            One query id per row; required.
         sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
             Weight of each query in the mean.
         **unknown : object
-            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
+            Not supported: any other argument raises; for ``group`` the error shows the ``qid``.
+
+        Returns
+        -------
+        float
+            Larger is better.
         """
         reject_unknown(unknown, "GBMRanker")
         scores = self.predict(X)
@@ -458,7 +465,7 @@ class GBMRanker(AbstractEstimator):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of each feature in the summed gain of all splits, or as importance_type says."""
+        """Share of each feature in the summed gain of all splits, or what importance_type sets."""
         self._check_fitted("booster_")
         self._check_importance()
         found = self._fitted.importances(self.importance_type)
@@ -475,7 +482,7 @@ class GBMRanker(AbstractEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
 
-        The booster reads the file without gbmrank too. Preferences are not in it.
+        The booster can also read the file without gbmrank. Preferences are not saved.
 
         Parameters
         ----------
@@ -488,13 +495,13 @@ class GBMRanker(AbstractEstimator):
     def to_booster(self) -> Any:
         """Return a copy of the booster for converters, such as those to ONNX and treelite.
 
-        Converters ask a LightGBM model for the name of its objective. The copy names lambdarank,
-        whose predictions are raw scores as ours are; do not train it further.
+        Converters read the name of the objective of a LightGBM model. The copy has lambdarank,
+        which also predicts raw scores; do not train it further.
 
         Returns
         -------
         lightgbm.Booster or xgboost.Booster
-            It predicts what the ranker does.
+            Its predictions are those of the ranker.
         """
         self._check_fitted("booster_")
         return self._fitted.for_converters()
@@ -556,7 +563,7 @@ class GBMRanker(AbstractEstimator):
     def _nested_params(self) -> dict[str, Any]:
         try:
             target = ranking_objective(self.objective)
-        except GbmrankError:  # said when it is trained
+        except GbmrankError:  # raised by fit
             return {}
         if not isinstance(target, Objective):
             return {}
@@ -587,37 +594,38 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
     path : str or path
         The file.
     verify : bool, default=True
-        Reject a file whose bytes changed since :meth:`GBMRanker.save` wrote it. False hands one
-        that was changed on purpose to the booster as it is, which may not survive a damaged one.
+        Reject a file that changed since :meth:`GBMRanker.save` wrote it. False passes the file to
+        the booster unchecked, for one that was edited on purpose; a damaged file may crash it.
 
     Returns
     -------
     GBMRanker
-        It predicts what the saved one did; ``evals_result_`` is empty.
+        Its predictions are those of the saved one; ``evals_result_`` is empty.
 
     Warns
     -----
     GbmrankWarning
-        When the ranker was made with preferences, which are not in its file: ``score`` and
-        ``fit`` of what is returned go by labels.
+        When the ranker was made with preferences, which are not saved: ``score`` and ``fit`` of
+        the loaded ranker use labels.
 
     Raises
     ------
     DataError
-        When the file is no model, was damaged, was not saved by gbmrank, or by a newer one.
+        When the file is not a model, is damaged, or was not saved by this gbmrank or an older
+        one.
     """
     fitted, text = read_model(Path(path), verify)
     if text is None:
         raise DataError(
-            f"{path} is a model of {fitted.backend} without what gbmrank writes into one, so its "
-            f"objective and metric are unknown; read it with {fitted.backend}.Booster"
+            f"{path} is a model of {fitted.backend} that gbmrank did not save, so its objective "
+            f"and metric are unknown; read it with {fitted.backend}.Booster"
         )
     identity = Identity.from_text(text, str(path))
     if identity.preferences:
         warnings.warn(
-            f"{path} was trained or measured with preferences, which model files do not hold: it "
-            "predicts as before, but fit and score would go by labels; set objective= and metric= "
-            "made with preferences= before you use them",
+            f"{path} was trained or evaluated with preferences, which are not in model files. "
+            "Predictions are the same, but fit and score would use labels; before calling them, "
+            "set objective= and metric= made with preferences=",
             GbmrankWarning,
             stacklevel=2,
         )

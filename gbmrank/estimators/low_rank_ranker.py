@@ -1,4 +1,4 @@
-"""A ranker of short lists that learns every number a metric needs, and decodes an order."""
+"""A ranker of short lists by regression on a low-rank factorisation of a metric."""
 
 import importlib
 import itertools
@@ -36,29 +36,27 @@ Self = TypeVar("Self", bound="LowRankRanker")
 
 _EVALUATION = "eval_at eval_metric early_stopping_round early_stopping_rounds maximize"
 _HINTS = {
-    "objective": "the numbers are conditional means, which only squared error estimates",
-    **dict.fromkeys(
-        _EVALUATION.split(), "nothing is evaluated while the numbers are learned; leave it out"
-    ),
+    "objective": "the targets are conditional means, which need squared error",
+    **dict.fromkeys(_EVALUATION.split(), "nothing is evaluated during training; leave it out"),
 }
 
 
 class _Lists(NamedTuple):
-    """Queries of one length: their rows, shape (q, n), in the order that features give."""
+    """Queries of one length: their rows, shape (q, n), sorted by features."""
 
     rows: IntArray
     features: Matrix
 
 
 class _Model(NamedTuple):
-    """What was learned for lists of one length."""
+    """The regressors for lists of one length."""
 
     factors: Any  # theory.LowRank; theory is imported when it is used
     arrangements: IntArray
     regressors: list[Fitted | float]  # one per dimension; a number where the target is constant
 
     def estimate(self, features: Matrix) -> FloatArray:
-        """Return the mean over arrangements of the estimates, each turned back, shape (q, d)."""
+        """Return estimates averaged over arrangements, each mapped back, shape (q, d)."""
         beta, orders = self.factors.beta, self.factors.decisions
         total = np.zeros((len(features), self.factors.dimension))
         for arrangement in self.arrangements:
@@ -76,25 +74,26 @@ class _Model(NamedTuple):
 
 @final
 class LowRankRanker(AbstractEstimator):
-    r"""Boosted regression on every number that a metric needs of a short list, then its decoder.
+    r"""A ranker of short lists that is calibrated for any metric: regressions and a decoder.
 
     ERR, reciprocal rank or average precision cannot be maximised by sorting a score per item.
-    On lists of up to 8 items every metric is a sum of a few numbers that depend on the labels,
-    times factors of the order (:func:`gbmrank.theory.low_rank`). This ranker estimates those
-    numbers by least squares, one model per number and length of lists, and returns the order
-    that is best for the estimates: right on every distribution, given enough data.
+    On lists of up to 8 items every metric is a scalar product of a vector that depends on the
+    labels and one that depends on the order (:func:`gbmrank.theory.low_rank`). This ranker
+    estimates the first vector by least squares, one model per component and length of lists, and
+    returns the order that is best for the estimates: the best one for every distribution, given
+    enough data.
 
-    A row of the regressions is a list: the features of its items side by side. It is shown in
-    several arrangements, and the estimates of a new list are averaged over them.
+    Each row of the regressions is one list: the features of its items side by side. Training uses
+    several arrangements of each list, and predictions are averaged over them.
 
     Parameters
     ----------
     metric : metric or str, default="err"
-        What is maximised (or minimised).
+        Metric to optimise.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     arrangements : int, default=24
-        In how many arrangements a list is shown, at most; 24 are all of up to 4 items.
+        Maximum number of arrangements of a list; 24 are all of up to 4 items.
     n_estimators : int, default=100
         Number of trees of each regression.
     seed : int, default=0
@@ -105,11 +104,11 @@ class LowRankRanker(AbstractEstimator):
     Attributes
     ----------
     factors_ : dict of int to LowRank
-        By the length of lists; ``factors_[4].dimension`` is the number of regressions.
+        Factorisation by length of lists; ``factors_[4].dimension`` is the number of regressions.
     n_features_in_ : int
         Number of features of an item.
     feature_names_in_ : array of shape (n_features,)
-        Names of the columns, where the features had any.
+        Names of the columns, if the features had any.
 
     References
     ----------
@@ -154,18 +153,23 @@ class LowRankRanker(AbstractEstimator):
         qid: ArrayLike | None = None,
         **unknown: Any,
     ) -> Self:
-        """Train one regression per number and length of lists.
+        """Train one regression per dimension and length of lists.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Features of items.
         y : array-like of shape (n_rows,)
-            Labels that the metric takes, larger is better.
+            Labels that the metric accepts; larger is better.
         qid : array-like of shape (n_rows,)
             One query id per row, in any order; at most 8 rows per query.
         **unknown : object
-            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
+            Not supported: any other argument raises; for ``group`` the error shows the ``qid``.
+
+        Returns
+        -------
+        LowRankRanker
+            The estimator itself.
         """
         reject_unknown(unknown, "LowRankRanker")
         check_seed(self.seed, least=0)
@@ -200,7 +204,7 @@ class LowRankRanker(AbstractEstimator):
         X : array-like of shape (n_rows, n_features)
             Features of items.
         qid : array-like of shape (n_rows,)
-            One query id per row, in any order; lengths of queries are those of the training.
+            One query id per row, in any order; only query lengths seen in training.
         """
         x, groups = self._read_new(X, qid)
         return ranks_within(self._places(x, groups), groups)
@@ -208,8 +212,8 @@ class LowRankRanker(AbstractEstimator):
     def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> FloatArray:  # noqa: N803
         """Return a score per row: the number of rows of its query that are ranked below it.
 
-        Parameters are those of :meth:`rank`. Scores compare only within a query. The order of
-        rows makes no difference, but for rows with the same features, which keep theirs.
+        Parameters are those of :meth:`rank`. Scores are comparable only within a query. They do
+        not depend on the order of the rows, except that rows with equal features keep it.
         """
         x, groups = self._read_new(X, qid)
         below = groups.spread(groups.sizes) - 1.0 - self._places(x, groups)
@@ -223,7 +227,7 @@ class LowRankRanker(AbstractEstimator):
         qid: ArrayLike | None = None,
         **unknown: Any,
     ) -> float:
-        """Return the mean of the metric, with the sign that makes more better."""
+        """Return the mean of the metric, negated if lower is better; see :meth:`fit`."""
         reject_unknown(unknown, "LowRankRanker")
         measure = metric(self.metric)
         value = float(measure.score(y, self.predict(X, qid=qid), qid=qid))
@@ -246,7 +250,7 @@ class LowRankRanker(AbstractEstimator):
                 continue
             data = RankingData.from_arrays(column, group=[len(column)])
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NoProgressWarning)  # a mean may be all there is
+                warnings.simplefilter("ignore", NoProgressWarning)  # a constant may be the best fit
                 made.append(train(plan, Part(table, data)).fitted)
         return made
 
@@ -274,13 +278,13 @@ class LowRankRanker(AbstractEstimator):
             )
         self._check_names(X, "X")
         if self._learned != str(metric(self.metric)):
-            raise ConfigError("metric has been set since the training; call fit")
+            raise ConfigError("metric has changed since training; call fit again")
         _check_lengths(groups)
         new = sorted({int(n) for n in groups.sizes if n > 1} - self._models.keys())
         if new:
             known = ", ".join(map(str, sorted(self._models)))
             raise DataError(
-                f"the model was trained on lists of {known} items, and X has a query of {new[0]}; "
+                f"the model was trained on lists of {known} items, but X has a query of {new[0]}; "
                 "train on lists of that length too"
             )
         return x, groups
@@ -315,7 +319,7 @@ def _check_lengths(groups: Groups) -> None:
     longest, most = int(groups.sizes.max(initial=0)), _theory().MOST_ITEMS
     if longest > most:
         raise LimitError(
-            f"a query has {longest} rows, and all orders are enumerated for up to {most}; rerank "
+            f"a query has {longest} rows, but all orders are enumerated for up to {most}; rerank "
             f"the best {most} of a gbmrank.GBMRanker, or use gbmrank.PairRanker"
         )
 
@@ -349,8 +353,8 @@ def _drawn(n: int, most: int, seed: int) -> IntArray:
 def _spread(shown: IntArray, count: int, seed: int) -> IntArray:
     """Return arrangements of each of some lists, shape (arrangements, lists, n).
 
-    The given one comes first; the others are drawn list by list. Were every list shown in all
-    arrangements, features would have no gain at the root of a tree, and never be split on.
+    The given one comes first; the others are drawn list by list. If every list occurred in all
+    arrangements, no feature would have a gain at the root of a tree, and none would be split on.
     """
     rng = np.random.default_rng([seed, count])
     drawn = rng.integers(len(shown), size=(len(shown), count))

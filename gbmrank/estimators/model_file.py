@@ -1,4 +1,4 @@
-"""A ranker in the booster's own file: what it says about itself, writing it, reading it."""
+"""Read and write rankers as model files of the booster, with metadata of gbmrank."""
 
 import json
 import os
@@ -24,12 +24,12 @@ _SCHEMA = 1
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Identity:
-    """Everything but the trees that makes an estimator, as plain data.
+    """Metadata of an estimator, everything but the trees, as plain data.
 
-    ``categorical`` are the numbers of the columns that hold categories, and ``zeros`` what zeros
-    of the features were to XGBoost ("numbers", "missing", "both"); None where nobody knows.
-    ``preferences``: whether objective or metric held some, which their texts do not say.
-    ``committee``: the members of one, as plain data.
+    ``categorical`` are the indices of categorical columns. ``zeros`` says how XGBoost treated
+    zeros of the features ("numbers", "missing", "both"); None if unknown. ``preferences``: whether
+    objective or metric used some, which their texts do not show. ``committee``: its members, as
+    plain data.
     """
 
     backend: str
@@ -47,7 +47,7 @@ class Identity:
 
     @property
     def columns(self) -> Schema:
-        """What is known about the columns of the features."""
+        """Number, names and kinds of the feature columns."""
         return Schema(self.n_features, self.feature_names, self.categorical, self.zeros)
 
     def to_text(self) -> str:
@@ -74,7 +74,7 @@ class Identity:
             return cls(**found)
         except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise DataError(
-                f"{path}: what gbmrank wrote into this model is damaged ({error}); save it anew"
+                f"{path}: the metadata of gbmrank in this model is damaged ({error}); save it again"
             ) from error
 
 
@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
-    """Write a model beside its place and move it there, so that no half of one is ever seen."""
+    """Write a model to a temporary file and move it into place, so it is never incomplete."""
     target, allowed = Path(path), booster_named(fitted.backend).suffixes
     if target.suffix not in allowed:
         raise ConfigError(
@@ -100,7 +100,7 @@ def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
 
 
 def holds_preferences(objective: Any, metric: Any) -> bool:
-    """Whether an objective or one of the metrics holds preferences: no file says which."""
+    """Whether an objective or one of the metrics uses preferences, which are not saved."""
     for one in objectives_in(ranking_objective(objective)):
         if held_preferences(one.template):
             return True
@@ -120,9 +120,9 @@ def read_model(path: Path, verify: bool) -> tuple[Fitted, str | None]:
         data = start + file.read()
     if verify and not is_unchanged(data):
         raise DataError(
-            f"{path} is not the file that gbmrank wrote: its checksum does not fit. It was "
-            "damaged, for instance by converted line ends, or edited, or the booster saved it "
-            "again. Take another copy or save the model anew; if the change is meant, "
-            "gbmrank.load(path, verify=False) reads the file without its checksum"
+            f"{path} is not the file that gbmrank wrote: its checksum does not match. It was "
+            "damaged (for example by converted line ends), edited, or saved again by the booster. "
+            "Use another copy, save the model again, or skip the check with "
+            "gbmrank.load(path, verify=False)"
         )
     return booster.load(data, str(path))

@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of different rows of a query, in query order, with one over their probability."""
+    """Pairs of different rows of a query, in query order, with inverse sampling probability."""
 
     first: IntArray
     second: IntArray
@@ -54,8 +54,8 @@ class Pairs(NamedTuple):
 def sample_pairs(groups: Groups, budget: int | None, seed: int | None) -> Pairs:
     """Return every unordered pair once, or a sample of ``budget`` pairs of a longer query.
 
-    The sample looks at the number of rows only, never at labels, so expectations stay what
-    they are when a pair counts one over its probability.
+    Sampling ignores the labels, so weighting each pair by one over its probability leaves
+    expectations unchanged.
     """
     rng = np.random.default_rng(seed)
     firsts, seconds, weights = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
@@ -124,9 +124,9 @@ def disagreement_rows(
 ) -> Rows:
     """Return every pair, in one of its two orders, with the target ``A_ij - A_ji``.
 
-    The order is drawn, and predictions are made antisymmetric afterwards. With both orders a
+    The order is random, and predictions are made antisymmetric afterwards. With both orders a
     feature of the query has a gain of exactly zero at the root of every tree, and LightGBM
-    does not look at such a feature again further down.
+    never considers such a feature again further down.
     """
     turned = np.random.default_rng(seed).random(len(pairs.first)) < 0.5
     first = np.where(turned, pairs.second, pairs.first)
@@ -153,7 +153,7 @@ def precision_rows(
 def with_itself(
     made: npt.NDArray[np.float32], first: IntArray, second: IntArray
 ) -> npt.NDArray[np.float32]:
-    """Add a column that tells an item paired with itself from two items that look alike."""
+    """Add a column that tells an item paired with itself from two items with equal features."""
     return np.column_stack([made, (first == second).astype(np.float32)])
 
 
@@ -163,43 +163,44 @@ MOST_ITEMS = 4000  # 16 million pair values
 _PAIRS_AT_ONCE = 250_000
 _EVALUATION = "metric eval_at eval_metric early_stopping_round early_stopping_rounds maximize"
 _HINTS = {
-    "objective": "pair values are conditional means, which only squared error estimates",
+    "objective": "pair values are conditional means, which need squared error",
     **dict.fromkeys(
         _EVALUATION.split(),
-        "nothing is evaluated while values of pairs are learned; leave it out",
+        "nothing is evaluated during training; leave it out",
     ),
 }
 
 
 @final
 class PairRanker(AbstractEstimator):
-    r"""Boosted regression on pairs of items, and a decoder that turns pair values into a ranking.
+    r"""Boosted regression on pairs of items, with a decoder from pair values to a ranking.
 
-    A score per item cannot be right for pairwise disagreement or average precision on every
+    A score per item cannot be optimal for pairwise disagreement or average precision on every
     distribution; a value per pair can. With ``surrogate="disagreement"`` the model estimates
-    :math:`A_{ij} - A_{ji}` by least squares on pairs in an order that is drawn, which is the
-    :math:`r(r-1)`-dimensional surrogate up to what the decoders do not look at; it is right
-    wherever the expected difference graph has no cycle. With ``surrogate="map"`` it estimates
-    :math:`y_i y_j / P`, the :math:`r(r+1)/2`-dimensional surrogate, right for every distribution
-    where the decoder is exact.
+    :math:`A_{ij} - A_{ji}` by least squares on pairs in random order, which is the
+    :math:`r(r-1)`-dimensional surrogate up to terms that the decoders ignore; it is calibrated
+    if the expected difference graph has no cycle. With ``surrogate="map"`` it estimates
+    :math:`y_i y_j / P`, the :math:`r(r+1)/2`-dimensional surrogate, calibrated for every
+    distribution if the decoder is exact.
 
     Parameters
     ----------
     surrogate : {"disagreement", "map"}, default="disagreement"
-        What pair values stand for.
+        Quantity that the pair values estimate.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         The booster.
     decoder : str, default="auto"
-        For disagreement ``graph`` (Algorithm 1; of items that nothing precedes first the one
-        whose sorted pair values are larger), ``graph_degree`` (the same, first the one of
-        largest net degree) or ``exact``; for map ``diagonal``, ``exact`` or ``greedy``.
+        For disagreement ``graph`` (Algorithm 1; among items without predecessors, the one with
+        larger sorted pair values comes first), ``graph_degree`` (the same, but the one with the
+        largest net degree comes first) or ``exact``; for map ``diagonal``, ``exact`` or
+        ``greedy``.
         ``auto`` is exact up to 12 items, then ``graph_degree`` or ``greedy``.
     features : {"concatenation", "difference"} or callable, default="concatenation"
         ``(x_i, x_j, x_i - x_j)``, the difference alone, or a function of two arrays of shape
         (n_pairs, n_features) that returns the features of the pairs.
     pair_budget : int or None, default=2000
-        Pairs per query to train on; of a query with more a sample is drawn without looking
-        at labels, weighted by one over its probability. None takes all pairs.
+        Maximum number of training pairs per query. Longer queries are sampled independently of
+        the labels and weighted by the inverse probability. None uses all pairs.
     n_estimators : int, default=100
         Number of trees.
     threshold : float or None, default=None
@@ -216,7 +217,7 @@ class PairRanker(AbstractEstimator):
     n_features_in_ : int
         Number of features of an item.
     feature_names_in_ : array of shape (n_features,)
-        Names of the columns, where the features had any.
+        Names of the columns, if the features had any.
 
     References
     ----------
@@ -236,7 +237,7 @@ class PairRanker(AbstractEstimator):
     _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
         "fit": {"qid": True, "preferences": None},
         "predict": {"qid": True},
-        # A pipeline hands on weights that it was not given; those that it was are rejected.
+        # A pipeline passes sample_weight=None along; actual weights are rejected.
         "score": {"qid": True, "preferences": None, "sample_weight": None},
     }
 
@@ -269,7 +270,7 @@ class PairRanker(AbstractEstimator):
         preferences: PreferenceGraphs | None = None,
         **unknown: Any,
     ) -> Self:
-        """Train on pairs.
+        """Train the regression on pairs.
 
         Parameters
         ----------
@@ -282,12 +283,17 @@ class PairRanker(AbstractEstimator):
         preferences : PreferenceGraphs, optional
             Instead of labels, for ``surrogate="disagreement"``.
         **unknown : object
-            Nothing else is taken; sizes of queries (``group``) are rejected with what to give.
+            Not supported: any other argument raises; for ``group`` the error shows the ``qid``.
+
+        Returns
+        -------
+        PairRanker
+            The estimator itself.
         """
         reject_unknown(unknown, "PairRanker")
         self._check_parameters()
         x, groups = _read_rows(X, qid)
-        seed = check_seed(self.seed, least=0)  # pairs are drawn with it too
+        seed = check_seed(self.seed, least=0)  # it also seeds the sample of pairs
         pairs = sample_pairs(groups, self.pair_budget, seed)
         if self.surrogate == "map":
             relevant = self._relevant(y, preferences, groups)
@@ -298,7 +304,7 @@ class PairRanker(AbstractEstimator):
         if not np.any(rows.targets):
             raise DataError(
                 f"there is nothing to learn: no query of the {len(x)} samples has a preference "
-                "between the pairs used; give labels that differ within queries, or a larger "
+                "among the sampled pairs; give labels that differ within queries, or a larger "
                 "pair_budget"
             )
         data = RankingData.from_arrays(rows.targets, group=[len(rows.targets)], weight=rows.weight)
@@ -342,8 +348,8 @@ class PairRanker(AbstractEstimator):
     def top_k(self, X: ArrayLike, k: int, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
         """Return the row numbers of the k best rows of each query, best first.
 
-        Queries follow each other in order of their first row. ``k`` is the number of rows per
-        query; the other parameters are those of :meth:`rank`.
+        Queries are in order of their first row. ``k`` is the number of rows per query; the other
+        parameters are those of :meth:`rank`.
         """
         ranks = self.rank(X, qid=qid)
         return top_rows(ranks, read_queries(qid, len(ranks), single=True), k)
@@ -351,14 +357,14 @@ class PairRanker(AbstractEstimator):
     def predict(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> FloatArray:  # noqa: N803
         """Return a score per row: the number of rows of its query that are ranked below it.
 
-        Rows have equal scores when the model cannot tell them apart: their pair values are
-        equal, towards each other and towards every third row or one that looks like it (with
-        ``decoder="diagonal"``, when their values on the diagonal are equal). Each counts half a
-        row for the other, so the score is the mean over all orders of equal rows, and metrics
-        take it that way. The order of the rows in X makes no difference: where a decoder could
-        put either of two different rows first, their pair values decide, not their place.
+        Rows tie when the model cannot tell them apart: their pair values are equal, with each
+        other and with every third row or one with equal features (with ``decoder="diagonal"``,
+        when their values on the diagonal are equal). Each counts as half a row below the other,
+        so the score is the mean over all orderings of tied rows. The order of the rows in X makes
+        no difference: when a decoder could put either of two rows first, their pair values
+        decide.
 
-        Parameters are those of :meth:`rank`. Scores compare only within a query.
+        Parameters are those of :meth:`rank`. Scores are comparable only within a query.
 
         Examples
         --------
@@ -379,7 +385,7 @@ class PairRanker(AbstractEstimator):
         *,
         qid: ArrayLike | None = None,
     ) -> list[FloatArray]:
-        """Return the matrix of each query that is decoded, rows in query order.
+        """Return the matrix of pair values of each query, rows in query order.
 
         For disagreement it is the estimate of ``A_ij - A_ji``, antisymmetric; for map that of
         ``y_i y_j / P``, symmetric.
@@ -399,10 +405,10 @@ class PairRanker(AbstractEstimator):
         preferences: PreferenceGraphs | None = None,
         **unknown: Any,
     ) -> float:
-        """Return how good the ranking is, larger is better; parameters as for :meth:`fit`.
+        """Return the quality of the ranking, larger is better; parameters as for :meth:`fit`.
 
         One minus the pairwise disagreement, or mean average precision; NaN, with a warning that
-        says why, where no query counts.
+        says why, if no query counts.
         """
         reject_unknown(unknown, "PairRanker")
         predicted = self.predict(X, qid=qid)
@@ -424,8 +430,8 @@ class PairRanker(AbstractEstimator):
             )
         if self.features == "difference" and self.surrogate == "map":
             raise ParameterError(
-                "surrogate=map needs to know both items, and their difference does not tell: use "
-                "features=concatenation"
+                "surrogate=map needs the features of both items, and their difference is not "
+                "enough: use features=concatenation"
             )
         budget = self.pair_budget
         if budget is not None and not (is_whole(budget) and budget >= 1):
@@ -436,8 +442,8 @@ class PairRanker(AbstractEstimator):
     def _relevant(self, y: Any, preferences: PreferenceGraphs | None, groups: Groups) -> FloatArray:
         if preferences is not None or isinstance(y, PreferenceGraphs):
             raise ParameterError(
-                "surrogate=map is about relevant items, and preferences do not say which are; "
-                "give labels, or use surrogate=disagreement"
+                "surrogate=map needs relevant items, and preferences do not define them; give "
+                "labels, or use surrogate=disagreement"
             )
         return binarise(_read_labels(y, groups), self.threshold, groups)
 
@@ -456,12 +462,12 @@ class PairRanker(AbstractEstimator):
             )
         self._check_names(X, "X")
         if self._learned != (self.surrogate, self.features):
-            raise ConfigError("surrogate or features have been set since the training; call fit")
+            raise ConfigError("surrogate or features have changed since training; call fit again")
         longest = int(groups.sizes.max())
         if longest > MOST_ITEMS:
             raise LimitError(
                 f"a query of {longest} items has {longest**2:,} pair values; pair models rank up "
-                f"to {MOST_ITEMS} items: rerank the best ones of a score model"
+                f"to {MOST_ITEMS} items: rerank the best ones of a GBMRanker"
             )
         return x, groups
 
@@ -487,7 +493,7 @@ class PairRanker(AbstractEstimator):
         made = pair_features(x, left, right, self.features)
         if self.surrogate == "map":
             made = with_itself(made, left, right)
-        if made.shape[1] != self._width:  # XGBoost would take fewer
+        if made.shape[1] != self._width:  # XGBoost would accept fewer
             raise DataError(f"features gave {self._width} columns in training, {made.shape[1]} now")
         return self.model_.scores(made)
 

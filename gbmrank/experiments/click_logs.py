@@ -1,10 +1,10 @@
-"""Comparisons on clicks: what systems make of positions, and how they are judged without labels.
+"""Comparisons on clicks: how systems correct for position bias, and how they are evaluated.
 
-A system takes clicks for labels (naive), or its name says how it corrects them for positions:
-``debiased:`` divides a click by the propensity of its position, or leaves it to the booster where
-the objective is its own; ``joint:`` learns the propensities while boosting. All of them stop early
-by clicks over propensities, and all are judged by them on the test queries, or by the truth where
-it is given.
+A system uses clicks as labels (naive), or a prefix of its name says how it corrects them for
+positions: ``debiased:`` divides a click by the propensity of its position, or leaves it to the
+booster for a native objective; ``joint:`` learns the propensities during boosting. Early stopping
+uses clicks over propensities for all systems, and so does the evaluation on the test queries,
+unless the truth is given.
 """
 
 import warnings
@@ -34,13 +34,13 @@ __all__ = ["Clicks", "check_correction", "click_objectives", "correction_of", "r
 
 DEBIASED, JOINT = "debiased", "joint"
 METHOD = "em"
-"""Of the estimate where no bias is given."""
+"""Method that estimates the bias if none is given."""
 _NAIVE = "pairwise(target=identity)"
 _SHOWN = 10  # propensities in a sentence
 
 
 def correction_of(objective: str) -> tuple[str | None, str]:
-    """Split the name of a system into how it corrects clicks and what it minimises.
+    """Split the name of a system into its click correction and its objective.
 
     >>> correction_of("debiased:native:lambdarank"), correction_of("native:lambdarank")
     (('debiased', 'native:lambdarank'), (None, 'native:lambdarank'))
@@ -50,23 +50,22 @@ def correction_of(objective: str) -> tuple[str | None, str]:
 
 
 def check_correction(how: str, one: Objective | Native | Committee) -> None:
-    """Raise unless an objective can correct clicks in this way."""
+    """Raise unless an objective supports this click correction."""
     if isinstance(one, Objective):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GbmrankWarning)  # every run says it
+            warnings.simplefilter("ignore", GbmrankWarning)  # every run warns
             check_takes_bias(one.template)
         return
     able = [f"{DEBIASED}:{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased]
     if how == JOINT or f"{how}:{one}" not in able:
         raise ConfigError(
-            f"{how}:{one} is not supported: of the boosters' own objectives there are "
-            f"{', '.join(able)}; of gbmrank's those that take a position bias, such as "
-            f"{how}:{_NAIVE}"
+            f"{how}:{one} is not supported. Use {', '.join(able)}, or an objective of gbmrank that "
+            f"supports a position bias, such as {how}:{_NAIVE}"
         )
 
 
 def click_objectives() -> list[str]:
-    """Return what is compared on clicks by default: naive, corrected, and the boosters' own."""
+    """Return the default objectives on clicks: naive, corrected, and native ones."""
     own = (f"{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased[:1])
     corrected = (f"{DEBIASED}:{_NAIVE}", f"{JOINT}:{_NAIVE}")
     return [_NAIVE, *corrected, *(f"{DEBIASED}:{name}" for name in own)]
@@ -75,16 +74,17 @@ def click_objectives() -> list[str]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clicks:
-    """By which position bias clicks are corrected; a part of the design.
+    """Position bias by which clicks are corrected; a part of the design.
 
     Parameters
     ----------
     judge : PositionBias
-        Of all queries; every system is judged by it.
+        Estimated from all queries, for the evaluation of every system.
     learned : tuple of PositionBias
-        By fold, of the queries that it learns from; trains corrected systems, and stops all.
+        One per fold, estimated from its training queries; used to train corrected systems, and
+        for early stopping of all.
     clip : float or None
-        Smallest propensity in training and validation; judging clips none.
+        Smallest propensity in training and validation; the evaluation does not clip.
     truth : str or None
         Where the truth comes from, if it is given.
     """
@@ -95,7 +95,7 @@ class Clicks:
     truth: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data; :meth:`from_json` leads back."""
+        """Return plain data for :meth:`from_json`."""
         learned = [one.to_dict() for one in self.learned]
         return {
             "judge": self.judge.to_dict(),
@@ -106,7 +106,7 @@ class Clicks:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Clicks":
-        """Read what :meth:`to_json` gave."""
+        """Read the data of :meth:`to_json`."""
         biases = {
             "judge": PositionBias.from_dict(plain["judge"]),
             "learned": tuple(map(PositionBias.from_dict, plain["learned"])),
@@ -114,13 +114,13 @@ class Clicks:
         return cls(**{**plain, **biases})
 
     def training(self, objective: str, fold: int, part: Part) -> tuple[ClickTraining, Part]:
-        """Return how a system learns from rows, and these rows as it sees them."""
+        """Return the click training of a system, and its training rows."""
         how, minimised = correction_of(objective)
         position = part.data.columns["position"]
         plain = Part(part.features, replace(part.data, columns={}))
         if how is None:
             return ClickTraining(), plain
-        if minimised.startswith(PREFIX):  # the booster reads the column
+        if minimised.startswith(PREFIX):  # the booster reads the positions
             data = plain.data.with_columns({"position": position})
             return ClickTraining(), Part(part.features, data)
         bias = JOINT if how == JOINT else self.learned[fold]
@@ -128,20 +128,20 @@ class Clicks:
         return clicks, clicks.with_positions(plain)
 
     def validation(self, fold: int, part: Part) -> Part:
-        """Return rows whose clicks metrics count as one over their propensities."""
+        """Return validation rows whose clicks count one over their propensities."""
         data, position = part.data, part.data.columns["position"]
         worth = self.learned[fold].utilities(data.labels, position, clip=self.clip)
         return Part(part.features, replace(data, columns={}).with_clicks(worth))
 
     def judged(self, data: RankingData) -> RankingData:
-        """Return rows to judge on: with the truth for labels, or with clicks over propensities."""
+        """Return test rows, with the truth or with clicks over propensities as labels."""
         plain = replace(data, columns={})
         if self.truth is not None:
             return replace(plain, labels=np.nan_to_num(data.columns["truth"]))
         return plain.with_clicks(self.judge.utilities(data.labels, data.columns["position"]))
 
     def check_metrics(self, metrics: MetricList) -> None:
-        """Raise for metrics that clicks give no estimate of."""
+        """Raise for metrics that cannot be estimated from clicks."""
         needed = list(metrics)[: None if self.truth is None else 1]
         bent = next((one for one in needed if not one.measure.linear), None)
         if bent is not None:
@@ -154,7 +154,7 @@ class Clicks:
             )
 
     def sentence(self) -> str:
-        """Say how systems are judged."""
+        """Return a sentence about how systems are evaluated."""
         few = ", ".join(f"{one:.2f}" for one in self.judge.propensity[:_SHOWN])
         more = ", ..." if self.judge.n_positions > _SHOWN else ""
         source = "as given" if self.judge.method == "given" else f"estimated ({self.judge.method})"
@@ -174,13 +174,13 @@ class Clicks:
 def read_log(
     source: Source, folds: int, share: float, bias: Any, clip: float | None, backend: str
 ) -> tuple[Clicks | None, tuple[str, ...]]:
-    """Check clicks and positions, and estimate the bias; notes say what was warned about."""
+    """Validate clicks and positions, and estimate the bias; warnings become notes."""
     if "position" not in source.data.columns:
         asked = {"position_bias": bias, "clip": clip, "truth": source.data.columns.get("truth")}
         useless = next((name for name, given in asked.items() if given is not None), None)
         if useless is not None:
             raise ConfigError(
-                f"{useless} is for clicks, and no position is given; name its column (position, "
+                f"{useless} needs clicks with positions; name the column of positions (position, "
                 "--position)"
             )
         return None, ()
@@ -231,14 +231,14 @@ def _check_log(source: Source, folds: int) -> None:
 
 
 def _learned_from(source: Source, folds: int, share: float) -> Iterator[IntArray]:
-    """Yield the queries that each fold learns from and validates on, whatever the seed."""
+    """Yield the training and validation queries of each fold, for every seed."""
     for fold in range(folds):
         split = cut(source.scheme, folds=folds, share=share, at=(0, fold))
         yield np.sort(np.concatenate([split.train, split.valid]))
 
 
 def _estimate(source: Source, queries: IntArray, backend: str) -> PositionBias:
-    """Return the bias of some queries; the same on every machine, whatever its threads."""
+    """Estimate the bias from some queries, reproducibly for any number of threads."""
     groups = source.data.groups
     query, booster = groups.spread(np.arange(groups.n_queries)), booster_named(backend)
     rows = np.flatnonzero(np.isin(query, queries))

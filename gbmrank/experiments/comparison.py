@@ -1,4 +1,4 @@
-"""``gbmrank.compare``: objectives on data, fold by fold, judged query by query."""
+"""``gbmrank.compare``: train objectives fold by fold and compare them query by query."""
 
 import contextlib
 import tempfile
@@ -38,7 +38,7 @@ __all__ = ["Comparison", "compare", "compare_source"]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """What :func:`gbmrank.compare` found.
+    """Result of :func:`gbmrank.compare`.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the table has to know: failures, ties, queries that do not count."""
+        """Caveats about the table: failures, ties, queries that do not count."""
         return summary.notes(self.results, self.analysis)
 
     def table(self) -> str:
@@ -68,7 +68,7 @@ class Comparison:
         return self.table()
 
     def _repr_html_(self) -> str:
-        """Return the answer and the table, as notebooks show them."""
+        """Return the verdict and the table as HTML, for notebooks."""
         from gbmrank.experiments.report import notebook
 
         head, rows, _ = summary.summary_table(self.results, self.analysis)
@@ -76,18 +76,18 @@ class Comparison:
         return str(notebook(answer, head, rows, ["* baseline", *self.notes]))
 
     def to_html(self, path: str | Path) -> None:
-        """Write a report that needs nothing else; a file that is there is replaced."""
+        """Write a self-contained HTML report; an existing file is replaced."""
         from gbmrank.experiments.report import write_report
 
         write_report(self.results, self.analysis, path)
 
     def to_json(self, path: str | Path) -> None:
-        """Write everything that was measured, and the analysis; a file there is replaced."""
+        """Write all measurements and the analysis as JSON; an existing file is replaced."""
         document = {**results_to_json(self.results), "analysis": self.analysis.to_dict()}
         write_whole(Path(path).absolute(), json_bytes(document))
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the values of single queries; a file that is there is replaced."""
+        """Write the value of every query as CSV; an existing file is replaced."""
         write_whole(Path(path).absolute(), per_query_csv(self.results))
 
 
@@ -129,89 +129,91 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 ) -> Comparison:
     """Compare objectives on data.
 
-    Every objective is trained in every booster on the same queries, stopped by the first
-    metric on queries kept aside, and judged query by query on queries it has not seen.
-    Options, parameters and splits are checked before the first training. A run that fails is
-    reported; the others go on.
+    Every objective is trained in every booster on the same queries, stopped early by the first
+    metric on validation queries, and evaluated query by query on test queries. Options,
+    parameters and splits are validated before the first training. A run that fails is reported;
+    the others continue.
 
     Parameters
     ----------
     data : path, list of paths, (X, y, qid), frame, mapping or None
         LETOR, CSV or Parquet files; arrays; a pandas, polars or pyarrow table; ``{"train":
-        ..., "valid": ..., "test": ...}`` of these for given splits. None is the built-in
-        demonstration, where the exact regret of every ranking is measured too.
+        ..., "valid": ..., "test": ...}`` of these for predefined splits. None is the built-in
+        demonstration, where the exact regret of every ranking is also measured.
     objectives : list of str or Objective, or str, optional
-        What is minimised, as a list or as text with commas between; ``native:lambdarank``,
+        Objectives to compare, as a list or separated by commas; ``native:lambdarank``,
         ``native:rank_xendcg``, ``native:rank:ndcg``, ``native:rank:pairwise``,
         ``native:rank:map`` for the boosters' own.
     metrics : str or list, optional
-        What is measured. The first decides about stopping, tuning and the order of the table;
-        ``ndcg@10`` by default.
+        Metrics to report. The first is used for early stopping, tuning and the order of the
+        table; ``ndcg@10`` by default.
     backends : list of {"lightgbm", "xgboost"}, optional
-        All that are installed by default.
+        Boosters; by default all that are installed.
     folds : int, default=5
-        Folds of queries; not used with given splits. With ``time``, 1 is allowed.
+        Folds of queries; not used with predefined splits. With ``time``, 1 is allowed.
     seeds : int or list of int, default=1
-        How many repetitions, or their seeds: of the booster and of which queries validate.
+        Number of repetitions, or their seeds, for the booster and the choice of validation
+        queries.
     rounds : int, default=300
-        Most trees per run.
+        Maximum number of boosting rounds per run.
     early_stopping : int or None, default=30
         Rounds without improvement before a run stops.
     valid_share : float, default=0.2
-        Share of the queries that a run may learn from which validates, for stopping.
+        Share of the training queries of a run that is used for validation.
     params : dict, optional
-        Parameters of the boosters; the learning rate is 0.1 unless it says otherwise.
+        Parameters of the boosters; the learning rate is 0.1 unless set here.
     params_for : dict of dict, optional
         Parameters of one backend, one objective, or one system (``"lightgbm ranknet"``).
     tune : int, default=0
-        Settings tried per run, the same number for every system; the first of them is the
+        Parameter settings tried per run, the same number for every system; the first one is the
         parameters as given.
     tuner : {"random", "optuna"}, default="random"
-        How they are drawn.
+        How the other settings are drawn.
     baseline : str, optional
-        What differences are taken to: an objective, ``"backend objective"`` or a name of
+        System that the others are compared with: an objective, ``"backend objective"`` or a name of
         ``scores``. By default the first of ``scores``, else the first native objective that could
         be trained, else the first objective.
     margin : float, default=0.0
-        Differences below it do not matter to you.
+        Smallest difference that matters in practice.
     label, qid : str, optional
-        Columns of a table; found under their usual names by default.
+        Columns of a table; by default found by their usual names.
     features : list of str, optional
-        Columns of a table, or indices of a LETOR file as text; all left over by default.
+        Columns of a table, or indices of a LETOR file as strings; by default all other columns.
     categorical : list of str, default=()
-        Features that hold categories, by name; columns of a categorical type always do. Boosters
-        read them from pandas data frames, so pandas is needed.
+        Names of categorical features, besides columns of a categorical type. Boosters read them
+        from pandas data frames, so pandas is needed.
     weight : str or array, optional
         Weights for training and validation: a column, or an array with one entry per row or per
-        query (in the order of their first rows). Where rows of a query differ they are weights
-        of items: objectives that take none fail and say so, and runs validate without weights.
-        Test queries all count alike.
+        query (in the order of their first rows). If the rows of a query differ, they are weights
+        of items: runs of objectives that do not support them fail, and validation ignores them.
+        All test queries have equal weight.
     position : str or array, optional
-        Where each row was shown, from 1. Labels are then clicks, 0 or 1, of one list each, and
-        objectives may be corrected for positions: ``debiased:pairwise(target=identity)``,
-        ``joint:pairwise(target=identity)`` (learns the bias while boosting),
-        ``debiased:native:lambdarank`` (LightGBM's ``position``), ``debiased:native:rank:ndcg``
-        (XGBoost's ``lambdarank_unbiased``). All are stopped and judged by what their rankings would
-        have earned, so metrics are sums over items, ``dcg@10`` by default.
+        Position at which each row was shown, from 1. Labels are then clicks, 0 or 1, each query
+        is one list that was shown, and objectives may correct for positions:
+        ``debiased:pairwise(target=identity)``, ``joint:pairwise(target=identity)`` (learns the bias
+        during boosting), ``debiased:native:lambdarank`` (LightGBM's ``position``),
+        ``debiased:native:rank:ndcg`` (XGBoost's ``lambdarank_unbiased``). Early stopping and
+        evaluation use estimates from clicks over propensities, so metrics must be sums over items,
+        ``dcg@10`` by default.
     position_bias : PositionBias or "em", default="em"
-        How often positions are examined. An estimate trains from the queries of a fold, and judges
-        from all queries.
+        Examination propensities. ``"em"`` estimates them from the training queries of each fold for
+        training, and from all queries for the evaluation.
     clip : float, optional
         Propensities below this are raised to it in training and validation.
     truth : str or array, optional
-        With ``position``: true labels, in simulations for example. Systems are judged by them, and
-        learn from clicks; all metrics but the first may then be any.
+        With ``position``: true labels, for example in simulations. Systems are trained on clicks
+        and evaluated on the truth; metrics after the first may then be any.
     time : str or array, optional
-        When each query was asked: numbers or dates; the earliest of its rows counts. Queries are
-        then put into ``folds + 1`` blocks by time; fold f is trained on the blocks up to f, of
-        which the latest queries validate, and tested on the next one. Queries of equal time are
-        never on both sides. The first block is never tested.
+        Time of each query: numbers or dates; the earliest of its rows counts. Queries are then
+        split into ``folds + 1`` blocks by time; fold f is trained on the blocks up to f, whose
+        latest queries are used for validation, and tested on the next one. Queries of equal time
+        are never on both sides. The first block is never tested.
     scores : dict, optional
-        Scores of models that exist, such as ``{"production": "old_score"}``, by the name they are
-        shown under: a column, an array with one score per row, or a ``pathlib.Path`` to a file with
-        one number per line. They are judged on the same queries as the others and not trained.
-        With given splits, an array or file has the rows of ``test``; a mapping such as ``{"train":
-        ..., "test": ...}`` holds other arrays part by part.
+        Scores of existing models by name, such as ``{"production": "old_score"}``: a column, an
+        array with one score per row, or a ``pathlib.Path`` to a file with one number per line.
+        They are evaluated on the same queries as the others and not trained. With predefined
+        splits, an array or file has the rows of ``test``; for other columns give a mapping such as
+        ``{"train": ..., "test": ...}``.
     out : path, optional
         Folder in which every finished run is kept.
     resume : bool, default=False
@@ -219,14 +221,14 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     force : bool, default=False
         Overwrite the comparison in ``out``.
     jobs : int, optional
-        Runs at the same time; as many as there are threads by default.
+        Runs in parallel; by default as many as threads.
     threads : int, optional
-        Threads of all runs together; those of the machine by default.
+        Threads of all runs together; by default all of the machine.
     isolate : bool, default=True
-        Run in processes of their own. Losses that were registered in this process are run
-        here, one after the other, whatever this says.
+        Run in separate processes. With losses that were registered in this process, everything
+        runs here, sequentially, regardless of this option.
     progress : bool, default=False
-        Show progress on the error stream.
+        Show progress on standard error.
 
     Returns
     -------
@@ -265,12 +267,12 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
 def compare_source(
     source: Source, settings: Settings, finish: Callable[[Comparison], None] | None = None
 ) -> Comparison:
-    """Compare on rows that were read; ``finish`` may write into the folder while it is held."""
+    """Compare on a source; ``finish`` may write into the folder while it is locked."""
     prepared = prepare(source, settings)
     with _opened(prepared, settings) as store:
         _run_all(prepared, store, settings.progress or Progress())
         tasks = prepared.design.tasks
-        lost = DataError("the run could not be kept; is the disk full?")
+        lost = DataError("the run could not be saved; is the disk full?")
         runs = tuple(store.load(task) or failed_run(prepared.design, task, lost) for task in tasks)
         results = _results(prepared, runs, settings)
         found = Comparison(results, analyse(results, margin=prepared.margin))
@@ -282,7 +284,7 @@ def compare_source(
 
 @contextlib.contextmanager
 def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
-    """Open the folder of the runs; without one they are kept as long as this lasts."""
+    """Open the folder of the runs, or a temporary one if none is given."""
     source = prepared.source
     plan = {
         "data": {
@@ -308,7 +310,7 @@ def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
 
 
 def _run_all(prepared: Prepared, store: Store, progress: Progress) -> None:
-    """Run what is not done yet; on Ctrl-C say what was kept."""
+    """Run the tasks that are not done yet; on Ctrl-C report what was kept."""
     design = prepared.design
     done = {Task(run.system, run.seed, run.fold) for run in store.done(design.tasks)}
     waiting = [task for task in design.tasks if task not in done]
@@ -355,14 +357,14 @@ def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> R
 
 
 def _about_labels(prepared: Prepared) -> dict[str, Any]:
-    """Return the objectives that theory judges: clicks that nobody corrects are no labels."""
+    """Return the objectives with verdicts: not those that take uncorrected clicks as labels."""
     naive = prepared.design.clicks is not None
     every = prepared.chosen.objectives
     return {name: one for name, one in every.items() if not naive or correction_of(name)[0]}
 
 
 def _baseline(prepared: Prepared, runs: tuple[Run, ...]) -> System:
-    """Return the default baseline, among the systems that were measured at all."""
+    """Return the default baseline among the systems that have values."""
     measured = {run.system for run in runs if run.error is None}
     good = [system for system in prepared.chosen.systems if system in measured]
     return find_baseline(good, None) if good else prepared.baseline
@@ -372,8 +374,8 @@ def _warn_of_constant_scores(results: Results) -> None:
     constant = Counter(run.system for run in results.runs if summary.is_constant(run))
     for system, times in constant.items():
         warnings.warn(
-            f"{system}: all scores are equal in {times} runs; nothing was learned there: look at "
-            "the learning rate, the smallest leaf weight and the features",
+            f"{system}: all scores are equal in {times} runs, so nothing was learned; check the "
+            "learning rate, the smallest leaf weight and the features",
             NoProgressWarning,
             stacklevel=4,
         )

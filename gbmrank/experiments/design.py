@@ -1,4 +1,4 @@
-"""What a comparison does, as plain data: every run follows from it and from the rows."""
+"""The design of a comparison as plain data, which with the rows determines every run."""
 
 import json
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from gbmrank.types import is_whole
 __all__ = ["LEARNING_RATE", "TUNERS", "Design", "Options", "Task", "plain_seeds"]
 
 LEARNING_RATE = 0.1
-"""Of every booster, unless a parameter says otherwise."""
+"""Learning rate of every booster, unless set by a parameter."""
 TUNERS = ("random", "optuna")
-"""How settings to try are drawn."""
-_MOST_SEEDS = 1000  # a larger number is meant to be a seed
+"""How parameter settings are drawn in tuning."""
+_MOST_SEEDS = 1000  # a larger number is probably meant as a seed
 _LARGEST_SEED = 2**31 - 1
 
 
@@ -51,10 +51,10 @@ class Options:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design(Options):
-    """What is trained and how, checked; numbers of numpy become those of Python."""
+    """Validated design of a comparison; numpy numbers are converted to Python."""
 
     systems: tuple[System, ...]
-    metrics: tuple[str, ...]  # the first decides about stopping and tuning
+    metrics: tuple[str, ...]  # the first is used for early stopping and tuning
     regret_k: int | None = None  # cut-off of the exact regret, where the truth is known
     threads: int = 1  # of each run
     clicks: Clicks | None = None  # where labels are clicks with positions
@@ -83,7 +83,7 @@ class Design(Options):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Every run, folds first, so that all systems are seen early."""
+        """All runs, ordered so that every system has results early."""
         return tuple(
             Task(system, seed, fold)
             for seed in self.seeds
@@ -92,14 +92,14 @@ class Design(Options):
         )
 
     def fixed_params(self, system: System) -> dict[str, Any]:
-        """Return the parameters that were asked for, for one system."""
+        """Return the parameters that the user set for one system."""
         asked = dict(self.params or {})
         for who in (system.backend, system.objective, str(system)):
             asked |= (self.params_for or {}).get(who, {})
         return asked
 
     def params_of(self, system: System) -> dict[str, Any]:
-        """Return the parameters of one system, before tuning; none where scores are given."""
+        """Return the parameters of one system before tuning; empty for given scores."""
         if system.is_given:
             return {}
         asked, tuning = self.fixed_params(system), booster_named(system.backend).tuning
@@ -108,7 +108,7 @@ class Design(Options):
         return {**own, **rate, **asked}
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data; :meth:`from_json` leads back."""
+        """Return plain data for :meth:`from_json`."""
         plain = asdict(self)
         plain["systems"] = [list(system) for system in self.systems]
         plain["metrics"], plain["seeds"] = list(self.metrics), list(self.seeds)
@@ -117,7 +117,7 @@ class Design(Options):
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Design":
-        """Read what :meth:`to_json` gave."""
+        """Read the data of :meth:`to_json`."""
         given = dict(plain)
         given["systems"] = tuple(System(*pair) for pair in given["systems"])
         given["metrics"], given["seeds"] = tuple(given["metrics"]), tuple(given["seeds"])
@@ -127,30 +127,30 @@ class Design(Options):
 
 
 def plain_seeds(given: Any) -> tuple[int, ...]:
-    """Return seeds from how many there are, or from a list of them."""
+    """Return seeds from their number, or from a list."""
     if is_whole(given):
         if not 1 <= given <= _MOST_SEEDS:
             raise ConfigError(
-                f"seeds says how many, from 1 to {_MOST_SEEDS}, got {given}; a list such as 0,1 "
-                "names them one by one"
+                f"seeds is their number, from 1 to {_MOST_SEEDS}, got {given}; to set the seeds "
+                "themselves, give a list such as 0,1"
             )
         return tuple(range(int(given)))
     try:
         seeds = tuple(read_whole(one, "a seed", 0) for one in given)
     except TypeError:
         raise ParameterError(
-            f"seeds must be how many, or a list of whole numbers such as [0, 1]; got {given!r}"
+            f"seeds must be a number of seeds or a list such as [0, 1]; got {given!r}"
         ) from None
     if not seeds or max(seeds) > _LARGEST_SEED:
         raise ParameterError(f"seeds is empty or has one above {_LARGEST_SEED}: {given!r}")
     twice = next((seed for at, seed in enumerate(seeds) if seed in seeds[:at]), None)
     if twice is not None:
-        raise ConfigError(f"the seed {twice} is asked for twice")
+        raise ConfigError(f"the seed {twice} is given twice")
     return seeds
 
 
 def _plain_params(params: Mapping[str, Any], whose: str) -> dict[str, Any]:
-    """Return parameters as JSON gives them back: runs in other processes read them so."""
+    """Return parameters after a round trip through JSON, as worker processes see them."""
     try:
         plain: dict[str, Any] = json.loads(
             json.dumps(dict(params), allow_nan=False, default=lambda value: value.tolist())

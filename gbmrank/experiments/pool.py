@@ -1,12 +1,12 @@
-"""Runs side by side in processes of their own.
+"""Parallel runs in worker processes.
 
-Each worker is a plain subprocess that is given one task at a time through a pipe, as a line of
-JSON, and answers with lines of progress; runs themselves are written to the store. Not
-``multiprocessing``: its spawned children import the caller's script again, which a script or
-notebook without a main guard does not survive, and its pool gives up every pending task when one
-worker dies. Not threads: a crash inside a booster would take everything with it, and two
-boosters in one process share one OpenMP pool. A worker that dies costs the run it was at;
-another takes its place. When the parent is gone the worker's input ends, and so does the worker.
+Each worker is a plain subprocess that receives one task at a time through a pipe, as a line of
+JSON, and reports progress in lines; runs themselves are written to the store. Not
+``multiprocessing``: its spawned children import the caller's script again, which fails for a
+script without a main guard, and its pool gives up every pending task when one worker dies. Not
+threads: a crash inside a booster would end everything, and two boosters in one process share one
+OpenMP pool. When a worker dies, only its current run is lost, and a new worker replaces it. When
+the parent ends, the worker's input ends, and so does the worker.
 """
 
 import contextlib
@@ -44,8 +44,8 @@ _MODULE = "gbmrank.experiments.pool"
 _OPTIONAL = ("parts", "gain", "times")
 _COLUMN, _SCORES = "column:", "scores:"
 _LAST_WORDS = 500
-_PATIENCE = 10.0  # seconds for a worker to end
-_EVERY = 0.2  # seconds between two reports of rounds
+_PATIENCE = 10.0  # seconds that a worker has to exit
+_EVERY = 0.2  # seconds between progress reports
 
 
 class WorkerDied(GbmrankError):
@@ -71,7 +71,7 @@ def run_in_processes(
     progress: Progress,
     jobs: int,
 ) -> None:
-    """Run tasks in ``jobs`` worker processes; whatever ends this ends them."""
+    """Run tasks in ``jobs`` worker processes, which end with this call."""
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
@@ -98,7 +98,7 @@ def run_in_processes(
 
 @final
 class _Lane:
-    """Feeds one worker after the other from a thread of its own, as long as there are tasks."""
+    """A thread that gives tasks to a worker process, and replaces the worker if it dies."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class _Lane:
         self.thread = threading.Thread(target=self._run_all, daemon=True, name="gbmrank-compare")
 
     def end(self) -> None:
-        """Stop now; the run that is going on is lost."""
+        """Stop now; the current run is lost."""
         with self._lock:
             self._ended = True
             if self._worker is not None:
@@ -144,12 +144,14 @@ class _Lane:
             if self._ended:
                 return
             run = failed_run(self._design, task, error)
-            with contextlib.suppress(OSError):  # a full disk: the run counts, though unwritten
+            with contextlib.suppress(
+                OSError
+            ):  # a full disk: the run counts, although it is not saved
                 self._store.save(run)
         self._events.put(partial(self._progress.finished, task, run))
 
     def _finishes(self, task: Task) -> bool:
-        """Give a worker a task and wait; return whether it says that the task is done."""
+        """Give a worker a task and wait; return whether it finished the task."""
         worker = self._living_worker()
         if worker.stdin is None or worker.stdout is None:  # pragma: no cover
             return False
@@ -166,7 +168,7 @@ class _Lane:
     def _living_worker(self) -> "subprocess.Popen[str]":
         if self._worker is not None and self._worker.poll() is not None:
             self._close()
-        with self._lock:  # no worker may start after the end
+        with self._lock:  # no worker may start after end()
             if self._ended:
                 raise WorkerDied("stopped")
             if self._worker is None:
@@ -192,11 +194,11 @@ class _Lane:
                 text=True,
                 encoding="utf-8",
                 env=environment,
-                start_new_session=True,  # Ctrl-C is for this process, which then ends it
+                start_new_session=True,  # only this process handles Ctrl-C
             )
 
     def _close(self) -> None:
-        """Let the worker go; without input it ends by itself."""
+        """Close the worker's input, so that it exits."""
         worker, self._worker = self._worker, None
         if worker is None:
             return
@@ -214,12 +216,12 @@ class _Lane:
         code = 0 if self._worker is None else self._worker.wait()
         how = f"with code {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
         text = self._log.read_text(encoding="utf-8", errors="replace").strip()
-        last = f"; its last words: {text[-_LAST_WORDS:]}" if text else ""
-        return f"the worker process ended {how}, for example for want of memory{last}"
+        last = f"; its last output: {text[-_LAST_WORDS:]}" if text else ""
+        return f"the worker process ended {how}, perhaps out of memory{last}"
 
 
 def _write_input(source: Source, design: Design, folder: Path) -> None:
-    """Write what workers read: the rows and the design."""
+    """Write the rows and the design for the workers."""
     columns: dict[str, Any] = {"labels": source.data.labels, "sizes": source.data.groups.sizes}
     optional = {name: getattr(source, name) for name in _OPTIONAL}
     optional |= {"weight": source.data.weight}
@@ -232,13 +234,13 @@ def _write_input(source: Source, design: Design, folder: Path) -> None:
         np.savez(folder / "columns.npz", **columns)
         for name, plain in (("design", design.to_json()), ("features", about)):
             (folder / f"{name}.json").write_text(json.dumps(plain), encoding="utf-8")
-    except OSError as error:  # numpy names neither the file nor the reason
+    except OSError as error:  # numpy's message has neither file nor reason
         full = f"the rows cannot be written, is the disk full? ({error.strerror or error})"
         raise OSError(error.errno or errno.ENOSPC, full, str(folder)) from error
 
 
 def _read_input(folder: Path) -> tuple[Source, Design]:
-    """Read what the parent wrote; the features stay on disk, shared by all workers."""
+    """Read rows and design; features are memory-mapped, shared by all workers."""
     features = np.load(folder / "features.npy", mmap_mode="r", allow_pickle=False)
     plain, about = (
         json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
@@ -275,9 +277,9 @@ def _read_input(folder: Path) -> tuple[Source, Design]:
 
 def _work(folder: str) -> None:
     """Run tasks in a worker process until its input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
-    os.dup2(2, 1)  # whatever a booster prints must not look like an answer
+    os.dup2(2, 1)  # output of boosters must not mix with progress lines
     store = Store(Path(folder))
     source, design = _read_input(store.work)
     set_num_threads(design.threads)
@@ -292,11 +294,11 @@ def _read_tasks(tasks: "queue.SimpleQueue[Task]") -> None:
     for line in sys.stdin:
         system, seed, fold = json.loads(line)
         tasks.put(Task(System(*system), seed, fold))
-    os._exit(0)  # the parent has ended; a training cannot be stopped in another way
+    os._exit(0)  # the parent has ended; nothing else stops a training
 
 
 def _reporter(out: IO[str]) -> Callable[[int], None]:
-    """Return what reports rounds to the parent, now and then."""
+    """Return a callback that reports rounds to the parent, at intervals."""
     last = -_EVERY
 
     def report(rounds: int) -> None:

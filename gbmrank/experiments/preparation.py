@@ -1,4 +1,4 @@
-"""From what was asked for to what will be run: mistakes are found before the first training."""
+"""Validation of settings and data before the first training."""
 
 import json
 from collections.abc import Sequence
@@ -48,20 +48,20 @@ __all__ = [
 ]
 
 DEFAULT_METRICS = "ndcg@10, ndcg@5, ndcg@1"
-"""What is measured where nothing else is asked for."""
+"""Default metrics."""
 DEMO_METRICS = "dcg@10, ndcg@10"
-"""The same on the demonstration data, whose truth is about DCG."""
+"""Default metrics on the demonstration data, whose exact regret is that of DCG."""
 CLICK_METRICS = "dcg@10, dcg@5, dcg@1"
-"""The same of clicks, which give no estimate of NDCG."""
+"""Default metrics on clicks, from which NDCG cannot be estimated."""
 TRUTH_METRICS = "dcg@10, ndcg@10"
-"""The same of clicks whose truth is known; the first one is estimated from clicks to stop by."""
+"""Default metrics on clicks with known truth; early stopping estimates the first from clicks."""
 _REGRET_K = 10
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(Options):
-    """What is asked for; :func:`gbmrank.compare` describes every option."""
+    """Settings of the user; :func:`gbmrank.compare` describes every option."""
 
     objectives: Any = None
     metrics: Any = None
@@ -83,7 +83,7 @@ class Settings(Options):
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prepared:
-    """A comparison that can begin."""
+    """A validated comparison, ready to run."""
 
     source: Source
     design: Design
@@ -95,7 +95,7 @@ class Prepared:
 
 
 def demonstration(settings: Settings) -> Settings:
-    """Fill in what suits the demonstration data, where nothing else is asked for."""
+    """Fill in defaults for the demonstration data."""
     asked = settings.params is not None or settings.params_for is not None
     backends = settings.backends or installed_backends()
     return replace(
@@ -108,7 +108,7 @@ def demonstration(settings: Settings) -> Settings:
 
 
 def prepare(source: Source, settings: Settings) -> Prepared:
-    """Check everything that can be checked before the first training."""
+    """Validate everything that can be validated before the first training."""
     metrics = metric_list(_metrics(source) if settings.metrics is None else settings.metrics)
     chosen = choose_systems(_objectives(source, settings, metrics), settings.backends)
     chosen = _with_given(chosen, list(source.scores))
@@ -148,7 +148,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
 
 
 def _metrics(source: Source) -> str:
-    """Return what is measured by default: of clicks, what they give an estimate of."""
+    """Return the default metrics; for clicks, those that can be estimated from them."""
     columns = source.data.columns
     if "position" not in columns:
         return DEFAULT_METRICS
@@ -156,7 +156,7 @@ def _metrics(source: Source) -> str:
 
 
 def _objectives(source: Source, settings: Settings, metrics: MetricList) -> Any:
-    """Return what is minimised, as asked for or by default."""
+    """Return the objectives, given or default."""
     if settings.objectives is not None:
         return settings.objectives
     if "position" in source.data.columns:
@@ -167,7 +167,7 @@ def _objectives(source: Source, settings: Settings, metrics: MetricList) -> Any:
 def _with_clicks(
     source: Source, design: Design, settings: Settings, metrics: MetricList
 ) -> tuple[Design, tuple[str, ...]]:
-    """Say how clicks are corrected and judged, where rows have positions."""
+    """Add the position bias to the design, if rows have positions."""
     trained = [one for one in design.systems if not one.is_given]
     clicks, notes = read_log(
         source,
@@ -181,7 +181,7 @@ def _with_clicks(
         corrected = next((one for one in trained if correction_of(one.objective)[0]), None)
         if corrected is not None:
             raise ConfigError(
-                f"{corrected} corrects clicks for positions, and none are given; name their column "
+                f"{corrected} corrects clicks for positions, but none are given; name their column "
                 "(position, --position)"
             )
         return design, ()
@@ -190,17 +190,17 @@ def _with_clicks(
 
 
 def _with_given(chosen: Chosen, names: Sequence[str]) -> Chosen:
-    """Add the models whose scores are given."""
+    """Add the existing models, whose scores are given."""
     for name in names:
         if name in chosen.objectives or not name.strip():
-            what = "an objective has" if name.strip() else "is empty"
+            what = "is an objective" if name.strip() else "is empty"
             raise ConfigError(f"scores are given under the name {name!r}, which {what}; rename it")
     systems = (*chosen.systems, *(System(GIVEN, name) for name in names))
     return chosen._replace(systems=systems)
 
 
 def _check_scores(source: Source, folds: int) -> None:
-    """Raise DataError for scores that are missing where they are judged."""
+    """Raise DataError for scores that are missing on test queries."""
     groups = source.data.groups
     tested = np.zeros(source.n_queries, dtype=bool)
     tested[judged(source.scheme, folds)] = True
@@ -215,18 +215,18 @@ def _check_scores(source: Source, folds: int) -> None:
 
 
 def _check_learnable(source: Source) -> None:
-    """Raise DataError when no query to learn from has two different labels."""
+    """Raise DataError when no training query has two different labels."""
     smallest, largest = source.label_ends()
     learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
     if not (smallest < largest)[learned].any():
         raise DataError(
-            f"nothing to learn: none of the {int(learned.sum())} queries to learn from has two "
+            f"nothing to learn: none of the {int(learned.sum())} training queries has two "
             "different labels; check the columns of labels and query ids"
         )
 
 
 def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:
-    """Raise when a metric rejects the labels, or the target is defined for no query it needs."""
+    """Raise when a metric rejects the labels, or the first one is undefined for all queries."""
     data = replace(source.data, weight=None)
     if design.clicks is not None:
         data = design.clicks.judged(data)
@@ -248,13 +248,13 @@ def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:
 
 
 def _check_plans(design: Design) -> None:
-    """Raise for parameters that the plan of a training rejects, whatever the rows are."""
+    """Raise for parameters that are invalid for any rows."""
     for system in design.systems:
         if system.is_given:
             continue
         plan = plan_of(design, Task(system, design.seeds[0], 0))
         try:
-            # Another seed than the default, so that one among the parameters is given twice.
+            # A seed other than the default, so that a seed among the parameters is a conflict.
             for one in member_plans(replace(plan, seed=plan.seed or 1)):
                 check_plan(one)
         except GbmrankError as error:
@@ -264,7 +264,7 @@ def _check_plans(design: Design) -> None:
 
 
 def _shares(settings: Settings, tasks: int, here: bool) -> tuple[int, int]:
-    """Return the number of processes and the threads of each, within one budget."""
+    """Return the number of processes and the threads of each, within the limit."""
     for name in ("jobs", "threads"):
         if (value := getattr(settings, name)) is not None:
             read_whole(value, name, 1)
@@ -272,7 +272,7 @@ def _shares(settings: Settings, tasks: int, here: bool) -> tuple[int, int]:
     jobs = 1 if here else min(int(settings.jobs or budget), tasks)
     threads = max(budget // jobs, 1)
     if settings.resume and settings.jobs is None and settings.threads is None:
-        # Another machine, the same sums: threads change the last digits in XGBoost.
+        # Keep the number of threads on another machine: it changes the last digits in XGBoost.
         threads = _threads_before(settings) or threads
         jobs = max(budget // threads, 1)
     return jobs, threads
@@ -283,4 +283,4 @@ def _threads_before(settings: Settings) -> int | None:
         text = (Path(settings.out or ".") / PLAN).read_text(encoding="utf-8")
         return int(json.loads(text)["design"]["threads"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # said where the plan is read
+        return None  # raised where the plan is read

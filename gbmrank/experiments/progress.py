@@ -1,4 +1,4 @@
-"""Live progress on the error stream: bars on a terminal, plain lines anywhere else."""
+"""Progress on standard error: bars on a terminal, otherwise plain lines."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ __all__ = ["Progress", "printable", "progress_on"]
 
 
 def printable(text: object) -> str:
-    r"""Return text in which characters that could command a terminal are spelt out.
+    r"""Return text with control characters escaped.
 
     >>> printable("a\x1b[31mb")
     'a\\x1b[31mb'
@@ -26,25 +26,25 @@ def printable(text: object) -> str:
 
 
 class Progress:
-    """Is called with what happens to runs, from one thread; shows nothing itself."""
+    """Callbacks for the progress of runs, called from one thread; this class shows nothing."""
 
     def begin(self, total: int, done: int) -> None:
-        """Take note of how many runs there are, and how many were done before."""
+        """Start, given the number of runs and how many were done before."""
 
     def started(self, task: Task) -> None:
-        """Take note that a run begins."""
+        """Handle the start of a run."""
 
     def rounds(self, task: Task, done: int) -> None:
-        """Take note of how many rounds of a run are done."""
+        """Handle the number of finished rounds of a run."""
 
     def finished(self, task: Task, run: Run) -> None:
-        """Take note that a run has ended, well or not."""
+        """Handle the end of a run, successful or not."""
 
     def note(self, text: str) -> None:
         """Show a message at once."""
 
     def end(self) -> None:
-        """Take note that it is over, whatever happened."""
+        """Finish, also after an error."""
 
 
 @final
@@ -71,7 +71,7 @@ class Lines(Progress):
         """Show a message."""
         try:
             print(printable(text), file=self._out, flush=True)
-        except BrokenPipeError:  # nobody reads it any more; the runs go on
+        except BrokenPipeError:  # the reader has gone; the runs continue
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
 
     def end(self) -> None:
@@ -81,7 +81,7 @@ class Lines(Progress):
 
 @final
 class Bars(Progress):
-    """A bar for all runs and one for each that is going on; needs rich."""
+    """A bar for all runs and one for each active run; needs rich."""
 
     def __init__(self, out: IO[str]) -> None:
         from rich import progress as rich
@@ -140,7 +140,7 @@ def outcome(task: Task, run: Run) -> str:
 
 
 def progress_on(out: IO[str] | None = None) -> Progress:
-    """Return bars where they can be seen, lines where not."""
+    """Return bars on a terminal, otherwise lines."""
     stream = out or sys.stderr
     if stream.isatty():
         try:

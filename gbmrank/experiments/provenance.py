@@ -1,8 +1,8 @@
-"""What stands behind the numbers: the data, what theory says, versions, and code of plugins.
+"""Provenance of results: facts about the data, verdicts of theory, versions, code of plugins.
 
-A run follows from the code of plugins and notebooks too. It is known by a hash of what Python
-has compiled, of constants and of everything of the same package that is named there; comments,
-line numbers and the place of the file do not matter.
+A run also depends on the code of plugins and notebooks. It is identified by a hash of the
+bytecode, of constants and of everything it references in the same package; comments, line numbers
+and the location of the file do not matter.
 """
 
 import datetime as dt
@@ -54,12 +54,12 @@ __all__ = [
     "versions",
 ]
 
-_LEVELS = 12  # label values that are counted one by one
+_LEVELS = 12  # label values that are counted separately
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 _MADE_BY_PYTHON = frozenset(
     (
         *("__doc__", "__module__", "__dict__", "__weakref__", "__firstlineno__"),
-        "__static_attributes__",  # in an order that changes from one process to the next
+        "__static_attributes__",  # its order differs between processes
     )
 )
 
@@ -84,7 +84,7 @@ def data_facts(source: Source, notes: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def _further_columns(source: Source) -> dict[str, Any]:
-    """Return facts about columns that not every comparison has."""
+    """Return facts about optional columns."""
     found: dict[str, Any] = {}
     data, origins = source.data, source.origins
     if source.categories:
@@ -99,7 +99,7 @@ def _further_columns(source: Source) -> dict[str, Any]:
         )
         found["weights"] = (
             f"{origins['weight']}, one per {'query' if same else 'row'}, {_range(data.weight)}; in "
-            f"training{' and validation' if same else ''}, while all test queries count alike"
+            f"training{' and validation' if same else ''}; all test queries have equal weight"
         )
     if "position" in data.columns:
         shown = _range(data.columns["position"])
@@ -117,7 +117,7 @@ def _range(values: FloatArray) -> str:
 
 
 def split_facts(source: Source, design: Design) -> dict[str, Any]:
-    """Return how clicks are judged, and what the folds of a split by time are, if there are any."""
+    """Return how clicks are evaluated, and the folds of a split by time, if any."""
     found: dict[str, Any] = {}
     if design.clicks is not None:
         found["judged_by"] = design.clicks.sentence()
@@ -127,7 +127,7 @@ def split_facts(source: Source, design: Design) -> dict[str, Any]:
 
 
 def column_notes(source: Source, design: Design) -> Iterator[str]:
-    """Say what a reader of the table has to know about clicks, times and given scores."""
+    """Yield caveats about clicks, times and given scores."""
     if design.clicks is not None:
         yield design.clicks.sentence()
     if source.times is not None:
@@ -147,7 +147,7 @@ def column_notes(source: Source, design: Design) -> Iterator[str]:
 
 
 def queries_of(source: Source, folds: int) -> Queries:
-    """Return the queries that are judged."""
+    """Return the test queries of all folds."""
     chosen = judged(source.scheme, folds)
     groups = source.data.groups
     relevant = np.add.reduceat((source.data.labels > 0).astype(np.int64), groups.offsets[:-1])
@@ -159,9 +159,9 @@ def verdicts(
     metrics: MetricList,
     regret_k: int | None,
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return what theory says of each objective and measure; regret is that of DCG.
+    """Return the calibration verdict of each objective and measure; regret is that of DCG.
 
-    A booster's own objective has a verdict too: nothing is known of it.
+    The verdict of a native objective is unknown.
     """
     judged_by: dict[str, Any] = {str(one): one for one in metrics}
     if regret_k is not None:
@@ -193,7 +193,7 @@ def versions() -> dict[str, str]:
 
 
 def environment(command: str) -> dict[str, Any]:
-    """Return where and when this was measured."""
+    """Return command, versions, platform and time of the comparison."""
     lists = (list_objectives(), list_losses(), list_metrics(), list_utilities())
     origins = {entry.origin for listed in lists for entry in listed}
     return {
@@ -206,7 +206,7 @@ def environment(command: str) -> dict[str, Any]:
 
 
 def fingerprints(parts: Any) -> dict[str, str]:
-    """Return for every class that is not gbmrank's, by name, its origin and a hash of its code."""
+    """Return origin and code hash of every class outside gbmrank, by name."""
     found = {}
     for cls in _external(parts):
         origin = _origin_of(cls)
@@ -218,14 +218,14 @@ def fingerprints(parts: Any) -> dict[str, str]:
 def needs_this_process(part: Any) -> bool:
     """Whether an objective or metric has parts that another process would not find.
 
-    That is what was registered with a decorator, in a notebook for example.
+    These are parts registered with a decorator, for example in a notebook.
     """
-    # Only a plugin's distribution has a version; what a decorator registered has none.
+    # Only a plugin's distribution has a version; classes registered by a decorator have none.
     return any(not _origin_of(cls).version for cls in _external(part))
 
 
 def code_of(cls: type) -> str:
-    """Return a hash of what a class does."""
+    """Return a hash of the code of a class."""
     root = cls.__module__.partition(".")[0]
     texts = "\n".join(_described(cls, root, set()))
     return hashlib.sha256(texts.encode("utf-8", "replace")).hexdigest()
@@ -247,7 +247,7 @@ def _duplicates(source: Source) -> int:
     rows = np.ascontiguousarray(source.X, dtype=np.float64)
     groups = source.data.groups
     rng = np.random.default_rng(0)
-    # Two sums with random factors tell rows apart; equal rows have equal sums.
+    # Two random projections distinguish rows; equal rows have equal projections.
     factors = rng.standard_normal((rows.shape[1], 2))
     sums = np.nan_to_num(rows, nan=0.5, posinf=1e99, neginf=-1e99) @ factors
     query = groups.spread(np.arange(groups.n_queries))
@@ -263,7 +263,7 @@ def _plain(value: Any) -> Any:
 
 
 def _external(part: Any) -> Iterator[type]:
-    """Yield the classes in an objective or a metric that gbmrank does not have itself."""
+    """Yield the classes in an objective or a metric that are defined outside gbmrank."""
     if isinstance(part, MetricList | list | tuple):
         for one in part:
             yield from _external(one)
@@ -285,7 +285,7 @@ def _origin_of(cls: type) -> Origin:
 
 
 def _described(thing: Any, root: str, seen: set[int]) -> Iterator[str]:
-    """Yield texts that change when the behaviour does."""
+    """Yield strings that change when the behaviour does."""
     thing = getattr(thing, "py_func", thing)  # what numba compiles
     if isinstance(thing, staticmethod | classmethod):
         thing = thing.__func__
@@ -331,7 +331,7 @@ def _of_function(function: types.FunctionType, root: str, seen: set[int]) -> Ite
 def _referenced(
     space: Mapping[str, Any], names: Sequence[str], root: str, seen: set[str]
 ) -> Iterator[Any]:
-    """Yield what names stand for, in modules of the package too: ``tools.slope``."""
+    """Yield the objects that names refer to, including ``tools.slope`` of the same package."""
     for name in names:
         value = space.get(name)
         yield value

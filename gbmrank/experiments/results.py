@@ -1,4 +1,4 @@
-"""What a comparison measured: the one thing statistics, tables and reports read."""
+"""Results of a comparison, from which statistics, tables and reports are made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from gbmrank.types import FloatArray, IntArray
 __all__ = ["GIVEN", "Measure", "Queries", "Results", "Run", "System"]
 
 GIVEN = "given scores"
-"""In the place of a booster: scores of a model that is compared and not trained."""
+"""Backend name of a system whose scores are given, so it is not trained."""
 
 
 class System(NamedTuple):
@@ -33,7 +33,7 @@ class System(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What is reported for every query: a metric, or the regret where the truth is known."""
+    """A value reported for every query: a metric, or the regret if the truth is known."""
 
     name: str
     higher_is_better: bool
@@ -42,14 +42,14 @@ class Measure(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Run:
-    """One training of one system, judged on the test queries of one fold.
+    """One training of one system, evaluated on the test queries of one fold.
 
     Parameters
     ----------
     system : System
         What was trained.
     seed, fold : int
-        Which repetition, and which part of the queries was left out for testing.
+        Seed, and number of the fold used for testing.
     queries : array of shape (n_test,)
         Numbers of the test queries, in ``Results.queries``.
     values : mapping of str to array of shape (n_test,)
@@ -65,7 +65,7 @@ class Run:
     params : mapping
         Parameters of the booster, as used (after tuning, where there was any).
     warnings : tuple of str
-        What was warned about on the way.
+        Warnings during the run.
     error : str or None
         Why the run has no values, as ``Type: message``; the arrays are empty then.
     """
@@ -87,14 +87,14 @@ class Run:
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Queries:
-    """The queries that are judged.
+    """The test queries.
 
     Parameters
     ----------
     ids : array of shape (n_queries,)
-        As the data names them, as text.
+        Query ids as strings.
     sizes : array of shape (n_queries,)
-        Rows of each.
+        Rows of each query.
     relevant : array of shape (n_queries,)
         Rows with a label above zero.
     """
@@ -110,29 +110,29 @@ class Queries:
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Results:
-    """Everything a comparison measured, and how.
+    """All measurements of a comparison, with its settings.
 
     Parameters
     ----------
     title : str
         Name of the data.
     systems : tuple of System
-        In the order they were asked for.
+        In the order they were given.
     measures : tuple of Measure
-        The first is the target: it decided about stopping.
+        The first is the target, which was used for early stopping.
     queries : Queries
         All queries of the data.
     runs : tuple of Run
-        Finished ones, failed ones included.
+        Finished runs, including failed ones.
     baseline : System
-        What differences are taken to.
+        System that the others are compared with.
     verdicts : mapping of (objective, measure name) to mapping
         Calibration: ``status``, ``sentence``, ``reference``; ``unknown`` for native objectives.
     audit : mapping
-        About the data: ``rows``, ``queries``, ``features``, ``label_counts``, ``singletons``,
+        Facts about the data: ``rows``, ``queries``, ``features``, ``label_counts``, ``singletons``,
         ``without_relevant``, ``all_labels_equal``, ``longest``, ``duplicate_rows``, ``notes``.
     settings : mapping
-        Of the comparison: folds, seeds, rounds, early stopping, tuning budget, parameters.
+        Settings of the comparison: folds, seeds, rounds, early stopping, tuning budget, parameters.
     conventions : mapping of str to mapping
         Gain, ties, empty queries and so on, by measure.
     environment : mapping

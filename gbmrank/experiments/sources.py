@@ -41,7 +41,7 @@ from gbmrank.types import FloatArray, IntArray
 __all__ = ["FORMATS", "Reading", "Source", "further_columns", "read_source", "scores_key"]
 
 FORMATS = ("letor", "csv", "parquet")
-"""Of files."""
+"""Formats of files."""
 _TITLES = {
     "letor": "LETOR, which has no columns (--format csv says otherwise)",
     "csv": "CSV",
@@ -63,8 +63,8 @@ _SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 _SHOWN_NAMES = 8
 _SCORES = "scores:"
 _TEST = PARTS.index("test")
-_COLUMNS = ("position", "truth")  # which rows keep under these names
-_FILL = {"weight": 1.0}  # of rows in parts that need no value; others are NaN there
+_COLUMNS = ("position", "truth")  # stored with the rows under these names
+_FILL = {"weight": 1.0}  # for rows in parts that need no value; NaN otherwise
 
 
 @final
@@ -72,11 +72,11 @@ _FILL = {"weight": 1.0}  # of rows in parts that need no value; others are NaN t
 class Reading:
     """How files and frames are read."""
 
-    form: str | None = None  # guessed from a file's name, LETOR where that says nothing
+    form: str | None = None  # None: by the name of the file, else LETOR
     columns: Header = field(default_factory=Header)
     features: Sequence[str] | None = None  # by column or by LETOR index
-    categorical: Sequence[str] = ()  # features that hold categories
-    # Further columns by what they are ("weight", "position", "time", "truth", "scores:NAME"): the
+    categorical: Sequence[str] = ()  # names of categorical features
+    # Further columns by role ("weight", "position", "time", "truth", "scores:NAME"): the
     # name of one, a file of numbers, an array, or arrays by part.
     given: Mapping[str, Any] = field(default_factory=dict)
     delimiter: str | None = None
@@ -93,7 +93,7 @@ class Reading:
         object.__setattr__(self, "features", columns.features)
 
     def check_options(self, what: str, used: Collection[str] = ()) -> None:
-        """Raise ConfigError for an option that is set and would silently do nothing."""
+        """Raise ConfigError for an option that would have no effect."""
         given = {
             "label": self.columns.label,
             "qid": self.columns.qid,
@@ -103,12 +103,12 @@ class Reading:
         }
         for name, value in given.items():
             if value is not None and name not in used:
-                raise ConfigError(f"{_OPTIONS[name]} has no meaning for {what}; leave it out")
+                raise ConfigError(f"{_OPTIONS[name]} has no effect on {what}; leave it out")
         for key, name in self.columns.columns.items():
             if "columns" not in used:
                 raise ConfigError(
-                    f"{key} is to be the column {name!r}, and there are no columns with names in "
-                    f"{what}; give an array, or a table"
+                    f"{key} is the name of a column, {name!r}, but {what} has no named columns; "
+                    "give an array, or a table"
                 )
 
 
@@ -122,14 +122,14 @@ class Source:
     data: RankingData
     feature_names: tuple[str, ...] = ()
     by_index: bool = False  # the names are indices of LETOR
-    parts: IntArray | None = None  # number in PARTS of each query; None: folds are to be cut
-    gain: FloatArray | None = None  # expected, of each row, where the truth is known
+    parts: IntArray | None = None  # number in PARTS of each query; None: use folds
+    gain: FloatArray | None = None  # expected gain of each row, if the truth is known
     categories: Mapping[int, Categories] = field(default_factory=dict)  # by column of X
-    times: npt.NDArray[Any] | None = None  # of each query, its earliest; None: cut at random
-    scores: Mapping[str, FloatArray] = field(default_factory=dict)  # of models that are not trained
+    times: npt.NDArray[Any] | None = None  # earliest time of each query; None: random folds
+    scores: Mapping[str, FloatArray] = field(default_factory=dict)  # of existing models
     origins: Mapping[str, str] = field(default_factory=dict)  # where further columns come from
-    rows: IntArray | None = None  # number of each row in what was given, or in its part
-    extra: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # while it is being read
+    rows: IntArray | None = None  # number of each row in the given data, or in its part
+    extra: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # only while reading
     notes: tuple[str, ...] = ()
 
     @property
@@ -139,7 +139,7 @@ class Source:
 
     @property
     def scheme(self) -> Scheme:
-        """What decides about the parts of the queries."""
+        """Rule by which queries are split."""
         return Scheme(self.n_queries, self.parts, self.times)
 
     @property
@@ -154,7 +154,7 @@ class Source:
         return np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
 
     def leakage(self) -> str | None:
-        """Say that queries are in more than one given part, if there are any."""
+        """Return a message if query ids are in more than one predefined split."""
         if self.parts is None:
             return None
         shared = _repeated(self.ids)
@@ -162,13 +162,13 @@ class Source:
             return None
         return (
             f"{len(shared)} query ids, such as {shared[0]!r}, are in more than one of the given "
-            "splits, so results may be too good"
+            "splits, so results may be too optimistic"
         )
 
     def digest(self) -> str:
-        """Return a hash of all that a training sees."""
+        """Return a hash of all data that a training uses."""
         columns = (self.X, self.data.labels, self.data.groups.sizes, self.parts, self.gain)
-        # What 0.1 did not have counts where it is there, so that its folders can be continued.
+        # Columns that 0.1 did not have are hashed only if present, so its folders can be resumed.
         added = {"weight": self.data.weight, **self.data.columns, "time": self.times}
         added |= {scores_key(name): column for name, column in self.scores.items()}
         named = {name: column for name, column in added.items() if column is not None}
@@ -184,7 +184,7 @@ class Source:
 
 
 def read_source(data: Any, reading: Reading | None = None) -> Source:
-    """Read data in any of the forms that a comparison takes."""
+    """Read data in any of the supported forms."""
     reading = reading or Reading()
     if data is None:
         data = demo_data()
@@ -210,7 +210,7 @@ def further_columns(
     scores: Any = None,
     truth: Any = None,
 ) -> dict[str, Any]:
-    """Return the columns that are given, by what they are."""
+    """Return the given columns by role."""
     if scores is not None and not isinstance(scores, Mapping):
         raise ConfigError(
             'scores is a mapping from the name of a model to its scores, such as {"production": '
@@ -231,14 +231,14 @@ def scores_key(name: str) -> str:
 
 
 def _selected(source: Source, chosen: Sequence[str]) -> Source:
-    """Keep the features that are asked for; a table was read with these alone."""
+    """Select the given features; tables are read with these only."""
     wanted, names = tuple(chosen), source.feature_names
     if wanted == names:
         return source
     if not names:
         raise ConfigError(
-            f"features are chosen by name, and {source.title} have none; leave features out, or "
-            "give the columns that are wanted"
+            f"features are selected by name, but {source.title} have no names; leave features out, "
+            "or give only these columns"
         )
     unknown = [name for name in wanted if name not in names]
     if unknown:
@@ -258,18 +258,19 @@ def _selected(source: Source, chosen: Sequence[str]) -> Source:
 
 
 def _with_categories(source: Source, wanted: Sequence[str]) -> Source:
-    """Take numbers for categories where that is asked for; texts were read as such already."""
+    """Treat the given numeric columns as categorical; strings already are."""
     names, found = source.feature_names, dict(source.categories)
     if wanted and not names:
         raise ConfigError(
-            f"categorical features are named, and {source.title} have no names; give a data frame"
+            f"categorical features are given by name, but {source.title} have no names; give a "
+            "data frame"
         )
     table = source.X
     for name in wanted:
         if names.count(name) != 1:
             raise ConfigError(
-                f"{source.title} has {names.count(name)} features called {name!r}, and a "
-                "categorical one is named once"
+                f"{source.title} has {names.count(name)} features called {name!r}; a categorical "
+                "feature needs exactly one"
             )
         at = names.index(name)
         if at not in found:
@@ -279,7 +280,7 @@ def _with_categories(source: Source, wanted: Sequence[str]) -> Source:
 
 
 def _completed(source: Source, given: Mapping[str, Any]) -> Source:
-    """Give the rows their weights, positions, times and the scores of other models."""
+    """Add weights, positions, times and the scores of existing models to the rows."""
     made = {key: _column(source, key, one) for key, one in given.items()}
     data, weight = source.data, made.get("weight")
     columns = {key: made[key] for key in _COLUMNS if key in made}
@@ -291,15 +292,17 @@ def _completed(source: Source, given: Mapping[str, Any]) -> Source:
     times, notes = made.get("time"), list(source.notes)
     if times is not None:
         if source.parts is not None:
-            raise ConfigError("time orders the queries of folds, and splits are given; give one")
+            raise ConfigError(
+                "time splits queries into folds, but splits are given; give only one of them"
+            )
         each, starts = read_times(times, "time"), data.groups.offsets[:-1]
         times = np.minimum.reduceat(each, starts)
         several = int((np.maximum.reduceat(each, starts) != times).sum())
         if several:
             notes.append(
-                f"{several} queries have rows of several times and were placed by the earliest, so "
-                "rows to learn from can be later than the first test query; give such rows query "
-                "ids of their own"
+                f"{several} queries have rows of several times and are ordered by the earliest, so "
+                "training rows can be later than the first test query; give such rows separate "
+                "query ids"
             )
     return replace(
         source,
@@ -332,13 +335,13 @@ def _column(source: Source, key: str, given: Any) -> npt.NDArray[Any]:
     by_part = given if isinstance(given, Mapping) else {PARTS[_TEST]: given}
     if not isinstance(given, Mapping) and not key.startswith(_SCORES):
         raise ConfigError(
-            f"splits are given, so {what} is the name of a column or a mapping such as "
+            f"splits are given, so {what} must be the name of a column or a mapping such as "
             '{"train": ..., "test": ...}'
         )
     made = np.full(source.data.groups.n_rows, _FILL.get(key, np.nan))
     for name, one in by_part.items():
         if name not in PARTS or (source.parts != PARTS.index(name)).all():
-            raise ConfigError(f"{what} is given for {name!r}, and there is no such split")
+            raise ConfigError(f"{what} is given for {name!r}, but there is no such split")
         queries = source.parts == PARTS.index(name)
         here = source.data.groups.spread(queries)
         sizes = source.data.groups.sizes[queries]
@@ -357,7 +360,7 @@ def _values(key: str, given: Any) -> npt.NDArray[Any]:
 def _picked(
     values: npt.NDArray[Any], rows: IntArray, what: str, by_query: bool, sizes: IntArray
 ) -> npt.NDArray[Any]:
-    """Put values into the order of rows; one per query is in order already."""
+    """Sort values like the rows; one value per query is already sorted."""
     if len(values) == len(rows):
         return values[rows]
     if by_query and len(values) == len(sizes):
@@ -367,7 +370,7 @@ def _picked(
 
 
 def _paths(data: Any) -> list[PathLike]:
-    """Return every path that is anywhere in the data."""
+    """Return all paths in the data, also nested ones."""
     if isinstance(data, str | os.PathLike):
         return [data]
     parts = data.values() if isinstance(data, Mapping) else data if type(data) is list else ()
@@ -389,7 +392,7 @@ def _one(data: Any, reading: Reading) -> Source:
     if isinstance(data, list) and data and all(isinstance(p, str | os.PathLike) for p in data):
         return _read_files(data, reading)
     if isinstance(data, RankingFile):
-        reading.check_options("a file that is read already")
+        reading.check_options("a file that is already read")
         return _from_file(data, "a file")
     if isinstance(data, tuple) and len(data) == 3:
         reading.check_options("arrays")
@@ -398,8 +401,8 @@ def _one(data: Any, reading: Reading) -> Source:
         reading.check_options("a table in memory", ("label", "qid", "columns"))
         return _from_file(read_frame(data, reading.columns), "a table")
     raise DataError(
-        "data is a path or a list of paths, a tuple (X, y, qid), a table with named columns (a "
-        "lazy one needs its collect() or compute()), a mapping with train and test, or None for "
+        "data must be a path or a list of paths, a tuple (X, y, qid), a table with named columns "
+        "(call collect() or compute() on a lazy one), a mapping with train and test, or None for "
         f"the demonstration; got {type(data).__name__}"
     )
 
@@ -415,7 +418,7 @@ def _from_file(file: RankingFile, title: str) -> Source:
     rows = RankingData.from_arrays(file.labels, qid=file.qid)
     notes = list(file.notes)
     if rows.groups.row_order is not None:
-        notes.append("rows of a query are not all adjacent; they were put together by their id")
+        notes.append("the rows of some queries are not adjacent; they were grouped by query id")
     return Source(
         title=title,
         X=rows.groups.arrange(file.X),
@@ -456,7 +459,7 @@ def _from_arrays(data: tuple[Any, Any, Any], reading: Reading) -> Source:
 def _coded_table(
     features: Any, names: list[str], wanted: Sequence[str]
 ) -> tuple[npt.NDArray[Any], dict[int, Categories]]:
-    """Return a data frame as numbers, those of categories being codes."""
+    """Return a data frame as numbers, with codes for categories."""
     kinds = {*categorical_columns(features), *(at for at, one in enumerate(names) if one in wanted)}
     if not kinds:
         return read_table(np.asarray(features)), {}
@@ -472,11 +475,11 @@ def _coded_table(
 
 
 def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
-    """Put given parts below each other; equal ids in two parts stay two queries."""
+    """Concatenate predefined splits; equal ids in two splits stay two queries."""
     unknown = [key for key in data if key not in PARTS]
     if unknown or not {"train", "test"} <= set(data):
         raise ConfigError(
-            f"given splits are train, test and, if there is one, valid; got "
+            f"given splits must be train, test and optionally valid; got "
             f"{', '.join(map(repr, data)) or 'none'}"
         )
     parts = {
@@ -500,7 +503,7 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
 
 
 def _of_part(reading: Reading, name: str) -> Reading:
-    """Return how a given part is read: tests need no weights, others no scores, no truth."""
+    """Return how a split is read: test needs no weights, the others no scores and no truth."""
     tested = name == PARTS[_TEST]
     optional = [
         key
@@ -511,7 +514,7 @@ def _of_part(reading: Reading, name: str) -> Reading:
 
 
 def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
-    """Read files and put their rows below each other; equal query ids are one query."""
+    """Read files and concatenate their rows; equal query ids are one query."""
     names = [reading.names[os.fspath(path)] for path in paths]
     files = [
         _from_file(_read(path, reading), name) for path, name in zip(paths, names, strict=True)
@@ -525,7 +528,7 @@ def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
     shared = _repeated(np.concatenate([file.ids for file in files]))
     note = (
         f"{len(shared)} query ids, such as {quoted(min(shared, default=''))}, are in several "
-        "files; rows with the same id were taken for one query"
+        "files; rows with the same id were treated as one query"
     )
     return replace(
         stacked,
@@ -559,22 +562,21 @@ def _read(path: PathLike, reading: Reading) -> RankingFile:
 
 
 def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> RankingFile:
-    """Return a file that has query ids, from LightGBM's file of sizes if need be."""
+    """Return a file with query ids, if necessary from LightGBM's file of sizes."""
     sizes_path = Path(str(path).removesuffix(".gz") + _SIZES_SUFFIX)
     if file.qid is not None:
         note = f"{quoted(path)} has query ids, so {sizes_path.name} beside it was not read"
         return replace(file, notes=(*file.notes, note)) if sizes_path.exists() else file
     if not sizes_path.exists():
         raise DataError(
-            f"{quoted(path)} has no query ids: LETOR lines need qid:..., a table a column that "
-            f"--qid-column names, or a file {sizes_path.name} has the rows per query, one number "
-            "a line"
+            f"{quoted(path)} has no query ids: give qid:... in LETOR lines, --qid-column for a "
+            f"table, or a file {sizes_path.name} with the rows per query, one number per line"
         )
     sizes = read_column(sizes_path, reading.limits)
     if sizes.sum() != file.n_rows or (sizes < 1).any() or (sizes != np.floor(sizes)).any():
         raise DataError(
-            f"{quoted(sizes_path)} must hold whole numbers from 1 that sum to {file.n_rows}, the "
-            f"rows of {quoted(path)}; they sum to {sizes.sum():g}"
+            f"{quoted(sizes_path)} must contain whole numbers from 1 that sum to {file.n_rows}, "
+            f"the rows of {quoted(path)}; they sum to {sizes.sum():g}"
         )
     numbers = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
     stem = reading.names[os.fspath(path)]
@@ -586,7 +588,7 @@ def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> Rankin
 
 
 def _stacked(tables: Sequence[Source]) -> Source:
-    """Put features below each other; LETOR files, and they alone, may leave out the last ones."""
+    """Concatenate features; only LETOR files may omit the last ones."""
     by_index = all(table.by_index for table in tables)
     model = max(
         tables, key=lambda one: len(one.feature_names) if by_index else bool(one.feature_names)
@@ -616,7 +618,7 @@ def _stacked(tables: Sequence[Source]) -> Source:
 
 
 def _row_numbers(tables: Sequence[Source]) -> IntArray:
-    """Return the number of each row of tables below each other in what was given."""
+    """Return the row number in the given data of each row of concatenated tables."""
     sizes = [table.data.groups.n_rows for table in tables]
     starts = np.cumsum([0, *sizes])[:-1]
     return np.concatenate(
@@ -628,7 +630,7 @@ def _row_numbers(tables: Sequence[Source]) -> IntArray:
 
 
 def _common_columns(tables: Sequence[Source]) -> dict[str, npt.NDArray[Any]]:
-    """Put further columns below each other; a table may lack one that it does not need."""
+    """Concatenate further columns; a table may lack those that it does not need."""
     keys = dict.fromkeys(key for table in tables for key in table.extra)
     return {
         key: np.concatenate(
@@ -650,8 +652,8 @@ def _common_categories(tables: Sequence[Source]) -> dict[int, Categories]:
         known = [one for one in every if one is not None]
         if len(known) < len(every):
             raise DataError(
-                f"the column {name} holds categories in one part and numbers in another; name it "
-                "as categorical (categorical, --categorical)"
+                f"the column {name} holds categories in one part and numbers in another; declare "
+                "it as categorical (categorical, --categorical)"
             )
         if any(one.ordered for one in known) and len(set(known)) > 1:
             raise DataError(
@@ -682,14 +684,14 @@ def _difference(one: Source, other: Source) -> str:
     pair = f"{one.title} and {other.title} have"
     if not differ:
         return (
-            f"{pair} the same feature columns in another order; put them into one, which for files "
-            "and tables is done by naming all of them (features, --feature)"
+            f"{pair} the same feature columns in another order; use the same order, or for files "
+            "and tables name all of them (features, --feature)"
         )
     return f"{pair} different feature columns: {', '.join(map(quoted, differ[:5]))}"
 
 
 def _distinct_names(paths: Sequence[PathLike]) -> dict[str, str]:
-    """Return for each path its name, with the folders below a common one where names repeat.
+    """Return the name of each path, with parent folders if names repeat.
 
     >>> list(_distinct_names(["/a/x.txt", "/b/x.txt"]).values())
     ['a/x.txt', 'b/x.txt']

@@ -1,9 +1,8 @@
-"""Which queries a run learns from, validates on and is judged by.
+"""Split queries into training, validation and test queries of each run.
 
-Queries are cut into folds at random, by parts that are given, or by time: the queries are put
-into blocks by their time, and fold f learns from the blocks up to its own and is judged on the
-next one. Queries of equal time are in one block, so that all a run learns from is earlier than
-all it is judged by.
+Queries are split into random folds, by predefined splits, or by time: the queries are sorted
+into blocks by time, and fold f is trained on the blocks up to its own and tested on the next one.
+Queries of equal time are in one block, so training queries are always earlier than test queries.
 """
 
 import datetime as dt
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 PARTS = ("train", "valid", "test")
-"""Names of given splits, in the order of their numbers."""
+"""Names of predefined splits, in the order of their numbers."""
 _TRAIN, _VALID, _TEST = range(len(PARTS))
 _FOLDS, _VALIDATION = 0, 1  # streams of random numbers
 
@@ -43,7 +42,7 @@ class Split(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """What decides about the parts of queries."""
+    """Rule by which queries are split: predefined parts, times, or random folds."""
 
     n_queries: int
     parts: IntArray | None = None  # number in PARTS of each query
@@ -56,8 +55,8 @@ def check_split(scheme: Scheme, folds: int) -> None:
     if parts is not None:
         if not (parts == _VALID).any() and (parts == _TRAIN).sum() < 2:
             raise DataError(
-                "train has 1 query, and one at least is needed to validate; give a valid part too, "
-                "or more queries"
+                "train has 1 query, but at least one more is needed for validation; give a valid "
+                "part, or more queries"
             )
         return
     if scheme.times is not None:
@@ -67,19 +66,19 @@ def check_split(scheme: Scheme, folds: int) -> None:
         raise ParameterError(f"folds must be at least 2, got {folds}")
     if folds > n_queries or n_queries - -(-n_queries // folds) < 2:
         raise DataError(
-            f"{n_queries} queries cannot be cut into {folds} folds with queries left to learn from "
-            "and to validate; give more queries, or splits of your own"
+            f"{n_queries} queries cannot be split into {folds} folds with queries left for "
+            "training and validation; give more queries, or predefined splits"
         )
 
 
 def cut(scheme: Scheme, *, folds: int, share: float, at: tuple[int, int]) -> Split:
     """Return the queries of one run.
 
-    A fold is judged; a share of the other queries, drawn anew for every seed, validates for
-    early stopping. Given parts stay as they are; without a given ``valid`` a share of
-    ``train`` validates. With times the queries before the fold are learned from, and the latest
-    of them validate, whatever the seed. All systems get the same queries. ``at`` is the seed and
-    the fold.
+    A fold is the test set; a share of the other queries, drawn with the seed, is the validation
+    set. Predefined splits are kept; without ``valid`` a share of ``train`` is the validation set.
+    With times, the training queries are those before the fold, and the latest of them are the
+    validation set for every seed. All systems get the same queries. ``at`` is the seed and the
+    fold.
 
     >>> cut(Scheme(6), folds=3, share=0.25, at=(0, 1)).test
     array([4, 5])
@@ -113,7 +112,7 @@ def cut(scheme: Scheme, *, folds: int, share: float, at: tuple[int, int]) -> Spl
 
 
 def judged(scheme: Scheme, folds: int) -> IntArray:
-    """Return the numbers of all queries that some run judges."""
+    """Return the numbers of all test queries."""
     if scheme.parts is not None:
         return np.flatnonzero(scheme.parts == _TEST)
     if scheme.times is not None:
@@ -122,7 +121,7 @@ def judged(scheme: Scheme, folds: int) -> IntArray:
 
 
 def time_table(times: npt.NDArray[Any], folds: int, share: float) -> list[dict[str, Any]]:
-    """Return for each fold how many queries each part has, and from when to when they are."""
+    """Return the number and time span of the queries in each part of each fold."""
     rows = []
     for fold in range(folds):
         split = cut(Scheme(len(times), times=times), folds=folds, share=share, at=(0, fold))
@@ -138,7 +137,7 @@ def time_table(times: npt.NDArray[Any], folds: int, share: float) -> list[dict[s
 
 
 def read_times(values: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
-    """Return times as float64 or datetime64: numbers, dates, or text that is one of the two.
+    """Return times as float64 or datetime64, from numbers, dates or strings of either.
 
     >>> read_times(np.array(["2024-03-01", "2024-02-01T12:00:00+01:00"]), "time")
     array(['2024-03-01T00:00:00.000000', '2024-02-01T11:00:00.000000'],
@@ -172,28 +171,28 @@ def _moment(text: str, what: str) -> dt.datetime:
         found = dt.datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise DataError(
-            f"{what} holds {quoted(text)}, and times are numbers or dates as ISO 8601 has them, "
+            f"{what} contains {quoted(text)}; times must be numbers or ISO 8601 dates, "
             "such as 2024-02-01 or 2024-02-01T12:00:00"
         ) from error
     return found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 def _blocks(times: npt.NDArray[Any], folds: int) -> IntArray:
-    """Return the block of each query: 0 is only learned from, f + 1 is judged in fold f.
+    """Return the block of each query: 0 is only for training, f + 1 is the test set of fold f.
 
-    Blocks are as equal as queries of equal time, which stay together, let them be.
+    Blocks are as equal in size as possible; queries of equal time stay together.
 
     >>> _blocks(np.array([1, 1, 1, 1, 2, 3]), 2)
     array([0, 0, 0, 0, 1, 2])
     """
     n_queries = len(times)
     order = np.argsort(times, kind="stable")
-    starts = _starts(times[order], 2)  # one query to learn from, one to validate
+    starts = _starts(times[order], 2)  # one query for training, one for validation
     if folds < 1 or len(starts) < folds:
         raise DataError(
             f"{n_queries} queries of {len(np.unique(times))} different times cannot be split by "
-            f"time into {folds} folds; the first two queries are needed to learn from and to "
-            "validate, and each fold needs a later time of its own: give fewer folds or finer times"
+            f"time into {folds} folds; the first two queries are needed for training and "
+            "validation, and each fold needs a later time: give fewer folds or finer times"
         )
     chosen: list[int] = []
     first = 0
@@ -209,7 +208,7 @@ def _blocks(times: npt.NDArray[Any], folds: int) -> IntArray:
 
 
 def _latest(times: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_] | None:
-    """Say which queries are the latest, about so many; None where all have one time."""
+    """Return a mask of about ``count`` latest queries; None if all have the same time."""
     starts = _starts(np.sort(times), 1)
     if not len(starts):
         return None
@@ -219,13 +218,13 @@ def _latest(times: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_] | None
 
 
 def _starts(times: npt.NDArray[Any], least: int) -> IntArray:
-    """Return where a new time begins among sorted ones, not before ``least``."""
+    """Return the indices at which sorted times change, from ``least`` on."""
     found = np.flatnonzero(times[1:] != times[:-1]) + 1
     return found[found >= least]
 
 
 def _shown(time: Any) -> str:
-    """Return a time as text, without what is zero."""
+    """Return a time as text, without trailing zeros."""
     if isinstance(time, np.datetime64):
         return str(time).removesuffix(".000000").removesuffix("T00:00:00")
     return f"{time:.15g}"

@@ -1,11 +1,10 @@
 """The folder of a comparison, and the files in it; nothing is pickled.
 
-``runs/NAME.npz`` holds the arrays of a run and is written first; ``runs/NAME.json`` holds the
-rest with a hash of the arrays and one of itself, so a run counts only when both are whole. Files
-appear by renaming. ``plan.json`` is what all runs follow from, ``results.json`` all that was
-measured, ``per_query.csv`` the values of single queries for spreadsheets. One comparison at a
-time works in a folder: it holds the system's lock on ``running.json``, which ends with the
-process, however that ends.
+``runs/NAME.npz`` has the arrays of a run and is written first; ``runs/NAME.json`` has the rest
+with a hash of the arrays and one of itself, so a run counts only if both are complete. Files are
+renamed into place. ``plan.json`` determines all runs, ``results.json`` has all measurements,
+``per_query.csv`` the values of single queries for spreadsheets. Only one comparison at a time uses
+a folder: it locks ``running.json``, and the system releases the lock when the process ends.
 """
 
 import contextlib
@@ -48,7 +47,7 @@ __all__ = [
 LOCK = "running.json"
 PLAN = "plan.json"
 _RUN_SCHEMA, _PLAN_SCHEMA, _SCHEMA = "gbmrank.run/1", "gbmrank.plan/1", "gbmrank.results/1"
-_ADDED = ("code",)  # what plans of earlier versions do not have
+_ADDED = ("code",)  # keys that plans of earlier versions do not have
 _WORK = "work"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
@@ -67,7 +66,7 @@ class Store:
 
     @property
     def work(self) -> Path:
-        """A place for what only running processes need."""
+        """Folder for temporary files of running processes."""
         return self.folder / _WORK
 
     @classmethod
@@ -96,10 +95,10 @@ class Store:
         try:
             return _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DataError(f"{path} is damaged ({error}); begin anew with --force") from error
+            raise DataError(f"{path} is damaged ({error}); start over with --force") from error
 
     def clear(self) -> None:
-        """Remove what a comparison has written, and nothing else."""
+        """Remove only the files of a comparison."""
         for name in _OURS:
             path = self.folder / name
             if path.is_dir() and not path.is_symlink():
@@ -113,7 +112,7 @@ class Store:
         arrays: dict[str, Any] = {"queries": run.queries, "tied": run.tied}
         arrays |= {f"{_VALUE}{at}": values for at, values in enumerate(run.values.values())}
         packed = io.BytesIO()
-        np.savez_compressed(packed, **arrays)  # columns of numbers, nothing to pickle
+        np.savez_compressed(packed, **arrays)  # numeric arrays, nothing is pickled
         write_whole(name.with_suffix(".npz"), packed.getvalue())
         about = {
             "schema": _RUN_SCHEMA,
@@ -126,7 +125,7 @@ class Store:
         write_whole(name.with_suffix(".json"), with_checksum(text.encode()))
 
     def load(self, task: Task) -> Run | None:
-        """Return a run, or None when it is not there as a whole."""
+        """Return a run, or None if it is missing or incomplete."""
         path = self.runs / f"{_name(task)}.json"
         try:
             packed, data = path.with_suffix(".npz").read_bytes(), path.read_bytes()
@@ -144,7 +143,7 @@ class Store:
         return _run_from_json({**about, "values": values, "queries": queries, "tied": tied})
 
     def done(self, tasks: Sequence[Task]) -> Iterator[Run]:
-        """Yield the runs that ended well; failed ones are tried again."""
+        """Yield the successful runs; failed ones are tried again."""
         for task in tasks:
             run = self.load(task)
             if run is not None and run.error is None:
@@ -152,7 +151,7 @@ class Store:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[Path]:
-        """Make the place for running processes, and remove it afterwards."""
+        """Create the temporary folder, and remove it afterwards."""
         self.work.mkdir(exist_ok=True)
         try:
             yield self.work
@@ -162,13 +161,15 @@ class Store:
 
 @contextlib.contextmanager
 def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
-    """Hold a folder while this lasts; it is made if it is not there."""
+    """Lock a folder in this context; it is created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
     with path.open("ab+", buffering=0) as file:
         file.seek(0)
         owner = file.read(1000).decode("utf-8", "replace")
-        if not _lock(file) or not os.fstat(file.fileno()).st_nlink:  # or its owner just removed it
+        if (
+            not _lock(file) or not os.fstat(file.fileno()).st_nlink
+        ):  # locked, or just removed by its owner
             raise ConfigError(
                 f"{folder} is in use: {owner or 'another process'} runs a comparison there; wait "
                 "for it, or choose another folder (--out)"
@@ -180,31 +181,31 @@ def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # an empty file is nobody's
+            with contextlib.suppress(OSError):  # an empty file has no owner
                 file.truncate(0)
                 path.unlink()
 
 
 def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> bool:
-    """Return whether a comparison is in a folder; raise when it may not be touched."""
+    """Return whether a folder contains a comparison; raise if it must not be changed."""
     if (folder / PLAN).exists():
         if resume or force:
             return True
         raise ConfigError(
-            f"{folder} holds a comparison already; continue it with resume (--resume), overwrite "
-            "it with force (--force), or choose another folder (--out)"
+            f"{folder} already contains a comparison; continue it with resume (--resume), "
+            "overwrite it with force (--force), or choose another folder (--out)"
         )
     if folder.exists() and (
         not folder.is_dir() or any(one.name != LOCK for one in folder.iterdir())
     ):
         raise ConfigError(
-            f"{folder} is there and is not the folder of a comparison; choose another (--out)"
+            f"{folder} exists and is not the folder of a comparison; choose another (--out)"
         )
     return False
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there completely or not at all."""
+    """Write a file atomically: completely or not at all."""
     temporary = path.parent / f".writing-{os.getpid()}-{secrets.token_hex(8)}"
     try:
         with temporary.open("xb") as file:
@@ -220,7 +221,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def slug(text: str) -> str:
-    """Return a file name for any text: readable, harmless, and different for other texts.
+    """Return a file name for any text: readable, safe and unique.
 
     >>> slug("../../x <script>")
     'x-script-349c97b4'
@@ -231,7 +232,7 @@ def slug(text: str) -> str:
 
 
 def results_to_json(results: Results) -> dict[str, Any]:
-    """Return plain data; :func:`load_results` leads back. What is undefined is null."""
+    """Return plain data for :func:`load_results`; undefined values are null."""
     return {
         "schema": _SCHEMA,
         "title": results.title,
@@ -274,19 +275,19 @@ def load_results(path: str | Path) -> Results:
     data = Path(path).read_bytes()
     if not is_unchanged(data):
         raise DataError(
-            f"{path} was damaged or edited: its checksum does not fit; take another copy, or run "
+            f"{path} was damaged or edited: its checksum does not match; use another copy, or run "
             "the comparison again, with --resume to keep its runs"
         )
     try:
         read = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no JSON document: {error}") from error
+        raise DataError(f"{path} is not a JSON document: {error}") from error
     _check_schema(read, path, _SCHEMA)
     try:
         return _document_from_json(read)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"{path} says it is {_SCHEMA!r} and is damaged ({type(error).__name__}: {error}); "
+            f"{path} has the schema {_SCHEMA!r} but is damaged ({type(error).__name__}: {error}); "
             "run the comparison again, with --resume to keep its runs"
         ) from error
 
@@ -294,11 +295,11 @@ def load_results(path: str | Path) -> Results:
 def per_query_csv(results: Results) -> bytes:
     """Return a file of one line per query, measure, system and seed.
 
-    An undefined value is an empty cell. Text that a spreadsheet could take for a formula gets
-    an apostrophe in front, and control characters are spelt out; numbers stay as they are.
+    An undefined value is an empty cell. Text that a spreadsheet could read as a formula gets a
+    leading apostrophe, and control characters are escaped; numbers are unchanged.
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # as RFC 4180 has it; quotes both
+    writer = csv.writer(text, lineterminator="\r\n")  # as in RFC 4180
     writer.writerow(_HEAD)
     for row in _rows(results):
         writer.writerow([spreadsheet_cell(cell) if isinstance(cell, str) else cell for cell in row])
@@ -306,7 +307,7 @@ def per_query_csv(results: Results) -> bytes:
 
 
 def spreadsheet_cell(text: str) -> str:
-    r"""Return a cell that a spreadsheet takes for no formula and a terminal for no command.
+    r"""Return a cell that is safe in spreadsheets and terminals: no formulas, no escapes.
 
     >>> spreadsheet_cell("=1+1"), spreadsheet_cell("-5"), spreadsheet_cell("q1")
     ("'=1+1", '-5', 'q1')
@@ -340,8 +341,8 @@ def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) ->
     found = _differences(kept, json.loads(json.dumps(known)))
     if found:
         raise ConfigError(
-            f"{folder} holds another comparison, which cannot be resumed with these settings: "
-            f"{'; '.join(found)}; repeat the settings, or begin anew with another folder or force"
+            f"{folder} contains another comparison, which cannot be resumed with these settings: "
+            f"{'; '.join(found)}; repeat the settings, or start over with another folder or force"
         )
 
 
@@ -353,8 +354,8 @@ def _check_schema(read: Any, path: str | Path, schema: str) -> dict[str, Any]:
     found = read.get("schema") if isinstance(read, dict) else None
     if found != schema:
         raise DataError(
-            f"{path} has the schema {found!r}, this gbmrank reads {schema!r}; use the version that "
-            "wrote it, or begin anew in another folder"
+            f"{path} has the schema {found!r}, but this gbmrank reads {schema!r}; use the version "
+            "that wrote it, or start over in another folder"
         )
     return dict(read)
 
@@ -386,7 +387,7 @@ def _document_from_json(read: dict[str, Any]) -> Results:
 
 
 def _run_to_json(run: Run) -> dict[str, Any]:
-    """Return all of a run but its arrays, as plain data."""
+    """Return a run without its arrays, as plain data."""
     return {
         "system": list(run.system),
         "seed": run.seed,
@@ -446,7 +447,7 @@ if sys.platform == "win32":  # pragma: no cover
 
     def _lock(file: IO[bytes]) -> bool:
         """Lock a file; False when another process holds it."""
-        file.seek(1 << 30)  # Windows forbids others to read the bytes that are locked
+        file.seek(1 << 30)  # on Windows others cannot read locked bytes
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -457,7 +458,7 @@ else:
     import fcntl
 
     def _lock(file: IO[bytes]) -> bool:
-        """Lock a file; False when another process holds it. Some disks have no locks."""
+        """Lock a file; False when another process holds it. Some file systems have no locks."""
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

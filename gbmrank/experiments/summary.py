@@ -1,4 +1,4 @@
-"""A comparison for the eye: one row per system, and what to be careful about."""
+"""Summary of a comparison: a table with one row per system, and caveats."""
 
 import math
 from collections import defaultdict
@@ -57,7 +57,7 @@ def summary_table(results: Results, analysis: Analysis) -> Table:
 
 
 def as_text(table: Table) -> str:
-    """Return an aligned table; nothing in it can command a terminal."""
+    """Return an aligned table, with control characters escaped."""
     lines = [[printable(cell) for cell in row] for row in (table.head, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = [
@@ -71,7 +71,7 @@ def as_text(table: Table) -> str:
 
 
 def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
-    """Return what a reader of the table has to know, one sentence each."""
+    """Return caveats about the table, one sentence each."""
     runs: dict[System, list[Run]] = defaultdict(list)
     for run in results.runs:
         runs[run.system].append(run)
@@ -85,7 +85,7 @@ def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
 
 
 def failure_sentence(results: Results) -> str | None:
-    """Say that every run failed, with the first error; None where one has values."""
+    """Return the first error if every run failed, else None."""
     failed = results.failed
     if not failed or len(failed) < len(results.runs):
         return None
@@ -93,7 +93,7 @@ def failure_sentence(results: Results) -> str | None:
 
 
 def regret_sentence(analysis: Analysis) -> str | None:
-    """Say how far the best and the worst system are from the best possible ranking."""
+    """Return a sentence about the regret of the best and the worst system, if it is known."""
     found = next((one for one in analysis.measures if _exact(one)), None)
     known = [one for one in (found.summaries if found else ()) if not math.isnan(one.mean)]
     if found is None or len(known) < 2:
@@ -135,7 +135,7 @@ def _exact(one: MeasureAnalysis) -> bool:
 
 
 def _title(one: MeasureAnalysis) -> str:
-    return one.measure.name + ("" if one.measure.higher_is_better else " (low is good)")
+    return one.measure.name + ("" if one.measure.higher_is_better else " (lower is better)")
 
 
 def _mean(one: MeasureAnalysis, system: System, *, ends: bool = False) -> str:
@@ -162,7 +162,7 @@ def _about_queries(results: Results, target: MeasureAnalysis) -> Iterator[str]:
     judged = {int(query) for run in results.runs if run.error is None for query in run.queries}
     failed = total - len(judged)
     if failed:
-        yield f"{failed} of {total} queries are not counted: every run that judges them failed"
+        yield f"{failed} of {total} queries are not counted: every run that tests them failed"
     if target.undefined > failed:
         yield (
             f"{target.measure.name} is undefined for {target.undefined - failed} of {total} "
@@ -183,7 +183,7 @@ def _about_ties(runs: Mapping[System, Sequence[Run]]) -> Iterator[str]:
     many = {system: share for system, share in shares.items() if share > _MANY_TIES}
     if many:
         listed = ", ".join(f"{system} {100 * share:.0f}%" for system, share in many.items())
-        yield f"pairs of a query with equal scores (counted at the mean of their orders): {listed}"
+        yield f"pairs of a query with equal scores (averaged over their orderings): {listed}"
 
 
 def _judged(run: Run) -> bool:
@@ -198,10 +198,10 @@ def _about_runs(runs: Sequence[Run], settings: Any) -> Iterator[str]:
         yield f"{times} of {len(runs)} runs failed: {str(error).splitlines()[0]}"
     constant = sum(is_constant(run) for run in good)
     if constant:
-        yield f"constant scores in {constant} of {len(good)} runs: nothing was learned there"
+        yield f"constant scores in {constant} of {len(good)} runs: nothing was learned"
     limit = sum(run.best_round + 1 == settings.get("rounds") for run in good)
     if limit:
-        yield f"the last round allowed was the best in {limit} of {len(good)} runs; allow more"
+        yield f"the last round was the best in {limit} of {len(good)} runs; increase rounds"
     messages = dict.fromkeys(text for run in good for text in run.warnings)
     for text in messages:
         if not text.startswith("NoProgressWarning"):

@@ -1,4 +1,4 @@
-"""Which objectives are trained in which boosters, and what they are compared with."""
+"""Systems of a comparison: objectives in boosters, and the baseline."""
 
 import difflib
 import importlib.util
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Chosen(NamedTuple):
-    """Systems to train, what each minimises, and what was left out."""
+    """Systems to train, the objective of each, and notes about those left out."""
 
     systems: tuple[System, ...]
     objectives: Mapping[str, Objective | Native | Committee]
@@ -36,7 +36,7 @@ class Chosen(NamedTuple):
 
 
 def choose_systems(objectives: Iterable[Any], backends: Sequence[str] | None) -> Chosen:
-    """Pair objectives with boosters; a native objective goes to the booster that has it."""
+    """Pair objectives with boosters; a native objective only with the booster that has it."""
     chosen = _check_backends(backends)
     named = _named(objectives)
     systems, notes = [], []
@@ -74,12 +74,12 @@ def find_baseline(systems: Sequence[System], given: str | None) -> System:
         near = difflib.get_close_matches(wanted, [str(one) for one in systems], n=1)
         known = ", ".join(repr(str(one)) for one in systems)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
-        raise UnknownNameError(f"the baseline {given!r} is none of the systems; {hint}")
+        raise UnknownNameError(f"the baseline {given!r} is not one of the systems; {hint}")
     return found[0]
 
 
 def default_objectives(target: Metric) -> list[str]:
-    """Return objectives worth comparing for a metric: founded ones, known ones, native ones."""
+    """Return default objectives for a metric: calibrated ones, ranknet, native ones."""
     goal = spec_of(target_for(target.measure))
     return [
         f"pairwise(loss=logistic, target={goal})",
@@ -96,7 +96,7 @@ def installed_backends() -> tuple[str, ...]:
 
 
 def split_list(text: str) -> list[str]:
-    """Cut a list at the commas that are outside of brackets and quotes.
+    """Split a list at the commas outside of brackets and quotes.
 
     >>> split_list("pairwise(loss=logistic, target=dcg), native:rank:ndcg")
     ['pairwise(loss=logistic, target=dcg)', 'native:rank:ndcg']
@@ -113,7 +113,7 @@ def split_list(text: str) -> list[str]:
 
 
 def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native | Committee]:
-    """Return objectives by the name they are shown under: the text they were given as."""
+    """Return objectives by name, which is the text they were given as."""
     if isinstance(objectives, str):
         objectives = split_list(objectives)
     if isinstance(objectives, Objective | Native | Committee):
@@ -124,14 +124,14 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native | Committe
         how, name, one = _read(given)
         if name in named or (how, one) in first:
             known = first.get((how, one), name)
-            other = "" if known == name else f", as {known!r} too"
-            raise ConfigError(f"the objective {name!r} is asked for twice{other}")
+            other = "" if known == name else f", also as {known!r}"
+            raise ConfigError(f"the objective {name!r} is given twice{other}")
         named[name], first[how, one] = one, name
     return named
 
 
 def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
-    """Return how clicks are corrected, if at all, the name of a system, and what it minimises."""
+    """Return the click correction, if any, the name of a system, and its objective."""
     how, minimised = correction_of(given) if isinstance(given, str) else (None, given)
     one = ranking_objective(minimised)
     name = " ".join(minimised.split()) if isinstance(minimised, str) else str(one)
@@ -139,9 +139,13 @@ def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
     if isinstance(one, Native):
         name = str(one)
     elif any(held_preferences(each.template) for each in objectives_in(one)):
-        raise ConfigError(f"{name} holds preferences of its own rows; folds need labels")
-    elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get its text
-        raise ConfigError(f"{name} stands for another objective by now; give yours a new name")
+        raise ConfigError(
+            f"{name} has preferences between rows, which folds cannot use; give labels"
+        )
+    elif (
+        isinstance(given, Objective) and ranking_objective(name) != given
+    ):  # runs are given its text
+        raise ConfigError(f"{name} now refers to another objective; give yours a new name")
     if how is None:
         return None, name, one
     check_correction(how, one)
@@ -173,9 +177,9 @@ def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:
         raise ConfigError(f"backends is empty; known: {', '.join(BACKENDS)}")
     for at, name in enumerate(names):
         if name not in BACKENDS:
-            raise UnknownNameError(f"no backend is called {name!r}; known: {', '.join(BACKENDS)}")
+            raise UnknownNameError(f"there is no backend {name!r}; known: {', '.join(BACKENDS)}")
         if name in names[:at]:
-            raise ConfigError(f"the backend {name!r} is asked for twice")
+            raise ConfigError(f"the backend {name!r} is given twice")
         if name not in there:
             raise MissingBackendError(
                 f"backend={name} needs {name}: pip install 'gbmrank[{name}]', or leave it out"

@@ -1,6 +1,6 @@
-"""One run: tune and train a system on the queries of a fold, and judge it on those left out.
+"""One run: tune and train a system on the training queries of a fold, and evaluate it.
 
-Everything is compiled and imported before the clock starts, so that times are those of training.
+Everything is compiled and imported first, so that times are those of training.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ _compiled: set[tuple[str, ...]] = set()
 def run_task(
     source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None = None
 ) -> Run:
-    """Train and judge; whatever goes wrong becomes the run's error."""
+    """Train and evaluate; an exception becomes the error of the run."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -71,7 +71,7 @@ def failed_run(
     design: Design, task: Task, error: BaseException, messages: tuple[str, ...] = ()
 ) -> Run:
     """Return a run that has an error and no values."""
-    # XGBoost puts the time and a place of its own in front, and addresses behind.
+    # XGBoost adds the time and a source location in front, and a stack trace behind.
     text = _XGBOOST_PLACE.sub("", str(error).partition("\nStack trace:")[0]).strip()
     return Run(
         system=task.system,
@@ -146,8 +146,8 @@ def candidates(
 ) -> Candidates:
     """Yield settings to try; send back the value of each, larger is better.
 
-    The first is empty: the parameters as they were asked for. Every objective gets the same
-    number, and with ``random`` the same draws.
+    The first is empty: the parameters as given. Every objective gets the same number, and with
+    ``random`` the same draws.
     """
     tuning = booster_named(backend).tuning
     space = {
@@ -196,8 +196,8 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     judgement = _judgement(source, design, split.test, scores)
     if (judgement["tied"][test.data.groups.sizes > 1] == 1.0).all():
         warnings.warn(
-            "all scores of every test query are equal; the features, the learning rate or the "
-            "smallest leaves allowed leave nothing to split",
+            "all scores of every test query are equal; check the features, the learning rate and "
+            "the smallest leaves",
             NoProgressWarning,
             stacklevel=2,
         )
@@ -216,7 +216,7 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
 def _learned(
     source: Source, design: Design, task: Task, queries: IntArray
 ) -> tuple[ClickTraining, Part]:
-    """Return rows to learn from, and what is to be done about their positions, if anything."""
+    """Return training rows and their click training, if they have positions."""
     part = part_of(source, queries)
     if design.clicks is None:
         return ClickTraining(), part
@@ -224,7 +224,7 @@ def _learned(
 
 
 def _validation(source: Source, design: Design, fold: int, queries: IntArray) -> Part:
-    """Return rows to validate on; metrics weigh queries, so weights within one do not count."""
+    """Return validation rows; metrics weight queries, so weights of items are dropped."""
     part = part_of(source, queries)
     if design.clicks is not None:
         part = design.clicks.validation(fold, part)
@@ -236,7 +236,7 @@ def _validation(source: Source, design: Design, fold: int, queries: IntArray) ->
 
 
 def _given_run(source: Source, design: Design, task: Task, split: Split) -> Run:
-    """Judge scores that are given, on the queries that all others are judged on."""
+    """Evaluate given scores on the test queries."""
     rows, _ = _rows(source.data.groups, split.test)
     scores = source.scores[task.system.objective][rows]
     return Run(
@@ -254,7 +254,7 @@ def _given_run(source: Source, design: Design, task: Task, split: Split) -> Run:
 def _judgement(
     source: Source, design: Design, queries: IntArray, scores: FloatArray
 ) -> dict[str, Any]:
-    """Return what is measured of scores; weights are for training, here all queries are alike."""
+    """Return all measures of scores; test queries have equal weight."""
     data = replace(_data_of(source, queries)[1], weight=None)
     if design.clicks is not None:
         data = design.clicks.judged(data)
@@ -271,7 +271,7 @@ def _trained(
     parts: tuple[ClickTraining, Part, Part],
     on_round: Callable[[int], None] | None,
 ) -> tuple[Trained, dict[str, Any]]:
-    """Train once, or as often as tuning may, and keep the best on the validation queries."""
+    """Train once, or once per setting in tuning, and keep the best on the validation set."""
     clicks, learned, valid = parts
     metrics = _defined(design, valid.data)
     target = metrics[0]
@@ -282,7 +282,7 @@ def _trained(
         plan = replace(plan_of(design, task), metric=metrics, params=params)
         trained = train(clicks.placed_in(plan, learned), learned, {_VALID: valid}, on_round)
         values = trained.history[_VALID][str(target)]
-        best = values[min(trained.best_round, len(values) - 1)]  # a committee has one
+        best = values[min(trained.best_round, len(values) - 1)]  # a committee has one value
         return (best if target.higher_is_better else -best), (trained, params)
 
     if not design.tune:
@@ -310,20 +310,20 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
     _, few = _learned(source, design, task, queries[longest_first[:2]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with contextlib.suppress(Exception):  # the run itself tells what is wrong
+        with contextlib.suppress(Exception):  # the run itself will raise it
             train(plan, few, {"valid": few})
     for one in caught:
-        if one.category is GbmrankWarning:  # said once in a process: about slow plugins
+        if one.category is GbmrankWarning:  # issued once per process: about slow plugins
             warnings.warn(str(one.message), GbmrankWarning, stacklevel=2)
 
 
 def _defined(design: Design, data: RankingData) -> MetricList:
-    """Return the metrics that have a value on the validation queries; the target in any case."""
+    """Return the metrics that are defined on the validation queries, and always the target."""
     data = replace(data, weight=None)
     metrics = [
         one
         for one in metrics_callback(list(design.metrics))
-        if design.clicks is None or one.measure.linear  # others are measured by the truth
+        if design.clicks is None or one.measure.linear  # others need the truth
     ]
     flat = Ranked(np.zeros(data.groups.n_rows), data.groups)
     bound = [bind_metric(one.measure, data) for one in metrics]
@@ -333,7 +333,7 @@ def _defined(design: Design, data: RankingData) -> MetricList:
 
 
 def _history(design: Design, trained: Trained) -> dict[str, list[float]]:
-    """Return the values on the validation queries; NaN for what is undefined there."""
+    """Return the values on the validation queries; NaN if undefined."""
     found = trained.history.get(_VALID, {})
     rounds = max(map(len, found.values()), default=0)
     return {name: found.get(name, [math.nan] * rounds) for name in design.metrics}

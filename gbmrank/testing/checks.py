@@ -1,7 +1,7 @@
-"""What the checks of all kinds share.
+"""Shared parts of the checks.
 
-The subject of a check with data it takes, derivatives by differences, small trainings in the
-boosters, and the report of what was found.
+Subjects of checks with suitable data, numerical derivatives, small trainings in the boosters, and
+the report.
 """
 
 import functools
@@ -58,10 +58,10 @@ SIZES = (5, 1, 4, 7, 3, 6, 2)
 _MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped", "expected": "expected"}
 STEP = 4e-3
 _WEIGHTS = ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0))  # fourth-order differences
-_GRADES = ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0))  # graded if it takes them, else binary
+_GRADES = ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0))  # graded if supported, else binary
 _TEMPLATES = ("comparison", "pairwise(target=dcg)", "pointwise(target=dcg)")
 _ROUNDS = 15
-_CONCORDANT = 0.7  # of the pairs with different labels; chance is one half
+_CONCORDANT = 0.7  # least share of concordant pairs; chance is one half
 _KINDS: Mapping[str, tuple[type, Registry[Any]]] = {
     "loss": (AbstractLoss, LOSSES),
     "objective": (AbstractObjective, OBJECTIVES),
@@ -72,7 +72,7 @@ Outcome = Literal["passed", "failed", "skipped", "expected"]
 
 
 class ConformanceError(GbmrankError, AssertionError):
-    """A loss, an objective or a metric does not keep the contract of its kind."""
+    """A loss, an objective or a metric violates the contract of its kind."""
 
 
 class SkipCheck(Exception):
@@ -82,7 +82,7 @@ class SkipCheck(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One named check: what it asks for, and the function that raises when it is not so."""
+    """One named check: a description of the requirement, and a function that raises if violated."""
 
     name: str
     about: str
@@ -107,7 +107,7 @@ class Result:
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Outcomes of all checks of one subject; prints as a table."""
+    """Results of all checks of one subject; prints as a table."""
 
     kind: str
     subject: str
@@ -115,11 +115,11 @@ class Report:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Names of the checks that failed without being expected to."""
+        """Names of the checks that failed unexpectedly."""
         return tuple(one.check for one in self.results if one.outcome == "failed")
 
     def raise_for_failures(self) -> "Report":
-        """Return the report, or raise ConformanceError with all of it when a check failed."""
+        """Return the report, or raise ConformanceError with its text if a check failed."""
         if self.failed:
             raise ConformanceError(str(self))
         return self
@@ -132,7 +132,7 @@ class Report:
 
 
 def fail_unless(condition: object, message: str) -> None:
-    """Raise AssertionError with a message, also where Python runs with -O."""
+    """Raise AssertionError with a message, even if Python runs with -O."""
     if not condition:
         raise AssertionError(message)
 
@@ -157,7 +157,7 @@ def permuted_rows(sizes: Any = SIZES, seed: int = 0) -> IntArray:
 
 
 def derivative(function: Callable[[float], Any], at: float, step: float = STEP) -> Any:
-    """Return the derivative of a function of a number, and where it can be trusted."""
+    """Return the numerical derivative of a function, and a mask of where it is reliable."""
     return _differences(lambda by: np.asarray(function(at + by), dtype=np.float64), step)
 
 
@@ -166,8 +166,9 @@ def row_derivatives(
 ) -> tuple[FloatArray, Any]:
     """Differentiate by every row, one position of every query at a time.
 
-    Scores map to one number per query, or to one per row (then the derivative of each by its own
-    score is meant). Slopes can be trusted where two step sizes agree: there is no kink.
+    The function maps scores to one number per query, or to one per row (then each is
+    differentiated by its own score). Slopes are reliable where two step sizes agree, that is
+    without a kink.
     """
     slopes, trusted = np.zeros(len(scores)), np.zeros(len(scores), dtype=bool)
     parts = query_slices()
@@ -213,7 +214,7 @@ class LossSubject:
 
     @classmethod
     def read(cls, given: Any) -> "LossSubject":
-        """Take a loss as an object, a class, a function or text."""
+        """Read a loss from an object, a class, a function or text."""
         if inspect.isfunction(given):
             given = loss_class(given)
         if isinstance(given, type) and issubclass(given, AbstractLoss):
@@ -222,19 +223,19 @@ class LossSubject:
 
     @functools.cached_property
     def objective(self) -> Objective:
-        """The first template that takes the loss."""
+        """An objective of the first template that supports the loss."""
         for template in _TEMPLATES:
             try:
                 return objective(template, loss=self.loss)
             except ParameterError:
                 continue
-        raise ConformanceError(f"no template takes the loss {self.loss!r}")
+        raise ConformanceError(f"no template supports the loss {self.loss!r}")
 
     @functools.cached_property
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Scalar functions of the loss by name; a pair form that is not supported is left out."""
         if self.loss.pair_form == "difference":
-            raise SkipCheck("it compares scores with utilities and is no function of a margin")
+            raise SkipCheck("it compares scores with utilities and is not a function of a margin")
         positive, negative = self.loss.partials
         found = {"positive": positive, "negative": negative}
         return {"kappa": self.loss.kappa, **found} if self.loss.pair_form == "margin" else found
@@ -244,12 +245,12 @@ class LossSubject:
 
 
 class _WithLabels:
-    """Labels that a subject takes: grades if it can, else zeros and ones."""
+    """Labels that a subject supports: grades if possible, else zeros and ones."""
 
     grades: tuple[float, ...]
 
     def labels(self, sizes: Any = SIZES, seed: int = 0) -> FloatArray:
-        """Return labels of both ends in every query that is long enough."""
+        """Return labels with the lowest and highest grade in every query that is long enough."""
         rng = np.random.default_rng([5, seed])
         column = rng.choice(np.array(self.grades), int(np.sum(sizes)))
         for part in query_slices(sizes):
@@ -261,14 +262,14 @@ class _WithLabels:
 @final
 @dataclass(frozen=True)
 class ObjectiveSubject(_WithLabels):
-    """An objective with labels it takes."""
+    """An objective with labels that it supports."""
 
     objective: Objective
     grades: tuple[float, ...]
 
     @classmethod
     def read(cls, given: Any, grades: Any = None) -> "ObjectiveSubject":
-        """Take an objective as an object, a class or text."""
+        """Read an objective from an object, a class or text."""
         if isinstance(given, type) and issubclass(given, AbstractObjective):
             given = given()
         made = objective(given)
@@ -286,14 +287,14 @@ class ObjectiveSubject(_WithLabels):
 @final
 @dataclass(frozen=True)
 class MetricSubject(_WithLabels):
-    """A metric with labels it takes."""
+    """A metric with labels that it supports."""
 
     metric: Metric
     grades: tuple[float, ...]
 
     @classmethod
     def read(cls, given: Any, grades: Any = None) -> "MetricSubject":
-        """Take a metric as an object, a class or text."""
+        """Read a metric from an object, a class or text."""
         if isinstance(given, type) and issubclass(given, AbstractMetric):
             given = given()
         made = given if isinstance(given, Metric) else metric(given)
@@ -329,9 +330,9 @@ def kind_of(given: Any) -> str:
     name = parse(str(given)).name
     found = [kind for kind, (_, known) in _KINDS.items() if name.rpartition(":")[2] in known]
     if not found:
-        raise ConformanceError(f"no loss, objective or metric is called {name!r}")
+        raise ConformanceError(f"there is no loss, objective or metric {name!r}")
     if len(found) > 1:
-        raise ConformanceError(f"{name!r} is a {' and a '.join(found)}; say kind={found[0]!r}")
+        raise ConformanceError(f"{name!r} is a {' and a '.join(found)}; give kind={found[0]!r}")
     return found[0]
 
 
@@ -345,7 +346,7 @@ def trains_in(backend: str, subject: "ObjectiveSubject") -> None:
     fail_unless(
         share >= _CONCORDANT,
         f"after {_ROUNDS} rounds {backend} orders {share:.0%} of the pairs of an easy task; "
-        f"at least {_CONCORDANT:.0%} is expected (a sign, or a Hessian far too large?)",
+        f"at least {_CONCORDANT:.0%} is expected (wrong sign, or a Hessian far too large?)",
     )
     if made.template.gradient == "exact":
         before = made.loss(rows.labels, np.zeros(len(scores)), group=rows.sizes)
@@ -354,7 +355,7 @@ def trains_in(backend: str, subject: "ObjectiveSubject") -> None:
 
 
 def evaluates_in(backend: str, subject: "MetricSubject") -> None:
-    """Raise AssertionError unless a booster reports what :meth:`Metric.score` gives."""
+    """Raise AssertionError unless a booster reports the value of :meth:`Metric.score`."""
     rows = _task(backend, subject.grades)
     scores, shown = booster_named(backend).tuning.try_metric(subject.metric, rows)
     expected = subject.metric.score(rows.labels, scores.astype(np.float32), group=rows.sizes)

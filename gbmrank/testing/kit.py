@@ -41,12 +41,17 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def list_checks(kind: str) -> dict[str, str]:
-    """Return the names of the checks of a kind, with what each asks for.
+    """Return the names of the checks of a kind, with a description of each.
 
     Parameters
     ----------
     kind : {"loss", "objective", "metric"}
-        What is checked.
+        Kind of the subject.
+
+    Returns
+    -------
+    dict of str to str
+        Description by name.
 
     Examples
     --------
@@ -65,18 +70,18 @@ def check_loss(loss: Any, *, expected_failures: Mapping[str, str] = _NONE) -> Re
         An object, a class with defaults, a scalar function, or text such as
         ``"logistic(sigma=2)"``.
     expected_failures : mapping of str to str
-        Names of checks that are known to fail, with the reason of each. One that passes
-        is a failure, so that the list stays true.
+        Names of checks that are known to fail, with the reason of each. If one of them passes,
+        that is a failure, so that the list stays up to date.
 
     Returns
     -------
     Report
-        When nothing failed.
+        Results of all checks, if none failed.
 
     Raises
     ------
     ConformanceError
-        An AssertionError whose text is the whole report.
+        If a check failed; an AssertionError with the whole report as its text.
 
     Examples
     --------
@@ -98,16 +103,16 @@ def check_objective(
     Parameters
     ----------
     objective : Objective, AbstractObjective, type or str
-        What is checked.
+        The objective.
     grades : sequence of float, optional
-        Labels to use; 0 to 4 when it takes them, else 0 and 1.
+        Labels to use; by default 0 to 4 if supported, else 0 and 1.
     expected_failures : mapping of str to str
         As in :func:`check_loss`.
 
     Returns
     -------
     Report
-        When nothing failed; else ConformanceError is raised.
+        Results of all checks, if none failed; otherwise ConformanceError is raised.
     """
     return run_checks(
         objective, kind="objective", grades=grades, expected_failures=expected_failures
@@ -130,18 +135,23 @@ def run_checks(
     grades: Any = None,
     expected_failures: Mapping[str, str] = _NONE,
 ) -> Report:
-    """Run all checks and return the report, whatever it says.
+    """Run all checks and return the report, also if checks failed.
 
     Parameters
     ----------
     subject : object
         A loss, an objective or a metric in any form.
     kind : {"loss", "objective", "metric"}, optional
-        Needed for a text that several kinds know.
+        Needed for a name that is ambiguous.
     grades : sequence of float, optional
         Labels to use.
     expected_failures : mapping of str to str
         Names of checks that are known to fail, with their reasons.
+
+    Returns
+    -------
+    Report
+        Results of all checks.
     """
     kind = kind or kind_of(subject)
     _check_names(kind, expected_failures)
@@ -157,7 +167,7 @@ def parametrize_checks(
     grades: Any = None,
     expected_failures: Mapping[str, str] = _NONE,
 ) -> Any:
-    """Return a decorator that makes one pytest test of every check of every subject.
+    """Return a decorator that parametrizes a pytest test with every check of every subject.
 
     The test takes one argument, ``check``, and calls it. Parameters are those of
     :func:`run_checks`.
@@ -208,7 +218,7 @@ class _Case:
 
 @contextlib.contextmanager
 def _without_warnings_of_losses() -> Iterator[None]:
-    """A loss of the wrong direction is what a check tells."""
+    """Suppress the warning about losses of the wrong direction, which a check reports."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the loss .* grows with the margin", GbmrankWarning)
         yield
@@ -224,7 +234,7 @@ def _read(kind: str, subject: Any, grades: Any) -> Any:
 def _shown(subject: Any) -> str:
     try:
         return str(subject)
-    except Exception:  # its text is the matter of the check "spec"
+    except Exception:  # the check "spec" tests its text
         return f"(a {type(subject).__name__} without text)"
 
 
@@ -238,7 +248,7 @@ def _result(check: Check, subject: Any, expected: Mapping[str, str]) -> Result:
         text = str(error) if isinstance(error, AssertionError) else repr(error)
         if reason is not None:
             return Result(check.name, "expected", reason)
-        return Result(check.name, "failed", f"{text}\n(asked for: {check.about})")
+        return Result(check.name, "failed", f"{text}\n(required: {check.about})")
     if reason is not None:
         return Result(check.name, "failed", f"passes, but is expected to fail: {reason}")
     return Result(check.name, "passed")
@@ -249,5 +259,5 @@ def _check_names(kind: str, expected: Mapping[str, str]) -> None:
     unknown = sorted(expected.keys() - set(known))
     if unknown:
         raise ParameterError(
-            f"no check of a {kind} is called {unknown[0]!r}; there are {', '.join(known)}"
+            f"there is no check {unknown[0]!r} of a {kind}; there are {', '.join(known)}"
         )

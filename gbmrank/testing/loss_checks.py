@@ -1,4 +1,4 @@
-"""Checks of losses: scalar functions, their traits, and what becomes of them when compiled."""
+"""Checks of losses: scalar functions, their traits, and their compiled form."""
 
 import pickle
 from collections.abc import Callable, Iterator
@@ -39,9 +39,9 @@ _PULLED = ("gradient", "hessian", "weights", "query_independence", "determinism"
 
 
 def _derivatives(subject: LossSubject, order: int) -> Iterator[tuple[str, Any, Any, Any, Any]]:
-    """Yield name, claimed derivatives, differences, how far these may be off, and where not.
+    """Yield name, claimed and numerical derivatives, tolerance, and where they are reliable.
 
-    What is differentiated is rounded, relative to its own size or to one, whichever is larger.
+    Rounding errors are relative to the value or to one, whichever is larger.
     """
     params = subject.loss.params
     for name, function in subject.functions.items():

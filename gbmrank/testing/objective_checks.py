@@ -137,7 +137,9 @@ def _permutation(subject: ObjectiveSubject) -> None:
 
 def _skip_if_randomised(subject: ObjectiveSubject) -> None:
     if subject.objective.template.randomised:
-        raise SkipCheck("its random numbers go by row; the check 'seeds' compares means")
+        raise SkipCheck(
+            "its random numbers depend on the order of rows; the check 'seeds' compares means"
+        )
 
 
 def _seeds(subject: ObjectiveSubject) -> None:
@@ -196,7 +198,7 @@ def _weights(subject: ObjectiveSubject) -> None:
 def _clicks(subject: ObjectiveSubject) -> None:
     template, scores = subject.objective.template, scores_of()
     if not template.linear_in_utility:
-        raise SkipCheck("it takes no position bias")
+        raise SkipCheck("it does not support a position bias")
     data = RankingData.from_arrays(np.arange(len(scores)) % 2, group=SIZES)
 
     def gradient(estimates: FloatArray) -> FloatArray:
@@ -228,7 +230,7 @@ def _extremes(subject: ObjectiveSubject) -> None:
             grad, hess = subject.bound(labels).gradients(scores)
             values = subject.bound(labels).losses(scores)
         except GbmrankError:
-            continue  # rejected with advice
+            continue  # rejected with an error, which is allowed
         finite = np.isfinite(grad).all() and np.isfinite(hess).all() and np.isfinite(values).all()
         fail_unless(finite, f"scores {what} give numbers that are not finite")
 
@@ -254,7 +256,9 @@ def _singletons(subject: ObjectiveSubject) -> None:
         scores = np.array([0.3, -1.0, 40.0])
         grad, hess = bound.gradients(scores)
         numbers = np.concatenate([grad, hess, bound.losses(scores)])
-        fail_unless(np.isfinite(numbers).all(), "queries of one row give numbers that are not one")
+        fail_unless(
+            np.isfinite(numbers).all(), "queries of one row give numbers that are not finite"
+        )
         if subject.objective.template.shift_invariant:
             fail_unless(not grad.any(), "a query of one row has a gradient, yet it claims to be "
                         "shift invariant")  # fmt: skip
@@ -348,7 +352,7 @@ def _calibration(subject: ObjectiveSubject) -> None:
 
 
 def _hold_both(what: str, found: Any, whole: Any, rows: Any) -> None:
-    """Compare gradient and Hessian with some rows of others."""
+    """Compare gradient and Hessian with rows of a reference."""
     for name, one, other in zip(("gradient", "Hessian"), found, whole, strict=True):
         hold_close(f"{name} {what}", one, other[rows], _EXACT, _size(other))
 

@@ -63,7 +63,7 @@ def add_rank_slopes(
     hess: FloatArray,
     temperature: float,
 ) -> None:
-    """Carry derivatives by ranks over to scores; the Hessian adds absolute terms."""
+    """Apply the chain rule from ranks to scores; the Hessian sums absolute terms."""
     for i in range(len(scores)):
         for j in range(len(scores)):
             if j != i:
@@ -154,7 +154,7 @@ def approx_ap(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstractSoftmax(AbstractObjective):
-    """A softmax cross entropy; its subclasses say which shares the labels have."""
+    """Softmax cross entropy; subclasses define the target share of each label."""
 
     cost: ClassVar[str] = "O(n)"
     shift_invariant: ClassVar[bool] = True
@@ -194,8 +194,8 @@ class ListNet(AbstractSoftmax):
 class XENDCG(AbstractSoftmax):
     r"""Cross entropy with shares in proportion to :math:`2^{y_i} - \gamma`.
 
-    Bruch draws gamma of every item anew in each round; here it is fixed, one half by
-    default, which is its mean. So training needs no random numbers.
+    Bruch draws a new gamma for every item in each round; here it is fixed, by default at its
+    mean of one half, so training needs no random numbers.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class XENDCG(AbstractSoftmax):
     def __post_init__(self) -> None:
         super(XENDCG, self).__post_init__()
         if not 0.0 <= self.gamma <= 1.0:
-            raise ParameterError(f"xe_ndcg: gamma lies between 0 and 1, got {self.gamma}")
+            raise ParameterError(f"xe_ndcg: gamma must be between 0 and 1, got {self.gamma}")
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute the shares."""
@@ -259,7 +259,7 @@ class ApproxNDCG(AbstractSmoothRanks):
     Parameters
     ----------
     temperature : float, default=1
-        Small is close to NDCG and hard to train.
+        Smaller values are closer to NDCG and harder to train.
 
     References
     ----------
@@ -285,7 +285,7 @@ class ApproxMRR(AbstractSmoothRanks):
     Parameters
     ----------
     temperature : float, default=1
-        Small is close to ranks and hard to train.
+        Smaller values are closer to ranks and harder to train.
     threshold : float or None, default=None
         Labels of at least this are relevant; needed for graded labels.
 
@@ -314,7 +314,7 @@ class ApproxAP(AbstractSmoothRanks):
     Parameters
     ----------
     temperature : float, default=1
-        Small is close to average precision and hard to train.
+        Smaller values are closer to average precision and harder to train.
     threshold : float or None, default=None
         Labels of at least this are relevant; needed for graded labels.
 

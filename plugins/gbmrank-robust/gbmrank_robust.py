@@ -1,4 +1,4 @@
-"""Pair losses that forgive wrong labels, each written as one scalar function.
+"""Pair losses that are robust to wrong labels, each one scalar function.
 
 Labels of ranking data are often wrong: clicks are noisy, judges disagree. A convex loss pays
 any price to order such a pair; the losses here do not. They are bounded, or nearly flat,

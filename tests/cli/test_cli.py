@@ -24,12 +24,12 @@ def test_without_a_command_all_are_shown(capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("evalute", "did you mean evaluate? There are"), ("x", "There are:")]
+    ("name", "hint"), [("evalute", "did you mean evaluate? Commands:"), ("x", "Commands:")]
 )
 def test_an_unknown_command_lists_what_exists(capsys, name, hint):
     assert main([name]) == 2
     message = capsys.readouterr().err
-    assert f"no command is called '{name}'; {hint}" in message
+    assert f"there is no command '{name}'; {hint}" in message
     assert all(command in message for command in COMMANDS)
 
 
@@ -55,8 +55,8 @@ def test_a_mistake_of_ours_is_exit_code_one(capsys, monkeypatch):
     monkeypatch.setattr(listing, "run", broken)
     assert main(["list"]) == 1
     assert capsys.readouterr().err == (
-        "gbmrank list: error: a mistake of ours, RuntimeError: boom; set GBMRANK_DEBUG=1 to see "
-        "where\n"
+        "gbmrank list: error: a bug in gbmrank: RuntimeError: boom; set GBMRANK_DEBUG=1 for the "
+        "traceback\n"
     )
     monkeypatch.setenv("GBMRANK_DEBUG", "1")
     with pytest.raises(RuntimeError, match="boom"):

@@ -128,12 +128,12 @@ def test_help_shows_what_is_done_by_default(capsys):
     text = " ".join(capsys.readouterr().out.split())
     for words in (
         "folds of queries (default: 5)",
-        "most trees (default: 300)",
-        "0 for never (default: 30)",
-        "to stop by (default: 0.2)",
+        "boosting rounds (default: 300)",
+        "0 disables it (default: 30)",
+        "for validation (default: 0.2)",
         "learning_rate=0.1",
         '(default: "ndcg@10, ndcg@5, ndcg@1"',
-        "by its index in LETOR files; may be repeated",
+        "an index in LETOR files); may be repeated",
     ):
         assert words in text
 
@@ -193,16 +193,19 @@ def test_given_splits_that_share_queries_are_refused(capsys, tmp_path, out):
     [
         (["--objectives", "ranknett"], "ranknet"),
         (["--objectives", "native:lambdarink"], "native:lambdarank"),
-        (["--objectives", "ranknet, ranknet"], "asked for twice"),
+        (["--objectives", "ranknet, ranknet"], "given twice"),
         (["--backends", "catboost"], "lightgbm, xgboost"),
         (["--metrics", "ndgc"], "ndcg"),
-        (["--baseline", "softmax"], "none of the systems"),
+        (["--baseline", "softmax"], "not one of the systems"),
         (["--param", "learning_rate"], "NAME=VALUE"),
         (["--param-for", "x=1"], "WHO:NAME=VALUE"),
         (["--param-for", "nobody:a=1"], "'nobody'"),
         (["--param", "seed=3"], "seed=3"),
         (["--seeds", "a"], "0,1,2"),
-        (["--seeds", "0"], "from 1 to 1000, got 0; a list such as 0,1 names them"),
+        (
+            ["--seeds", "0"],
+            "from 1 to 1000, got 0; to set the seeds themselves, give a list such as 0,1",
+        ),
         (["--feature", "9"], "rows.txt has no feature '9'; there are 4: 1, 2, 3, 4"),
         (["--feature", "2", "--feature", "2"], "the feature '2' is listed twice"),
         (["--metrics", "ndcg@10 map"], "ndcg@10 map"),

@@ -179,7 +179,7 @@ def test_columns_of_scores_in_other_tables(capsys, tmp_path, files):
     want = run_json(capsys, *files)["metrics"]
     rows = str(same_table(tmp_path, "rows.csv"))
     message = refused(capsys, "--labels", rows, *files[2:], "--score-column", "score")
-    assert "--score-column has no meaning for" in message
+    assert "--score-column needs a CSV or Parquet table" in message
     (tmp_path / "scores.csv").write_text("s;x\n" + "".join(f"{v};1\n" for v in VALUES))
     other = ["--scores", str(tmp_path / "scores.csv"), "--delimiter", ";", "--score-column"]
     assert run_json(capsys, *files[:2], *other, "s")["metrics"] == want
@@ -223,7 +223,7 @@ def test_scattered_queries_are_put_together(capsys, tmp_path, files):
     out = run_json(capsys, *files)
     assert [one["mean"] for one in out["metrics"]] == pytest.approx([one["mean"] for one in want])
     assert out["notes"] == [
-        "rows of a query are not all adjacent; they were put together by their id"
+        "the rows of some queries are not adjacent; they were grouped by query id"
     ]
 
 
@@ -344,7 +344,7 @@ def test_a_file_that_is_there_is_kept(capsys, tmp_path, files):
     out = tmp_path / "out.csv"
     out.write_text("precious")
     message = refused(capsys, *files, "--output", str(out))
-    assert "is there already" in message
+    assert "already exists" in message
     assert "--force" in message
     assert out.read_text() == "precious"
     run(capsys, *files, "--output", str(out), "--force")
@@ -380,9 +380,9 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--metrics", "map"], r"labels must be 0/1 or -1/\+1 here.*threshold=1"),
         (["--metrics", "map, map"], "map is asked for twice"),
         (["--metrics", "err", "--like", "lightgbm"], "err: lightgbm does not have this metric"),
-        (["--max-grade", "3"], "--max-grade is an option of none of ndcg@1, ndcg@5, ndcg@10"),
-        (["--max-grade", "3"], "ndcg@10; it goes with err"),
-        (["--metrics", "ndcg@10", "--threshold", "1"], "it goes with auc, hit_rate, map, mrr"),
+        (["--max-grade", "3"], "--max-grade is not an option of ndcg@1, ndcg@5, ndcg@10"),
+        (["--max-grade", "3"], "ndcg@10; it is one of err"),
+        (["--metrics", "ndcg@10", "--threshold", "1"], "it is one of auc, hit_rate, map, mrr"),
         (["--gain", "cubic"], "gain='cubic' is not known"),
         (["--gain", "1,x"], "--gain is exp2, linear or a table"),
         (["--gain", "0,1_0,3"], "--gain is exp2, linear or a table"),
@@ -393,9 +393,9 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys, tmp_path, files):
         (["--empty", "two"], "empty must be one of skip, zero, one"),
         (["--like", "solr"], "invalid choice: 'solr'"),
         (["--threshold", "x"], "a number is needed, such as 0.5; got 'x'"),
-        (["--score-column", "s"], "--score-column has no meaning for .*scores.txt"),
-        (["--output", "nowhere/x.csv"], "--output nowhere/x.csv: there is no folder .*make it"),
-        (["--output", "x.xlsx"], "a name that ends in .csv, .tsv, .json"),
+        (["--score-column", "s"], "--score-column needs .* table; .*scores.txt is not one"),
+        (["--output", "nowhere/x.csv"], "--output nowhere/x.csv: there is no folder .*create it"),
+        (["--output", "x.xlsx"], "must end in .csv, .tsv, .json"),
         (["--max-line", "3"], "rows.txt:1: the line is longer than 3 bytes"),
         (["--max-bytes", "10"], "raise max_bytes"),
         (["--format", "csv"], "no label column"),
@@ -421,7 +421,9 @@ def test_files_that_are_not_there_or_do_not_match(capsys, tmp_path, files):
     path.write_text("label,qid\n1,2\n")
     assert "no column of scores" in refused(capsys, "--labels", str(path))
     (tmp_path / "odd").write_text("a b c d e\n")
-    assert "cannot tell what" in refused(capsys, "--labels", str(tmp_path / "odd"), *files[2:])
+    assert "cannot infer the format of" in refused(
+        capsys, "--labels", str(tmp_path / "odd"), *files[2:]
+    )
     (tmp_path / "odd").write_text("\n")
     assert "odd' is empty" in refused(capsys, "--labels", str(tmp_path / "odd"), *files[2:])
 

@@ -47,15 +47,15 @@ def test_parameters_without_a_value_or_given_twice_are_refused(capsys, tmp_path,
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--budget", "-1"], "--budget is 1 or more"),
-        (["--budget", "0"], "--budget is 1 or more"),
+        (["--budget", "-1"], "--budget must be at least 1"),
+        (["--budget", "0"], "--budget must be at least 1"),
         (["--budget", "1_0"], "a whole number is needed"),
-        (["--seed", "-1"], "--seed 0 or more"),
+        (["--seed", "-1"], "--seed at least 0"),
         (["--items", "50"], "--items goes up to 12"),
-        (["--items", "3.5"], "--items takes numbers with commas"),
+        (["--items", "3.5"], "--items takes numbers separated by commas"),
         (["--items", "1"], "a search needs at least 2 items"),
-        (["--grades", "0"], "--grades needs two different labels"),
-        (["--grades", "1,1"], "--grades needs two different labels"),
+        (["--grades", "0"], "--grades needs at least two different labels"),
+        (["--grades", "1,1"], "--grades needs at least two different labels"),
     ],
 )
 def test_searches_that_would_find_nothing_are_refused(capsys, options, words):

@@ -79,7 +79,7 @@ def test_errors_and_coverage_over_20_seeds(method):
 @pytest.mark.parametrize("method", ["randomised", "harvesting"])
 def test_a_bias_that_clicks_do_not_tell_from_none_is_none(method):
     options = {"truth": NO_BIAS, "sessions": 2000}
-    with pytest.warns(GbmrankWarning, match="examined alike"):
+    with pytest.warns(GbmrankWarning, match="examined equally"):
         bias = estimate(method, 1, **options)
     plain = estimate(method, 1, **options, pretest=False)
     assert bias.propensity.tolist() == [1.0] * 10

@@ -296,7 +296,7 @@ def test_a_log_that_cannot_tell_says_so():
 def test_a_policy_that_the_log_does_not_cover_gets_a_warning():
     n = 1000
     policy = np.where(np.arange(n) % 2, 0.1, 0.0)  # half of what it shows was never logged
-    with pytest.warns(GbmrankWarning, match="mean 0.25"):
+    with pytest.warns(GbmrankWarning, match="mean weight of the rows is 0.25"):
         offline_value(
             "clicks",
             np.ones(n, dtype=int),
@@ -333,7 +333,7 @@ def test_metrics_that_are_not_linear_in_the_clicks_are_rejected(metric):
         ({"propensity": G + 1}, DataError, "propensity.*in row 0"),
         ({"propensity": G[1:]}, DataError, "propensity has"),
         ({"propensity": G, "policy": -G}, DataError, "policy.*in row 0"),
-        ({"propensity": G, "policy": 0 * G}, DataError, "no row"),
+        ({"propensity": G, "policy": 0 * G}, DataError, "shows no item"),
         ({"bias": PositionBias([1.0, 0.5])}, DataError, "beyond 2"),
     ],
 )

@@ -130,7 +130,7 @@ def test_large_partitions_are_refused_before_anything_is_computed(client):
 
     x = da.zeros((10_000_000, 20), chunks=(5_000_000, -1)).map_blocks(never, dtype=float)
     column = da.zeros(10_000_000, chunks=5_000_000)
-    with pytest.raises(LimitError, match=r"train, partition 0: 800.0 MB.*cut it into 2 or more"):
+    with pytest.raises(LimitError, match=r"train, partition 0: 800.0 MB.*split it into 2 or more"):
         train(client, x, column, qid=column, backend="lightgbm")
 
 
@@ -139,7 +139,7 @@ def test_large_partitions_of_a_frame_are_refused_on_the_worker():
     columns = table, TASK.y, TASK.qid, None
     size = TASK.x.nbytes
     assert len(prepare(columns, 3, "train", Limit(2.5 * size, 2.5)).labels) == TASK.n
-    with pytest.raises(LimitError, match=r"train, partition 3: .* cut it into 2 or more"):
+    with pytest.raises(LimitError, match=r"train, partition 3: .* split it into 2 or more"):
         prepare(columns, 3, "train", Limit(2.5 * size - 1, 2.5))
 
 

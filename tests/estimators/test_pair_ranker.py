@@ -324,7 +324,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
         ({"features": "x"}, {"y": Y, "qid": Q}, ParameterError, "features must be one of"),
         ({"pair_budget": 0}, {"y": Y, "qid": Q}, ParameterError, "pair_budget must be a whole"),
         ({"n_estimators": 1.5}, {"y": Y, "qid": Q}, ParameterError, "n_estimators must be"),
-        ({"objective": "l1"}, {"y": Y, "qid": Q}, ConfigError, "only squared error"),
+        ({"objective": "l1"}, {"y": Y, "qid": Q}, ConfigError, "which need squared error"),
         (
             {"surrogate": "map", "features": "difference"},
             {"y": Y, "qid": Q},
@@ -341,7 +341,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
             {"surrogate": "map"},
             {"y": PreferenceGraphs.from_edges([0], [1], qid=Q), "qid": Q},
             ParameterError,
-            "preferences do not say",
+            "preferences do not define",
         ),
         (
             {},
@@ -421,7 +421,7 @@ def test_what_was_learned_cannot_be_changed_afterwards():
     model = PairRanker(**QUICK).fit(task.x, task.y, qid=task.qid)
     for change in ({"surrogate": "map", "threshold": 1}, {"features": "difference"}):
         other = copy.deepcopy(model).set_params(**change)
-        with pytest.raises(ConfigError, match="set since the training; call fit"):
+        with pytest.raises(ConfigError, match="changed since training; call fit"):
             other.predict(task.x, qid=task.qid)
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert again.score(task.x, task.y, qid=task.qid) == model.score(task.x, task.y, qid=task.qid)

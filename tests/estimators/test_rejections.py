@@ -235,8 +235,8 @@ def test_a_parameter_of_xgboost_counts_as_known_where_it_is_used():
         ({**XGB, "num_round": 4}, "given as n_estimators="),
         ({"loss": "l1"}, "objective='l1' cannot"),
         ({"metrics": "auc"}, "metric='auc' cannot"),
-        ({"n_iter_no_change": 3}, "while values of pairs are learned"),
-        ({**XGB, "eval_metric": "rmse"}, "while values of pairs are learned"),
+        ({"n_iter_no_change": 3}, "nothing is evaluated during training"),
+        ({**XGB, "eval_metric": "rmse"}, "nothing is evaluated during training"),
         ({**XGB, "max_dept": 3}, "xgboost has no parameter 'max_dept'; did you mean max_depth?"),
         ({"sigmoid": 2.0}, "has no effect with squared error"),
         ({**XGB, "lambdarank_unbiased": True}, "has no effect with squared error"),
@@ -285,7 +285,7 @@ def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        ({"group": TASK.sizes}, GroupError, f"no sizes (group=): qid={REPEAT}"),
+        ({"group": TASK.sizes}, GroupError, f"not sizes (group=): qid={REPEAT}"),
         ({"eval_group": [TASK.sizes]}, GroupError, f"(eval_group=): eval_qid=[{REPEAT}]"),
         ({"qid": TASK.sizes}, GroupError, f"these look like sizes: qid={REPEAT}"),
         ({"colour": 1}, TypeError, "unexpected keyword argument 'colour'"),
@@ -357,7 +357,9 @@ def test_what_xgboost_says_comes_without_its_stack(backend):
 def test_stopping_by_a_set_that_cannot_judge_says_so(backend, labels):
     qid = TASK.qid + 500 if labels is not TASK.y else np.arange(TASK.n) + 500  # of one row each
     watched = {"eval_set": [(TASK.x, TASK.y), (TASK.x, labels)], "eval_qid": [TASK.qid + 900, qid]}
-    with pytest.warns(GbmrankWarning, match="in no query of valid_1 do labels differ") as caught:
+    with pytest.warns(
+        GbmrankWarning, match="labels do not differ within any query of valid_1"
+    ) as caught:
         fit({"backend": backend, "early_stopping_rounds": 2}, **watched)
     assert len(caught) == 1
     fit({"backend": backend}, **watched)

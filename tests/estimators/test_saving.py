@@ -125,7 +125,7 @@ def test_models_of_others_and_of_the_future_are_refused(backend, file, tmp_path)
     plan = training_plan(objective="ranknet", metric="ndcg", backend=backend, rounds=2)
     made = train(plan, Part(TASK.x, data)).fitted
     made.save(str(tmp_path / file))
-    with pytest.raises(DataError, match=f"a model of {backend} without what gbmrank writes"):
+    with pytest.raises(DataError, match=f"a model of {backend} that gbmrank did not save"):
         gbmrank.load(tmp_path / file)
     made.stamp(json.dumps({"schema": 2, "gbmrank": "9.0"}))
     made.save(str(tmp_path / file))
@@ -211,6 +211,6 @@ def test_preferences_are_not_in_files_and_that_is_told(tmp_path, holder):
     gbmrank.load(path)  # without a warning, which would be an error here
     model = gbmrank.GBMRanker(**{holder: make(name, preferences=graphs)}, **options)
     model.fit(x, x[:, 0], qid=qid).save(path)
-    with pytest.warns(gbmrank.GbmrankWarning, match="go by labels"):
+    with pytest.warns(gbmrank.GbmrankWarning, match="use labels"):
         loaded = gbmrank.load(path)
     np.testing.assert_array_equal(loaded.predict(x), model.predict(x))

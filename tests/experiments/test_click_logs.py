@@ -244,3 +244,12 @@ def test_the_command_line(tmp_path, capsys):
     assert "judged by the truth" in kept.audit["judged_by"]
     assert kept.settings["clicks"]["clip"] == 0.2
     assert kept.settings["clicks"]["judge"]["propensity"] == pytest.approx(BIAS.propensity)
+
+
+@pytest.mark.parametrize("prefix", ["joint", "debiased"])
+def test_a_prefix_is_no_position_bias(tmp_path, capsys, prefix):
+    LOG.to_csv(tmp_path / "log.csv", index=False)
+    command = ["compare", str(tmp_path / "log.csv"), "--position-bias", prefix]
+    assert main([*command, "--out", str(tmp_path / "o")]) == 2
+    message = capsys.readouterr().err
+    assert f"got '{prefix}'. {prefix}: is a prefix of objectives" in message

@@ -19,7 +19,7 @@ def compare(**options):
     ("options", "words"),
     [
         ({"folds": "2"}, "folds must be a whole number from 1, got '2'"),
-        ({"seeds": None}, "seeds must be how many, or a list"),
+        ({"seeds": None}, "seeds must be a number of seeds or a list"),
         ({"early_stopping": "3"}, r"early_stopping .* must be .* '3'"),
         ({"early_stopping": 2.5}, "early_stopping .* must be a whole number from 1, got 2.5"),
         ({"valid_share": None}, "valid_share must be .*got None"),

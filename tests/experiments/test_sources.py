@@ -100,7 +100,7 @@ def test_features_of_files_and_arrays_are_chosen_by_name(tmp_path):
         assert source.X.tolist() == [[0, 1], [0, 3], [9, 5], [0, 4], [0, 2]]
     with pytest.raises(ConfigError, match=r"short.txt has no feature '3'; there are 1: 1$"):
         read_source(short, Reading(features=["3"]))
-    with pytest.raises(ConfigError, match="by name, and arrays have none"):
+    with pytest.raises(ConfigError, match="by name, but arrays have no names"):
         read_source((X, Y, QID), Reading(features=["3"]))
 
 
@@ -192,7 +192,7 @@ def test_options_that_would_do_nothing_are_refused(tmp_path, kind, option, words
         "frame": frame,
         "parts": {"train": arrays, "test": arrays},
     }
-    with pytest.raises(ConfigError, match=f" has no meaning for .*{words}; leave it out"):
+    with pytest.raises(ConfigError, match=f" has no effect on .*{words}; leave it out"):
         read_source(data[kind], Reading(**option))
 
 
@@ -247,7 +247,7 @@ def test_letor_files_that_count_otherwise_or_beside_tables(tmp_path):
 def test_the_advice_about_columns_in_another_order_helps():
     frame = pd.DataFrame(frame_columns())
     other = frame[["two", "one", "label", "query_id"]].replace({"query_id": {"a": "c", "b": "d"}})
-    advice = r"another order; put them into one, which for files and tables is done by naming all"
+    advice = r"another order; use the same order, or for files and tables name all"
     with pytest.raises(DataError, match=advice):
         read_source({"train": frame, "test": other})
     named = Reading(features=["one", "two"])

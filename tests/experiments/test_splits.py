@@ -46,9 +46,9 @@ def test_too_few_queries_are_refused():
         return read_source((np.zeros((n, 1)), np.zeros(n), np.arange(n))).scheme
 
     check_split(source(3), 3)
-    with pytest.raises(DataError, match="2 queries cannot be cut into 2 folds"):
+    with pytest.raises(DataError, match="2 queries cannot be split into 2 folds"):
         check_split(source(2), 2)
-    with pytest.raises(DataError, match="9 queries cannot be cut into 10 folds"):
+    with pytest.raises(DataError, match="9 queries cannot be split into 10 folds"):
         check_split(source(9), 10)
     with pytest.raises(ParameterError, match="at least 2, got 1"):
         check_split(source(9), 1)

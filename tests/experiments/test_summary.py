@@ -17,7 +17,7 @@ def test_queries_without_a_run_are_not_called_undefined():
     kept = results.queries.relevant[[query not in lost for query in range(60)]]
     results = replace(results, runs=tuple(runs))
     told = summary.notes(results, analyse(results))
-    assert f"{len(lost)} of 60 queries are not counted: every run that judges them failed" in told
+    assert f"{len(lost)} of 60 queries are not counted: every run that tests them failed" in told
     undefined = int((kept == 0).sum())
     said = [note for note in told if "is undefined for" in note]
     assert all(f"undefined for {undefined} of 60" in note for note in said)

@@ -59,7 +59,7 @@ def test_an_unknown_native_objective_lists_those_that_exist():
     ],
 )
 def test_the_same_objective_twice_is_refused_however_it_is_written(objectives):
-    with pytest.raises(ConfigError, match="asked for twice"):
+    with pytest.raises(ConfigError, match="given twice"):
         choose_systems(objectives, ["lightgbm"])
 
 
@@ -68,7 +68,7 @@ def test_names_that_do_not_exist_are_refused():
         choose_systems(["ranknett"], None)
     with pytest.raises(UnknownNameError, match=r"catboost.*lightgbm, xgboost"):
         choose_systems(["ranknet"], ["catboost"])
-    with pytest.raises(ConfigError, match="'lightgbm' is asked for twice"):
+    with pytest.raises(ConfigError, match="'lightgbm' is given twice"):
         choose_systems(["ranknet"], ["lightgbm", "lightgbm"])
     with pytest.raises(ConfigError, match="no objective is given"):
         choose_systems([], None)
@@ -88,7 +88,7 @@ def test_a_missing_booster_comes_with_the_command_that_installs_it(monkeypatch):
 
 def test_preferences_of_other_rows_are_refused():
     graphs = gbmrank.PreferenceGraphs.from_edges([0], [1], group=[2])
-    with pytest.raises(ConfigError, match="folds need labels"):
+    with pytest.raises(ConfigError, match="which folds cannot use"):
         choose_systems([gbmrank.objective("linear", preferences=graphs)], None)
 
 

@@ -172,7 +172,7 @@ LISTS = pd.DataFrame(
             DataError,
             "1 rows .*no truth",
         ),
-        (NAIVE, {"position": None}, ConfigError, "position_bias is for clicks"),
+        (NAIVE, {"position": None}, ConfigError, "position_bias needs clicks"),
         (
             f"debiased:{NAIVE}",
             {"position": None, "position_bias": None},

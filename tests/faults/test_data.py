@@ -194,7 +194,7 @@ def test_nothing_to_learn(backend):
     flat = with_labels(np.repeat(np.arange(len(TASK.sizes)) % 3, TASK.sizes).astype(float))
     with pytest.raises(DataError, match=r"nothing to learn"):
         fit(backend, task=flat)
-    with pytest.raises(DataError, match="nothing to learn: none of the 30 queries"):
+    with pytest.raises(DataError, match="nothing to learn: none of the 30 training queries"):
         gbmrank.compare((flat.x, flat.y, flat.qid), backends=[backend], isolate=False)
     rows = data_set(backend, flat)
     if backend == "lightgbm":

@@ -123,7 +123,7 @@ def test_columns_that_do_not_match(tmp_path, capsys):
     other.write_text("label,qid,2,1\n1,b,20,10\n0,b,21,11\n")
     for given in ([str(one), str(other)], ["--train", str(one), "--test", str(other)]):
         message = rejected(capsys, "compare", *given, "--out", str(tmp_path / "out"))
-        assert "the same feature columns in another order; put them into one" in message
+        assert "the same feature columns in another order; use the same order" in message
     other.write_text("label,qid,2\n1,b,20\n0,b,21\n")
     message = rejected(capsys, "compare", str(one), str(other), "--out", str(tmp_path / "out"))
     assert "have different feature columns: '1'" in message
@@ -160,7 +160,7 @@ def test_scores_in_another_order(tmp_path, capsys):
     labels.write_text("label,qid,docid\n2,1,a\n0,1,b\n1,2,c\n0,2,d\n")
     scores.write_text("qid,docid,score\n2,c,.9\n2,d,.3\n1,b,.2\n1,a,.7\n")
     message = rejected(capsys, "evaluate", *command)
-    assert re.search("has the document 'c' in row 0, where .* has 'a'.*sort both files", message)
+    assert re.search("has the document 'c' in row 0, where .* has 'a'.*Sort both files", message)
     scores.write_text("qid,score\n2,.9\n2,.3\n1,.2\n1,.7\n")
     assert "has the query '2' in row 0" in rejected(capsys, "evaluate", *command)
     scores.write_text("qid,docid,score\n1.0,a,.7\n1.0,b,.2\n2.0,,.9\n2.0,d,.3\n")
@@ -188,7 +188,7 @@ def test_sizes_beside_ids(tmp_path, name, capsys):
     command = ["--labels", name, "--scores", "scores.txt", "--group", "sizes.txt"]
     command = [str(tmp_path / word) if "." in word else word for word in command]
     message = rejected(capsys, "evaluate", *command)
-    assert "has 2 queries with other rows than the query ids" in message
+    assert "has 2 queries that do not match the query ids" in message
     (tmp_path / "sizes.txt").write_text("2\n1\n")
     assert evaluated(capsys, *command)["queries"] == 2
 
@@ -206,7 +206,9 @@ def test_labels_from_a_pipe(capsys, tmp_path):
     options = ["--scores", str(results), "--metrics", "map"]
     with piped(qrels) as path:
         message = rejected(capsys, "evaluate", "--labels", path, *options)
-    assert re.search("is no regular file.*say --format letor or csv or parquet or trec", message)
+    assert re.search(
+        "is not a regular file.*give --format letor or csv or parquet or trec", message
+    )
     with piped(qrels) as path:
         out = evaluated(capsys, "--labels", path, "--format", "trec", *options)
     assert (out["queries"], out["notes"]) == (3000, [])

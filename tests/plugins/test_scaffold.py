@@ -54,10 +54,10 @@ def _install(path, folder, name, group, points):
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [
-        ("logistic", "loss", "the loss 'logistic' exists already, in gbmrank"),
+        ("logistic", "loss", "the loss 'logistic' already exists in gbmrank"),
         ("gbmrank-logistic", "loss", "choose another name, such as gbmrank-my-logistic"),
-        ("ranknet", "objective", "the objective 'ranknet' exists already, in gbmrank"),
-        ("gbmrank-focal", "loss", "the loss 'focal' exists already, in robust-things 1.5"),
+        ("ranknet", "objective", "the objective 'ranknet' already exists in gbmrank"),
+        ("gbmrank-focal", "loss", "the loss 'focal' already exists in robust-things 1.5"),
     ],
 )
 def test_a_name_that_exists_is_rejected(shelf, tmp_path, capsys, name, kind, words):  # noqa: F811
@@ -78,14 +78,14 @@ def test_an_installed_plugin_can_be_written_anew(shelf, tmp_path):  # noqa: F811
 @pytest.mark.parametrize("name", ["Big", "a_b", "1x", "a--b", "../up", "gbmrank-"])
 def test_names_are_checked(tmp_path, capsys, name):
     assert main(["plugin", "new", name, "--folder", str(tmp_path)]) == 2
-    assert "a plugin is named in lower-case letters" in capsys.readouterr().err
+    assert "the name of a plugin must be lower-case letters" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_overwritten(tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     assert main(["plugin", "new", "mine", "--folder", str(tmp_path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_as_json(tmp_path, capsys):
@@ -110,7 +110,7 @@ def test_listing_plugins_imports_none(shelf, capsys):  # noqa: F811
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("gbmrank-def", "'gbmrank-def' registers 'def', which is a word of Python"),
+        ("gbmrank-def", "'gbmrank-def' registers 'def', which is a Python keyword"),
         ("gbmrank-1x", "'gbmrank-1x' registers '1x', which does not begin with a letter"),
     ],
 )

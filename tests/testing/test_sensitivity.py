@@ -392,7 +392,7 @@ def test_the_report_can_be_read():
     assert "checks failed" in text.splitlines()[0]
     assert "the first derivative of kappa at -6.03 is 0.99760" in text
     assert "differences give -0.99760" in text
-    assert "(asked for: it is the derivative of the value)" in text
+    assert "(required: it is the derivative of the value)" in text
 
 
 def test_expected_failures_are_strict():
@@ -401,14 +401,14 @@ def test_expected_failures_are_strict():
     reason = {"permutation": "drawn by row", "ties": "drawn by row"}
     report = check_objective("listmle", expected_failures=reason)
     assert {one.check for one in report.results if one.outcome == "expected"} == set(reason)
-    with pytest.raises(ValueError, match="no check of a metric is called 'wieghts'"):
+    with pytest.raises(ValueError, match="there is no check 'wieghts' of a metric"):
         check_metric("ndcg", expected_failures={"wieghts": ""})
 
 
 def test_a_text_with_two_meanings_needs_its_kind():
-    with pytest.raises(ConformanceError, match="is a loss and a objective; say kind='loss'"):
+    with pytest.raises(ConformanceError, match="is a loss and a objective; give kind='loss'"):
         run_checks("p_classification")
-    with pytest.raises(ConformanceError, match="no loss, objective or metric is called 'nothing'"):
+    with pytest.raises(ConformanceError, match="there is no loss, objective or metric 'nothing'"):
         run_checks("nothing")
 
 
@@ -435,4 +435,4 @@ def test_the_kit_from_the_command_line(capsys):
     assert shown["schema"] == "gbmrank.kit/1"
     assert (outcomes["ties"], outcomes["weights"]) == ("failed", "passed")
     assert main(["check", "p_classification", "--kit"]) == 2
-    assert "say kind='loss'" in capsys.readouterr().err
+    assert "give kind='loss'" in capsys.readouterr().err

@@ -97,10 +97,10 @@ def test_info_writes_pictures(capsys, tmp_path, ending):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["info", "nothing"], "nothing is called 'nothing'"),
+        (["info", "nothing"], "there is no objective, loss or metric 'nothing'"),
         (["info", "logistic", "--plot", "x.gif"], ".png, .svg or .pdf"),
         (["info", "listmle", "--plot", "x.png"], "no loss"),
-        (["check", "ranknet", "--items", "a"], "numbers with commas"),
+        (["check", "ranknet", "--items", "a"], "numbers separated by commas"),
         (["advise", "nothing@10"], "no metric is called"),
     ],
 )

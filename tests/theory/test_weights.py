@@ -256,5 +256,5 @@ def test_an_objective_whose_name_means_another_by_now_is_not_compared():
         "comparison", loss=theory.loss_from_weight(log_weight, name="taken_over")
     )
     theory.loss_from_weight(uneven_weight, name="taken_over")
-    with pytest.raises(ConfigError, match=r"taken_over.* stands for another objective by now"):
+    with pytest.raises(ConfigError, match=r"taken_over.* now refers to another objective"):
         gbmrank.compare(demo_data(40, items=6), objectives=[made], **QUICK)

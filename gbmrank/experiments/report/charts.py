@@ -1,4 +1,4 @@
-"""The pictures of a report."""
+"""The charts of a report."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ __all__ = ["curves", "differences", "has_curve", "scatter", "sliced", "sorted_di
 _WIDTH = 460.0
 _STEP = 42.0
 _DOTS = 2_000
-_LONGEST = 50  # letters of a name
+_LONGEST = 50  # characters of a name
 
 
 class Bar(NamedTuple):
@@ -43,7 +43,7 @@ class Bar(NamedTuple):
 
 
 def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margin: float) -> Html:
-    """Return dots with intervals below each other, each under its name."""
+    """Return a chart of dots with intervals, one row per name."""
     bottom = _STEP * len(bars) + 4.0
     known = [x for bar in bars for x in (bar.middle, *bar.ends) if math.isfinite(x)]
     frame = Frame.around([0.0, margin, -margin, *known], [0.0, 1.0], left=2.0)
@@ -111,12 +111,12 @@ def curves(view: View, backend: str, name: str) -> Html | None:
 
 
 def has_curve(view: View, system: System) -> bool:
-    """Whether a system has a learning curve: some run of it has ended well."""
+    """Whether a system has a learning curve, that is a successful run."""
     return len(_curve(view, system)[0]) > 0
 
 
 def scatter(view: View, challenger: Comparison) -> Html:
-    """Return a dot per query: the baseline to the right, the challenger up."""
+    """Return a scatter plot of queries: baseline on the x axis, challenger on the y axis."""
     xs, ys = view.data.row(view.results.baseline), view.data.row(challenger.system)
     both = [min(xs.min(), ys.min()), max(xs.max(), ys.max())]
     frame = Frame.around(both, both, height=400.0)
@@ -166,7 +166,7 @@ def _direction(measure: Measure) -> str:
 
 
 def _outcome(low: float, high: float) -> str:
-    """Return what an interval of what one is ahead by says."""
+    """Return the outcome for an interval of the lead."""
     if min(low, high) > 1e-12:
         return "better"
     return "worse" if max(low, high) < -1e-12 else "undecided"
@@ -199,9 +199,9 @@ def _bar(lane: Frame, bar: Bar, margin: float) -> Html:
 
 
 def _curve(view: View, system: System) -> tuple[FloatArray, int]:
-    """Return the median over runs while at least half of them go on, and the best round.
+    """Return the median over runs while at least half of them continue, and the best round.
 
-    A run that has stopped counts with its last value, or the rest would jump.
+    A run that has stopped counts with its last value; otherwise the median would jump.
     """
     target = view.target.measure.name
     runs = [run for run in view.runs(system) if run.history]
@@ -221,7 +221,7 @@ def _curve(view: View, system: System) -> tuple[FloatArray, int]:
 
 
 def _shown(values: FloatArray, lines: list[FloatArray], measure: Measure) -> tuple[float, float]:
-    """Return ends of the axis: the first rounds, far from the rest, are cut off."""
+    """Return the limits of the axis, which cut off the first rounds."""
     starts = np.array([line[min(len(line) // 12, len(line) - 1)] for line in lines])
     if measure.higher_is_better:
         return float(min(starts.min(), np.quantile(values, 0.1))), float(values.max())

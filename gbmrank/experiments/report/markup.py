@@ -1,8 +1,8 @@
-"""Elements of HTML and SVG, escaped where they are made, and plots with axes.
+"""Elements of HTML and SVG, escaped when they are made, and plots with axes.
 
-Text becomes markup in one function, so nothing has to remember to escape; that is why there is
-no template language here, and why a report needs no package beyond numpy. Colours are classes of
-the style sheet, so that a plot follows light and dark.
+Text becomes markup in one function, so escaping cannot be forgotten; hence there is no template
+language, and a report needs no package beyond numpy. Colours are classes of the style sheet, so
+that plots follow the light and dark mode.
 """
 
 import html
@@ -38,7 +38,7 @@ __all__ = [
     "ticks",
 ]
 
-# Control characters are not allowed in HTML; marks that reverse writing could disguise a name.
+# Control characters are not allowed in HTML; direction marks could disguise a name.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _VOID = ("meta", "br", "wbr")
 _COLORS = 5  # that also differ for the colour-blind
@@ -46,7 +46,7 @@ _DASHES = (None, "6 3", "2 3", "9 3 2 3")
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ Child: TypeAlias = "str | float | Iterable[Child] | None"
 
 
 def el(tag: str, *children: Child, **attributes: str | float | None) -> Html:
-    """Return an element; text in it is escaped, and None is nothing.
+    """Return an element; text is escaped, and None is left out.
 
     >>> el("td", "<b>", class_="n", aria_label='"x"')
     '<td class="n" aria-label="&quot;x&quot;">&lt;b&gt;</td>'
@@ -71,7 +71,7 @@ def el(tag: str, *children: Child, **attributes: str | float | None) -> Html:
 
 
 def join(children: Child) -> Html:
-    """Return children as markup, one after the other.
+    """Return children as concatenated markup.
 
     >>> join(["a < b", None, Html("<br>"), 0.5])
     'a &lt; b<br>0.5'
@@ -113,7 +113,7 @@ def table(
 
 
 def breakable(text: str) -> Html:
-    """Return a name that may go on in the next line after a bracket, a comma or a colon.
+    """Return a name that may break after a bracket, a comma or a colon.
 
     >>> breakable("pairwise(loss=logistic, k=<1>)")
     'pairwise(<wbr>loss=logistic, k=&lt;1&gt;)'
@@ -123,12 +123,12 @@ def breakable(text: str) -> Html:
 
 
 def details(summary: Child, *children: Child) -> Html:
-    """Return what opens on a click, without a script."""
+    """Return a section that opens on a click, without a script."""
     return el("details", el("summary", summary), *children)
 
 
 def fixed(value: float, digits: int = 4) -> str:
-    """Return a number with a true minus sign, or a dash where there is none.
+    """Return a number with a true minus sign, or a dash for NaN.
 
     >>> fixed(-0.25, 2), fixed(float("nan"))
     ('\u22120.25', '\u2013')
@@ -146,7 +146,7 @@ def signed(value: float, digits: int = 4) -> str:
 
 
 def percent(difference: float, base: float) -> str:
-    """Return a difference as a share of a mean; nothing where that is zero or not known.
+    """Return a difference in percent of a mean; empty if that is zero or unknown.
 
     >>> percent(0.012, 0.6), percent(0.1, 0.0)
     ('(+2.0%)', '')
@@ -168,7 +168,7 @@ def number(value: float) -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A line from numbers to places.
+    """A linear scale from numbers to coordinates.
 
     >>> Scale(0.0, 2.0, 100.0, 200.0)(0.5)
     125.0
@@ -180,7 +180,7 @@ class Scale:
     stop: float
 
     def __call__(self, value: float) -> float:
-        """Return the place of a number."""
+        """Return the coordinate of a number."""
         share = (value - self.low) / (self.high - self.low)
         return rounded(self.start + share * (self.stop - self.start))
 
@@ -252,7 +252,7 @@ class Frame:
 def figure(
     name: str, title: str, text: str, body: Iterable[Child], size: tuple[float, float] = (460, 280)
 ) -> Html:
-    """Return a whole picture with its alternative in words."""
+    """Return a figure with its alternative text."""
     return el(
         "svg",
         el("title", title, id=f"{name}-title"),
@@ -266,7 +266,7 @@ def figure(
 
 
 def path(frame: Frame, xs: FloatArray, ys: FloatArray, class_: str, dash: str | None) -> Html:
-    """Return a line through points; it is thinned where it has more of them than pixels."""
+    """Return a line through points, thinned if there are more points than pixels."""
     step = max(1, math.ceil(len(xs) / 400))
     keep = np.unique(np.append(np.arange(0, len(xs), step), len(xs) - 1))
     points = " ".join(f"{frame.x(xs[i]):g},{frame.y(ys[i]):g}" for i in keep)
@@ -293,7 +293,7 @@ def ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def rounded(value: float) -> float:
-    """Return a place with one decimal: finer is not seen."""
+    """Return a coordinate with one decimal, which is precise enough."""
     return round(float(value), 1)
 
 

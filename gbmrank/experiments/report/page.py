@@ -19,9 +19,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'
 
 
 def write_report(results: Results, analysis: Analysis, path: str | Path) -> None:
-    """Write one HTML file that needs nothing else: no network, no font, no other file.
+    """Write one self-contained HTML file: no network, no fonts, no other files.
 
-    The values per query and all that was measured are inside, to be saved from the page. A short
+    The values per query and all measurements are embedded, and can be saved from the page. A short
     script sorts and filters tables; everything else works without it.
     """
     write_whole(Path(path).absolute(), render(results, analysis).encode("utf-8"))
@@ -83,7 +83,7 @@ def _top(view: View) -> Html:
             " Every fold is tested on later queries than it was trained on (Data says when)."
             if results.audit.get("split_by_time")
             else None,
-            f" How they are judged: {results.audit['judged_by']}."
+            f" How they are evaluated: {results.audit['judged_by']}."
             if results.audit.get("judged_by")
             else None,
             class_="lead",
@@ -93,7 +93,7 @@ def _top(view: View) -> Html:
 
 
 def _first_chart(view: View) -> Html | None:
-    """Return the differences on the target, to be seen with the verdict."""
+    """Return the chart of differences on the target, shown with the verdict."""
     if not view.target.comparisons:
         return None
     chart = charts.differences(view, view.target, "first")
@@ -126,20 +126,20 @@ def _results(view: View) -> Iterator[Child]:
     target, level = view.target, 100 * view.analysis.level
     yield sections.measure_table(view, target)
     yield _note(
-        f"Small numbers are {level:g}% intervals, each for itself; percentages are of the mean of "
+        f"Small numbers are {level:g}% intervals, each on its own; percentages are of the mean of "
         "the baseline. p is how often a difference as large would arise if both systems were "
         "equal (paired randomisation test). Holm's correction makes it larger the more systems are "
-        "compared, so that one of many is not called better by luck; an interval can therefore "
-        "leave out zero where the outcome is undecided. Effect d is the mean difference over its "
-        "standard deviation, positive where the system is better. Seed sd is the standard "
-        "deviation of the mean over seeds, which the intervals leave out. Rounds and seconds are "
+        "compared, so that one of many is not called better by chance; an interval can therefore "
+        "exclude zero although the outcome is undecided. Effect d is the mean difference over its "
+        "standard deviation, positive if the system is better. Seed sd is the standard "
+        "deviation of the mean over seeds, which intervals do not include. Rounds and seconds are "
         "medians of the runs."
     )
     yield sections.mixed(target)
     if any(each.measure.name.startswith("regret@") for each in view.analysis.measures):
         yield _note(
             "Regret is the share of the best possible expected DCG that a ranking loses; it is "
-            "known here because the data are made up, and 0 is perfect."
+            "known here because the data are synthetic, and 0 is perfect."
         )
     yield sections.all_pairs(view, target)
     if len(view.analysis.measures) > 1:
@@ -198,7 +198,7 @@ def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
         [
             system_name(challenger.system),
             " minus the baseline. Intervals here are not corrected for the number of slices: ",
-            "they show where to look, they decide nothing.",
+            "they show where to look and are not tests.",
         ]
     )
 
@@ -211,9 +211,9 @@ def _curves(view: View) -> Iterator[Child]:
         yield _grid(drawn)
         yield _legend(view)
         yield _note(
-            "Median over folds and seeds while at least half of the runs go on, stopped ones with "
-            "their last value; the dot is the median of the rounds that were kept. The first "
-            "rounds are cut off."
+            "Median over folds and seeds while at least half of the runs continue, stopped ones "
+            "with their last value; the dot is the median of the best rounds. The first rounds "
+            "are cut off."
         )
 
 
@@ -224,7 +224,7 @@ def _grid(plots: Iterable[tuple[Html, str]]) -> Html:
 
 def _theory(view: View) -> Iterator[Child]:
     yield _note(
-        "Whether minimising the objective maximises the measure in the limit of much data: a "
+        "Whether minimising the objective maximises the measure, given enough data: a "
         "statement about the loss, not about these runs. Click a verdict for its reason."
     )
     yield sections.calibration(view)

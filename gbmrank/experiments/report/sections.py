@@ -1,4 +1,4 @@
-"""The tables of a report, and the view of the results that all its parts share."""
+"""The tables of a report, and the view of the results that its sections share."""
 
 import base64
 import gzip
@@ -70,17 +70,17 @@ _FACTS = {
     "positions": "Positions",
     "given_scores": "Given scores",
 }
-_LARGEST = 3_000_000  # bytes of a file that a page holds
+_LARGEST = 3_000_000  # bytes of the largest embedded file
 _INSIDE = {
     "per_query.csv": "values per query, as CSV",
-    "results.json": "everything that was measured, as JSON",
+    "results.json": "all measurements, as JSON",
 }
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """Results and analysis, with what several sections derive from them."""
+    """Results and analysis, with values that several sections use."""
 
     results: Results
     analysis: Analysis
@@ -130,7 +130,7 @@ class View:
 
 
 def system_name(system: System) -> Html:
-    """Return objective and booster, to be told apart at a glance."""
+    """Return objective and booster, styled differently."""
     return el(
         "span",
         el("span", breakable(system.objective), class_="objective"),
@@ -160,7 +160,7 @@ def measure_table(view: View, measured: MeasureAnalysis) -> Html:
 
 
 def mixed(measured: MeasureAnalysis) -> Html | None:
-    """Explain means that say one thing while the number of queries says another."""
+    """Explain means that disagree with the number of queries won and lost."""
     sign = 1.0 if measured.measure.higher_is_better else -1.0
     items = []
     for each in measured.comparisons:
@@ -204,7 +204,7 @@ def queries_table(view: View, challenger: Comparison, count: int = 5) -> Html:
 
 
 def notebook(verdict: str, head: list[str], rows: list[list[str]], notes: Sequence[str]) -> Html:
-    """Return the answer, the table and the notes, for the output of a notebook."""
+    """Return the verdict, the table and the notes, for notebooks."""
     return el(
         "div",
         el("p", el("b", verdict)),
@@ -269,7 +269,7 @@ def tie_table(view: View) -> Html:
 
 
 def warnings_list(view: View) -> Html | None:
-    """Return what was warned about, with the number of runs."""
+    """Return the warnings, with the number of runs."""
     found = Counter((run.system, text) for run in view.results.runs for text in run.warnings)
     if not found:
         return None
@@ -296,7 +296,7 @@ def calibration(view: View) -> Html:
 
 
 def data_table(view: View) -> Html:
-    """Return what was found in the data, and which queries do not count."""
+    """Return facts about the data, and the queries that do not count."""
     found = view.results.audit
     rows = [(title, _plain(found[key])) for key, title in _FACTS.items() if key in found]
     own = (*_FACTS, "notes", "split_by_time", "judged_by")
@@ -317,7 +317,7 @@ def data_table(view: View) -> Html:
 
 
 def _time_table(folds: Sequence[Mapping[str, Any]]) -> Html | None:
-    """Return when the queries of each fold were asked, where they are split by time."""
+    """Return the time span of the queries of each fold, if they are split by time."""
     if not folds:
         return None
     rows: list[list[Child]] = [
@@ -367,7 +367,7 @@ def origins(view: View) -> Iterator[Html]:
             table(["", ""], [(system_name(who), text) for who, text in params.items()], "facts"),
         )
     if "command" in made:
-        yield el("h3", "Do it again")
+        yield el("h3", "Reproduce it")
         yield el("pre", el("code", _plain(made["command"])))
 
 
@@ -387,7 +387,7 @@ def failures(view: View) -> Html | None:
 
 
 def files(view: View) -> Html:
-    """Return links that save the numbers of the comparison, which the page holds itself."""
+    """Return links that save the results embedded in the page."""
     document = {**results_to_json(view.results), "analysis": view.analysis.to_dict()}
     made = {"per_query.csv": per_query_csv(view.results), "results.json": json_bytes(document)}
     items = []
@@ -419,7 +419,7 @@ def _row(
 
 
 def _compared(compared: Comparison | None, base: float) -> list[Child]:
-    """Return the cells of a comparison; those of the baseline, which has none, are dashes."""
+    """Return the cells of a comparison; dashes for the baseline."""
     if compared is None:
         chip = "\u2013" if math.isnan(base) else el("span", "baseline", class_="chip")
         return ["\u2013", chip, "\u2013", "\u2013", "\u2013"]

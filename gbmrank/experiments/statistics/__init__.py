@@ -1,4 +1,4 @@
-"""Statistics over queries: intervals, tests, corrections, and what they do not establish."""
+"""Statistics over queries: intervals, tests, corrections, and limits of what they show."""
 
 from gbmrank.experiments.statistics.analysis import (
     Analysis,

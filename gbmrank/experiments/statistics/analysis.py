@@ -1,4 +1,4 @@
-"""What a comparison found and what it did not, as plain frozen data and in sentences."""
+"""Statistical results of a comparison, as frozen data and in sentences."""
 
 import math
 from collections.abc import Iterator
@@ -45,9 +45,9 @@ class Summary:
     system : System
         Which.
     mean : float
-        Over the queries that every system has.
+        Mean over the queries for which every system has a value.
     interval : Interval
-        Of the mean, over queries.
+        Interval of the mean, over queries.
     seed_sd : float
         Standard deviation of the mean over seeds; NaN with fewer than two of them. It is not
         part of the interval.
@@ -71,14 +71,14 @@ class Comparison:
     difference : float
         Mean of the system minus mean of the baseline, in the direction of the measure.
     interval : Interval
-        Of the difference, over queries, paired.
+        Paired interval of the difference, over queries.
     p : float
-        Two-sided, of the paired randomisation test.
+        Two-sided p value of the paired randomisation test.
     p_holm : float
-        Corrected for the number of systems compared with the baseline on this measure.
+        The p value, corrected for the number of systems compared with the baseline on this measure.
     effect : float
         Cohen's d of paired differences: their mean over their standard deviation, positive
-        where the system is better. NaN where all differences are equal.
+        if the system is better. NaN if all differences are equal.
     wins, ties, losses : int
         Queries on which the system is better, equal (within 1e-12) or worse.
     outcome : {"better", "worse", "undecided"}
@@ -122,9 +122,9 @@ class MeasureAnalysis:
     measure : Measure
         Which.
     n_queries : int
-        Queries that every system has: those that count.
+        Queries for which every system has a value; only these count.
     left_out : int
-        Queries that only some of the systems have.
+        Queries for which only some of the systems have a value.
     undefined : int
         Queries without a value for any system.
     summaries : tuple of Summary
@@ -148,7 +148,7 @@ class MeasureAnalysis:
 
     @property
     def best(self) -> Summary | None:
-        """System with the best mean, the first of equals; None where there is none."""
+        """System with the best mean, the first in case of ties; None if there is none."""
         known = [each for each in self.summaries if not math.isnan(each.mean)]
         sign = 1.0 if self.measure.higher_is_better else -1.0
         return max(known, key=lambda each: sign * each.mean, default=None)
@@ -170,13 +170,13 @@ class Analysis:
     Parameters
     ----------
     baseline : System
-        What differences are taken to.
+        System that the others are compared with.
     level : float
-        Of the intervals; tests are decided at one minus it.
+        Level of the intervals; tests are decided at one minus it.
     margin : float
-        Differences below it do not matter in practice; zero asks for no such verdict.
+        Smallest difference that matters in practice; with 0 equivalence is not tested.
     seed : int
-        Of the resampling.
+        Seed of the resampling.
     resamples : int
         Draws per paired test and interval.
     tukey_resamples : int
@@ -184,9 +184,9 @@ class Analysis:
     measures : tuple of MeasureAnalysis
         The target first.
     verdict : str
-        The answer in one sentence.
+        The result in one sentence.
     not_established : tuple of str
-        What it does not say.
+        What the comparison does not show.
     """
 
     baseline: System
@@ -200,12 +200,12 @@ class Analysis:
     not_established: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, for JSON; what is not a number is None."""
+        """Return plain data for JSON; NaN becomes None."""
         return {"schema": "gbmrank.analysis/1", **_plain(self)}
 
 
 def verdict(target: MeasureAnalysis, baseline: System, level: float) -> str:
-    """Return the answer on the target measure, in one sentence or two."""
+    """Return the result on the target measure, in one or two sentences."""
     name, best = target.measure.name, target.best
     if best is None:
         return f"Nothing was measured on {name}: no query has a value for every system."
@@ -223,7 +223,7 @@ def verdict(target: MeasureAnalysis, baseline: System, level: float) -> str:
 def not_established(
     results: Results, measures: tuple[MeasureAnalysis, ...], margin: float, level: float
 ) -> tuple[str, ...]:
-    """Return what a reader could believe and the comparison does not show."""
+    """Return conclusions that the comparison does not support."""
     target = measures[0]
     return (
         *_undecided(target, margin),

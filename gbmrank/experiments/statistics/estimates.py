@@ -1,4 +1,4 @@
-"""From results to their statistics: one value per system and query, on queries that all have."""
+"""Statistics of results, over the queries for which every system has a value."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _RESAMPLES = 10_000
 _SLICE_RESAMPLES = 2_000
 _SLICES = 4
 _TIED = 1e-12
-_DEALT = 1.5e8  # numbers dealt by all Tukey tests together; two seconds
+_DEALT = 1.5e8  # values permuted by all Tukey tests together; two seconds
 _FEWEST = 1_000
 
 
@@ -69,8 +69,8 @@ def analyse(
 ) -> Analysis:
     """Compare systems over queries.
 
-    The unit is the query: values are averaged over seeds within it first. Only queries that
-    every system has are compared. Intervals are paired percentile bootstrap intervals, p values
+    The unit is the query: values are first averaged over seeds. Only queries for which every
+    system has a value are compared. Intervals are paired percentile bootstrap intervals, p values
     against the baseline come from paired randomisation tests with Holm's correction within a
     measure, and those of all pairs from randomised Tukey HSD.
     """
@@ -95,9 +95,9 @@ def analyse(
 
 
 def paired(results: Results, measure: str) -> Paired:
-    """Average over seeds within each query, and keep the queries that every system has.
+    """Average over seeds, and keep the queries for which every system has a value.
 
-    A system without any value is excluded; it would empty the table. Values that are not
+    A system without any value is excluded, since no query would be left. Values that are not
     finite count as undefined.
     """
     values = results.values(measure)
@@ -125,9 +125,9 @@ def paired(results: Results, measure: str) -> Paired:
 def slices(
     differences: FloatArray, sizes: IntArray, *, level: float = 0.95, seed: int = 0
 ) -> tuple[Slice, ...]:
-    """Cut queries into at most four parts of similar count, and average differences in each.
+    """Split queries into at most four parts of similar size, and average differences in each.
 
-    Intervals are not corrected for the number of parts: they are for looking, not for deciding.
+    Intervals are not corrected for the number of parts: they are exploratory, not tests.
 
     >>> parts = slices(np.array([0.5, 0.25, 0.0]), np.array([1, 1, 7]))
     >>> [(part.label, part.n_queries, part.difference) for part in parts]

@@ -1,7 +1,7 @@
-"""Tests and intervals that assume nothing but exchangeable queries, by resampling.
+"""Resampling tests and intervals, which only assume exchangeable queries.
 
-Every function takes a ``numpy.random.Generator`` and gives the same answer for the same state
-of it. Work goes through blocks of bounded memory.
+Every function takes a ``numpy.random.Generator`` and returns the same result for the same state.
+The work is done in blocks of bounded memory.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def flip_p_values(differences: FloatArray, resamples: int, rng: np.random.Genera
     .. math::
         p = \frac{1 + \#\{b : |T_b| \ge |T|\}}{1 + B}.
 
-    Where there are no more than ``resamples`` sign patterns, all of them are visited and p is
+    If there are at most ``resamples`` sign patterns, all of them are enumerated and p is
     exact: their share with :math:`|T_b| \ge |T|`. Differences that are all zero give 1.
 
     References
@@ -57,8 +57,9 @@ def flip_p_values(differences: FloatArray, resamples: int, rng: np.random.Genera
 def range_p_values(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:
     r"""Return p values for all pairs of systems by randomised Tukey HSD.
 
-    Under the hypothesis that no two systems differ, the values of a query may be dealt to the
-    systems in any order. With :math:`R_b` the range of the system sums after such a deal,
+    Under the hypothesis that no two systems differ, the values of a query may be assigned to
+    the systems in any order. With :math:`R_b` the range of the system sums after such a
+    permutation,
 
     .. math::
         p_{ij} = \frac{1 + \#\{b : R_b \ge |T_i - T_j|\}}{1 + B},

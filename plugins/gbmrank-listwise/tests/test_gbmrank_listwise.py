@@ -64,5 +64,5 @@ def test_xe_ndcg_at_gamma_one_is_softmax_with_gains():
 def test_parameters_are_checked():
     with pytest.raises(gbmrank.ParameterError, match="temperature must be a number above 0"):
         gbmrank.objective("approx_ap(temperature=0)")
-    with pytest.raises(gbmrank.ParameterError, match="gamma lies between 0 and 1"):
+    with pytest.raises(gbmrank.ParameterError, match="gamma must be between 0 and 1"):
         gbmrank.objective("xe_ndcg(gamma=2)")
