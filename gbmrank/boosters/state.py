@@ -61,17 +61,11 @@ class BoosterColumns:
             )
 
     def fingerprint(self) -> tuple[int, ...]:
-<<<<<<< HEAD
-        """Return a hash of all columns, to notice that a data set was changed."""
+        """Return a hash of all columns, to detect changes of a data set."""
         found = []
         for column in (self.labels, self.sizes, self.weight):
             found.append(-1 if column is None else hash(np.asarray(column).tobytes()))
         return tuple(found)
-=======
-        """Return a hash of all columns, to detect changes of a data set."""
-        columns = (self.labels, self.sizes, self.weight)
-        return tuple(-1 if one is None else hash(np.asarray(one).tobytes()) for one in columns)
->>>>>>> words1
 
     def warn_if_merged(self) -> None:
         """Warn if a validation set without queries is evaluated as one query."""
