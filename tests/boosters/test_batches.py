@@ -128,7 +128,7 @@ def test_a_batch_that_lacks_what_another_has_is_refused(key, full):
 def test_batches_that_are_none_are_refused():
     with pytest.raises(ConfigError, match=r"batches is a single batch; pass a list of batches"):
         data_iterator(batches()[0])
-    with pytest.raises(DataError, match="batch 0 is a tuple; give a mapping"):
+    with pytest.raises(DataError, match="batch 0 is a tuple; it must be a mapping"):
         xgb.QuantileDMatrix(data_iterator([(TASK.x, TASK.y)]))  # type: ignore[list-item]
 
 

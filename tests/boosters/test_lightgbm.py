@@ -287,7 +287,7 @@ def test_folds_of_a_subset_and_of_data_without_queries():
     subset = ready(TRAIN).subset(np.arange(int(TRAIN.sizes[:10].sum())).tolist())
     folds = gbmrank.query_folds(subset, n_folds=5)
     assert sum(len(outside) for _, outside in folds) == TRAIN.sizes[:10].sum()
-    with pytest.raises(GroupError, match="no queries: give group="):
+    with pytest.raises(GroupError, match="no queries; pass group="):
         gbmrank.query_folds(lgb.Dataset(TRAIN.x, TRAIN.y))
     with pytest.raises(GroupError, match="pass only one of"):
         gbmrank.query_folds(dataset(TRAIN), group=TRAIN.sizes)
@@ -631,7 +631,7 @@ def test_subsets_of_files_that_lost_their_queries(tmp_path):
 
 
 def test_several_scores_per_row_are_refused():
-    with pytest.raises(DataError, match=r"gave \d+ scores for \d+ rows; .*num_class"):
+    with pytest.raises(DataError, match=r"passed \d+ scores for \d+ rows; .*num_class"):
         OBJECTIVE(np.zeros(2 * TRAIN.n), ready(TRAIN))
 
 

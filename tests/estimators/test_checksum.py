@@ -104,7 +104,7 @@ def test_files_without_a_checksum_are_read_as_before(saved):
     saved.write_bytes(earlier)
     again = gbmrank.load(saved)
     assert again.predict(TASK.x).tolist() == expected
-    assert "damaged LightGBM model" in refused(saved, earlier[:-9])
+    assert "is a damaged" in refused(saved, earlier[:-9])
     again.save(saved)
     assert saved.read_bytes() == whole
 

@@ -238,7 +238,7 @@ def test_a_validation_set_without_sizes():
     def watch(valid):
         lgb.train(params, rows, 3, valid_sets=[valid, rows], feval=[NDCG, gbmrank.metric("dcg")])
 
-    words = f"its {OTHER.n} rows count as one query, while the training set has 30; give group="
+    words = f"its {OTHER.n} rows count as one query, while the training set has 30; pass group="
     with pytest.warns(GbmrankWarning, match=words) as caught:
         watch(lgb.Dataset(OTHER.x, OTHER.y, reference=rows))
     assert len(caught) == 1

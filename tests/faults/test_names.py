@@ -292,11 +292,11 @@ def test_tools_of_scikit_learn_go_without_a_word(model):
         ("monotone_constraints", [2, 0, 0, 0, 0], "2; an entry must be 1"),
         ("monotone_constraints", ["a"] * 5, "'a'; an entry must be 1"),
         ("monotone_constraints", [0.5, 0, 0, 0, 0], "0.5; an entry must be 1"),
-        ("monotone_constraints", 5, "is one of -1, 0 and 1 per column"),
-        ("interaction_constraints", [[0, 9]], "names the column 9, .* there are 5; give"),
+        ("monotone_constraints", 5, "must be -1, 0 or 1 per column"),
+        ("interaction_constraints", [[0, 9]], "names the column 9, .* there are 5; pass"),
         ("interaction_constraints", [[0, -1]], "names the column -1, .* there are 5"),
         ("interaction_constraints", [[0.5, 1]], "names the column 0.5"),
-        ("interaction_constraints", [0, 1], "is a list of lists of columns; got None and"),
+        ("interaction_constraints", [0, 1], "a list of lists of columns; got None and"),
     ],
 )
 def test_constraints_that_are_none(backend, name, given, words):
@@ -343,7 +343,7 @@ def test_constraints_on_features(backend, name, forms):
         words = "has 2 entries" if isinstance(wrong, list) and len(wrong) == 2 else "column 'zz'"
         with pytest.raises(ConfigError, match=words):
             ranker(backend, **{name: wrong}).fit(table, TASK.y, qid=TASK.qid)
-    with pytest.raises(ConfigError, match="columns of X have no names, and there are 5; give"):
+    with pytest.raises(ConfigError, match="columns of X have no names, and there are 5; pass"):
         ranker(backend, **{name: forms[1]}).fit(TASK.x, TASK.y, qid=TASK.qid)
 
 
