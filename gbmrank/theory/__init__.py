@@ -1,6 +1,6 @@
-"""Is this loss right for that metric? Verdicts, bounds, inner risks and counterexamples.
+"""Calibration theory of losses and metrics: verdicts, bounds, inner risks, counterexamples.
 
-Everything here is imported on first use, so that ``import gbmrank`` stays light.
+Everything here is imported on first use, so that ``import gbmrank`` stays fast.
 """
 
 import importlib

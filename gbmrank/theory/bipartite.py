@@ -1,9 +1,9 @@
-"""Bipartite ranking on a finite support: what proper, bipartite and push risks aim at.
+"""Bipartite ranking on a finite support: minimisers of proper, bipartite and push risks.
 
 Instances x have mass ``M_x`` and probability of being relevant ``eta_x``; relevant ones are
 distributed as ``P_x = M_x eta_x / pi``, others as ``Q_x = M_x (1 - eta_x) / (1 - pi)``. All
-scorers are functions of the instance, so labels of different instances are independent:
-another setting than a query whose labels have a joint distribution.
+scorers are functions of the instance, so labels of different instances are independent. This
+differs from a query whose labels have a joint distribution.
 
 References
 ----------
@@ -39,7 +39,7 @@ class FiniteBipartite:
     Parameters
     ----------
     mass : array-like of shape (n,)
-        Relative weights of the instances, above 0: counts or any scale will do, as they are
+        Relative weights of the instances, above 0, on any scale (counts, for example); they are
         divided by their sum.
     eta : array-like of shape (n,)
         Probability of being relevant, strictly between 0 and 1.
@@ -67,7 +67,15 @@ class FiniteBipartite:
 
     @classmethod
     def random(cls, n: int, rng: np.random.Generator) -> "FiniteBipartite":
-        """Draw a population as in appendix D of the paper: Beta(4, 3) and Beta(6, 2)."""
+        """Draw a population as in appendix D of the paper: Beta(4, 3) and Beta(6, 2).
+
+        Parameters
+        ----------
+        n : int
+            Number of instances.
+        rng : numpy.random.Generator
+            Source of random numbers.
+        """
         return cls(rng.beta(6.0, 2.0, n), 0.01 + 0.98 * rng.beta(4.0, 3.0, n))
 
     @property
@@ -110,7 +118,7 @@ class FiniteBipartite:
 
         It is the link of the pair's probability, ``sigmoid(logit eta_x - logit eta_x')``. With an
         outer function G, the best pair scores of the push: the link of ``sigmoid(logit eta_x -
-        logit eta_x' + log G'(F_x') - log G'(F_x))``, where F is what each instance costs at those
+        logit eta_x' + log G'(F_x') - log G'(F_x))``, where F is the cost of each instance at those
         scores (Prop. 13).
         """
         if outer is not None:
@@ -158,7 +166,7 @@ class FiniteBipartite:
         return minimise(risk, len(self.mass), _pair_nature(loss))
 
     def fixed_point(self, loss: Any, scores: ArrayLike) -> FloatArray:
-        """Return the probabilities that scores stand for in the bipartite risk of a loss.
+        """Return the probabilities that scores represent in the bipartite risk of a loss.
 
         ``pi A / (pi A - (1 - pi) B)`` with the mean slopes A of ``l-1`` against relevant and B
         of ``l1`` against other instances: it is eta at the minimiser (Cor. 12).
@@ -182,7 +190,7 @@ class FiniteBipartite:
         return scores - scores.mean()
 
     def auc(self, scores: ArrayLike) -> float:
-        """Return the population AUC, ties counting one half."""
+        """Return the population AUC; ties count one half."""
         relevant, other = self.classes
         column = self._scores(scores)
         above = (column[:, None] > column[None, :]) + 0.5 * (column[:, None] == column[None, :])
@@ -198,7 +206,7 @@ class FiniteBipartite:
 @final
 @dataclass(frozen=True, slots=True)
 class FourRisks:
-    """Scores of four risks with one and the same minimiser.
+    """Scores of four risks that share one minimiser.
 
     Parameters
     ----------

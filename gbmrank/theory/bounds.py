@@ -1,7 +1,7 @@
-"""Regret bounds: how much performance a surrogate regret can cost.
+"""Regret bounds: the largest metric regret that a surrogate regret allows.
 
-:func:`regret_bound` goes from a surrogate regret to a metric. The essential loss of a ranking
-stands between the two: :func:`essential_check` tests the chain of inequalities on scores.
+:func:`regret_bound` bounds the metric by the surrogate regret. The essential loss of a ranking
+lies between the two: :func:`essential_check` tests the chain of inequalities on scores.
 """
 
 import itertools
@@ -50,7 +50,7 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True)
 class Bound:
-    r"""A regret bound with its pieces, for the query length where it is largest.
+    r"""A regret bound with its factors, for the query length with the largest bound.
 
     .. math:: R^* - R \le a\, c\, C_\phi(2) \sqrt{(L - L^*) / \nu}
 
@@ -67,11 +67,11 @@ class Bound:
     scale : float
         nu: the factor with which the objective normalises a query.
     n_items : int
-        Length of the query that decides.
+        Length of the query with the largest bound.
     formula : str
-        c in words.
+        Formula of c.
     condition : AbstractCondition or None
-        What has to hold for the bound, as for the verdict; None where it always holds.
+        Condition of the bound, as of the verdict; None if it always holds.
 
     Examples
     --------
@@ -102,31 +102,36 @@ def regret_bound(
     largest_utility: float | None = None,
     best_value: float | None = None,
 ) -> Bound:
-    """Bound the performance lost by a model from what its surrogate regret is.
+    """Bound the metric regret of a model by its surrogate regret.
 
-    Performance is the mean over all queries, where those on which the metric is undefined
-    count alike whatever their order. A metric with ``empty=skip`` leaves them out: divide
-    the bound by the share of the others.
+    The metric is averaged over all queries; a query on which it is undefined has the same value
+    for every order. A metric with ``empty=skip`` leaves these out: divide the bound by the share
+    of the others.
 
     Parameters
     ----------
     objective, metric : objects or text
-        A pair with a known constant that is calibrated, or is so under a condition on the
-        labels or on the lengths of queries; the bound then holds under it alone.
+        A pair with a known constant that is calibrated, possibly under a condition on the labels
+        or on the lengths of queries; the bound then holds under the same condition.
     group_sizes : array-like of shape (n_queries,)
-        Lengths of the queries; the worst one counts.
+        Lengths of the queries; the largest bound is returned.
     surrogate_regret : float
         Mean over queries of the objective's expected loss above its infimum, in the
         objective's own units.
     largest_utility : float, optional
-        Bound of the expected utility of an item (of their sum for softmax_ce), when the
-        objective does not know one, or a lower one. It takes the place of ``max U`` in the
-        constant; ``eta`` is part of the loss and stays. Without it, utilities that are gains
-        are those of labels up to ``max_grade``, which is 4 unless the target has another.
+        Bound of the expected utility of an item (of their sum for softmax_ce), if the objective
+        has none or a larger one. It replaces ``max U`` in the constant; ``eta`` is part of the
+        loss and is kept. Without it, gains are those of labels up to ``max_grade``, which is 4
+        unless the target sets another.
     best_value : float, optional
-        Mean over queries of the metric under the best orders, or more than that. An item's
+        Mean over queries of the metric under the best orders, or an upper bound of it. An item's
         expected utility is at most that of its query over the discount of the first rank, so
         constants with ``sqrt(max U)`` need no bound of the utilities (Cor. A.2).
+
+    Returns
+    -------
+    Bound
+        The bound with its factors and its condition.
 
     Raises
     ------
@@ -166,7 +171,7 @@ def regret_bound(
 @final
 @dataclass(frozen=True, slots=True)
 class EssentialCheck:
-    """``1 - measure <= essential loss <= surrogate``, per query, all divided alike.
+    """``1 - metric <= essential loss <= surrogate`` per query, with the same normaliser.
 
     Parameters
     ----------
@@ -175,7 +180,7 @@ class EssentialCheck:
     essential : array of shape (n_queries,)
         Essential loss over the ideal DCG (over the number of relevant items for AP).
     surrogate : array of shape (n_queries,)
-        The surrogate with the factor that makes it a bound.
+        The surrogate, scaled so that it is an upper bound.
     holds : bool
         Whether both inequalities hold in every query.
     """
@@ -199,8 +204,8 @@ def essential_loss(
     .. math:: L_\beta = \sum_{p=1}^{n-1} \beta_p\, \mathbf 1[s_{o_p} \le \max\{s_j :
               y_j < y_{o_p}\}]
 
-    with items o sorted by label, then by score: at every step, is the best remaining item
-    recognised? An equal score is an error only against a lower label.
+    with items o sorted by label, then by score: it counts the steps at which the best remaining
+    item is not ranked first. A tied score is an error only against a lower label.
 
     Parameters
     ----------
@@ -237,7 +242,7 @@ def essential_check(
     objective: Any = "ranknet",
     metric: Any = "ndcg",
 ) -> EssentialCheck:
-    """Check both inequalities on a model's scores.
+    """Check both inequalities of the essential loss on the scores of a model.
 
     Parameters
     ----------
@@ -249,12 +254,12 @@ def essential_check(
         A comparison loss (convex, not increasing, ``phi(0) > 0``) or ListMLE, without weights
         or with ``gain_discount`` of the metric's gain and cut-off.
     metric : object or text, default="ndcg"
-        ``ndcg@k`` with a gain that does not fall, or ``map`` (0/1 labels).
+        ``ndcg@k`` with a non-decreasing gain, or ``map`` (0/1 labels).
 
     Returns
     -------
     EssentialCheck
-        Truthy parts per query; logistic losses are taken in base 2, as the bound needs.
+        The three terms per query; logistic losses are in base 2, as the bound requires.
     """
     data = RankingData.from_arrays(labels, group=group)
     column = data.read_scores(scores)
@@ -277,13 +282,13 @@ def regression_bound(
     gain: Any = "exp2",
     k: int | None = None,
 ) -> FloatArray:
-    r"""Return what least squares on gains says about one minus NDCG, per query.
+    r"""Return the bound on one minus NDCG by the squared error on gains, per query.
 
     .. math:: 1 - \mathrm{NDCG} \le \frac{1}{N} \Bigl(2 \sum_p D(p)^2\Bigr)^{1/2}
               \Bigl(\sum_i (s_i - G(y_i))^2\Bigr)^{1/2}
 
-    Scores have to estimate gains: with labels as targets it is false. NaN where no item has a
-    gain. It holds with a cut-off too, where D is zero beyond it.
+    Scores must estimate gains: with labels as targets the bound is false. NaN if no item has a
+    gain. With a cut-off, D is zero beyond it.
 
     Parameters
     ----------
@@ -292,7 +297,7 @@ def regression_bound(
     group : array-like of shape (n_queries,), optional
         Rows per query; nothing means one query.
     gain : {"exp2", "linear"} or table, default="exp2"
-        That of the metric.
+        Gain of the metric.
     k : int or None, default=None
         Cut-off of the metric.
 
@@ -323,13 +328,13 @@ def inversion_bound(
     group: ArrayLike | None = None,
     threshold: float | None = None,
 ) -> FloatArray:
-    r"""Return what the number of misordered pairs says about average precision, per query.
+    r"""Return the lower bound on average precision by the number of misordered pairs, per query.
 
     .. math:: \mathrm{AP} \ge \frac{1}{P} \Bigl(\sum_{i=1}^{P} \sqrt i\Bigr)^2
               \Bigl(Q + \frac{P (P + 1)}{2}\Bigr)^{-1}
 
-    Q counts pairs of a relevant item below another one, half of them where scores tie. NaN where
-    nothing is relevant.
+    Q counts pairs in which a relevant item is below an irrelevant one; tied scores count one half.
+    NaN if nothing is relevant.
 
     Parameters
     ----------
@@ -375,7 +380,7 @@ class _Pieces(NamedTuple):
 
 
 def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
-    """Return what a bound is made of, on the labels for which the verdict holds."""
+    """Return the factors of a bound, on the labels for which the verdict holds."""
     verdict = calibration(template, measure)
     preserved, seen = preserved_order(template), view(measure)
     if preserved is None or seen is None or verdict.status not in ("calibrated", "conditional"):
@@ -398,7 +403,7 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
 
 
 def _best_value(given: float, pieces: _Pieces, largest: float | None) -> float:
-    """Return the best value of the metric, for a constant that it can replace a bound in."""
+    """Validate ``best_value`` for constants in which it can replace a bound of the utilities."""
     best, constant = read_number(given, "best_value", 0.0), pieces.constant
     offsets = getattr(pieces.seen.offsets, "__func__", None)
     no_offset = offsets in (None, AbstractPositional.offsets) and pieces.seen.sign > 0
@@ -474,7 +479,7 @@ def _read_weights(weights: Any, k: int | None) -> Weights:
 
 
 def _weights(data: RankingData, measure: AbstractMetric) -> tuple[Weights, FloatArray]:
-    """Return the weights of steps and what the metric is divided by."""
+    """Return the weights of steps and the normaliser of the metric."""
     if isinstance(measure, NDCG):
         if isinstance(measure.gain, tuple) and np.any(np.diff(measure.gain) < 0):
             raise ParameterError(f"the gains of larger labels are not smaller, got {measure.gain}")
@@ -511,7 +516,7 @@ def _surrogate(
     scores: FloatArray,
     weights: Weights,
 ) -> FloatArray:
-    """Return the surrogate with the factor that makes it at least the essential loss."""
+    """Return the surrogate, scaled to be at least the essential loss."""
     if getattr(template, "preferences", None) is not None:
         raise ParameterError("the essential loss is one of labels; leave out preferences")
     margin = getattr(template, "margin", 0.0)

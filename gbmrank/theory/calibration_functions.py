@@ -1,4 +1,4 @@
-r"""Calibration functions of short lists, by optimisation: how much loss a misordered list costs.
+r"""Calibration functions of short lists, by optimisation: the least loss of a metric regret.
 
 .. math:: \delta(\varepsilon) = \inf \{L_P(s) - L^*_P : R^*_P - R_P(s) \ge \varepsilon\}
 
@@ -7,12 +7,13 @@ is at least ``g_o(P) = inf {L_P(s): s sorted like o}``, and the infimum without 
 ``h(P)``. Both are infima of functions that are linear in P, hence concave.
 
 *The certificate.* Losses and metrics depend on P through a few expectations; their range is a
-polytope, which is cut into simplices. On a simplex g is at least its interpolation from the
+polytope, which is split into simplices. On a simplex g is at least its interpolation from the
 corners, and h at most ``L_P(t)`` for any scores t, here the minimisers at the corners and in the
 middle. The difference is linear, so its least value where the regret is at least epsilon is found
-at corners and edges. Simplices with the lowest bounds are halved until the bound meets what was
-found, first roughly and then closely, or until there are too many. ``g`` at a corner is a convex
-problem: its value there is lowered by what the slope allows within score differences of up to 30.
+at corners and edges. Simplices with the lowest bounds are halved until the bound is close to the
+smallest value found, in stages of increasing accuracy, or until there are too many. ``g`` at a
+corner is a convex problem: its value is lowered by what the slope allows within score differences
+of up to 30.
 """
 
 import itertools
@@ -41,8 +42,8 @@ _MOST_ITEMS = 4
 _MOST_DIMENSIONS = 4  # beyond, simplices are too many
 _SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 _ROUNDS = 25
-_TIGHT = (0.3, 0.05, 5e-4)  # how near to what was found the certified value has to come, in turn
-_ROUGH = 1e-4  # accuracy of minimisers in the middle of simplices, where any scores would do
+_TIGHT = (0.3, 0.05, 5e-4)  # relative gap between found and certified values, in stages
+_ROUGH = 1e-4  # accuracy of minimisers in the middle of simplices, where any scores are valid
 
 
 @final
@@ -56,17 +57,17 @@ class CalibrationFunction:
         Metric regrets, ascending.
     lower : array of shape (n,)
         Certified: no distribution and scores with at least that metric regret have less
-        surrogate regret. Zeros where nothing is certified.
+        surrogate regret. Zeros if nothing is certified.
     upper : array of shape (n,)
         The least surrogate regret that was found.
     largest : float
-        The largest metric regret there is.
+        The largest possible metric regret.
     certified : bool
-        Whether ``lower`` is; otherwise ``upper`` is all there is, an estimate from above.
+        Whether ``lower`` is certified; otherwise only ``upper`` is known, an estimate from above.
     cells : int
         Simplices that the certificate needed.
     worst : tuple of Distribution
-        Where ``upper`` was found.
+        Distributions at which ``upper`` was found.
     """
 
     eps: FloatArray
@@ -80,7 +81,7 @@ class CalibrationFunction:
     def __call__(self, eps: float) -> float:
         """Return the certified surrogate regret of a metric regret of at least ``eps``.
 
-        It is that of the next smaller of the values that were computed, 0 below the first.
+        It is the value at the next smaller computed regret, 0 below the first.
         """
         given = read_number(eps, "eps", 0.0)
         place = int(np.searchsorted(self.eps, given * (1.0 + 1e-12), side="right"))
@@ -105,17 +106,22 @@ class CalibrationFunction:
         excess : float
             Surrogate regret, in the objective's own units.
         estimate : bool, default=False
-            Use the values found and not the certified ones.
+            Use the values found instead of the certified ones.
+
+        Returns
+        -------
+        float
+            Bound of the metric regret.
 
         Raises
         ------
         ParameterError
-            When nothing is certified, unless an estimate will do.
+            When nothing is certified and ``estimate`` is False.
         """
         given = read_number(excess, "excess", 0.0)
         if not (self.certified or estimate):
             raise ParameterError(
-                "these values are estimates, which bound nothing; estimate=True uses them"
+                "these values are estimates and give no bound; estimate=True uses them anyway"
             )
         values = self.upper if estimate else self.lower
         x = np.append(self.eps, self.largest)
@@ -126,7 +132,7 @@ class CalibrationFunction:
         return float(np.interp(given, hull[:, 1], hull[:, 0]))
 
     def constants(self, *, estimate: bool = False) -> FloatArray:
-        """Return ``eps / sqrt(delta(eps))``: what a bound ``c sqrt(excess)`` needs, per value."""
+        """Return ``eps / sqrt(delta(eps))``: the c of a bound ``c sqrt(excess)``, per value."""
         values = self.upper if estimate else self.lower
         with np.errstate(divide="ignore"):
             return np.asarray(self.eps / np.sqrt(values), np.float64)
@@ -143,30 +149,30 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     cells: int = 20_000,
     report: Callable[[str], None] | None = None,
 ) -> CalibrationFunction:
-    r"""Compute how much surrogate regret a metric regret costs at least, on short lists.
+    r"""Compute the least surrogate regret of a given metric regret, on short lists.
 
-    It gives losses without a published constant a regret bound, shows where a bound is not
-    tight, and is zero where a loss is not calibrated.
+    It gives a regret bound for losses without a published constant, shows if a bound is not
+    tight, and is zero if a loss is not calibrated.
 
     Parameters
     ----------
     objective : object or text
-        With a loss that is convex and differentiable.
+        An objective with a convex, differentiable loss.
     metric : object or text
-        What is to be maximised (or minimised); 0 for labels where it is undefined.
+        The metric; 0 for labels where it is undefined.
     items : int, default=2
         Length of the list, 2 to 4.
     grades : array-like, default=(0, 1)
-        Labels; distributions are those on all label vectors of these.
+        Labels; distributions are over all label vectors of these.
     graphs : array-like of shape (m, items, items), optional
-        In place of labels: distributions on these m graphs, for ``comparison`` and ``linear``
+        Instead of labels: distributions over these m graphs, for ``comparison`` and ``linear``
         without normalisation (``H_m`` of Duchi et al.).
     eps : array-like, optional
-        Metric regrets; by default seven, up to the largest there is.
+        Metric regrets; by default seven, up to the largest possible one.
     cells : int, default=20000
-        Most simplices; more make the certified values larger and take longer.
+        Maximum number of simplices; more give larger certified values and take longer.
     report : callable, optional
-        Takes a line of progress, such as ``print``.
+        Called with lines of progress; ``print``, for example.
 
     Returns
     -------
@@ -177,10 +183,10 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     Notes
     -----
     Two items take seconds and are certified to three digits, three items take up to half a minute.
-    Four items take up to a minute: the certified values of regrets of two fifths of the largest or
-    more are within a few percent of what was found, and those of smaller ones are lower, or 0,
-    unless there are more ``cells``. Comparisons depend on more than 4 expectations from three items
-    on, so that their values are estimates; these take longer the more label vectors there are.
+    Four items take up to a minute: for regrets of at least two fifths of the largest one, certified
+    values are within a few percent of those found; for smaller regrets they are lower, or 0, unless
+    there are more ``cells``. Comparisons depend on more than 4 expectations from three items on, so
+    their values are estimates, which take longer the more label vectors there are.
 
     References
     ----------
@@ -208,7 +214,7 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
         return CalibrationFunction(wanted, wanted, wanted, 0.0, True, 0, ())
     say = _say_nothing if report is None else report
     certified = problem.points.shape[1] <= _MOST_DIMENSIONS
-    if certified:  # other outcomes are mixtures of these, for the loss and for the metric
+    if certified:  # other outcomes are mixtures of these
         outcomes = outcomes[_vertices(problem.points)]
         problem = _Problem(template, measure, outcomes)
     parts = [_solved(problem, order, wanted, most, say) for order in problem.cones]
@@ -240,8 +246,8 @@ def _outcomes(items: int, grades: ArrayLike, graphs: ArrayLike | None) -> FloatA
     levels = np.unique(read_table(grades, "grades")).tolist()
     if len(levels) ** n > 1000:
         raise LimitError(
-            f"{len(levels)} grades and {n} items make {len(levels) ** n:,} label vectors; up to "
-            "1,000 are taken: give fewer grades"
+            f"{len(levels)} grades and {n} items make {len(levels) ** n:,} label vectors; at most "
+            "1,000 are supported: give fewer grades"
         )
     return np.array(list(itertools.product(levels, repeat=n)))
 
@@ -252,7 +258,7 @@ def _read_eps(eps: ArrayLike | None, largest: float) -> FloatArray:
     given = np.unique(read_table(eps, "eps"))
     if not len(given) or not np.all((given > 0) & (given <= max(largest, 0.0) * (1 + 1e-12))):
         raise ParameterError(
-            f"eps are metric regrets above 0 and up to the largest there is, {largest:g}; got "
+            f"eps must be metric regrets above 0 and up to the largest one, {largest:g}; got "
             f"{given.tolist()}"
         )
     return given
@@ -268,7 +274,7 @@ class _Problem:
     points : array of shape (m, k)
         Coordinates of outcomes: losses and metric are affine in their mean.
     cones : array of shape (c, n)
-        Orders that scores may have; one where items are exchangeable.
+        Orders that scores may have; one if items are exchangeable.
     """
 
     def __init__(
@@ -309,7 +315,7 @@ class _Problem:
         return np.concatenate(parts)
 
     def regrets(self, order: IntArray) -> FloatArray:
-        """Return what every other order earns more than one, shape (m, orders)."""
+        """Return the gain of every other order over this one, shape (m, orders)."""
         own = self.values[:, np.flatnonzero((all_orders(self.n) == order).all(axis=1))[0]]
         gained = np.unique(np.round(self.values - own[:, None], 13), axis=1)
         return gained[:, np.abs(gained).max(axis=0) > 0.0]
@@ -403,7 +409,7 @@ def _newton(
     mu: FloatArray,
     limits: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Return a step of each row; coordinates near a bound that they move to go by themselves."""
+    """Return a step of each row; coordinates that move to a nearby bound step separately."""
     (low, damping), d = limits, x.shape[1]
     width, hessian = 1e-5, np.empty((len(x), d, d))
     for i in range(d):
@@ -476,10 +482,10 @@ class _Corners:
         return costs[np.arange(len(eps)), best], self.mu[best]
 
     def bounds(self, cells: IntArray, eps: FloatArray, most: FloatArray) -> FloatArray:
-        """Return a lower bound of each simplex and regret, infinite where no regret is so large.
+        """Return a lower bound for each simplex and regret, infinite if no regret is that large.
 
-        Scores in the middle of a simplex make it larger; they are left out where it is more than
-        ``most`` without them.
+        Scores in the middle of a simplex improve it; they are skipped if it already exceeds
+        ``most``.
         """
         mu, least = self.mu[cells], self.least[cells]
         lines = least[:, None, :] - np.einsum("cim,cjm->cji", mu, self.losses[cells])
@@ -616,7 +622,7 @@ def _simplices(points: FloatArray) -> IntArray:
 def _searched(
     corners: _Corners, eps: FloatArray, report: Callable[[str], None]
 ) -> tuple[FloatArray, FloatArray]:
-    """Search at random: mix the best distributions with others, up to where the regret is eps."""
+    """Search at random: mix the best distributions with others until the regret is eps."""
     rng, m = np.random.default_rng(0), len(corners.problem.outcomes)
     corners.add(np.concatenate([np.eye(m), rng.dirichlet(np.full(m, 0.3), size=4 * _BATCH)]))
     for turn in range(_ROUNDS):

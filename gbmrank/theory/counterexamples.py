@@ -1,13 +1,13 @@
 """Counterexamples: distributions on which the minimiser of an objective ranks suboptimally.
 
-To show one, the best orders of the metric are needed: :func:`best_tiers` gives them in few
-tiers where ranks are worth the same.
+This needs the best orders of the metric: :func:`best_tiers` returns them as a few tiers if ranks
+have equal discounts.
 
 *Padding.* A loss of comparisons that misorders for precision at k on n items misorders for
 precision at k + m: add m items that are relevant but for a small probability. Their scores grow
 as that probability falls, their terms vanish, the other scores tend to the old minimiser, and they
-take the first m places. :func:`padded` solves the padded problem itself and verifies the regret, so
-that no limit is claimed; other losses are solved again in the same way, and may not be found.
+take the first m places. :func:`padded` solves the padded problem and verifies the regret, so no
+limit argument is needed; for other losses it tries the same and may find nothing.
 """
 
 import functools
@@ -60,7 +60,7 @@ class BestTiers:
 
     value: float
     order: tuple[int, ...]  # one of them, best item first
-    tiers: tuple[Tiers, ...] | None  # all of them; None when there are too many to go through
+    tiers: tuple[Tiers, ...] | None  # all of them; None if there are too many
 
 
 def best_tiers(distribution: Distribution, measure: AbstractMetric) -> BestTiers:
@@ -74,7 +74,7 @@ def best_tiers(distribution: Distribution, measure: AbstractMetric) -> BestTiers
 
 
 def grouped(orders: tuple[tuple[int, ...], ...]) -> tuple[Tiers, ...] | None:
-    """Join orders that differ in how they arrange their first or last items only, into tiers."""
+    """Merge orders that differ only in the arrangement of their first or last items into tiers."""
     if len(orders) <= _MOST:
         return tuple(tuple((i,) for i in order) for order in orders)
     n = len(orders[0])
@@ -102,9 +102,9 @@ class Counterexample:
     regret : float
         Expected performance lost by ranking with these scores.
     gap : float or None
-        What the cheapest scores in a best order cost above the infimum; 0 when a best
-        order is reached by breaking ties of the minimiser, None where the minimiser is sorted
-        by values that all differ, so that it is positive and was not computed.
+        Least loss above the infimum of scores in a best order; 0 if breaking ties of the
+        minimiser gives a best order, None if it is known to be positive and was not computed,
+        because the minimiser has no ties.
     best_order : tuple of int
         An order that is best for the metric.
     """
@@ -165,12 +165,12 @@ def shown(
     margin: float = 1e-6,
     found: Minimum | None = None,
 ) -> Counterexample | None:
-    """Return a counterexample when a distribution is one, with everything computed afresh.
+    """Return a verified counterexample if a distribution is one, else None.
 
-    It is one when the minimiser loses at least ``margin`` of performance and either every
-    best order costs more loss than the infimum, or a kink ties items that a best order does
-    not. The least risk of best orders is searched for on its own; where it is lower than the
-    minimum, that was none, and NumericError is raised.
+    It is one if the minimiser loses at least ``margin`` of the metric and either every best
+    order has a larger loss than the infimum, or a kink ties items that a best order does not.
+    The least risk of best orders is computed separately; if it is below the minimum found, that
+    was not a minimum, and NumericError is raised.
     """
     template, measure = as_objective(objective), as_metric(metric)
     found = distribution.minimiser(template) if found is None else found
@@ -198,7 +198,7 @@ def shown(
 
 @functools.cache
 def stored_counterexamples() -> tuple[Counterexample, ...]:
-    """Return the counterexamples that ship with gbmrank; the tests verify each again."""
+    """Return the counterexamples that ship with gbmrank; the tests verify each of them."""
     rows = json.loads(_FILE.read_text(encoding="utf-8"))
     return tuple(Counterexample(**{key: _tupled(value) for key, value in r.items()}) for r in rows)
 
@@ -206,7 +206,7 @@ def stored_counterexamples() -> tuple[Counterexample, ...]:
 def known_for(
     template: AbstractObjective, measure: AbstractMetric, *, graphs: bool = False
 ) -> Counterexample | None:
-    """Return a stored counterexample that serves for this metric, unreached cut-offs aside."""
+    """Return a stored counterexample for this metric, ignoring cut-offs that are not reached."""
     stored = [each for each in stored_counterexamples() if each.on_graphs == graphs]
     texts = (loss_text(template), text_of(measure))
     for n in (None, 3, 4):
@@ -221,10 +221,10 @@ def known_for(
 
 
 def padded(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
-    """Return a counterexample for a cut-off that the stored ones do not reach, by padding them.
+    """Return a counterexample for a larger cut-off than the stored ones have, by padding them.
 
-    For losses of pairs; the added items are alike, so they share a score, and few scores are left
-    to minimise over (a convex risk has a minimum of that kind).
+    For losses of pairs; the added items are exchangeable, so they share a score, and only a few
+    scores are left to minimise over (a convex risk has such a minimum).
     """
     if not isinstance(template, Comparison | Pairwise) or not nature_of(template).convex:
         return None
@@ -328,7 +328,7 @@ def _pair_weights(distribution: Distribution, template: Any) -> FloatArray:
 
 
 def _closed(orders: tuple[tuple[int, ...], ...], size: int, *, first: bool) -> bool:
-    """Whether every arrangement of the first (or last) items is there with each order."""
+    """Whether every arrangement of the first (or last) items occurs with each order."""
     n = len(orders[0])
     at = size if first else n - size
     counts = Counter(
@@ -346,7 +346,7 @@ def _tiers_of(order: tuple[int, ...], head: int, tail: int) -> Tiers:
 
 
 def _sorted(distribution: Distribution, measure: AbstractMetric) -> BestTiers | None:
-    """Sort the expected utilities; None where they tie, or ranks do in the middle."""
+    """Sort the expected utilities; None if they tie, or if discounts tie in the middle."""
     seen = view(measure)
     if seen is None or distribution.labels.ndim != 2:
         return None
@@ -371,9 +371,9 @@ def _gap(
     found: Minimum,
     orders: tuple[Tiers, ...],
 ) -> float | None:
-    """Return what a best order costs above a minimum; None where that is nothing.
+    """Return the loss of a best order above the minimum; None if there is no difference.
 
-    It is 0 where a kink holds items together: apart by a thousandth they cost more in proportion.
+    It is 0 if a kink ties items: moving them apart by a thousandth costs proportionally more.
     """
     return _gap_in(distribution.risk(template), nature_of(template), found, orders)
 
@@ -388,8 +388,8 @@ def _gap_in(risk: Risk, nature: Nature, found: Minimum, orders: tuple[Tiers, ...
     noise = 1e-8 * (1e-3 + abs(value)) if nature.smooth else 1e-8 * (1.0 + abs(value))
     if gap < -noise:
         raise NumericError(
-            f"a best order has a risk of {value + gap:.9g}, and the minimum found is {value:.9g}: "
-            "it is no minimum"
+            f"a best order has a risk of {value + gap:.9g}, below the minimum found, {value:.9g}, "
+            "which is therefore not a minimum"
         )
     if gap >= noise:
         return gap
@@ -398,7 +398,7 @@ def _gap_in(risk: Risk, nature: Nature, found: Minimum, orders: tuple[Tiers, ...
 
 
 def _uncut(part: Any, n: int) -> Any:
-    """Return a part without cut-offs that n items do not reach, also in its target."""
+    """Return a part without cut-offs that n items do not reach, including those of its target."""
     known = {field.name for field in fields(part)}
     k = cut_off(part)
     if k is not None and k >= n and "k" in known:
@@ -407,7 +407,7 @@ def _uncut(part: Any, n: int) -> Any:
 
 
 def _unthresholded(measure: AbstractMetric, labels: np.ndarray) -> AbstractMetric:
-    """Return a metric without a threshold that changes nothing, as labels are 0 and 1."""
+    """Return a metric without a threshold that has no effect on 0/1 labels."""
     threshold = getattr(measure, "threshold", None)
     if threshold is None or not 0.0 < threshold <= 1.0 or not np.isin(labels, (0.0, 1.0)).all():
         return measure
@@ -416,7 +416,7 @@ def _unthresholded(measure: AbstractMetric, labels: np.ndarray) -> AbstractMetri
 
 
 def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample | None:
-    """Judge a stored minimiser by another metric, without compiled code."""
+    """Evaluate a stored minimiser by another metric, without compiled code."""
     wanted = text_of(measure)
     n = len(example.labels[0])
     labels = np.asarray(example.labels, dtype=np.float64)
@@ -433,7 +433,7 @@ def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample
     phi, scores = seen.discounts(n), np.asarray(example.scores)
     best = order_value(utilities, phi, utilities)
     regret = float(best - order_value(utilities, phi, scores))
-    # Strict utilities and discounts leave one best order, and the minimiser misses it.
+    # With strict utilities and discounts there is one best order, and the minimiser is not in it.
     strict = len(np.unique(utilities.round(9))) == n and bool(np.all(np.diff(phi) < 0))
     tied = len(set(example.scores)) < n
     if not strict or regret <= 1e-6 * max(abs(best), 1e-3) or tied:
@@ -461,7 +461,7 @@ def _same_values(example: Counterexample, measure: AbstractMetric) -> bool:
 
 
 def _without_noise(scores: np.ndarray) -> np.ndarray:
-    """Make scores equal that differ by less than the minimiser is accurate to."""
+    """Tie scores that differ by less than the accuracy of the minimiser."""
     order = np.argsort(scores, kind="stable")
     cleaned = scores.copy()
     for low, high in itertools.pairwise(order):

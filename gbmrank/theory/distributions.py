@@ -1,6 +1,6 @@
 """Finite distributions of labels for one query: inner risks, minimisers, best rankings.
 
-Surrogates on the mean of a distribution of preference graphs, and graphs as queries.
+The labels may also be preference graphs.
 """
 
 import functools
@@ -99,17 +99,16 @@ def repeated_graphs(weights: FloatArray, times: int) -> PreferenceGraphs:
 @final
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best a metric can be on a distribution.
+    """The best orders of a metric on a distribution, and their value.
 
     Parameters
     ----------
     value : float
         Expected value of the best order.
     orders : tuple of tuple of int
-        Every order that reaches it (one of them, where orders are not enumerated), best
-        item first.
+        Every order with this value (only one if orders are not enumerated), best item first.
     scores : array of shape (n,)
-        Scores that give the first of them.
+        Scores that are sorted like the first of them.
     """
 
     value: float
@@ -127,7 +126,7 @@ class Distribution:
     labels : array-like of shape (m, n) or (m, n, n)
         Label vectors, or preference graphs (``A[i, j]``: weight of i before j).
     probabilities : array-like of shape (m,)
-        Relative weights, not negative: counts or any scale will do, as they are divided by
+        Relative weights, not negative, on any scale (counts, for example); they are divided by
         their sum.
 
     Examples
@@ -189,20 +188,20 @@ class Distribution:
         return _of_length(risk, self.n_items)
 
     def value(self, metric: Any, scores: ArrayLike) -> float:
-        """Return the expected value of a metric; ties count the mean over their orders.
+        """Return the expected value of a metric, averaged over the orderings of ties.
 
-        Label vectors and graphs on which the metric is undefined are left out, or count as
-        its ``empty`` option says: either way by the same amount for all scores, so that it
-        decides nothing about orders. NaN where it is undefined on all of them.
+        Label vectors and graphs on which the metric is undefined are skipped, or count as its
+        ``empty`` option says: by the same amount for all scores, so the best order does not
+        depend on it. NaN if the metric is undefined on all of them.
         """
         return float(self.expected_values(as_metric(metric), self._scores(scores)[None])[0])
 
     def best(self, metric: Any) -> Best:
         """Return the best expected value and the orders that reach it.
 
-        Where the metric is undefined (NaN), every order is as good as any other. All orders
-        are enumerated for up to 8 items; beyond, metrics of the positional family sort the
-        expected utilities, and others are rejected.
+        If the metric is undefined (NaN), all orders are equally good. All orders are enumerated
+        for up to 8 items; for more items, positional metrics sort the expected utilities, and
+        others are rejected.
         """
         measure = as_metric(metric)
         n = self.n_items
@@ -219,7 +218,7 @@ class Distribution:
         return Best(float(top), chosen, -ranks[reached[0]].astype(np.float64))
 
     def regret(self, metric: Any, scores: ArrayLike) -> float:
-        """Return how much worse than the best order these scores are; NaN where undefined."""
+        """Return the regret of scores: the best value minus theirs; NaN if undefined."""
         measure = as_metric(metric)
         return abs(self.best(measure).value - self.value(measure, scores))
 
@@ -317,9 +316,9 @@ class Distribution:
 
 
 def nature_of(objective: AbstractObjective) -> Nature:
-    """Return what is known about the inner risks of an objective, of all parts of a mix.
+    """Return the properties of the inner risks of an objective, for all parts of a mix.
 
-    Weights that follow the ranking jump with it, so such a risk is neither smooth nor convex.
+    Weights that depend on the ranking jump with it, so such a risk is neither smooth nor convex.
     """
     parts = _leaves(objective)
     fixed = all(part.gradient == "exact" for part in parts)
@@ -360,7 +359,7 @@ def _in_place_of_labels(name: str) -> ParameterError:
 
 
 def _of_length(risk: Risk, n: int) -> Risk:
-    """Return a risk that rejects another number of scores, which kernels would not notice."""
+    """Return a risk that validates the number of scores, which kernels do not check."""
 
     def checked(scores: FloatArray) -> tuple[float, FloatArray]:
         column = scores if type(scores) is np.ndarray else as_floats(scores, "scores")

@@ -1,9 +1,8 @@
 """Search for a distribution on which minimising an objective misorders for a metric.
 
-:func:`search` goes through :func:`candidates` (adversarial, random and climbed distributions),
-and makes what it finds small and readable (:func:`shrunk`). ``python -m
-gbmrank.theory.falsifier`` searches the table of everything built in again and writes the stored
-counterexamples; the tests verify every one.
+:func:`search` tries :func:`candidates` (adversarial, random and hill-climbed distributions), and
+simplifies what it finds (:func:`shrunk`). ``python -m gbmrank.theory.falsifier`` repeats the search
+for everything built in and writes the stored counterexamples; the tests verify every one.
 """
 
 import itertools
@@ -58,7 +57,7 @@ _NOT_COMPUTED = "the minimiser of a risk that has kinks and is not convex is not
 _USUAL = (3, 4)
 _MOST_ITEMS = 12
 MARGIN = 1e-3
-"""Least loss of performance that counts, relative to the best value."""
+"""Smallest regret that counts, relative to the best value."""
 TABLE_METRICS = (
     "dcg",
     "ndcg",
@@ -96,7 +95,7 @@ _MORE = (
 @final
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found, and how much of it counts.
+    """Result of a search for a counterexample.
 
     Parameters
     ----------
@@ -107,9 +106,9 @@ class SearchResult:
     failed : int
         Those of them whose expected loss could not be minimised.
     unattained : int
-        Those of them whose expected loss has no minimum, as scores run off.
+        Those of them whose expected loss has no minimum, because scores diverge.
     silent : str
-        Why the search says nothing about this metric; empty where it does.
+        Why the search has no result for this metric; empty if it has one.
     by : {"search", "padding"}
         What found it: trying distributions, or adding items to a stored counterexample.
     """
@@ -130,7 +129,7 @@ class SearchResult:
             f"{count} {words}"
             for count, words in (
                 (self.failed, "could not be minimised"),
-                (self.unattained, "have no minimum, as scores run off"),
+                (self.unattained, "have no minimum, because scores diverge"),
             )
             if count
         ]
@@ -150,35 +149,35 @@ def falsify(
 ) -> Counterexample | None:
     """Search for a counterexample to calibration, verify it and make it small.
 
-    A counterexample of a smaller cut-off is padded first, where one is stored. Then adversarial
-    distributions are tried, then random ones; from those where a swap of
-    neighbours is nearly worth it, probabilities are moved to make it so. A candidate counts
-    when the minimum is attained, ranking by it loses at least a thousandth of the best
-    value, and every best order costs more loss than the minimum (or, for a loss with kinks,
-    as soon as it sets apart what the minimiser ties). Where a best order turns out to cost
-    less, the minimum was missed and nothing is claimed. Not finding one proves nothing;
-    :func:`search` also tells how many distributions could be judged.
+    A stored counterexample for a smaller cut-off is padded first, if there is one. Then
+    adversarial distributions are tried, then random ones; if swapping two neighbours nearly
+    improves the metric, the probabilities are adjusted until it does. A candidate counts if the
+    minimum is attained, ranking by it loses at least a thousandth of the best value, and every
+    best order has a larger loss than the minimum (or, for a loss with kinks, as soon as it
+    separates items that the minimiser ties). If a best order has a smaller loss, the minimum was
+    missed and the candidate is discarded. Finding nothing proves nothing; :func:`search` also
+    returns how many distributions were evaluated.
 
     Parameters
     ----------
     objective : Objective, template or str
-        What is minimised.
+        The objective that is minimised.
     metric : Metric, measure or str
-        What should be best.
+        The metric that should be optimal.
     items : int or tuple of int, optional
         Numbers of items: 3 and 4 by default, or just above the cut-off for a metric such as
         precision@5, for which all orders of fewer items are equal.
     grades : tuple of float, optional
-        Labels; by default the widest of 0/1/2 and 0/1 that both take.
+        Labels; by default 0/1/2, or 0/1 if the objective or the metric does not support grades.
     budget : int, default=400
         Distributions to try.
     seed : int, default=0
-        Of the search.
+        Seed of the search.
 
     Returns
     -------
     Counterexample or None
-        ``print`` shows it.
+        A verified counterexample, which ``print`` shows in full.
 
     Examples
     --------
@@ -199,7 +198,7 @@ def search(
     budget: int = 400,
     seed: int = 0,
 ) -> SearchResult:
-    """Search as :func:`falsify` does, and tell what was tried.
+    """Search like :func:`falsify`, and also return what was tried.
 
     Parameters
     ----------
@@ -262,6 +261,11 @@ def falsify_on_graphs(
         Pairwise disagreement.
     budget, seed : int
         As for :func:`falsify`.
+
+    Returns
+    -------
+    Counterexample or None
+        As for :func:`falsify`.
     """
     return search_on_graphs(objective, metric, budget=budget, seed=seed).example
 
@@ -273,19 +277,24 @@ def search_on_graphs(
     budget: int = 400,
     seed: int = 0,
 ) -> SearchResult:
-    """Search as :func:`falsify_on_graphs` does, and tell what was tried.
+    """Search like :func:`falsify_on_graphs`, and also return what was tried.
 
     Parameters
     ----------
     objective, metric, budget, seed : object
         As for :func:`falsify_on_graphs`.
+
+    Returns
+    -------
+    SearchResult
+        As for :func:`search`.
     """
     plan = graphs(read_whole(seed, "seed", 0))
     return _searched(plan, (as_objective(objective), as_metric(metric)), budget)
 
 
 def settings_for(template: AbstractObjective, measure: AbstractMetric) -> tuple[float, ...]:
-    """Return the grades that an objective and a metric both take."""
+    """Return the grades that an objective and a metric both support."""
     for grades in ((0.0, 1.0, 2.0), (0.0, 0.5, 1.0), (0.0, 1.0)):
         probe = Distribution(list(itertools.product(grades, repeat=3)), np.ones(len(grades) ** 3))
         try:
@@ -294,7 +303,7 @@ def settings_for(template: AbstractObjective, measure: AbstractMetric) -> tuple[
         except DataError:
             continue
         return grades
-    raise DataError(f"{template.name} and {measure.name} take no common labels")
+    raise DataError(f"{template.name} and {measure.name} support no common labels")
 
 
 def adversarial(n: int, grades: tuple[float, ...]) -> Iterator[Distribution]:
@@ -314,7 +323,7 @@ def adversarial(n: int, grades: tuple[float, ...]) -> Iterator[Distribution]:
         if table.shape[1] > n:
             continue
         padded = np.pad(table, ((0, 0), (0, n - table.shape[1])))
-        # A little of every single winner keeps minima finite.
+        # A small probability of every single winner keeps minima finite.
         spread = 1e-2 / n
         mixed = np.concatenate([np.array(p) * (1.0 - n * spread), np.full(n, spread)])
         yield Distribution(np.concatenate([padded, np.eye(n)]) * top, mixed)
@@ -336,7 +345,7 @@ def candidates(
     grades: tuple[float, ...],
     seed: int,
 ) -> Iterator[Distribution]:
-    """Yield adversarial distributions, then random and climbed ones without end."""
+    """Yield adversarial distributions, then random and hill-climbed ones, indefinitely."""
     for n in items:
         yield from adversarial(n, grades)
     rng = np.random.default_rng(seed)
@@ -349,7 +358,7 @@ def candidates(
 
 
 def random_one(rng: np.random.Generator, n: int, grades: tuple[float, ...]) -> Distribution:
-    """Draw a few label vectors, with a little of every single winner to keep minima finite."""
+    """Draw a few label vectors; a small share of every single winner keeps minima finite."""
     m = int(rng.integers(2, 6))
     labels = rng.choice(np.array(grades), size=(m, n))
     p = rng.dirichlet(np.full(m, float(rng.choice([0.5, 1.0, 3.0]))))
@@ -360,10 +369,10 @@ def random_one(rng: np.random.Generator, n: int, grades: tuple[float, ...]) -> D
 def worth_of_a_swap(
     distribution: Distribution, template: AbstractObjective, measure: AbstractMetric
 ) -> float:
-    """Return what the best swap of neighbours in the minimiser's order gains (or costs)."""
+    """Return the gain of the best swap of neighbours in the minimiser's order."""
     try:
         found = distribution.minimiser(template)
-    except GbmrankError:  # counted where the distribution itself is tried
+    except GbmrankError:  # counted when the distribution itself is tried
         return -np.inf
     order = np.argsort(-found.scores, kind="stable")
     n = len(order)
@@ -384,7 +393,7 @@ def climbed(
     template: AbstractObjective,
     measure: AbstractMetric,
 ) -> Iterator[Distribution]:
-    """Move probabilities so that a swap of neighbours becomes worth more."""
+    """Change probabilities by hill climbing so that a swap of neighbours gains more."""
     best, at = start, worth_of_a_swap(start, template, measure)
     for step in range(_CLIMB):
         noise = rng.normal(0.0, 0.6 * 0.85**step, size=len(best.probabilities))
@@ -439,7 +448,7 @@ def shrunk(
 def table_objectives() -> tuple[str, ...]:
     """Return the objectives of the table: every built-in template and preset, and a few more.
 
-    Frozen weights have no minimiser that could be searched.
+    Objectives with frozen weights have no minimiser.
     """
     texts = {}
     for name, entries in OBJECTIVES.entries.items():
@@ -451,7 +460,7 @@ def table_objectives() -> tuple[str, ...]:
 
 
 def search_table(objectives: Iterable[str], budget: int = 120) -> list[Counterexample]:
-    """Search a counterexample for every objective and metric that no theorem protects."""
+    """Search a counterexample for every objective and metric without a proof of calibration."""
     found = []
     for objective in objectives:
         for metric in TABLE_METRICS:
@@ -533,12 +542,12 @@ def _numbers_of_items(items: Any) -> tuple[int, ...]:
 def _grades(grades: Any) -> tuple[float, ...]:
     column = read_table(as_floats(grades, "grades"), "grades")
     if len(np.unique(column)) < 2:
-        raise ParameterError(f"grades are at least two different labels, got {column.tolist()}")
+        raise ParameterError(f"grades must be at least two different labels, got {column.tolist()}")
     return tuple(column.tolist())
 
 
 def _telling(measure: AbstractMetric, lengths: tuple[int, ...]) -> tuple[int, ...]:
-    """Keep the numbers of items at which the order makes a difference to a metric."""
+    """Keep the numbers of items at which a metric depends on the order."""
     low = [n for n in lengths if n < 2]
     if low or not lengths:
         raise ParameterError(f"a search needs at least 2 items, got {low or lengths}")

@@ -1,4 +1,4 @@
-"""How many numbers per list a loss needs, and the least-squares surrogate that learns them.
+"""Low-rank factorisation of loss matrices, and its least-squares surrogate.
 
 Any loss over finitely many outcomes and decisions is ``<alpha_y, beta_t> + c_y`` in as many
 dimensions as its matrix has rank once every row is centred. Fitting u to alpha by squared error
@@ -28,9 +28,9 @@ _SAME = 1e-8
 
 
 class Rule(NamedTuple):
-    """How the least ``<u, beta_t>`` is found: ``cells @ u`` are costs of items at ranks.
+    """How to find the least ``<u, beta_t>``: ``cells @ u`` are costs of items at ranks.
 
-    ``discount`` is given where costs are a value of the item times a discount of the rank.
+    ``discount`` is set if costs are a value of the item times a discount of the rank.
     """
 
     name: str
@@ -48,7 +48,7 @@ class LowRank:
     Parameters
     ----------
     alpha : array of shape (n_outcomes, dimension)
-        What the surrogate fits for each outcome.
+        Target of the surrogate for each outcome.
     beta : array of shape (n_decisions, dimension)
         Orthonormal columns.
     decisions : array of shape (n_decisions,) or (n_decisions, items)
@@ -56,9 +56,10 @@ class LowRank:
     rule : Rule
         How decisions are found.
     singular_values : array of shape (min(n_outcomes, n_decisions),)
-        Of the matrix with centred rows; the dimension counts those above the tolerance.
+        Singular values of the matrix with centred rows; the dimension is the number of those
+        above the tolerance.
     metric : metric or None
-        Where the loss comes from, if not from a matrix.
+        The metric whose loss was factorised; None for a matrix.
     """
 
     alpha: FloatArray
@@ -70,15 +71,15 @@ class LowRank:
 
     @property
     def dimension(self) -> int:
-        """How many numbers have to be learned."""
+        """Dimension of the surrogate: how many numbers have to be learned."""
         return int(self.beta.shape[1])
 
     @property
     def decoder(self) -> str:
-        """What :meth:`decode` does.
+        """Algorithm of :meth:`decode`.
 
-        ``sort`` where a value per item decides, ``assignment`` where a cost per item and rank
-        does, else ``enumeration`` of all decisions.
+        ``sort`` if a value per item suffices, ``assignment`` if a cost per item and rank does,
+        else ``enumeration`` of all decisions.
         """
         return self.rule.name
 
@@ -88,7 +89,7 @@ class LowRank:
         Raises
         ------
         DataError
-            For labels that need other numbers than those the factors were made from.
+            For labels that are not among the outcomes that were factorised.
         """
         if self.metric is None:
             raise ParameterError("alpha of a loss matrix is that of its rows; see .alpha")
@@ -109,12 +110,12 @@ class LowRank:
         return np.asarray(made, np.float64)
 
     def minimiser(self, distribution: Any) -> FloatArray:
-        """Return what minimises the surrogate: the mean of alpha, shape (dimension,).
+        """Return the minimiser of the surrogate: the mean of alpha, shape (dimension,).
 
         Parameters
         ----------
         distribution : Distribution, or array-like of shape (n_outcomes,)
-            Of labels or graphs; for a loss matrix the probabilities of its rows.
+            A distribution of labels or graphs; for a loss matrix, the probabilities of its rows.
         """
         p, alpha = self._weighed(distribution)
         return np.asarray(p @ alpha, np.float64)
@@ -143,7 +144,7 @@ class LowRank:
         return made if given.ndim == 2 else made[0]
 
     def bound(self, excess: float) -> float:
-        r"""Return what an excess of the squared risk can cost in the loss.
+        r"""Return the bound on the regret of the loss for an excess of the squared risk.
 
         .. math:: 2 \max_t |\beta_t| \sqrt{\text{excess}}
 
@@ -160,7 +161,8 @@ class LowRank:
         given = read_table(u, "u")
         if given.ndim not in (1, 2) or given.shape[-1] != self.dimension:
             raise DataError(
-                f"u has {self.dimension} numbers, or rows of so many; got shape {given.shape}"
+                f"u must have shape ({self.dimension},) or (rows, {self.dimension}); got "
+                f"{given.shape}"
             )
         return given
 
@@ -202,11 +204,12 @@ def low_rank(
     graphs: bool = False,
     tolerance: float = 1e-13,
 ) -> LowRank:
-    r"""Factorise a loss: how many numbers it needs, and how to learn and decode them.
+    r"""Factorise a loss: dimension, targets and decoder of its least-squares surrogate.
 
     The rank of the loss matrix with centred rows is the dimension (a constant per row changes no
-    decision). The factors come from its singular value decomposition. Where the decisions are
-    orders, they are tried as a sort, then as an assignment of items to ranks.
+    decision). The factors come from its singular value decomposition. If the decisions are
+    orders, the decoder is a sort if possible, else an assignment of items to ranks, else an
+    enumeration.
 
     Parameters
     ----------
@@ -214,20 +217,25 @@ def low_rank(
         A loss matrix; or a metric (object or text), whose outcomes are all label vectors and
         whose decisions are all orders. Outcomes on which a metric is undefined cost nothing.
     items : int, optional
-        Length of the lists of a metric, up to 8. With a matrix: its columns are the orders of so
-        many items, in lexicographic order.
+        Length of the lists of a metric, up to 8. With a matrix: its columns are the orders of
+        this many items, in lexicographic order.
     grades : array-like, default=(0, 1)
         Labels of a metric's lists.
     graphs : bool, default=False
-        Take preference graphs in place of labels (``pairwise_disagreement``): every graph is a
+        Use preference graphs instead of labels (``pairwise_disagreement``): every graph is a
         sum of edges, so edges are the outcomes.
     tolerance : float, default=1e-13
         Singular values up to this share of the largest one count as zero.
 
+    Returns
+    -------
+    LowRank
+        Factors, surrogate and decoder.
+
     Raises
     ------
     DataError
-        For a matrix that is not one of finite numbers.
+        For a matrix with entries that are not finite numbers.
     LimitError
         For more items or larger matrices than can be factorised in about ten seconds.
 
@@ -293,7 +301,7 @@ def _factors(
 
 
 def _rule(beta: FloatArray, orders: IntArray) -> Rule:
-    """Find out whether costs per item and rank, or values per item, decide."""
+    """Return the simplest decoder: values per item, costs per item and rank, or enumeration."""
     count, n = orders.shape
     placed = np.zeros((count, n, n))
     placed[np.arange(count)[:, None], orders, np.arange(n)[None, :]] = 1.0

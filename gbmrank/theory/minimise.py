@@ -1,7 +1,7 @@
-"""Minima of risks of a few scores, and whether they are attained.
+"""Minimisation of risks of a few scores, and whether minima are attained.
 
-Smooth risks are descended by damped Newton steps. Convex risks with kinks are enclosed by
-ellipsoids, which prove how near the least value is.
+Smooth risks are minimised by damped Newton steps, convex risks with kinks by the ellipsoid method,
+which bounds the distance to the least value.
 """
 
 import itertools
@@ -20,19 +20,19 @@ Risk = Callable[[FloatArray], tuple[float, FloatArray]]
 """``scores -> (value, gradient)``."""
 
 Tiers = tuple[tuple[int, ...], ...]
-"""Items of one tier are in any order, and above those of the next; a full order has one each."""
+"""Items of one tier are in any order, above those of the next; a full order has one per tier."""
 
 FAR = 30.0
-"""Scores that spread further are running off."""
+"""Scores with a larger spread are considered divergent."""
 
 _ROUNDS = 8000
-_NEAR = 1e-12  # of the least value, relative: there the search ends
-_PROVEN = 1e-9  # what it has to reach
+_NEAR = 1e-12  # relative distance to the least value at which the search ends
+_PROVEN = 1e-9  # relative distance that it must reach
 _STEPS = 120
 _MORE_STARTS = 6
 _HOPS = 4
-_FLAT = 1e-6  # slope that counts as none, relative to the risk
-_TIE = 1e-5  # scores that are made equal where that costs nothing
+_FLAT = 1e-6  # slope that counts as zero, relative to the risk
+_TIE = 1e-5  # scores closer than this are tied if that does not raise the risk
 _FREE = 1e-11
 
 MOST_WITH_KINKS = 5
@@ -42,10 +42,10 @@ MOST_WITH_KINKS = 5
 def least_risk(
     risk: Risk, n: int, shift_invariant: bool, tiers: Tiers = (), lead: float = 0.0
 ) -> tuple[FloatArray, float]:
-    """Minimise a convex risk of n scores, not far from 0, by ellipsoids that hold the minimum.
+    """Minimise a convex risk of n scores, not far from 0, by the ellipsoid method.
 
-    Every slope cuts off what lies uphill, and the width of the ellipsoid along the slope
-    bounds how much lower the risk can be.
+    Every gradient cuts off the part that lies uphill, and the width of the ellipsoid along the
+    gradient bounds how much lower the risk can be.
     """
     rules, base = _rules(tiers, n), _directions(n, shift_invariant)
     centre, root = np.zeros(base.shape[1]), np.eye(base.shape[1]) * FAR
@@ -66,7 +66,7 @@ def least_risk(
     if not _within(best, floor, _PROVEN):
         raise NumericError(
             f"the risk of {n} scores, which has kinks, was not minimised: {best:.6g} was reached, "
-            f"and all that is known is that it is not below {floor:.6g}; is it convex?"
+            f"and the proven lower bound is {floor:.6g}; is it convex?"
         )
     return found, best
 
@@ -79,11 +79,11 @@ class Minimum:
     Parameters
     ----------
     scores : array of shape (n,)
-        Centred when the risk does not see a common shift.
+        Centred if the risk is shift invariant.
     value : float
         The risk there.
     attained : bool
-        False when the risk still falls while scores run off: it has no minimum there.
+        False if the risk still falls while scores diverge, so that it has no minimum.
     slope : float
         Largest entry of the gradient there.
     """
@@ -97,15 +97,15 @@ class Minimum:
 @final
 @dataclass(frozen=True, slots=True)
 class Nature:
-    """What is known about a risk."""
+    """Properties of a risk."""
 
     shift_invariant: bool
     smooth: bool = True  # differentiable
-    convex: bool = True  # if not, several starts are tried, and single scores in other valleys
+    convex: bool = True  # if not, several starts are tried, and moves of single scores
     whole: bool = False  # a sum of hinges max(1 - (s_i - s_j), 0), with a minimum at whole scores
 
     def starts(self, n: int) -> list[FloatArray]:
-        """Return scores to start from: zero, and others where there may be several valleys."""
+        """Return scores to start from: zero, and others if there may be several local minima."""
         rng = np.random.default_rng(n)
         more = [] if self.convex else list(rng.normal(0.0, 2.0, size=(_MORE_STARTS, n)))
         return [np.zeros(n), *more]
@@ -114,10 +114,10 @@ class Nature:
 def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     """Minimise a risk of n scores by damped Newton steps.
 
-    The Hessian is taken from differences of gradients; where it is not positive definite its
-    diagonal is raised until it is. A sum of plain hinges is evaluated on a lattice of whole
-    scores instead, where it has its corners; another convex risk with kinks is enclosed by
-    ellipsoids until its least value is known.
+    The Hessian is computed from differences of gradients; if it is not positive definite, its
+    diagonal is raised until it is. A sum of plain hinges is instead evaluated on a lattice of
+    whole scores, where it has its corners; other convex risks with kinks are minimised by the
+    ellipsoid method.
     """
     if not nature.smooth:
         _check_kinks(n, nature)
@@ -130,7 +130,7 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
         raise NumericError(
             f"the risk of {n} scores was not minimised: after up to {_STEPS} steps from each of "
             f"{len(found)} starts its slope is still {best.slope:.3g} at {best.scores.round(3)}, "
-            "and the scores do not run off; is the gradient that of the loss?"
+            "and the scores do not diverge; is the gradient that of the loss?"
         )
     return best
 
@@ -140,8 +140,8 @@ def minimise_in_tiers(
 ) -> float:
     """Return the infimum of a risk over scores that do not contradict an order of tiers.
 
-    Only the first and the last tier may have several items. Neighbours may tie, or have to lead
-    by ``lead``, for risks with kinks only.
+    Only the first and the last tier may have several items. Neighbours may tie, or must differ by
+    ``lead`` (only for risks with kinks).
     """
     if not nature.smooth:
         _check_kinks(len(start), nature)
@@ -177,7 +177,7 @@ def _directions(n: int, shift_invariant: bool) -> FloatArray:
 
 
 def _most_broken(rules: FloatArray, scores: FloatArray, lead: float) -> tuple[float, FloatArray]:
-    """Return by how much scores are too far out or miss a lead, 0 where not, and its slope."""
+    """Return the largest violation of the bounds and leads, 0 if none, and its gradient."""
     length = float(np.linalg.norm(scores))
     if length > FAR:
         return length - FAR, scores / length
@@ -188,7 +188,7 @@ def _most_broken(rules: FloatArray, scores: FloatArray, lead: float) -> tuple[fl
 
 
 def _rules(tiers: Tiers, n: int) -> FloatArray:
-    """Return one row per pair of items of neighbouring tiers: what the upper one leads by."""
+    """Return one row per pair of items of neighbouring tiers: the lead of the upper one."""
     pairs = [(i, j) for above, below in itertools.pairwise(tiers) for i in above for j in below]
     rules = np.zeros((len(pairs), n))
     for row, (i, j) in enumerate(pairs):
@@ -202,7 +202,7 @@ def _stalled(found: Minimum) -> bool:
 
 
 def _hopped(risk: Risk, best: Minimum, shift_invariant: bool) -> Minimum:
-    """Move single scores to where the risk is lower, and descend from there."""
+    """Move single scores to where the risk is lower, and minimise from there."""
     for _ in range(_HOPS):
         lower = _lower_start(risk, best)
         if lower is None:
@@ -302,7 +302,7 @@ def _step(
 
 
 def _newton(hessian: FloatArray, grad: FloatArray) -> FloatArray | None:
-    """Return the step of a positive definite Hessian, cut to length 5; None for another one."""
+    """Return the Newton step, limited to length 5; None if the Hessian is not positive definite."""
     try:
         root = np.linalg.cholesky(hessian)
         step: FloatArray = -np.linalg.solve(root.T, np.linalg.solve(root, grad)).astype(np.float64)
@@ -315,7 +315,7 @@ def _newton(hessian: FloatArray, grad: FloatArray) -> FloatArray | None:
 
 
 def _running_off(risk: Risk, scores: FloatArray, grad: FloatArray) -> bool:
-    """Whether a score still wants to move: in a tail slope over curvature does not vanish."""
+    """Whether a score diverges: in a tail, slope over curvature does not vanish."""
     width = 0.1
     for i, slope in enumerate(grad):
         ahead, behind = scores.copy(), scores.copy()

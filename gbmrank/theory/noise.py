@@ -1,8 +1,8 @@
-"""Noise conditions on preferences: which surrogate can be right on this distribution.
+"""Noise conditions on preferences, under which surrogates are consistent.
 
 The functions on matrices take the expected graph of one query (or its estimate, the sum of
-repeated judgments) and answer yes, or no with a witness. Comparisons allow for rounding of
-one part in 10^12 of the largest weight.
+repeated judgments) and return yes, or no with a witness. Comparisons have a tolerance of 10^-12
+of the largest weight.
 """
 
 from collections.abc import Iterator
@@ -36,14 +36,14 @@ _JUDGES = 8
 @final
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Yes or no; a no comes with the items that show it.
+    """Whether a condition holds; if not, with the items that violate it.
 
     Parameters
     ----------
     holds : bool
         The answer, also the truth value of the object.
     witness : tuple of int or None
-        Items that break the condition; None where it holds.
+        Items that violate the condition; None if it holds.
     reason : str
         The witness in words.
     """
@@ -57,7 +57,7 @@ class Answer:
 
 
 def difference_graph(A: ArrayLike) -> FloatArray:  # noqa: N803
-    """Return ``max(A_ij - A_ji, 0)``: what is left when opposite preferences cancel.
+    """Return ``max(A_ij - A_ji, 0)``, the graph after opposite preferences cancel.
 
     Parameters
     ----------
@@ -77,7 +77,12 @@ def difference_graph(A: ArrayLike) -> FloatArray:  # noqa: N803
 
 
 def net_degree(A: ArrayLike) -> FloatArray:  # noqa: N803
-    """Return ``sum_j (A_ij - A_ji)`` for every item.
+    """Return the net degree ``sum_j (A_ij - A_ji)`` of every item.
+
+    Parameters
+    ----------
+    A : array-like of shape (n_items, n_items)
+        As for :func:`difference_graph`.
 
     Examples
     --------
@@ -89,10 +94,15 @@ def net_degree(A: ArrayLike) -> FloatArray:  # noqa: N803
 
 
 def is_acyclic(A: ArrayLike) -> Answer:  # noqa: N803
-    """Say whether the graph A itself has no cycle; the witness is the cycle.
+    """Return whether the graph A itself has no cycle; the witness is the cycle.
 
-    For the condition under which pair models are right (P_DAG), ask for
+    The condition under which pair models are consistent (P_DAG) is
     ``is_acyclic(difference_graph(A))``.
+
+    Parameters
+    ----------
+    A : array-like of shape (n_items, n_items)
+        As for :func:`difference_graph`.
 
     Examples
     --------
@@ -112,13 +122,18 @@ def is_acyclic(A: ArrayLike) -> Answer:  # noqa: N803
 
 
 def is_low_noise(A: ArrayLike) -> Answer:  # noqa: N803
-    r"""Say whether preferences add up along paths; the witness is a triple (i, j, k).
+    r"""Return whether preferences have low noise; the witness is a triple (i, j, k).
 
     .. math:: A_{ik} - A_{ki} \ge D_{ij} + D_{jk} \text{ for all edges } i \to j \to k
               \text{ of the difference graph } D
 
     Then the linear loss is consistent for pairwise disagreement (Duchi et al. 2010, Def. 8,
     Cor. 15). :math:`O(n^3)`.
+
+    Parameters
+    ----------
+    A : array-like of shape (n_items, n_items)
+        As for :func:`difference_graph`.
     """
     weights = _graph(A)
     edges, lead = difference_graph(weights), weights - weights.T
@@ -138,20 +153,20 @@ def is_low_noise(A: ArrayLike) -> Answer:  # noqa: N803
 
 
 def degree_condition(A: ArrayLike, f: ArrayLike | None = None) -> Answer:  # noqa: N803
-    r"""Say whether sorting by f is right for pairwise disagreement; the witness is a pair (i, k).
+    r"""Return whether sorting by f is optimal for pairwise disagreement; the witness is a pair.
 
     .. math:: A_{ik} > A_{ki} \Rightarrow f_i > f_k
 
-    With net degrees, the linear loss is consistent exactly where this holds (Duchi et al.
+    With net degrees, the linear loss is consistent exactly if this holds (Duchi et al.
     2010, Thm. 13). With the expectation of any other f(y), a squared loss fitted to f(y) is
-    right where it holds: the distributions P_f of Ramaswamy et al. 2013, Thm. 6.
+    consistent if it holds: the distributions P_f of Ramaswamy et al. 2013, Thm. 6.
 
     Parameters
     ----------
     A : array-like of shape (n_items, n_items)
         The expected graph.
     f : array-like of shape (n_items,), optional
-        What is sorted, in expectation; net degrees by default.
+        Expected value to sort by; net degrees by default.
 
     Examples
     --------
@@ -178,12 +193,13 @@ def degree_condition(A: ArrayLike, f: ArrayLike | None = None) -> Answer:  # noq
 
 
 def reinforces(U: ArrayLike) -> Answer:  # noqa: N803
-    r"""Say whether the diagonal decides for average precision; the witness is a pair (i, j).
+    r"""Return whether U has the reinforcement property; the witness is a pair (i, j).
 
     .. math:: u_{ii} \ge u_{jj} \Rightarrow
               u_{ii} \ge u_{jj} + \sum_{g \notin \{i, j\}} (u_{jg} - u_{ig})_+
 
-    Then sorting by the diagonal is right (Ramaswamy et al. 2013, Thm. 4). :math:`O(n^3)`.
+    Then sorting by the diagonal is optimal for average precision (Ramaswamy et al. 2013, Thm. 4).
+    :math:`O(n^3)`.
 
     Parameters
     ----------
@@ -216,8 +232,8 @@ def independence(
 
     For every pair of items of a query that judges disagree on, m times the squared correlation
     over the m judges is about chi-squared with one degree of freedom when the two are
-    independent; the sum over pairs is compared with its distribution. A yes says that the
-    judgments do not contradict independence, not that it holds; the witness of a no is the most
+    independent; the sum over pairs is compared with its distribution. If it holds, the judgments
+    do not contradict independence, which is no proof of it; otherwise the witness is the most
     correlated pair of rows.
 
     Parameters
@@ -229,7 +245,7 @@ def independence(
     threshold : float or None, default=None
         Labels of at least this are relevant.
     level : float, default=0.01
-        Probability of a no where items are independent.
+        Probability of rejection if items are independent.
 
     Examples
     --------
@@ -278,10 +294,10 @@ class NoiseReport:
     Parameters
     ----------
     queries : array of shape (n_used,)
-        Numbers of the queries that were looked at: those with at least one edge.
+        Numbers of the queries with at least one edge; only these are tested.
     answers : dict of str to list of Answer
-        By condition: ``low_noise``, ``degree``, ``acyclic``, and ``reinforcement`` where
-        judgments were given; one answer per query.
+        By condition: ``low_noise``, ``degree``, ``acyclic``, and ``reinforcement`` if judgments
+        were given; one answer per query.
     """
 
     queries: Any
@@ -313,15 +329,20 @@ class NoiseReport:
 def noise_report(graphs: PreferenceGraphs, *, judgments: ArrayLike | None = None) -> NoiseReport:
     """Estimate from repeated judgments in which queries the noise conditions hold.
 
-    The sum of a query's judgments stands for its expected graph. With few judgments per
-    pair the sum is noisy itself, and the shares are of the sums.
+    The sum of a query's judgments is the estimate of its expected graph. With few judgments per
+    pair this estimate is noisy, and so are the shares.
 
     Parameters
     ----------
     graphs : PreferenceGraphs
-        Judgments added up: repeated edges, duels, or rankings of several judges.
+        Sums of judgments: repeated edges, duels, or rankings of several judges.
     judgments : array-like of shape (n_rows, n_judges), optional
         Binary relevance by judge, in the rows of ``graphs``; adds the reinforcement condition.
+
+    Returns
+    -------
+    NoiseReport
+        Answers per query; ``print`` shows the shares.
 
     Examples
     --------

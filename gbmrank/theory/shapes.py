@@ -1,11 +1,10 @@
-"""What a scalar loss does: declared and proven, or measured on a grid.
+"""Properties of scalar losses: declared and proven, or measured on a grid.
 
 Built-in losses declare what is proven about them (``AbstractLoss.proven``), and so may yours;
-the rest is measured, which can refute but not prove: ``proven`` of a shape says which it is. Two
-questions are asked of a loss. As the loss of items: is the score that minimises
-``q l1(s) + (1 - q) l-1(s)`` an increasing function of q, and how strongly does missing it
-cost? As the loss of pairs: is it convex and decreasing with negative slope at zero, or is
-its link ``sigmoid(a d)``, so that all pairs agree on one minimiser?
+the rest is measured, which can refute but not prove: ``proven`` of a shape says which it is. For a
+loss of items: is the score that minimises ``q l1(s) + (1 - q) l-1(s)`` an increasing function of q,
+and how much does a deviation from it cost? For a loss of pairs: is it convex and decreasing with
+negative slope at zero, or is its link ``sigmoid(a d)``, so that all pairs agree on one minimiser?
 """
 
 import functools
@@ -30,7 +29,7 @@ _RATE_TOLERANCE = 1e-6
 @final
 @dataclass(frozen=True, slots=True)
 class ItemShape:
-    """A loss of items.
+    """Properties of a loss of items.
 
     Parameters
     ----------
@@ -57,12 +56,12 @@ class ItemShape:
 @final
 @dataclass(frozen=True, slots=True)
 class PairShape:
-    """A loss of pairs.
+    """Properties of a loss of pairs.
 
     Parameters
     ----------
     convex, decreasing, bounded_below, quadratic : bool
-        As the words say; "quadratic" means a parabola.
+        Whether the loss has the property; "quadratic" means a parabola.
     slope : float
         Derivative at zero.
     rate : float or None
@@ -152,7 +151,7 @@ def pair_shape(loss: Any) -> PairShape:
 
 
 def contradictions(loss: Any) -> list[str]:
-    """Return what a loss declares as proven and a grid of margins contradicts.
+    """Return the properties that a loss declares as proven but a grid of margins contradicts.
 
     Examples
     --------
@@ -179,7 +178,7 @@ def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | 
     """Return a when the link of a loss is ``sigmoid(a v)`` with a > 0, else None.
 
     Exactly these losses have a bipartite risk whose best pair score is a difference of
-    scores whatever the distribution.
+    scores for every distribution.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Metrics as (u, phi, b): what items are worth, what ranks are worth, and a constant."""
+"""Positional form (u, phi, b) of metrics: utilities of items, discounts of ranks, an offset."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,21 +35,21 @@ class Positional(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class View:
-    """A metric seen as a member of the positional family, to be maximised."""
+    """The positional form of a metric, to be maximised."""
 
     utilities: Callable[[RankingData], FloatArray]  # u of every row, NaN where undefined
     discounts: Callable[[int], FloatArray]  # n -> phi(1), ..., phi(n), non-increasing
     offsets: Callable[[RankingData], FloatArray]  # b of every query
     form: Form  # u in symbols
-    fall: str = "not rising"  # of the discounts: "constant", "not rising" or "unknown"
+    fall: str = "not rising"  # shape of the discounts: "constant", "not rising" or "unknown"
     sign: float = 1.0  # -1 for a measure that is minimised: its value is -(b + sum phi u)
 
 
 def view(metric: AbstractMetric) -> View | None:
-    """Return a metric as a positional one, or None when it is not.
+    """Return the positional form of a metric, or None if it has none.
 
-    Cascades, average precision and reciprocal rank cut off at rank 1 look at the top item
-    alone, so they are positional. So is pairwise disagreement of labels: with
+    Cascades, average precision and reciprocal rank with cut-off 1 depend on the top item only,
+    so they are positional. So is pairwise disagreement of labels: with
     ``A_ij = (y_i - y_j)_+`` a swap of neighbours changes it by the difference of their
     labels, which makes it a constant minus ``sum_k (n - k) y``.
     """
@@ -95,7 +95,7 @@ def positional(metric: Any, labels: ArrayLike) -> Positional:
     seen = view(measure)
     if seen is None:
         raise ParameterError(
-            f"{measure.name} is no sum of utilities times discounts of ranks, so it has no "
+            f"{measure.name} is not a sum of utilities times discounts of ranks, so it has no "
             "(u, phi, b); dcg, ndcg, precision, recall, wta, auc, spearman and eru do"
         )
     data = RankingData.from_arrays(labels)
@@ -104,7 +104,7 @@ def positional(metric: Any, labels: ArrayLike) -> Positional:
 
 
 def c_phi(phi: ArrayLike, p: float = 2.0) -> float:
-    r"""Return the constant of the discounts in the regret bound.
+    r"""Return the factor of the discounts in the regret bound.
 
     .. math:: C_\phi(p) = \Bigl(\sum_{i=1}^{\lfloor n/2 \rfloor}
               (\phi(i) - \phi(n + 1 - i))^p\Bigr)^{1/p}
@@ -136,7 +136,7 @@ def c_phi(phi: ArrayLike, p: float = 2.0) -> float:
 
 
 def order_value(utilities: FloatArray, phi: FloatArray, scores: FloatArray) -> float:
-    """Return ``sum phi u`` of the order by scores, averaged over the orders of ties."""
+    """Return ``sum phi u`` of the order by scores, averaged over the orderings of ties."""
     order = np.argsort(-scores, kind="stable")
     blocks = np.concatenate([[0], np.cumsum(np.diff(scores[order]) != 0.0)])
     sizes = np.bincount(blocks)
@@ -151,7 +151,7 @@ def _disagreement(metric: PairwiseDisagreement) -> View:
         return data.labels / data.groups.spread(_pair_totals(data))
 
     def offsets(data: RankingData) -> FloatArray:
-        """Minus the value of the best order, minus what its items earn."""
+        """Minus the value of the best order, minus the utilities of its items."""
         queries = data.groups.spread(np.arange(data.groups.n_queries))
         values = np.array(utilities(data))
         ordered = values[np.lexsort((-values, queries))]
@@ -173,7 +173,7 @@ def _pair_totals(data: RankingData) -> FloatArray:
 
 
 def _top_utility(metric: AbstractMetric) -> AbstractUtility | None:
-    """What the item at rank 1 is worth, for measures that look no further."""
+    """Return the utility of the item at rank 1, for metrics that only depend on it."""
     if isinstance(metric, ERR):
         return DcgUtility()
     if isinstance(metric, MRR):

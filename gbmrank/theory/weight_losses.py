@@ -1,8 +1,8 @@
-"""Proper composite losses from a weight function w(c) and a link: which cost ratios matter.
+"""Proper composite losses from a weight function w(c) over cost ratios, and a link.
 
-A :class:`Link` says which probability a score stands for. The slopes of the partial losses are
+A :class:`Link` maps scores to probabilities. The slopes of the partial losses are
 tabulated on a :class:`Grid`; :func:`tabulated` makes a compilable function of them whose value
-and derivatives belong to one another.
+and derivatives are consistent.
 """
 
 import difflib
@@ -32,13 +32,13 @@ _DOUBLINGS, _HALVINGS = 40, 130
 Tail = tuple[float, float, float, float, float]
 """Where it begins, value, slope, relative rate of the slope, and reach (0: exponential)."""
 
-_STEEPEST = MAX_EXPONENT - 100.0  # leaves room for the factors of an exponential
+_STEEPEST = MAX_EXPONENT - 100.0  # leaves room for factors of an exponential
 _FLAT = 1e-5  # a slope that changes less than this over the whole table is constant
 WeightFunction = Callable[[FloatArray], FloatArray]
 
 _LOG_2 = math.log(2.0)
 _DEPTH = 26  # tables end where q or 1 - q is 2^-26; beyond, 1 - q has too few digits for w(c)
-_DEEPEST = 49  # 1 - 2^-49 is exact, so that w(c) can be asked there
+_DEEPEST = 49  # 1 - 2^-49 is exact, so w(c) can be evaluated there
 _CELLS = 4000
 _made: dict[Any, type["AbstractWeightLoss"]] = {}
 
@@ -60,13 +60,13 @@ def loss_from_weight(
         \ell_1'(v) = -(1 - q) w(q) q'(v), \qquad \ell_{-1}'(v) = q\, w(q) q'(v).
 
     Slopes are tabulated where q and 1 - q are above ``2^-26`` and interpolated by cubic
-    splines (relative error about 1e-9 for smooth w); beyond, they go on as exponentials or
-    powers. Value and derivatives belong to one another exactly. It works wherever a
-    composite loss does: pointwise, bipartite, push, pairwise.
+    splines (relative error about 1e-9 for smooth w); beyond, they are extrapolated as exponentials
+    or powers. Value and derivatives are exactly consistent. It works in all templates for
+    composite losses: pointwise, bipartite, push, pairwise.
 
     The loss is registered under its name for this process, as by
-    :func:`gbmrank.register_loss`; one that is made again under its name takes its place. It
-    pickles where its functions do: those of a module do, lambdas need cloudpickle.
+    :func:`gbmrank.register_loss`; a new one replaces an earlier one of the same name. It can be
+    pickled if its functions can: those of a module can, lambdas need cloudpickle.
 
     Parameters
     ----------
@@ -76,22 +76,22 @@ def loss_from_weight(
     rate : float, default=1
         Steepness: the link is taken at ``rate v``.
     link : {"logit", "probit", "cloglog", "cauchit", "algebraic"} or callable, default="logit"
-        Which probability a score stands for; or a function ``v -> (q, q')`` of an array that
+        Link between scores and probabilities; or a function ``v -> (q, q')`` of an array that
         returns the inverse link, which increases from 0 to 1, and its derivative.
     name : str, default="weighted"
-        Shown in texts, and registered.
+        Name under which the loss is registered.
 
     Returns
     -------
     AbstractCompositeLoss
-        An instance to give as ``loss=``.
+        An instance, to be passed as ``loss=``.
 
     Raises
     ------
     ParameterError
-        When the weight or the link cannot be used, or an integral diverges.
+        When the weight or the link is invalid, or an integral diverges.
     RegistrationError
-        For a name that is taken by another loss.
+        For the name of another loss.
 
     References
     ----------
@@ -113,7 +113,7 @@ def loss_from_weight(
 
 
 class LinkValues(NamedTuple):
-    """Probabilities, what is left to one (without cancellation where known), derivatives."""
+    """Probabilities, their complements (without cancellation if possible), and derivatives."""
 
     q: FloatArray
     rest: FloatArray
@@ -130,7 +130,7 @@ class Link:
     closed_form: Callable[[FloatArray], FloatArray] | None = None
 
     def scores(self, probabilities: FloatArray) -> FloatArray:
-        """Return the scores that stand for probabilities."""
+        """Return the scores of probabilities."""
         given = np.asarray(probabilities, dtype=np.float64)
         if self.closed_form is None:
             return self.solve(given, 1.0 - given)
@@ -162,7 +162,7 @@ def find_link(given: "str | LinkFunction") -> Link:
             near = difflib.get_close_matches(given.lower(), LINKS, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise ParameterError(
-                f"no link is called {given!r}; {hint}There are {', '.join(LINKS)}; or give a "
+                f"there is no link {given!r}; {hint}Links: {', '.join(LINKS)}; or give a "
                 "function v -> (q, q')"
             )
         return LINKS[given]
@@ -171,7 +171,7 @@ def find_link(given: "str | LinkFunction") -> Link:
 
 
 def check_link(link: Link, low: float, high: float, nodes: FloatArray) -> LinkValues:
-    """Return the values at nodes of what is increasing, inside (0, 1), with its derivative."""
+    """Validate that a link increases inside (0, 1), and return its values at nodes."""
     margin = 0.01 * (high - low)
     scores = np.array([low - margin, *nodes, high + margin])
     q, rest, _ = link.values(scores)
@@ -255,7 +255,7 @@ LINKS: Mapping[str, Link] = MappingProxyType(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Scores that are even in ``asinh(steep (v - centre))``: dense inside, wide outside."""
+    """Scores that are evenly spaced in ``asinh(steep (v - centre))``: dense near the centre."""
 
     nodes: FloatArray
     places: FloatArray
@@ -320,7 +320,7 @@ def tabulated(
 
 
 def is_convex(grid: Grid, positive: ScalarFunction, negative: ScalarFunction) -> bool:
-    """Whether both functions bend upwards, but for the noise of the table."""
+    """Whether both functions are convex, up to the noise of the table."""
     inside = np.linspace(0.0, 1.0, 400) * 0.9 + 0.05
     probes = (inside * (len(grid.nodes) - 1)).astype(np.int64)
     for v, stretch in zip(grid.nodes[probes].tolist(), grid.stretch[probes], strict=True):
@@ -336,7 +336,7 @@ class AbstractWeightLoss(AbstractCompositeLoss):
     """A composite loss whose partial losses are tables; see :func:`loss_from_weight`.
 
     It is pickled by its weight function and its link: plain pickle needs functions of a
-    module, cloudpickle takes lambdas too.
+    module, cloudpickle also supports lambdas.
     """
 
     recipe: ClassVar[tuple[Any, ...]]
@@ -346,7 +346,7 @@ class AbstractWeightLoss(AbstractCompositeLoss):
 
 
 def _check_derivative(link: Link, nodes: FloatArray, found: LinkValues) -> None:
-    """Compare with differences; a kink spoils few of them."""
+    """Compare the derivative with differences of q; a kink affects few of them."""
     width = np.diff(nodes)
     lower = found.q[1:] <= 0.5
     rise = np.where(lower, np.diff(found.q), -np.diff(found.rest)) / width
@@ -388,7 +388,7 @@ class _Measured:
 def _tail_of(
     grid: Grid, columns: tuple[FloatArray, FloatArray, FloatArray], end: int, *, vanishes: bool
 ) -> Tail:
-    """Choose how slopes go on beyond an end: as an exponential or as a power of the distance."""
+    """Choose the extrapolation of slopes beyond an end: exponential, or a power of the distance."""
     values, slopes, bends = columns
     reach = float(grid.nodes[end]) - grid.centre
     inner = int(np.argmin(np.abs(grid.nodes - grid.centre - 0.8 * reach)))

@@ -242,7 +242,7 @@ def test_what_is_not_computed():
         theory.calibration_function("ranknet", "dcg", 5)
     with pytest.raises(LimitError, match="1,296"):
         theory.calibration_function("ranknet", "dcg", 4, grades=range(6))
-    with pytest.raises(ParameterError, match="largest there is, 1"):
+    with pytest.raises(ParameterError, match="largest one, 1"):
         theory.calibration_function("ranknet", "dcg@1", eps=[2.0])
     with pytest.raises(ParameterError, match="comparison and linear"):
         theory.calibration_function("listmle", "pairwise_disagreement", graphs=np.zeros((1, 2, 2)))

@@ -129,7 +129,7 @@ def test_distributions_without_a_minimum_are_counted():
     assert found.example is None
     expected = [not one.minimiser("pairwise(target=ndcg)").attained for one in _adversarial()]
     assert found.unattained == sum(expected) > 0
-    assert str(found).endswith(f"; {found.unattained} have no minimum, as scores run off")
+    assert str(found).endswith(f"; {found.unattained} have no minimum, because scores diverge")
 
 
 def _adversarial():
@@ -204,7 +204,7 @@ def test_a_minimum_that_a_right_order_undercuts_is_no_counterexample():
     least = distribution.minimiser("ranknet").value
     for value in (distribution.inner_risk("ranknet", [-1, 1]), least + 1e-6):
         wrong = Minimum(np.array([-1.0, 1.0]), value, True, 0.0)
-        with pytest.raises(gbmrank.NumericError, match="it is no minimum"):
+        with pytest.raises(gbmrank.NumericError, match="not a minimum"):
             shown(distribution, "ranknet", "dcg", found=wrong)
 
 

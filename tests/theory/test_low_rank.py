@@ -173,7 +173,7 @@ def test_what_is_no_loss_matrix():
 
 def test_what_does_not_fit_the_factors():
     found = theory.low_rank("err", 3)
-    with pytest.raises(DataError, match=r"4 numbers.*\(3,\)"):
+    with pytest.raises(DataError, match=r"shape \(4,\).*\(3,\)"):
         found.decode([1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="3 items"):
         found.targets([[0, 1]])

@@ -146,7 +146,7 @@ def test_a_function_as_link_is_the_named_one():
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        ("probti", "no link is called 'probti'; did you mean 'probit'"),
+        ("probti", "there is no link 'probti'; did you mean 'probit'"),
         (lambda v: v, "must return two arrays"),
         (lambda v: (0.5, np.ones(v.shape)), "must return arrays of the shape of the scores"),
         (lambda v: (v, np.ones(v.shape)), r"must stay inside \(0, 1\).*q\(v\) is -"),

@@ -1,1 +1,1 @@
-"""What is known of an objective and a metric: verdicts, their conditions, advice."""
+"""Calibration verdicts on objectives and metrics, their conditions, and advice."""

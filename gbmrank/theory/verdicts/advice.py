@@ -1,4 +1,4 @@
-"""Which objective for a metric? Candidates with their verdicts, the best first."""
+"""Advice on objectives for a metric: candidates with their verdicts, the best first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from gbmrank.theory.verdicts.verdict import (
 __all__ = ["GIVEN", "Advice", "advise", "target_for"]
 
 GIVEN = ("independent", "low-noise")
-"""What may be known of the data that advice is for."""
+"""Possible assumptions about the data."""
 
 _WITH_TARGET = (
     ("pairwise", "logistic"),
@@ -58,18 +58,18 @@ _STATUS = ("calibrated", "conditional", "unknown", "not calibrated")
 @final
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One objective for a metric.
+    """An objective for a metric, with its verdict.
 
     Parameters
     ----------
     objective : str
-        Its text; give it to ``gbmrank.objective``.
+        Its text, for ``gbmrank.objective``.
     verdict : Verdict
-        What is known.
+        Whether it is calibrated.
     cost : str
-        Per query of n items.
+        Cost per query of n items.
     proven : bool
-        Whether it is right: on every distribution, or on those that were given.
+        Whether it is proven to be calibrated: on every distribution, or on those of ``given``.
     """
 
     objective: str
@@ -84,15 +84,20 @@ class Advice:
 
 
 def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
-    """Return objectives for a metric: what is proven first, what is known to be wrong last.
+    """Return objectives for a metric: proven ones first, those with a counterexample last.
 
     Parameters
     ----------
     metric : Metric, measure or str
-        What should be best.
+        The metric to optimise.
     given : {"independent", "low-noise"} or None, default=None
-        What is known of your data: 0/1 labels that are independent within a query given the
+        What is known about your data: 0/1 labels that are independent within a query given the
         features, or preference graphs with low noise, for pairwise disagreement.
+
+    Returns
+    -------
+    list of Advice
+        The best first.
 
     Examples
     --------
@@ -117,11 +122,11 @@ def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
 
 
 def target_for(measure: AbstractMetric) -> AbstractUtility:
-    """Return the utility that goes with a metric, or the one nearest to it."""
+    """Return the utility of a metric, or the one closest to it."""
     if measure.name == "pairwise_disagreement":
         return IdentityUtility()
     if isinstance(measure, ERU) and measure.neutral >= EruUtility().max_grade:
-        most = measure.neutral + EruUtility().max_grade  # grades go on above the neutral one
+        most = measure.neutral + EruUtility().max_grade  # grades extend above the neutral one
         return EruUtility(measure.neutral, measure.half_life, most)
     own = isinstance(measure, PositionalMetric | RBP)
     if not own and measure.name not in UTILITIES:
@@ -145,7 +150,7 @@ def _candidates(measure: AbstractMetric) -> Iterator[AbstractObjective]:
         if template != "comparison":
             params["target"] = target
         if template == "pointwise" and isinstance(target, IdentityUtility) and loss != "squared":
-            continue  # a bound of labels is for the user to give
+            continue  # only the user can give a bound of the labels
         try:
             yield build(OBJECTIVES, template, **params)
         except GbmrankError:  # a loss that this template rejects, a plugin that does not load
@@ -155,7 +160,7 @@ def _candidates(measure: AbstractMetric) -> Iterator[AbstractObjective]:
 
 
 def _verdict(template: AbstractObjective, measure: AbstractMetric, given: str | None) -> Verdict:
-    """Return the verdict that speaks of what is given, where there is one."""
+    """Return the verdict under the given assumption, if there is one."""
     verdict = calibration(template, measure, graphs=given == "low-noise")
     if given != "independent" or verdict.status == "calibrated":
         return verdict
@@ -164,7 +169,7 @@ def _verdict(template: AbstractObjective, measure: AbstractMetric, given: str | 
 
 
 def _implied(given: str | None, condition: AbstractCondition | None) -> bool:
-    """Whether a condition follows from what is given."""
+    """Whether a condition follows from the given assumption."""
     if given == "independent":
         return condition in (IndependentLabels(), BinaryLabels(), LabelsFrom(0.0))
     return given == "low-noise" and condition == DegreeCondition()

@@ -1,9 +1,8 @@
-"""Is an objective calibrated for a metric? Derived from their parts, not from their names.
+"""Calibration verdicts, derived from the parts of an objective and a metric, not their names.
 
-"Calibrated" is said where an argument covers all labels that both sides take, all list lengths and
-cut-offs. Where the answer is no, a distribution shows it
-(:mod:`gbmrank.theory.verdicts.witnesses`), and :func:`remedy` says what would help, tried out, not
-guessed.
+"Calibrated" means that a proof covers all labels that both support, all list lengths and cut-offs.
+"Not calibrated" comes with a counterexample (:mod:`gbmrank.theory.verdicts.witnesses`), and
+:func:`remedy` suggests a change whose verdict was checked.
 """
 
 import functools
@@ -67,24 +66,24 @@ _COUNTEREXAMPLE = "counterexample, verified numerically"
 _FAIR_TIES = ("mean", "index")
 _NATIVE = "native:"
 _COMMITTEE = "committee"
-_LONG_ENOUGH = 5  # items: that two agree on shorter lists is no help
-_NONE = object()  # no relevance that both sides see
-_warned: set[tuple[str, str]] = set()  # a grid trains one pair many times
+_LONG_ENOUGH = 5  # items; agreement on shorter lists only is not useful
+_NONE = object()  # no common definition of relevance
+_warned: set[tuple[str, str]] = set()  # a grid search trains one pair many times
 
 
 def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> Verdict:
-    """Say whether minimising an objective maximises a metric.
+    """Return whether an objective is calibrated for a metric.
 
     Parameters
     ----------
     objective : Objective, template or str
-        What is minimised; ``unknown`` is the answer for a booster's own, ``native:NAME``, and
-        for a ``committee``.
+        The objective; the verdict is ``unknown`` for one of a booster, ``native:NAME``, and for
+        a ``committee``.
     metric : Metric, measure or str
-        What should be best.
+        The metric.
     graphs : bool or None, default=None
         Whether preferences are given as graphs instead of labels, for pairwise
-        disagreement; by default, whether the objective or the metric holds some.
+        disagreement; by default, whether the objective or the metric has preferences.
 
     Returns
     -------
@@ -112,23 +111,23 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
 
 
 def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) -> Verdict:
-    """Warn, once per pair, when an objective is known to be wrong for a metric.
+    """Warn, once per pair, if an objective is not calibrated for a metric.
 
-    For whoever stops training early by a metric: a loss that is not calibrated for it may
-    move away from its best value while it is still being minimised. The warning names an
-    objective that is right for the metric, where there is one.
+    This matters for early stopping: with a loss that is not calibrated, the metric may get worse
+    while the loss is still being minimised. The warning names a calibrated objective, if there
+    is one.
 
     Parameters
     ----------
     objective, metric : object
         As for :func:`calibration`.
     stacklevel : int, default=2
-        Whose line is shown, as for ``warnings.warn``.
+        As for ``warnings.warn``.
 
     Returns
     -------
     Verdict
-        What :func:`calibration` says.
+        The result of :func:`calibration`.
     """
     verdict = calibration(objective, metric)
     if verdict.status != "not calibrated":
@@ -147,7 +146,7 @@ def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) 
 
 
 def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
-    """Return what helps, for an objective that sorts another utility than a metric asks for."""
+    """Return a suggestion, for an objective that sorts another utility than the metric needs."""
     from gbmrank.theory.verdicts.advice import target_for
 
     target = target_for(measure)
@@ -167,7 +166,7 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
 
 
 def _aimed(template: Any, target: AbstractUtility) -> Any | None:
-    """Return an objective with another target, without the old one's options, or None."""
+    """Return an objective with another target and without options of the old one, or None."""
     known = {field.name for field in fields(template)}
     if "target" in known:
         return replace(template, target=target, **dict.fromkeys(_options(template)))
@@ -191,7 +190,7 @@ def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:
 
 
 def _without_loss(objective: Any) -> str | None:
-    """Return why a text, or what prints as one, names no single loss of gbmrank."""
+    """Return why an objective has no single loss of gbmrank, or None if it has one."""
     if isinstance(objective, AbstractObjective) or hasattr(objective, "template"):
         return None
     text = str(objective).strip()
@@ -206,7 +205,7 @@ def _without_loss(objective: Any) -> str | None:
 
 
 def _right_for(metric: Any) -> str | None:
-    """Return the pairwise objective with the metric as its target, where it is calibrated."""
+    """Return the pairwise objective with the metric as target, if it is calibrated."""
     try:
         made = as_objective(f"pairwise(target={text_of(as_metric(metric))})")
     except GbmrankError:  # a metric without a utility
@@ -235,7 +234,7 @@ def _every_order_is_best(
     seen: View | None,
     preserved: Preserved | None,
 ) -> bool:
-    """Whether ranks are worth the same, or items are, with every label that both sides take."""
+    """Whether all discounts or all utilities are equal, for all labels that both support."""
     if seen is not None and seen.fall == "constant":
         return True
     form = worth_of(measure, seen)
@@ -245,7 +244,7 @@ def _every_order_is_best(
 
 
 def worth_of(measure: AbstractMetric, seen: View | None) -> Form:
-    """Return the form of what an item is worth to a metric; of relevance for other measures."""
+    """Return the form of the utility of a metric; that of relevance if it is not positional."""
     if seen is not None:
         return seen.form
     if isinstance(measure, ERR):
@@ -256,7 +255,7 @@ def worth_of(measure: AbstractMetric, seen: View | None) -> Form:
 
 
 def labels_of(template: AbstractObjective) -> tuple[Labels, ...]:
-    """Return the labels that an objective without a utility takes."""
+    """Return the labels that an objective without a utility supports."""
     if isinstance(template, Bipartite | Push):
         return legal(Form("step", template.threshold))
     if isinstance(template, Mix):
@@ -297,7 +296,7 @@ def _sorted(
     seen: View,
     found: tuple[AbstractCondition | None, str],
 ) -> Verdict:
-    """The minimiser sorts what the metric asks for, maybe under a condition."""
+    """Return the verdict if the minimiser sorts the utility of the metric."""
     narrower, labels = found
     condition = _all_of(narrower, *_assumed(preserved, measure, seen))
     constant, reference = preserved.constant, preserved.reference
@@ -322,7 +321,7 @@ def _sorted(
 def _assumed(
     preserved: Preserved, measure: AbstractMetric, seen: View | None
 ) -> tuple[AbstractCondition, ...]:
-    """Return what is not proven of parts of your own."""
+    """Return the unproven assumptions about user-defined parts."""
     losses = tuple(Assumed(words, _no_contradiction) for words in preserved.assumed)
     if seen is None or seen.fall != "unknown":
         return losses
@@ -336,7 +335,7 @@ def _assumed(
 
 
 def _no_contradiction(where: Any) -> bool:  # noqa: ARG001  (labels say nothing about a loss)
-    """The shapes were measured on a grid before the verdict; that found no contradiction."""
+    """Return True: shapes were measured on a grid before, without a contradiction."""
     return True
 
 
@@ -354,7 +353,7 @@ def _not_sorted(
     seen: View,
     both: tuple[Labels, ...],
 ) -> Verdict:
-    """The minimiser sorts another utility, or one of which that is not known."""
+    """Return the verdict if the minimiser sorts another utility, or an unknown one."""
     example = known_for(template, measure) or order_witness(
         template, measure, preserved, both, (preserved.form, seen.form)
     )
@@ -376,7 +375,7 @@ def _not_sorted(
 
 
 def _if_alike(measure: AbstractMetric, preserved: Preserved, seen: View) -> Verdict:
-    """One utility is a function of yours: whether it agrees can be tested on labels."""
+    """Return the verdict for a user-defined utility, whose agreement can be tested on labels."""
 
     def agree(where: Any) -> bool:
         return same_order(preserved.utilities, seen.utilities, where)
@@ -408,7 +407,7 @@ def _on_p_f(
 def _narrower(
     preserved: Preserved, seen: View, both: tuple[Labels, ...]
 ) -> AbstractCondition | None:
-    """Return a condition on labels under which two utilities sort alike, and the metric matters."""
+    """Return a condition on labels under which two utilities give the same order, if any."""
     if preserved.up_to is not None:
         return None
     bends = [f.at for f in (preserved.form, seen.form) if f.gain == "excess"]
@@ -426,13 +425,12 @@ def _narrower(
 
 
 def given_independent(template: AbstractObjective, measure: AbstractMetric) -> Verdict | None:
-    """Return what holds when items are relevant independently, for 0/1 labels or a threshold.
+    """Return the verdict for independent relevance of items, with 0/1 labels or a threshold.
 
-    Swapping the labels of two items shows that ``E[y_i z(P)]`` rises with the probability that
-    item i is relevant, whatever z > 0. So every positional metric that pays for relevance asks
-    for the order of these probabilities, and average precision does, because then
-    ``E[y_i y_g / P]`` rises with it for every g: its distributions have the reinforcement
-    property.
+    Swapping the labels of two items shows that ``E[y_i z(P)]`` increases with the probability
+    that item i is relevant, for every z > 0. So the best order for every positional metric of
+    relevance is that of these probabilities. It also is for average precision, because
+    ``E[y_i y_g / P]`` increases with it for every g: the reinforcement property holds.
     """
     seen, preserved = view(measure), preserved_order(template)
     threshold = _relevance(template, measure, seen, preserved)
@@ -461,7 +459,7 @@ def _relevance(
     seen: View | None,
     preserved: Preserved | None,
 ) -> Any:
-    """Return the threshold by which both sides see relevance (None: 0/1 labels), or _NONE."""
+    """Return the common threshold of relevance (None: 0/1 labels), or _NONE."""
     form = worth_of(measure, seen)
     if seen is None and not (isinstance(measure, MAP) and measure.k is None):
         return _NONE
@@ -481,12 +479,12 @@ def _threshold(template: AbstractObjective) -> float | None:
 
 
 def _sorts_probability(template: AbstractObjective) -> tuple[str, ...] | None:
-    """Return what is assumed for a loss of pairs to sort the probability of relevance, or None.
+    """Return the assumptions under which a loss of pairs sorts by probability of relevance.
 
-    Its pairs have weights that depend on the number of relevant items alone. With more
-    probability for item i than for j, exchanging their scores where ``s_i < s_j`` does not cost,
-    and where they tie moving them apart gains, because the loss falls at zero; the losses of a
-    push are increasing functions of such sums.
+    None if it does not. The weights of pairs must depend only on the number of relevant items. If
+    item i is more probably relevant than j, swapping scores with ``s_i < s_j`` does not raise the
+    loss, and moving tied ones apart lowers it, because the loss decreases at zero; the losses of
+    a push are increasing functions of such sums.
     """
     if not isinstance(template, Comparison | Bipartite | Push):
         return None
@@ -506,7 +504,7 @@ def _sorts_probability(template: AbstractObjective) -> tuple[str, ...] | None:
 def _other_measure(
     template: AbstractObjective, measure: AbstractMetric, preserved: Preserved
 ) -> Verdict:
-    """Measures outside the positional family, under a loss that sorts a utility."""
+    """Return the verdict for a metric that is not positional and a loss that sorts a utility."""
     form = worth_of(measure, None)
     both = common(preserved.labels, legal(form))
     example = known_for(template, measure) or order_witness(
@@ -534,7 +532,7 @@ def _other_measure(
 
 
 def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
-    """Preference graphs: the linear loss sorts net degrees, comparisons misorder."""
+    """Return the verdict on preference graphs: the linear loss sorts net degrees."""
     if not isinstance(measure, PairwiseDisagreement):
         return _unknown(f"{measure.name} needs labels")
     if isinstance(template, Linear):
@@ -558,7 +556,7 @@ def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
 def _without_order(
     template: AbstractObjective, measure: AbstractMetric, seen: View | None
 ) -> Verdict:
-    """Objectives that are not known to sort any utility."""
+    """Return the verdict for an objective that is not known to sort any utility."""
     if template.gradient == "frozen_weights":
         return _unknown(
             f"the weights of {template.name} follow the ranking and count as constants, so it is "
@@ -594,7 +592,7 @@ def _known_example(template: AbstractObjective, measure: AbstractMetric) -> Coun
 def _theorem_against(
     template: AbstractObjective, measure: AbstractMetric, seen: View | None
 ) -> str | None:
-    """Comparing labels pair by pair with a convex loss misorders, even under low noise."""
+    """Return the theorem against comparison losses, which misorder even under low noise."""
     if not isinstance(template, Comparison) or template.weights != "none":
         return None
     shape = pair_shape(template.loss)

@@ -1,6 +1,6 @@
-"""Utilities in symbols: whether two sort every expectation alike, for all labels and lengths.
+"""Symbolic utilities: whether two give the same order in every expectation.
 
-u and u' do when ``u'(y) = a(n) u(y) + b(y)`` with a > 0 on all label vectors that both take. With
+u and u' do if ``u'(y) = a(n) u(y) + b(y)`` with a > 0 on all label vectors that both support. With
 ``u = gain(y_i) / total(y)`` (:class:`gbmrank.losses.utilities.Form`) this follows from two facts:
 
 * the gains are affine in each other, with a positive factor, on the common labels. Between
@@ -12,8 +12,8 @@ u and u' do when ``u'(y) = a(n) u(y) + b(y)`` with a > 0 on all label vectors th
   cut off at 1 is constant. Ideals and sums of other gains are equal for proportional gains, ideals
   with different cut-offs for lists that reach neither.
 
-Where u is undefined all gains are equal, so that it carries no order. What is not proven here is
-not claimed: two forms may be alike and not be found to be.
+If u is undefined, all gains are equal, so it has no order. The test is conservative: two forms
+may be equivalent without being recognised.
 """
 
 import itertools
@@ -45,7 +45,7 @@ _EPS = 2.0**-52
 @final
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """All numbers from low to high, or only a few of them."""
+    """A set of labels: an interval, or finitely many."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -89,14 +89,14 @@ SIGNS = Labels.of((-1.0, 1.0))
 @final
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Whether two utilities sort alike on some labels.
+    """Whether two utilities give the same order on some labels.
 
     Parameters
     ----------
     holds : bool or None
-        Proven or not; None where one is a function without a form, about which nothing follows.
+        Proven or not; None if one is a function without a symbolic form.
     up_to : int or None
-        Longest list for which it is proven, where it is not for all.
+        Longest list for which it is proven, if not for all.
     """
 
     holds: bool | None
@@ -104,7 +104,7 @@ class Alike:
 
 
 def legal(form: Form) -> tuple[Labels, ...]:
-    """Return the labels that a utility takes: all labels of the data are from one of these."""
+    """Return the sets of labels that a utility supports; data must be from one of them."""
     if form.gain == "table":
         return (Labels.of(range(len(form.at))),)
     if form.gain == "step" and form.at is None:
@@ -113,9 +113,9 @@ def legal(form: Form) -> tuple[Labels, ...]:
 
 
 def bounded(form: Form, labels: Labels, most: float = math.inf) -> Labels:
-    """Return those of the labels whose utility is from 0 to a bound, or more than those.
+    """Return a superset of the labels whose utility is between 0 and a bound.
 
-    The total of a query is not looked at, so the bound does not restrict where there is one.
+    The total of a query is ignored, so with a total the bound does not restrict the labels.
     """
     if form.signed:
         return Labels.of(())
@@ -134,7 +134,7 @@ def bounded(form: Form, labels: Labels, most: float = math.inf) -> Labels:
 
 
 def common(first: Iterable[Labels], second: Iterable[Labels]) -> tuple[Labels, ...]:
-    """Return the sets of two or more labels that both sides take."""
+    """Return the sets of two or more labels that both support."""
     there = tuple(second)
     both = (one & two for one in first for two in there)
     return tuple(dict.fromkeys(each for each in both if each.several))
@@ -151,13 +151,13 @@ def is_constant(form: Form, labels: Labels) -> bool:
 
 
 def weighs_relevance(form: Form) -> bool:
-    """Whether, of 0/1 labels, relevant items are worth more, by an amount that depends on P, n."""
+    """Whether relevant items have a larger utility, by a function of P and n, for 0/1 labels."""
     curve = _curve(form, BINARY)
     return curve.kind == "values" and curve.at[1] > curve.at[0]
 
 
 def alike(first: Form, second: Form, labels: Labels) -> Alike:
-    """Say whether the second utility sorts expectations as the first does, on these labels."""
+    """Return whether two utilities give the same order of expectations, on these labels."""
     one, two = _curve(first, labels), _curve(second, labels)
     if two.kind == "constant" or (first == second and first.gain == "own"):
         return Alike(True)
@@ -177,7 +177,7 @@ def alike(first: Form, second: Form, labels: Labels) -> Alike:
 
 
 def probes(forms: Iterable[Form], labels: Labels) -> tuple[float, ...]:
-    """Return labels at which gains show what they are: around bends and steps, and beyond."""
+    """Return labels that distinguish gains: around bends and steps, and beyond."""
     if labels.only is not None:
         few = labels.only
         return few if len(few) <= 6 else (*few[:3], *few[-3:])
@@ -235,7 +235,7 @@ def _curve_between(form: Form, low: float, high: float) -> _Curve:
 
 
 def _related(one: _Curve, two: _Curve) -> str | None:
-    """Return how the second gain follows from the first, if it does with a positive factor."""
+    """Return how the second gain is related to the first by a positive factor, if it is."""
     if one.kind != two.kind or one.kind == "constant":
         return None
     if one.kind == "values":

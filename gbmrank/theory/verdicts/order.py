@@ -19,9 +19,9 @@ the rules below, where the papers have none:
   them apart gains at a rate of at least a constant, as curvatures are bounded. So there is a gap
   for every distribution, and no limit is needed.
 
-Whether two utilities ask for the same order is derived from their forms
-(:mod:`gbmrank.theory.verdicts.forms`). :func:`disagreements` looks for distributions on which two
-do not, by computing them: it may refute, and never confirms.
+Whether two utilities give the same order is derived from their forms
+(:mod:`gbmrank.theory.verdicts.forms`). :func:`disagreements` searches numerically for distributions
+on which they differ: it can refute, but not confirm.
 """
 
 import itertools
@@ -96,17 +96,17 @@ class Preserved:
     """The order an objective preserves."""
 
     form: Form  # minimisers are sorted like the expectation of this
-    labels: tuple[Labels, ...]  # that the objective takes; a few more where a query decides
+    labels: tuple[Labels, ...]  # supported by the objective, or a superset of these
     utilities: Utilities  # computes them, and rejects labels that the objective rejects
-    constant: Constant | None  # of the regret bound
+    constant: Constant | None  # constant of the regret bound
     reference: str
     in_sums: bool = False  # whether sums with other such losses preserve the order
-    up_to: int | None = None  # longest list, where a sum agrees on short ones only
-    assumed: tuple[str, ...] = ()  # what is measured of a loss, and not proven
+    up_to: int | None = None  # longest list, if a sum agrees on short ones only
+    assumed: tuple[str, ...] = ()  # properties that were measured and not proven
 
 
 def preserved_order(objective: AbstractObjective) -> Preserved | None:
-    """Return what an objective is order-preserving for, or None when nothing is proven."""
+    """Return the utility whose order an objective preserves, or None if nothing is proven."""
     if isinstance(objective, Pointwise):
         return _pointwise(objective)
     if isinstance(objective, Pairwise):
@@ -140,10 +140,10 @@ def disagreements(
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield distributions of n labels that two utilities may order differently.
 
-    For a pair of items whose order depends on the label vector, the two utilities change
-    their minds at different mixing probabilities; half-way between, they disagree. The pair
-    should be at the ranks ``top`` and ``top + 1``, so ``top - 1`` other items may be lifted by
-    a third label vector.
+    For a pair of items whose order depends on the label vector, the two utilities switch the
+    order at different mixing probabilities; half-way between, they disagree. The pair should be
+    at the ranks ``top`` and ``top + 1``, so a third label vector may lift ``top - 1`` other
+    items.
     """
     vectors, u, v = _defined(first, second, _vectors(grades, n, top))
     if not len(vectors):
@@ -223,7 +223,7 @@ def _vectors(grades: tuple[float, ...], n: int, top: int) -> FloatArray:
 def _defined(
     first: Utilities, second: Utilities, vectors: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the label vectors that both take, with both utilities."""
+    """Return the label vectors that both support, with both utilities."""
     try:
         return vectors, utility_rows(vectors, first), utility_rows(vectors, second)
     except ValueError:  # DataError is one
@@ -251,7 +251,7 @@ def _pointwise(objective: Pointwise) -> Preserved | None:
     if not shape.proper:
         return None
     factor = 2.0 / math.sqrt(shape.least_weight)
-    known = shape.proven and factor < 1e3  # a weight that vanishes somewhere has no such bound
+    known = shape.proven and factor < 1e3  # there is no such bound if the weight vanishes
     constant = Constant(f"{_number(factor)}sqrt(eta)", factor, 0.5, "eta")
     return Preserved(
         target.form,
@@ -291,7 +291,7 @@ def _pairwise(objective: Pairwise) -> Preserved | None:
 
 
 def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> str:
-    """Return what a grid found no contradiction to, for a loss of pairs that proves nothing."""
+    """Return the assumption about a loss of pairs that was only tested on a grid."""
     shape = "convex, without a kink" if convex else "of a link sigmoid(a d)"
     return f"the loss {loss.name} is {shape}, nowhere rising and bounded below at every margin"
 
@@ -323,7 +323,7 @@ def _bregman(objective: Bregman) -> Preserved | None:
 
 
 def generates(generator: AbstractGenerator, eta: float | None) -> bool:
-    """Whether a grid of scores and utilities does not contradict that a term is a Bregman one."""
+    """Whether a term is a Bregman divergence, as far as a grid of scores and utilities shows."""
     if generator.term is None:
         return False
     top = 1.0 if eta is None else eta
@@ -416,7 +416,7 @@ def _shares_of(values: Utilities) -> Utilities:
 
 
 def _of_all(parts: list[Utilities]) -> Utilities:
-    """Return the first utilities, of labels that all parts take."""
+    """Return the first utilities, for labels that all parts support."""
 
     def checked(data: RankingData) -> FloatArray:
         first, *_ = [part(data) for part in parts]
@@ -426,7 +426,7 @@ def _of_all(parts: list[Utilities]) -> Utilities:
 
 
 def _not_negative(values: Utilities) -> Utilities:
-    """Reject labels that the objective would reject, so that they are not compared on."""
+    """Reject labels that the objective rejects, so that they are not compared."""
 
     def checked(data: RankingData) -> FloatArray:
         utilities = values(data)
@@ -438,7 +438,7 @@ def _not_negative(values: Utilities) -> Utilities:
 
 
 def _up_to_eta(target: AbstractUtility, eta: float | None) -> tuple[Labels, ...]:
-    """Return labels whose utility an objective with a bound takes, or a few more."""
+    """Return a superset of the labels that an objective with a bound supports."""
     bounds = target.upper_bounds(np.array([2])) if eta is None else np.array([eta])
     most = math.inf if bounds is None else float(bounds[0])
     taken = tuple(bounded(target.form, each, most) for each in legal(target.form))

@@ -1,6 +1,6 @@
-"""What is known about an objective and a metric, as plain frozen data.
+"""Verdicts on an objective and a metric, as frozen data.
 
-A condition of a verdict is an object that can be tested on data or on a distribution.
+The condition of a verdict is an object that can be tested on data or on a distribution.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ Status = Literal["calibrated", "conditional", "not calibrated", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class AbstractCondition(ABC):
-    """What has to hold for a verdict; ``holds`` takes a Distribution, and data where it can."""
+    """Condition of a verdict; ``holds`` takes a Distribution, or data if possible."""
 
     @abstractmethod
     def holds(self, where: Any) -> bool:
@@ -61,8 +61,8 @@ class Constant:
     power : float
         Power of the bound of the utilities in it.
     of : {"none", "eta", "largest", "sum"}
-        What is bounded: nothing, what the loss takes (eta), the largest expected utility, or
-        their sum over a query.
+        Quantity that is bounded: nothing, the utilities that the loss supports (eta), the largest
+        expected utility, or their sum over a query.
     """
 
     text: str
@@ -95,13 +95,13 @@ class Verdict:
         On every distribution; on those that meet ``condition``; not on every one, as
         ``counterexample`` shows; or no answer.
     condition : AbstractCondition or None
-        What has to hold, as an object with a test.
+        The condition, an object with a test.
     constant : Constant or None
         The constant c of the regret bound, where one is known.
     reference : str
         Where it is proven.
     sentence : str
-        The answer in plain words.
+        The verdict in plain words.
     counterexample : Counterexample or None
         A distribution on which the minimiser ranks suboptimally.
     """
@@ -140,7 +140,7 @@ class BinaryLabels(AbstractCondition):
     """All labels are 0 or 1."""
 
     def holds(self, where: Any) -> bool:
-        """Look at every label.
+        """Test every label.
 
         Examples
         --------
@@ -167,7 +167,7 @@ class MaxItems(AbstractCondition):
     n: int
 
     def holds(self, where: Any) -> bool:
-        """Look at the longest query."""
+        """Test the longest query."""
         if isinstance(where, RankingData):
             return int(where.groups.sizes.max(initial=0)) <= self.n
         return int(where.labels.shape[1]) <= self.n
@@ -190,7 +190,7 @@ class LabelsFrom(AbstractCondition):
     low: float
 
     def holds(self, where: Any) -> bool:
-        """Look at every label."""
+        """Test every label."""
         return bool(np.all(where.labels >= self.low))
 
     def __str__(self) -> str:
@@ -200,14 +200,14 @@ class LabelsFrom(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class Assumed(AbstractCondition):
-    """What is assumed of parts of your own, which no proof covers.
+    """An assumption about user-defined parts that no proof covers.
 
     Parameters
     ----------
     words : str
         The assumption.
     check : callable
-        Looks for a contradiction on a Distribution or RankingData; True where there is none.
+        Tests a Distribution or RankingData; True if there is no contradiction.
     """
 
     words: str
@@ -245,7 +245,7 @@ class AllOf(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class IndependentLabels(AbstractCondition):
-    """Whether items are relevant is independent within a query, given the features.
+    """The relevance of items is independent within a query, given the features.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ class Reinforcement(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class DegreeCondition(AbstractCondition):
-    """Net degrees order every pair as the mean preference graph does.
+    """Net degrees order every pair like the mean preference graph.
 
     ``A_ij > A_ji`` implies ``f_i > f_j`` with ``f_i = sum_j (A_ij - A_ji)``, and the difference
     graph has no cycle. Low noise implies it; graphs made of labels always meet it.
@@ -345,8 +345,8 @@ class DegreeCondition(AbstractCondition):
     Parameters
     ----------
     normalize : bool, default=False
-        Whether the mean is that of graphs over their total weights, as the normalised metric
-        has it; net degrees are those of the graphs themselves.
+        Whether graphs are divided by their total weights in the mean, as in the normalised
+        metric; net degrees are those of the original graphs.
 
     References
     ----------
@@ -371,14 +371,14 @@ class DegreeCondition(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class SortsPreferences(AbstractCondition):
-    """An expected f orders every pair as the mean preferences do: the distributions P_f.
+    """The expected f orders every pair like the mean preferences: the distributions P_f.
 
     Parameters
     ----------
     f : callable
-        What is sorted: from RankingData, one value per row.
+        The function f: from RankingData to one value per row.
     normalize : bool, default=False
-        Whether preferences are over their total weight, as the normalised metric has them.
+        Whether preferences are divided by their total weight, as in the normalised metric.
 
     References
     ----------
@@ -413,8 +413,8 @@ class SortsPreferences(AbstractCondition):
 def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
     if not hasattr(where, "probabilities") or where.labels.ndim != 2:
         raise ParameterError(
-            "this condition speaks of the distribution of labels given features, which data do "
-            "not show; test it on a theory.Distribution of label vectors"
+            "this condition is about the distribution of labels given features, which data do not "
+            "show; test it on a theory.Distribution of label vectors"
         )
     return np.asarray(where.labels), np.asarray(where.probabilities)
 

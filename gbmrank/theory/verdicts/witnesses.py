@@ -1,9 +1,9 @@
-"""Distributions that show that an objective is wrong for a metric, without a search.
+"""Counterexamples to calibration that need no search.
 
 :func:`order_witness` is for objectives that sort a utility: the minimiser is known without
 minimising. :func:`kink_witness` and :func:`comparison_witness` minimise a sum over three items in
-Python. All labels are such that the objective and the metric take them, and an example counts
-when no best order of the metric is one that the minimiser leaves open.
+Python. All labels are supported by the objective and the metric, and an example counts if no order
+of the minimiser (with any tie-breaking) is a best order of the metric.
 """
 
 import functools
@@ -35,11 +35,11 @@ __all__ = ["comparison_witness", "cut_offs", "graph_witness", "kink_witness", "o
 _SUPPORT = 3
 _MARGIN = 1e-4
 _MIXTURES = 4000
-_ENOUGH = 400  # mixtures after which the first good example will do
+_ENOUGH = 400  # mixtures after which the first good example is used
 _THEOREM_11 = ((0.0, 0.5, 1.5), (0.0, 0.0, 0.1), (0.5, 0.0, 0.0))
 _THEOREM_12 = ((0.0, 0.25, 0.5), (0.0, 0.0, 0.01), (0.24, 0.0, 0.0))
 _CHAIN = ((0.0, 1.0, 0.0), (0.0, 0.0, 6.0), (0.0, 0.0, 0.0))
-_LONGEST = 60  # list for which disagreements are looked for
+_LONGEST = 60  # longest list in which disagreements are searched
 
 
 def order_witness(
@@ -93,7 +93,7 @@ def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample 
 
 
 def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counterexample | None:
-    """Minimise the comparison loss where item 2 wins narrowly more often than item 1 is worth.
+    """Return a distribution on which the comparison loss prefers frequent narrow wins.
 
     Labels 0/1: (0, 0, 1), (1, 0, 0) and (1, 1, 0) with probabilities 1/5, 1/2 and 3/10, on
     which a fixed margin counts as it is and the weight of an edge is 1.
@@ -116,8 +116,8 @@ def graph_witness(template: AbstractObjective, measure: AbstractMetric) -> Count
     """Return preference graphs on which a comparison (or the linear loss) misorders.
 
     The mean graphs of Duchi et al., Thms 11 and 12, which have low noise, and a chain without
-    the degree condition; each edge is a graph of its own with weight 1, so that normalising
-    changes nothing and a margin that is the weight is 1.
+    the degree condition; each edge is a separate graph with weight 1, so that normalising has no
+    effect and ``margin=weight`` is 1.
     """
     for mean in (_THEOREM_11, _THEOREM_12) if isinstance(template, Comparison) else (_CHAIN,):
         weights = np.array(mean)
@@ -134,7 +134,7 @@ def graph_witness(template: AbstractObjective, measure: AbstractMetric) -> Count
 
 
 def cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int, ...]:
-    """Return the cut-offs of a metric and of all targets, also inside sums."""
+    """Return the cut-offs of a metric and of all targets, including those in sums."""
     if isinstance(template, Mix):
         inside = [k for part in template.parts for k in cut_offs(part, measure)]
     else:
@@ -150,7 +150,7 @@ def _solved(
     risk: Risk,
     nature: Nature,
 ) -> Counterexample | None:
-    """Minimise a risk of three scores; the best order has to cost more, a thousandth apart."""
+    """Minimise a risk of three scores; the best order must cost more, a thousandth apart."""
     seen = view(pair[1])
     wanted = distribution.expected_utilities(pair[1])
     if seen is None or len(set(wanted.round(9).tolist())) < len(wanted):
@@ -161,7 +161,7 @@ def _solved(
         return None
     order = np.argsort(-wanted, kind="stable")
     lead = 0.0 if nature.smooth else 1e-3
-    edges = np.flatnonzero(np.diff(phi)) + 1  # ranks that are worth the same share a tier
+    edges = np.flatnonzero(np.diff(phi)) + 1  # ranks with equal discounts share a tier
     tiers = tuple(tuple(map(int, tier)) for tier in np.split(order, edges))
     gap = minimise_in_tiers(risk, tiers, found.scores, nature, lead) - found.value
     if gap < 1e-5 * abs(found.value):
@@ -185,7 +185,7 @@ def _judged(
     seen: View | None = view(measure)
     phi = np.ones(0) if seen is None else seen.discounts(distribution.n_items)
     best = order_value(wanted, phi, wanted)
-    # Ties of the minimiser in favour of the metric: every best order costs more than that.
+    # Break ties of the minimiser in favour of the metric.
     order = np.lexsort((-wanted, -_without_rounding(sorted_by)))
     regret = best - float(phi @ wanted[order])
     if regret <= _MARGIN * max(abs(best), 1e-9):
@@ -195,7 +195,7 @@ def _judged(
 
 
 def _without_rounding(values: FloatArray) -> FloatArray:
-    """Make values equal that differ by little: an example should be plain to see."""
+    """Tie values that differ by rounding only, for a readable example."""
     order, cleaned = np.argsort(values), values.copy()
     for low, high in itertools.pairwise(order):
         if values[high] - values[low] <= _MARGIN * np.abs(values).max():
@@ -227,7 +227,7 @@ def _enumerated(
     grades: tuple[float, ...],
     n: int,
 ) -> Counterexample | None:
-    """Go through small mixtures of label vectors; every order of the items is tried."""
+    """Enumerate small mixtures of label vectors; every order of the items is tried."""
     vectors = np.array(list(itertools.product(grades, repeat=n)))
     uniform = Distribution(vectors, np.ones(len(vectors)))
     orders = all_orders(n)
@@ -275,7 +275,7 @@ def _place_of(u: FloatArray, orders: IntArray) -> IntArray:
 
 @functools.cache
 def _mixtures(count: int) -> list[tuple[IntArray, FloatArray]]:
-    """Return a fixed sample of mixtures of two and three of so many label vectors."""
+    """Return a fixed sample of mixtures of two and three of ``count`` label vectors."""
     rng = np.random.default_rng(0)
     made = []
     for _ in range(_MIXTURES):
