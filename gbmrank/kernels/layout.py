@@ -1,9 +1,9 @@
-"""What kernels receive: small named tuples of arrays, and the signatures of their slots.
+"""Arguments of kernels: small named tuples of arrays, and the signatures of their slots.
 
-A *slot* is a function that a template leaves open (:mod:`gbmrank.kernels.jit.compiler`); the
-functions at the end of this file are what type checkers see in its place. A slot that offers
-another way to sum a query may *decline* it, by returning NaN or False: the query is then left
-to the next way, and in the end every pair is visited.
+A *slot* is a function that a template leaves open (:mod:`gbmrank.kernels.jit.compiler`); type
+checkers see the functions at the end of this file instead. A slot that sums a query in a
+particular way may *decline* it, by returning NaN or False: the query is then left to the next
+engine, and in the end every pair is visited.
 """
 
 from typing import Any, NamedTuple
@@ -94,7 +94,7 @@ class LevelQueries(NamedTuple):
 
 
 class PushQueries(NamedTuple):
-    """Queries of ``positives[q]`` relevant, then other items; ``scale`` is 0 for one class only."""
+    """Queries of ``positives[q]`` relevant, then other items; ``scale`` is 0 if one is missing."""
 
     offsets: IntArray
     order: npt.NDArray[Any]
@@ -103,12 +103,12 @@ class PushQueries(NamedTuple):
 
 
 def outer(x: float, *params: float) -> tuple[float, float, float]:
-    """Price of a useless item's loss in a push: value, first and second derivative."""
+    """Outer function of a useless item's loss in a push: value, first and second derivative."""
     raise _FILLED
 
 
 class PushParams(NamedTuple):
-    """Parameters of the pair penalty and of the price around its mean."""
+    """Parameters of the pair penalty and of the outer function of its mean."""
 
     inner: Params
     outer: Params
@@ -133,7 +133,7 @@ class Level(NamedTuple):
 
 
 class Engines(NamedTuple):
-    """Which way a query is summed.
+    """Which engine sums a query.
 
     A query of at least ``linear_from`` items, and of ``linear_range`` times its range of scores,
     is left to the linear-time engine; one of at least ``closed_from`` items to the closed form (no
@@ -156,7 +156,7 @@ class Span(NamedTuple):
 
 
 class GradHess(NamedTuple):
-    """Where a kernel writes; float32 or float64, shape (n_rows,)."""
+    """Output arrays of gradient and Hessian; float32 or float64, shape (n_rows,)."""
 
     grad: npt.NDArray[Any]
     hess: npt.NDArray[Any]
@@ -203,8 +203,8 @@ class Ranking(NamedTuple):
 
     Query q owns the entries from ``offsets[q]`` to ``offsets[q + 1] - 1``. ``order`` holds
     item numbers that begin at 0 in each query; ``tied`` is 1 where an item has the score
-    of the one before it. Only as many ranks as were asked for need to be there; they
-    end with a whole block of ties.
+    of the one before it. Only the requested number of ranks need be present; they end with a
+    whole block of ties.
     """
 
     offsets: IntArray
@@ -269,7 +269,7 @@ class Levels(NamedTuple):
 
 
 class SwapTerms(NamedTuple):
-    """What a measure needs to tell its change when two items swap ranks; see ``pairs.changes``.
+    """Terms of the change of a metric when two items swap ranks; see ``pairs.changes``.
 
     ``values`` per row, ``scale`` and the last rank that counts (``cuts``) per query, NaN or 0 where
     undefined; ``table[r]`` belongs to rank r + 1, or with ``upwards`` to r items below.

@@ -1,4 +1,4 @@
-"""Scores and levels of a query in, its gradient, Hessian and value out; checks of whole columns."""
+"""Read the scores and levels of a query, write gradient, Hessian and value; check columns."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ def finish(
 
     With ``relative, absolute = floors`` the floor is the largest of ``relative * mean hess``,
     ``relative * min(mean |grad|, usual)`` and ``absolute``: it scales with the loss, a
-    saturated query cannot ask for an endless step, and a curvature that is as usual stays.
+    saturated query cannot cause an infinite step, and a usual curvature is not changed.
     A bad query has a value that is not finite; -1 when there is none.
     """
     relative, absolute = floors

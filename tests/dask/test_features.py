@@ -268,7 +268,7 @@ def test_numbers_of_different_types(client, backend):
 def test_infinite_features(client):
     first, second = pieces(TASK, PLAIN.rename(columns={"a": "a b"}))
     second = second.assign(**{"a b": second["a b"].where(second["a b"] > 3, np.inf)})
-    words = "the column 'a b' of train, partition 1 is infinite, .*: clip it"
+    words = "the column 'a b' of train, partition 1 is infinite, .*; clip it"
     rejected(client, "xgboost", [first, second], words)
     assert fit(client, "lightgbm", [first, second]).booster_.current_iteration() == 5
 

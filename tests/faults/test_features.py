@@ -205,7 +205,7 @@ def test_infinite_features(bad, frame):
     values[7, 2] = bad
     table = frame(values)
     column = repr({pl.DataFrame: "column_2", pd.DataFrame: "2", arrow: "2"}.get(frame, 2))
-    words = "the column {} of {} is infinite, .* in row {}, .*: clip it, or make it NaN"
+    words = "the column {} of {} is infinite, .* in row {}, .*; clip it, or set it to NaN"
     with pytest.raises(DataError, match=words.format(column, "the training set", 7)):
         ranker("xgboost").fit(table, TASK.y, qid=TASK.qid)
     with pytest.raises(DataError, match=words.format(column, "X", 7)):

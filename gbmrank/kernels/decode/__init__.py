@@ -1,1 +1,1 @@
-"""From scores or pair values to rankings."""
+"""Decoders: rankings from pair values."""

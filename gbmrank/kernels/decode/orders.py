@@ -1,9 +1,9 @@
-"""Rankings from pair values: what a score per item cannot say.
+"""Decoders: rankings from pair values, which one score per item cannot represent.
 
 Most functions take the matrix of one query and return its items, best first. :func:`orders`
-decodes many queries at once, in compiled threads. An order has to break ties, and does so by
-index: items that the values do not tell apart come in the order of the matrix.
-:func:`tied_places` gives a place per item instead, which tied items share.
+decodes many queries at once, in compiled threads. A ranking has to break ties, and does so by
+index: items with equal values come in the order of the matrix. :func:`tied_places` returns a
+place per item instead, which tied items share.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,18 +43,18 @@ DECODERS = {
 def graph_order(values: ArrayLike, *, ties: str = "index") -> IntArray:
     """Order items by Algorithm 1 of Ramaswamy et al.
 
-    Edges go from i to j with weight ``u[i, j] - u[j, i]`` where that is positive. While there is
-    a cycle the lightest edge is deleted, by ascending (weight, i, j), also where it lies on no
-    cycle; what is left is read in topological order. Right for every distribution whose
-    expected difference graph has no cycle.
+    Edges go from i to j with weight ``u[i, j] - u[j, i]`` if that is positive. While there is a
+    cycle the lightest edge is deleted, by ascending (weight, i, j), even if it is not part of a
+    cycle; the result is a topological order of the remaining edges. Optimal for every
+    distribution whose expected difference graph has no cycle.
 
     Parameters
     ----------
     values : array-like of shape (n_items, n_items)
-        ``values[i, j]`` is the weight of "i is preferred to j"; the diagonal is not read.
+        ``values[i, j]`` is the weight of "i is preferred to j"; the diagonal is ignored.
     ties : {"index", "degree"}, default="index"
-        Which of the items that nothing precedes comes first: the smallest index, or the
-        largest net degree and of equal ones the smallest index.
+        Which of several items without a predecessor comes first: that with the smallest index,
+        or with the largest net degree (and then the smallest index).
 
     Returns
     -------
@@ -77,11 +77,20 @@ def graph_order(values: ArrayLike, *, ties: str = "index") -> IntArray:
 
 
 def exact_disagreement(values: ArrayLike) -> IntArray:
-    """Order items so that the weight of contradicted preferences is smallest.
+    """Order items so that the total weight of contradicted preferences is smallest.
 
-    Dynamic programming over sets, up to 20 items (seconds); above that use :func:`graph_order`.
-    Of several best orders the one that has the smallest index first, then second, and so on.
-    Parameters and result as for :func:`graph_order`.
+    Dynamic programming over sets, for up to 20 items (seconds); use :func:`graph_order` for more.
+    Of several best orders it returns the lexicographically smallest.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_items, n_items)
+        ``values[i, j]`` is the weight of "i is preferred to j"; the diagonal is ignored.
+
+    Returns
+    -------
+    array of shape (n_items,)
+        Items, best first.
 
     Examples
     --------
@@ -96,8 +105,8 @@ def exact_map(values: ArrayLike) -> IntArray:
 
     .. math:: \sum_{i \ge j} u_{ij} / \max(\mathrm{rank}_i, \mathrm{rank}_j)
 
-    Dynamic programming over sets, up to 20 items; above that use :func:`greedy_map`. Of several
-    best orders the one that has the smallest index first, then second, and so on.
+    Dynamic programming over sets, for up to 20 items; use :func:`greedy_map` for more. Of several
+    best orders it returns the lexicographically smallest.
 
     Parameters
     ----------
@@ -113,20 +122,39 @@ def exact_map(values: ArrayLike) -> IntArray:
 
 
 def greedy_map(values: ArrayLike) -> IntArray:
-    """Order items for average precision by the largest gain at each rank, then by moves.
+    """Order items for average precision greedily, then improve the order by moving single items.
 
-    A heuristic for any number of items: no single item can be moved to a better place. Of equal
-    gains the smallest index is taken, and an item moves only where that makes the sum larger.
-    Parameters and result as for :func:`exact_map`.
+    A heuristic for any number of items: in the result no single item can be moved to a better
+    place. Ties of the gain are broken by the smallest index, and an item is only moved if that
+    increases the value.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_items, n_items)
+        Symmetric; the expectation of ``y_i y_j / number of relevant items``.
+
+    Returns
+    -------
+    array of shape (n_items,)
+        Items, best first.
     """
     return _one(values, "greedy", "map")
 
 
 def diagonal(values: ArrayLike) -> IntArray:
-    """Order items by the diagonal alone; ties keep the smaller index first.
+    """Order items by decreasing diagonal value; ties keep the smaller index first.
 
-    Right for average precision where reinforcement holds (:func:`gbmrank.theory.reinforces`).
-    Parameters and result as for :func:`exact_map`.
+    Optimal for average precision if reinforcement holds (:func:`gbmrank.theory.reinforces`).
+
+    Parameters
+    ----------
+    values : array-like of shape (n_items, n_items)
+        Symmetric; the expectation of ``y_i y_j / number of relevant items``.
+
+    Returns
+    -------
+    array of shape (n_items,)
+        Items, best first.
 
     Examples
     --------
@@ -137,11 +165,24 @@ def diagonal(values: ArrayLike) -> IntArray:
 
 
 def map_value(values: ArrayLike, order: ArrayLike) -> float:
-    """Return the sum that :func:`exact_map` makes largest, for any order of the items."""
+    """Return the expected average precision of an order, which :func:`exact_map` maximises.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_items, n_items)
+        Symmetric; the expectation of ``y_i y_j / number of relevant items``.
+    order : array-like of shape (n_items,)
+        Items, best first.
+
+    Returns
+    -------
+    float
+        The value.
+    """
     u, items = _matrix(values, symmetric=True), read_wholes(order, "order", 0)
     if not np.array_equal(np.sort(items), np.arange(len(u))):
         raise DataError(
-            f"an order names each of the items 0 to {len(u) - 1} once, got {items.tolist()}"
+            f"an order must contain each item from 0 to {len(u) - 1} once, got {items.tolist()}"
         )
     seen = np.tril(u[np.ix_(items, items)])
     return float((seen.sum(axis=1) / np.arange(1.0, len(items) + 1.0)).sum())
@@ -159,7 +200,7 @@ def orders(
     sizes : sequence of int
         Items per query.
     surrogate : {"disagreement", "map"}
-        What the values stand for.
+        Meaning of the values.
     decoder : str, default="auto"
         One of ``DECODERS[surrogate]``. "auto" is exact up to 12 items; above that it is
         Algorithm 1, or the greedy heuristic for average precision.
@@ -167,7 +208,7 @@ def orders(
     Returns
     -------
     array of shape (n_items in all queries,)
-        Items of each query from 0, best first. Ties are broken by index, as each decoder says.
+        Items of each query from 0, best first. Ties are broken by index; see each decoder.
     """
     check_decoder(surrogate, decoder)
     sizes = read_wholes(sizes, "sizes", 1)
@@ -184,7 +225,7 @@ def orders(
 
 
 def check_decoder(surrogate: str, decoder: str) -> None:
-    """Raise ParameterError unless a decoder serves a surrogate."""
+    """Raise ParameterError unless a decoder supports a surrogate."""
     if surrogate not in DECODERS:
         raise ParameterError(f"surrogate must be one of {', '.join(DECODERS)}; got {surrogate!r}")
     if decoder not in DECODERS[surrogate]:
@@ -195,7 +236,7 @@ def check_decoder(surrogate: str, decoder: str) -> None:
 
 
 def query_matrices(values: FloatArray, sizes: IntArray) -> Iterator[FloatArray]:
-    """Yield the matrix of every query; values lie row by row, one query after the other."""
+    """Yield the matrix of every query; values are stored row by row, query after query."""
     begin = 0
     for n in sizes.tolist():
         yield values[begin : begin + n * n].reshape(n, n)
@@ -207,16 +248,16 @@ def tied_places(
 ) -> FloatArray:
     """Decode the matrices of many queries into a place per item, 0 for the best; ties share one.
 
-    Items tie when the values do not tell them apart: those towards each other are equal, and
-    those towards every third item or one that ties with it. They share the mean of the places
-    that they take together, so the places do not depend on the order of the items in the matrix.
-    Items that do not tie have different places: where a decoder has the choice, the item comes
-    first whose sorted values are larger, with ``graph_degree`` after the net degree. To
-    ``diagonal`` items tie when their diagonal values are equal.
+    Items tie if their values do not distinguish them: the two values between them are equal, and
+    so are those towards every third item or one that ties with it. They share the mean of their
+    places, so the places do not depend on the order of the items in the matrix. Items that do not
+    tie have different places: if a decoder has a choice, the item with the larger sorted values
+    comes first (``graph_degree`` compares net degrees before). For ``diagonal``, items tie if
+    their diagonal values are equal.
 
-    For disagreement a group of ties is decoded as one item; no order that parts it is better.
-    For average precision one may be: then the group meets at the first, the mean or the last of
-    the places it gives them, whichever is best. Parameters as for :func:`orders`.
+    For disagreement a group of ties is decoded as one item; no order that splits it is better.
+    For average precision a split may be better: the group is then put at the first, the mean or
+    the last of the decoded places, whichever is best. Parameters as for :func:`orders`.
     """
     check_decoder(surrogate, decoder)
     sizes = np.asarray(sizes, np.int64)
@@ -235,28 +276,28 @@ def tied_places(
 
 
 def _check_exact(sizes: IntArray, decoder: str, advice: str = "use decoder=auto") -> None:
-    """Raise LimitError when the exact decoder is asked to decode a long query."""
+    """Raise LimitError if a query is too long for the exact decoder."""
     longest = int(sizes.max(initial=0))
     if decoder == "exact" and longest > _MOST_EXACT:
         raise LimitError(
-            f"the exact decoder goes through all sets of items, up to {_MOST_EXACT} items; a query "
-            f"has {longest}: {advice}"
+            f"the exact decoder enumerates all sets of items, for up to {_MOST_EXACT} items; a "
+            f"query has {longest}: {advice}"
         )
 
 
 def _check_values(values: FloatArray, sizes: IntArray) -> FloatArray:
-    """Return pair values as one row of numbers; raise DataError unless all are there and finite."""
+    """Return pair values as a flat array; raise DataError unless all are present and finite."""
     flat = read_table(values, "pair values").reshape(-1)
     cells = int((sizes * sizes).sum())
     if len(flat) != cells:
-        raise DataError(f"queries of these sizes have {cells} pair values, got {len(flat)}")
+        raise DataError(f"queries of these sizes need {cells} pair values, got {len(flat)}")
     return flat
 
 
 def _decoder_shares(
     sizes: IntArray, surrogate: str, decoder: str
 ) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
-    """Yield queries with the decoder that serves them: "auto" is exact on short ones."""
+    """Yield queries with their decoder: "auto" is exact for short ones."""
     fast = "graph_degree" if surrogate == "disagreement" else "greedy"
     short = sizes <= _EXACT_AUTO
     whole = ((np.ones(len(sizes), np.bool_), decoder),)
@@ -317,12 +358,12 @@ def _one(values: ArrayLike, decoder: str, surrogate: str) -> IntArray:
 def _matrix(values: ArrayLike, symmetric: bool) -> FloatArray:
     matrix = read_square(values, "pair values", symmetric=symmetric)
     if not len(matrix):
-        raise DataError("pair values form a square matrix of at least one item, got none")
+        raise DataError("pair values must form a square matrix of at least one item, got none")
     return matrix
 
 
 class _TieGroups(NamedTuple):
-    """Groups of tied items, numbered without looking at item numbers."""
+    """Groups of tied items, numbered independently of item numbers."""
 
     of: IntArray  # the group of each item
     sizes: IntArray
@@ -331,7 +372,7 @@ class _TieGroups(NamedTuple):
 
 
 def _tie_groups(u: FloatArray, surrogate: str, decoder: str) -> _TieGroups:
-    """Return the tie groups of one query, ordered as the decoder wants choices made."""
+    """Return the tie groups of one query, in the order in which the decoder should choose."""
     sign = 1.0
     if surrogate == "disagreement":
         u, sign = u - u.T, -1.0
@@ -365,8 +406,8 @@ def _refine(u: FloatArray, of: IntArray) -> IntArray:
 def _between(u: FloatArray, of: IntArray, sizes: IntArray, first: IntArray) -> FloatArray:
     """Return the mean value of an item of a group towards the other items of every group.
 
-    Sums are taken over sorted values, and not at all where these are equal, so the last digit
-    does not depend on the order of the items.
+    Sums are taken over sorted values, and skipped if these are equal, so that the last digit does
+    not depend on the order of the items.
     """
     groups = np.arange(len(sizes))
     rows = u[first]
@@ -421,7 +462,7 @@ def _matrix_of_items(groups: _TieGroups, _decoder: str) -> FloatArray:
 
 
 def _group_order(order: IntArray, groups: _TieGroups, matrix: FloatArray) -> IntArray:
-    """Return an order of groups from one of items that may part them, by average precision."""
+    """Return an order of groups from an order of items that may split them."""
     places, of = np.argsort(order), np.sort(groups.of)
     begins = np.cumsum(groups.sizes) - groups.sizes
     first, last = np.minimum.reduceat(places, begins), np.maximum.reduceat(places, begins)

@@ -1,6 +1,6 @@
 """Rankings from pair values: kernels that decode a span of queries.
 
-A query of n items has a matrix ``u`` of n x n values; matrices lie one after the other.
+A query of n items has a matrix ``u`` of n x n values; matrices are stored one after the other.
 
 *Algorithm 1*, for pairwise disagreement, where ``u[i, j]`` is the weight of "i is preferred to
 j": keep the edges with a positive lead ``u[i, j] - u[j, i]``, delete the lightest until no cycle
@@ -9,11 +9,11 @@ is left and read off a topological order.
 *Greedy*, for average precision, where ``u`` is symmetric: with the set S in front, putting item i
 at rank ``|S| + 1`` earns ``(u[i, i] + sum of u[i, j], j in S) / (|S| + 1)``. The largest gain is
 taken at each rank, and then single items are moved as long as the sum grows. (Exchanging
-neighbours would be idle: after a greedy choice the gain of the next item is never larger.)
+neighbours would not help: after a greedy choice the gain of the next item is never larger.)
 
 *Exact*, for few items: dynamic programming over sets, :math:`O(2^n n^2)`. What an item adds depends
 on the set S in front of it and not on the order of S: for disagreement item i costs ``sum of
-u[i, j], j in S``, those it is preferred to and comes after.
+u[i, j], j in S``, the weight of its preferences over items ranked above it.
 """
 
 import numpy as np
@@ -137,7 +137,7 @@ def _gains(u: FloatArray, order: IntArray, gain: FloatArray) -> None:
 
 @separate
 def _take_out(u: FloatArray, order: IntArray, place: int, gain: FloatArray) -> None:
-    """Move the item at a place behind all others, which lose what it gave them."""
+    """Move the item at a place behind all others, and subtract its part of their gains."""
     item = order[place]
     for k in range(place + 1, len(order)):
         order[k - 1] = order[k]
@@ -199,7 +199,7 @@ def _move_items(u: FloatArray, order: IntArray) -> None:
 
 @allocating
 def greedy_orders(pairs: PairValues, moves: bool, span: Span, out: IntArray) -> None:
-    """Write the items of every query of a span, best first, by gain and, if asked, by moves."""
+    """Write the items of every query of a span, best first, by gain and optionally by moves."""
     for q in range(span.first, span.last):
         begin, end = pairs.rows[q], pairs.rows[q + 1]
         n = end - begin
@@ -222,7 +222,7 @@ def _gain(u: FloatArray, item: int, placed: int, precision: bool) -> float:
 
 @separate
 def _best_next(u: FloatArray, to_go: FloatArray, placed: int, precision: bool) -> int:
-    """Return the item to put next, the first of equally good ones; write what is to be had."""
+    """Return the item to put next, the first of equally good ones; write the best value."""
     best, chosen = -np.inf, -1
     for i in range(len(u)):
         if not placed >> i & 1:

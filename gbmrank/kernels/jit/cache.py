@@ -1,13 +1,13 @@
 """Compiled kernels on disk: one file for each kernel and kind of arguments.
 
-The files lie in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache folder; below
-it, in a folder of this version that nobody else can write to. Compiled code is executed, so a file
-counts only if this user (or root) owns it, nobody else may write to it, and its digest is that of
-its name and content. Files appear whole, by renaming, so any number of processes may start at
-once.
+The files are in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache folder; below
+it, in a folder of this version that only the user can write to. Compiled code is executed, so a
+file is only used if this user (or root) owns it, nobody else may write to it, and its digest
+matches its name and content. Files are written atomically, by renaming, so any number of processes
+may start at once.
 
-Nothing here is a reason to fail. Without a folder, on a full disk or with a damaged file, kernels
-are compiled and stay in memory, with one warning.
+A problem with the cache is never an error. Without a folder, on a full disk or with a damaged file,
+kernels are compiled and kept in memory, with one warning.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ from gbmrank.kernels.jit import compiler
 __all__ = ["FILLED", "KernelCache", "cache_folder", "holds", "sources_digest"]
 
 FILLED = "gbmrank.kernels._filled."
-"""What the names of modules begin with whose kernels are kept."""
+"""Prefix of the names of modules whose kernels are cached."""
 
 _STALE_AFTER_DAYS = 30
 _DIGEST_BYTES = 32
@@ -44,7 +44,7 @@ _warned = False
 
 
 class KernelCache(NullCache):  # type: ignore[misc]
-    """Where the compiler looks for a kernel before it compiles it, and puts it afterwards."""
+    """The compiler's cache: looked up before a kernel is compiled, and written afterwards."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -58,12 +58,12 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 return None
             rtsys.initialize(target_context)  # all that ready code needs; refreshing takes longer
             return CompileResult._rebuild(target_context, *pickle.loads(content))  # noqa: S301
-        except Exception as error:  # whatever a file that is not ours can lead to
+        except Exception as error:  # an unexpected file may cause any exception
             _warn_once(f"{name} cannot be used ({error})")
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled kernel."""
+        """Save a compiled kernel."""
         if data.lifted or data.library.has_dynamic_globals:
             return
         name = self._file_name(sig, data.codegen)
@@ -116,7 +116,7 @@ def _base_folder() -> Path | None:
 
 
 def _check_ours(status: os.stat_result, is_kind: Any) -> None:
-    """Raise PermissionError where another user could have written, or can."""
+    """Raise PermissionError if another user could have written a file, or can."""
     if not is_kind(status.st_mode):
         raise PermissionError("it is not a plain file or folder")
     if not hasattr(os, "geteuid"):  # Windows: folders of a user have their own access lists
@@ -128,7 +128,7 @@ def _check_ours(status: os.stat_result, is_kind: Any) -> None:
 
 
 def _read(name: str) -> bytes | None:
-    """Return the content of a file after checking it, or None where there is none."""
+    """Return the content of a file after checking it, or None if it does not exist."""
     folder = cache_folder()
     if folder is None:
         return None
@@ -165,14 +165,14 @@ def _digest(name: str, content: bytes) -> bytes:
 
 
 def _remove_stale(current: Path) -> None:
-    """Delete kernels of other versions that nobody used for a month."""
+    """Delete kernels of other versions that were not used for a month."""
     import shutil
 
     oldest = time.time() - _STALE_AFTER_DAYS * 86_400
     with contextlib.suppress(OSError):
         os.utime(current)
     for folder in _siblings(current):
-        with contextlib.suppress(OSError):  # another process may be as tidy
+        with contextlib.suppress(OSError):  # another process may delete it too
             if folder.stat().st_mtime < oldest:
                 shutil.rmtree(folder, ignore_errors=True)
 

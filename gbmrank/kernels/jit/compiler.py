@@ -3,11 +3,11 @@
 A template is a module of this package with *slots*: names it only imports under
 ``TYPE_CHECKING``, such as ``phi``, the scalar loss. :func:`load` fills the slots with
 functions and runs the module under a name made of the hash of everything that can change the
-machine code. By that name :mod:`gbmrank.kernels.jit.cache` keeps what was compiled.
+machine code. :mod:`gbmrank.kernels.jit.cache` stores compiled code under that name.
 
-Losses from plugins and notebooks take the same way as built-in ones. They are compiled as a
-trial first; one that cannot be compiled is rejected with the line. ``GBMRANK_SLOW_PLUGINS=1``
-accepts it: the kernels that need it then run in plain Python, hundreds of times slower.
+Losses from plugins and notebooks are treated like built-in ones, but are test-compiled first; one
+that cannot be compiled is rejected with the offending line. ``GBMRANK_SLOW_PLUGINS=1`` accepts
+it: the kernels that need it then run in plain Python, hundreds of times slower.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ __all__ = ["SOURCES", "check_compiles", "is_plain", "load", "template_path", "wi
 Scalar = Callable[..., Any]
 
 SOURCES = Path(__file__).parents[1]
-"""Templates are named by their path below this folder; all in it can change compiled code."""
+"""Templates are named by their path below this folder; every file in it affects compiled code."""
 
 _PLACE = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 _RAISED = re.compile(r"\.*\s*Raised from (?P<file>.+?) \((?P<line>\d+)\)$")
@@ -66,7 +66,7 @@ def load(template: str, **slots: Scalar) -> ModuleType:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Keep the garbage collector from walking over the compiler's objects again and again."""
+    """Switch off the garbage collector, which would repeatedly scan the compiler's objects."""
     paused = gc.isenabled()
     gc.disable()
     try:
@@ -82,7 +82,7 @@ def template_path(template: str) -> Path:
 
 
 def is_plain(module: ModuleType) -> bool:
-    """Whether a module that :func:`load` gave runs in plain Python."""
+    """Whether a module returned by :func:`load` runs in plain Python."""
     return module.__name__.startswith(_PLAIN)
 
 
@@ -111,7 +111,7 @@ def check_compiles(function: FunctionType) -> None:
 
 
 def _hold_compiler() -> None:
-    """Let compiling threads finish before a fork: a child would wait for them for ever."""
+    """Let compiling threads finish before a fork, or a child would wait for their locks forever."""
     numba_lock = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     _forking.locks = [lock for lock in (_lock, numba_lock) if lock is not None]
     for lock in _forking.locks:
@@ -166,7 +166,7 @@ def _explained(function: FunctionType, error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The compiler's first sentence that says something."""
+    """Return the first informative line of the compiler's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     rest = [line for line in lines if not line.startswith("Failed in nopython mode")]
     plain = [line for line in rest if line.startswith(_TELLING)]
@@ -174,7 +174,7 @@ def _reason(error: Exception) -> str:
 
 
 def _place(function: FunctionType, error: Exception) -> tuple[str, int]:
-    """Where the compiler stumbled: in the function or in what it calls."""
+    """Return the file and line where compilation failed: in the function or in a callee."""
     own = function.__code__.co_filename
     named = [
         (match["file"], int(match["line"]))
@@ -267,7 +267,7 @@ def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleT
 
 
 def _undecorated(function: Scalar) -> Scalar:
-    """Stand in for the decorators where kernels stay plain Python."""
+    """Replace the decorators if kernels stay plain Python."""
     return function
 
 
@@ -313,7 +313,7 @@ def _modules_of(value: Any, seen: set[int]) -> set[str]:
 
 
 def _code_parts(value: Any, seen: set[int]) -> Iterator[bytes]:
-    """Yield what the machine code of a function depends on: code, constants, callees."""
+    """Yield everything that the machine code of a function depends on: code, constants, callees."""
     function = getattr(value, "py_func", value)
     if isinstance(value, np.ndarray):
         yield repr((value.dtype.str, value.shape)).encode() + value.tobytes()
@@ -337,7 +337,7 @@ def _code_parts(value: Any, seen: set[int]) -> Iterator[bytes]:
 
 
 def _constants_of(module: ModuleType, names: list[str]) -> Iterator[Any]:
-    """Yield what the compiler would freeze of ``module.name``: numbers, tables, its own."""
+    """Yield the values of ``module.name`` that the compiler treats as constants."""
     for name in names:
         value = vars(module).get(name)
         if isinstance(value, int | float | complex | tuple | np.ndarray) or hasattr(

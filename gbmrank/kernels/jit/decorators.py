@@ -1,13 +1,13 @@
 """The compiler's settings for kernels, and the functions of :mod:`gbmrank.numerics` inside them.
 
-``entry`` marks what Python calls: compiled code is kept on disk, the interpreter lock is
-released. ``inner`` marks what only other kernels call; called from Python it is a Python
-function. Both may reorder sums and fuse multiply-adds, and never assume that values are finite.
-Neither creates nor returns arrays, so no references are counted, which is a quarter of the code
-to compile; ``allocating`` and ``separate`` may.
+``entry`` marks functions that Python calls: compiled code is cached on disk, and the interpreter
+lock is released. ``inner`` marks functions that only kernels call; called from Python they run as
+Python functions. Both may reorder sums and fuse multiply-adds, and never assume that values are
+finite. They may neither create nor return arrays, so no reference counting is compiled, which
+would be a quarter of the code; ``allocating`` and ``separate`` may.
 
-Compiled loops get versions of the numerics without branches and library calls, which keep no
-loop from being vectorised, accurate to a few units in the last place. They are written into the
+Compiled loops use versions of the numerics without branches and library calls, so that loops can
+be vectorised; they are accurate to a few units in the last place. They are emitted into the
 kernel as instructions: as functions, they would be compiled one by one. ``exp`` reduces its
 argument to ``k log 2 + r`` with ``|r| <= log(2)/2``, sums the polynomial of degree 11 that is
 nearest to ``exp(r)`` there (error 1.3e-17) and adds ``k`` to the exponent bits; ``log1p_unit``
@@ -42,7 +42,7 @@ _LOOSE: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
-# Nothing but kernels calls these: what unpacks Python objects would be compiled in vain.
+# Only kernels call these, so wrappers that unpack Python objects are not needed.
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
 _ENTRY: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
@@ -56,7 +56,7 @@ _IDLE = (
     "NopythonRewrites",
     "WithLifting",
 )
-# Passes that give each value of a name a type of its own. LLVM tells the values apart by itself.
+# Passes that give each value of a name its own type. LLVM distinguishes the values by itself.
 _FOR_TYPES = ("ReconstructSSA", "PreLowerStripPhis")
 _ITEMS = {types.boolean: types.uint8}  # what is in memory, where that is another type
 _NO_ARRAYS: dict[str, Any] = {"_nrt": False}
@@ -68,14 +68,14 @@ _LOG_2_LOW = 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer in the low bits
 
 
-# Numba does this at the first call, once. A distribution whose entry points cannot be read, whoever
-# it is from, would make that call fail.
+# Numba does this once, at the first call, which would fail if the entry points of any installed
+# distribution cannot be read.
 with contextlib.suppress(Exception):
     entrypoints.init_all()
 
 
 def _refresh_once(context: Any) -> None:
-    """Install what the compiler knows; by itself it does so again for each of 250 methods."""
+    """Install the compiler's registries once; by default this is repeated for 250 methods."""
     with global_compiler_lock:
         context.refresh = lambda: None
         try:
@@ -86,7 +86,7 @@ def _refresh_once(context: Any) -> None:
 
 @contextlib.contextmanager
 def _remembered_calls(context: Any) -> Iterator[None]:
-    """Find the type of ``a + b`` once for all, not by trying dozens of templates every time."""
+    """Cache the types of calls such as ``a + b``, instead of trying dozens of templates."""
     if "resolve_function_type" in vars(context):  # a kernel that another one calls
         yield
         return
@@ -111,7 +111,7 @@ def _remembered_calls(context: Any) -> Iterator[None]:
 
 
 class _Pipeline(CompilerBase):  # type: ignore[misc]
-    """The compiler's passes without those that find nothing to do in a kernel."""
+    """The compiler's passes without those that kernels do not need."""
 
     def __init__(self, typing_context: Any, target_context: Any, *rest: Any) -> None:
         _refresh_once(target_context)
@@ -121,10 +121,10 @@ class _Pipeline(CompilerBase):  # type: ignore[misc]
         """Compile a function, under the compiler's lock."""
         with global_compiler_lock, _remembered_calls(self.state.typingctx):
             compiled = super().compile_extra(function)
-        return compiled._replace(typing_error=None)  # that of the short way, if it failed
+        return compiled._replace(typing_error=None)  # that of the short pipeline, if it failed
 
     def define_pipelines(self) -> list[Any]:
-        """Return the short way, and the one for a kernel with a name of two types."""
+        """Return the short pipeline, and the one for kernels in which a name has two types."""
         return [self._passes_without(*_IDLE, *_FOR_TYPES), self._passes_without(*_IDLE)]
 
     def _passes_without(self, *names: str) -> PassManager:
@@ -152,7 +152,7 @@ _OURS: dict[str, Any] = {"pipeline_class": _Pipeline}
 
 
 class _Inside(CPUDispatcher):  # type: ignore[misc]
-    """A function without a way in from Python, where it runs uncompiled."""
+    """A function without a Python entry point; called from Python it runs uncompiled."""
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)
@@ -166,7 +166,7 @@ class _Inside(CPUDispatcher):  # type: ignore[misc]
 
 
 def _check_no_arrays(name: str, returned: Any) -> None:
-    """Raise TypeError for arrays whose references nobody counts: memory would be freed twice."""
+    """Raise TypeError for returned arrays without reference counts: memory would be freed twice."""
     if isinstance(returned, types.Array):
         raise TypeError(f"{name} returns an array: decorate it with separate, not with inner")
     for part in returned if isinstance(returned, types.BaseTuple) else ():
@@ -195,13 +195,13 @@ def _kernel(function: F, **options: Any) -> F:
 def entry(function: F) -> F:
     """Compile a kernel that Python calls; cached on disk, without the interpreter lock.
 
-    It creates no arrays and calls nothing that returns one: nobody would free it.
+    It must neither create arrays nor call functions that return one: they would never be freed.
     """
     return _kernel(function, **_NO_ARRAYS)
 
 
 def allocating(function: F) -> F:
-    """Compile like :func:`entry` a kernel that creates arrays, which takes longer."""
+    """Compile a kernel that creates arrays, like :func:`entry`; this takes longer."""
     return _kernel(function)
 
 
@@ -211,7 +211,7 @@ def inner(function: F) -> F:
 
 
 def exact_inner(function: F) -> F:
-    """Compile like :func:`inner` what must keep its rounding steps in the order written."""
+    """Compile like :func:`inner`, without reordering floating-point operations."""
     return _inside(function, {"forceinline": True, **_OURS, **_NO_ARRAYS, **_STRICT})
 
 
@@ -227,9 +227,9 @@ def slot(function: F) -> F:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def columns(typingctx: Any, arrays: Any) -> Any:
-    """Return a tuple of arrays as pointers, whose items take a tenth of the code to reach.
+    """Return a tuple of arrays as pointers, which need a tenth of the code to access items.
 
-    Pointers know no length and no negative index. Only contiguous arrays have one.
+    Pointers have no length and no negative indices. Arrays must be contiguous.
     """
     if any(one.layout != "C" for one in arrays):
         return None
@@ -254,7 +254,7 @@ class _Number:
         self.builder, self.value = builder, value
 
     def _with(self, operation: str, other: "_Number | float") -> "_Number":
-        # Flags of its own keep an instruction from those of the kernel around it.
+        # Explicit flags keep an instruction from inheriting those of the surrounding kernel.
         value = getattr(self.builder, operation)(
             self.value, self._value_of(other), flags=["contract"]
         )
@@ -342,7 +342,7 @@ def _softplus(x: _Number) -> _Number:
 def _write_inline(
     function: Callable[[float], float], formula: Callable[[_Number], _Number]
 ) -> None:
-    """Let kernels that call a function of the numerics have its formula instead."""
+    """Inline the formula of a function of the numerics into kernels that call it."""
 
     @type_callable(function)  # type: ignore[untyped-decorator]
     def type_of(context: Any) -> Any:

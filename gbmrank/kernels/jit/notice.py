@@ -1,4 +1,4 @@
-"""Say when compiling takes long: one line for the kernels of half a second."""
+"""Report compilation: one line whenever kernels have taken half a second to compile."""
 
 import logging
 import os
@@ -16,10 +16,10 @@ _pending: list[tuple[str, float]] = []
 
 
 def compiled(kernel: str, seconds: float) -> None:
-    """Note that a kernel was compiled; tell once what came together.
+    """Record that a kernel was compiled; report several in one line after half a second.
 
-    On the logger ``gbmrank`` at level INFO and, in a terminal or a notebook, on standard error
-    unless ``GBMRANK_QUIET`` is set.
+    The line goes to the logger ``gbmrank`` at level INFO and, in a terminal or a notebook, to
+    standard error unless ``GBMRANK_QUIET`` is set.
     """
     with _lock:
         _pending.append((kernel, seconds))

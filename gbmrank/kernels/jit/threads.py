@@ -48,10 +48,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_num_threads() -> int:
-    """Return how many threads kernels use.
+    """Return how many threads gbmrank uses to compute objectives and metrics.
 
-    Set by :func:`set_num_threads`, else by the environment variable
+    This is the number set by :func:`set_num_threads`, else the environment variable
     ``GBMRANK_NUM_THREADS``, else the number of processors this process may use.
+
+    Returns
+    -------
+    int
+        Number of threads.
     """
     if _state.threads is not None:
         return _state.threads
@@ -66,9 +71,14 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(threads: int | None) -> None:
-    """Set how many threads kernels use; ``None`` returns to the default.
+    """Set how many threads gbmrank uses to compute objectives and metrics.
 
     Results do not depend on this number.
+
+    Parameters
+    ----------
+    threads : int or None
+        At least 1; ``None`` restores the default.
     """
     if threads is not None and not (is_whole(threads) and threads >= 1):
         raise ParameterError(
@@ -81,7 +91,7 @@ def set_num_threads(threads: int | None) -> None:
 
 @contextlib.contextmanager
 def at_most(threads: int | None) -> Iterator[None]:
-    """Bound the threads of what this thread computes meanwhile; None, 0 and below bound nothing."""
+    """Limit the threads used within the context; None, 0 and below mean no limit."""
     token = _limit.set(threads if threads is not None and threads > 0 else _limit.get())
     try:
         yield
@@ -105,8 +115,8 @@ def run_chunks(task: Callable[[int, int], None], chunks: IntArray) -> None:
     """Call ``task(first, last)`` for every chunk, on this thread and the pool's.
 
     Returns when all are done; the first exception of a task is raised. The calling thread
-    takes chunks too and does not wait for a helper that never got to run, so a processor
-    held by somebody else costs time but not a stall.
+    takes chunks too and does not wait for a thread that never started, so a busy processor
+    costs time but does not block.
     """
     numbers = itertools.count()
     n_chunks = len(chunks) - 1

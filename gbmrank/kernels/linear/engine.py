@@ -9,7 +9,7 @@ with gradient and Hessian diagonal, where i runs over the better and j over the 
 items of a query (:math:`b = 1`, :math:`i \ne j`), or the items of each level and all of lower ones.
 
 The score axis is cut into cells of one width. Inside a cell a smooth function is known by its
-values at ``ORDER`` Chebyshev nodes, so all items of a cell act on the rest of the world through
+values at ``ORDER`` Chebyshev nodes, so all items of a cell act on all other items through
 ``ORDER`` numbers: moments of their weights, turned into weights at the nodes. Cells act on each
 other through tables of the loss between their nodes, which are evaluated in Python, so that
 nothing here is compiled for a loss. What the nodes see becomes one polynomial per cell, which is
@@ -17,10 +17,10 @@ evaluated at every item. Cells further apart than the plan's bands see the strai
 loss has become there, by running sums. The worse items see the better ones through the mirror
 image of the same tables: with both axes reversed, ``s_i - s_j`` is what it was.
 
-An item alone in its cell does not act on itself, so that taking the pair (i, i) out never cancels
-digits: where an item has company, the pairs inside the cell are about as large as the one taken
-out. Cell numbers are whole and the width has few bits, so cell borders and positions inside a
-cell carry no rounding error, however large the scores are.
+An item alone in its cell does not act on itself, so that removing the pair (i, i) never cancels
+digits: if a cell has several items, the pairs inside it are about as large as the removed one.
+Cell numbers are integers and the width has few bits, so cell borders and positions inside a cell
+have no rounding error, however large the scores are.
 
 Very long blocks are cut into runs whose number depends on the data alone, so results do not
 depend on the number of threads.
@@ -239,7 +239,7 @@ def sum_push(
 def _begin(
     items: LongItems, scores: FloatArray, plan: LinearPlan, engines: Engines
 ) -> tuple[_Work, BoolArray]:
-    """Lay cells over the scores of the queries that are served, and tell which ones."""
+    """Lay cells over the scores of the queries that the engine can sum, and return which."""
     s = scores[items.rows]
     low, high = (
         np.minimum.reduceat(s, items.starts[:-1]),

@@ -1,10 +1,10 @@
-"""How the linear-time engine treats a loss.
+"""How the linear-time engine interpolates a loss.
 
-The engine interpolates the loss and its derivatives by polynomials inside cells. Whether
-that is accurate depends on the loss alone, not on the data, so it is measured once:
-:func:`make_plan` looks for the widest cell that meets the wanted accuracy, checks it over
-all differences that matter, and finds out from where on the loss is a straight line. A
-loss with a kink or a jump in its curvature meets no accuracy and is rejected.
+The engine interpolates the loss and its derivatives by polynomials inside cells. The accuracy
+depends only on the loss, not on the data, so it is measured once: :func:`make_plan` searches
+the widest cell that meets the required accuracy, verifies it over all differences that matter,
+and determines from where on the loss is a straight line. A loss with a kink or a jump in its
+curvature meets no accuracy and is rejected.
 """
 
 import math
@@ -90,10 +90,10 @@ class _Sampler:
 
 
 def make_plan(loss: Loss, params: tuple[float, ...] = (), accuracy: float = 1e-10) -> PlanReport:
-    """Measure how a loss ``(z, *params) -> (value, first, second)`` has to be treated.
+    """Measure how to interpolate a loss ``(z, *params) -> (value, first, second)``.
 
-    ``accuracy`` is the wanted error of value, slope and curvature relative to the sum of the
-    absolute terms they are made of.
+    ``accuracy`` is the required error of value, slope and curvature relative to the sum of the
+    absolute values of their terms.
     """
     # Losses may overflow far out; that only shortens the reach.
     with np.errstate(all="ignore"):
@@ -135,7 +135,7 @@ def _not_smooth(loss: Loss, accuracy: float, place: float) -> str:
 def _cell_errors(sample: _Sampler, width: float, centers: FloatArray) -> FloatArray:
     """Error of interpolation in each cell, relative to the largest value there.
 
-    An error below the rounding of the loss near zero does not count: no engine can see it.
+    An error below the rounding of the loss near zero is ignored.
     """
     at_nodes = sample(centers[:, None] + 0.5 * width * NODES)
     at_probes = sample(centers[:, None] + 0.5 * width * _PROBES)
@@ -214,10 +214,10 @@ def _find_reach(sample: _Sampler, width: float, checked: float, accuracy: float)
 
 
 def _explained(sample: _Sampler, points: FloatArray) -> npt.NDArray[np.bool_]:
-    """Tell up to where the derivatives explain how the loss grows from point to point.
+    """Return up to where the derivatives explain the growth of the loss from point to point.
 
-    Losses clip their exponents, which leaves a kink far out that cells at some places do
-    not meet; what the loss does between the places gives it away.
+    Losses clip their exponents, which causes a kink far out that sampled cells may miss; the
+    growth of the loss between the samples reveals it.
     """
     value, first, second, _ = sample(points).T
     good = np.ones(len(points), np.bool_)

@@ -1,4 +1,4 @@
-r"""What a measure changes when two items swap their ranks, and the rankings it is taken over.
+r"""The change of a metric when two items swap their ranks, and the rankings it is averaged over.
 
 An item has a value v: its utility, its probability of stopping a reader, or 0 and 1. When the
 items at the ranks a < b change places, the measure changes by
@@ -15,12 +15,12 @@ items at the ranks a < b change places, the measure changes by
   :math:`x_a = d_a - d_f` above f, else :math:`x_f = d_f`, :math:`y_f = 1`,
   :math:`z_b = d_{\min(b, g)}`, and zero elsewhere.
 
-Ranks beyond the cut-off change nothing by themselves. Items with equal scores have, in the
-positional family, the mean over all their orderings, which is a mean over the ranks of their
-blocks; elsewhere random orderings stand for it.
+Ranks beyond the cut-off have no effect by themselves. For ties, positional metrics use the mean
+over all orderings of tied items, which is a mean over the ranks of their blocks; other metrics use
+random orderings.
 
-Random numbers come from SplitMix64, counted up from a key that is made of the seed, the labels
-and the scores of a query: nothing is remembered from call to call.
+Random numbers come from SplitMix64, with a key made of the seed, the labels and the scores of a
+query: there is no state between calls.
 """
 
 from typing import NamedTuple

@@ -9,9 +9,9 @@ r"""Sums over the pairs of every query; a template.
 ==========================  =====================================================================
 
 ``phi(z, *params) -> (value, first, second)`` is the slot that all need. ``outer``, of the same
-kind, is the price G. ``closed_pairs`` and ``closed_levels`` are the closed forms behind
-:func:`closed_all` and :func:`closed_different`. Queries that another kernel has served are
-passed over.
+kind, is the outer function G. ``closed_pairs`` and ``closed_levels`` are the closed forms behind
+:func:`closed_all` and :func:`closed_different`. Queries that another kernel has summed are
+skipped.
 
 What a kernel costs to compile grows with its statements and with every function it calls, so
 these are flat: buffers come from the caller, ``(scores, weights, gradient, Hessian)`` with room
@@ -399,7 +399,7 @@ def push_prices(
     results: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     sums: FloatArray,
 ) -> None:
-    """Write what the other items of long queries pay, from the means that they see.
+    """Apply the outer function to the irrelevant items of long queries, from their mean losses.
 
     ``seen``, shape (items, 4): mean loss, slope and curvature. ``results`` are gradient, Hessian,
     and the weights with which the slopes and their squares enter those of relevant items.

@@ -1,4 +1,4 @@
-r"""Sums over pairs that are weighted by what swapping them would change; a template.
+r"""Sums over pairs weighted by the change of a metric under a swap; a template.
 
 .. math:: L = \sum_{v_i > v_j} (v_i - v_j)\, w(a, b)\, \varphi(s_i - s_j)
 

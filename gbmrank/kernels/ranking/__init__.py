@@ -1,1 +1,1 @@
-"""Sorting with ties, and what metrics sum over ranks."""
+"""Sorting with ties, and the sums of metrics over ranks."""

@@ -1,4 +1,4 @@
-r"""One value per query from a ranking: the mean over all orders of its blocks of ties.
+r"""Metrics: one value per query from a ranking, the mean over all orderings of tied items.
 
 *Positional measures* are a discount of the rank times a value of the item there. A block of m
 tied items at the ranks a+1..a+m adds the mean of its discounts times the sum of its values.
@@ -24,10 +24,11 @@ times the probability of getting there. Two ways to it:
   Its cost does not depend on m.
 
 *Disagreement of labels* sums label differences of pairs in the wrong order in
-:math:`O(n \log n)`: going down the ranking, a tree over label levels holds how many items with
+:math:`O(n \log n)`: going down the ranking, a tree over label levels stores how many items with
 each label were passed and the sum of their labels. An item adds its lead over the passed items
-with a smaller label. Asking before and after a block of ties enters the tree and taking the mean
-counts each pair inside the block by one half. *Disagreement of edges* is one pass over them.
+with a smaller label. The mean of the queries to the tree before and after a block of ties is
+entered counts each pair inside the block by one half. *Disagreement of edges* is one pass over
+them.
 """
 
 import math
@@ -165,7 +166,7 @@ def positives_at_top(ranking: Ranking, items: Items, span: Span, out: FloatArray
 
 @inner
 def _depth(stops: FloatArray) -> int:
-    """Return how many items of a block can matter: beyond, nearly nobody reads on."""
+    """Return how many items of a block can matter, until readers have almost surely stopped."""
     reading_on = math.log1p(-stops.mean())
     if reading_on * len(stops) >= _LOG_NEGLIGIBLE:
         return len(stops)
@@ -247,7 +248,7 @@ def _by_integral(values: FloatArray, counts: FloatArray, a: int) -> float:
 
 @separate
 def _block(stops: FloatArray, a: int, k: int) -> float:
-    """Return what a block of ties adds when everybody gets to it."""
+    """Return the contribution of a block of ties that every reader reaches."""
     depth = _depth(stops)
     most = min(depth * len(stops) // _LONG, _MANY)
     if depth <= k - a and most > 0:

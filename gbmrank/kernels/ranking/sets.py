@@ -1,7 +1,7 @@
 r"""Measures of the set of items within a cut-off, and of the subtopics that a list covers.
 
-Each is the mean over all orders of tied items. A block of m tied items, p of them relevant, that
-reaches over the cut-off has t of its ranks before it: a relevant item is there with probability
+Each is the mean over all orderings of tied items. A block of m tied items, p of them relevant, that
+straddles the cut-off has t of its ranks before it: a relevant item is there with probability
 t/m, and none is with probability :math:`\binom{m-p}{t} / \binom{m}{t}`.
 
 *Subtopics*: an item earns :math:`\beta^c` for each of its subtopics that c items above it have.
@@ -23,7 +23,7 @@ from gbmrank.types import FloatArray, IntArray
 
 @entry
 def share_within(ranking: Ranking, items: CutItems, span: Span, out: FloatArray) -> None:
-    """Write the expected number of relevant items up to the cut, over the ``divisor``."""
+    """Write the expected number of relevant items up to the cut-off, over the ``divisor``."""
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
         start, total, cut = begin, 0.0, items.cuts[q]
@@ -38,7 +38,7 @@ def share_within(ranking: Ranking, items: CutItems, span: Span, out: FloatArray)
 
 @entry
 def any_within(ranking: Ranking, items: CutItems, span: Span, out: FloatArray) -> None:
-    """Write the chance that a relevant item is up to the cut, over the ``divisor``."""
+    """Write the probability of a relevant item up to the cut-off, over the ``divisor``."""
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
         start, none, cut = begin, 1.0, items.cuts[q]

@@ -2,8 +2,8 @@
 
 The whole order is a stable sort of each query by decreasing score. Scores are spread over as many
 buckets as there are items by a monotone map, which leaves little for the insertion sort that
-follows; scores that crowd into few buckets are merged instead. Comparisons are exact, so nothing
-depends on the map but the time.
+follows; scores that crowd into few buckets are merge-sorted instead. Comparisons are exact, so
+only the time depends on the map.
 
 For the best k, rows are dealt into k piles. The smallest of the piles' best scores is a bound that
 at least k scores reach; usually few others do, and each finds its rank by counting those above
