@@ -312,7 +312,7 @@ def _known_by(known: Any, outline: Any, name: str, booster: Booster) -> Any:
     columns.check_count(outline, name, "the model")
     columns.check(outline, name)
     if booster.reads.zeros_by_form:
-        check_zeros(known, outline, name, "the training")
+        check_zeros(known, outline, name, "the training data")
     types = {}
     for at in categorical_columns(known):
         here, there = outline.dtypes.iloc[at], known.dtypes.iloc[at]

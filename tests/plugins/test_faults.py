@@ -256,7 +256,7 @@ def test_a_clash_with_a_builtin(good, capsys):
     assert other != gbmrank.objective("ranknet")
     assert other.loss([1, 0], [0.0, 0.0]) == 3.0
     told = hold_the_rest(capsys, broken=False)
-    assert f"say {DIST}:logistic" in told
+    assert f"use {DIST}:logistic" in told
 
 
 def test_a_clash_with_another_plugin(good, capsys):
@@ -270,8 +270,8 @@ def test_a_clash_with_another_plugin(good, capsys):
         assert gbmrank.objective(str(made)) == made
     assert main(["plugins", "doctor"]) == 0
     told = capsys.readouterr().out
-    assert "say good-plugin:fine" in told
-    assert f"say {DIST}:fine" in told
+    assert "use good-plugin:fine" in told
+    assert f"use {DIST}:fine" in told
 
 
 @pytest.mark.parametrize(
