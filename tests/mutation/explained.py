@@ -21,6 +21,8 @@ _EQUAL_PLACES = "equivalent: of two places of equal value either will do"
 _WORTH_NOTHING = "equivalent: a move that gains less than rounding is made, or is not"
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
+_UNDEFINED = "equivalent: divided by zero instead of NaN; either way the query has no value"
+_NO_GAIN = "equivalent: the item has no utility, so its terms are zero by the formulas, too"
 # Module, function, text of the line, code after: the reason. When the text changes, its mutants
 # are open again, and test_plan.py asks for the explanation to be revised.
 _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
@@ -35,6 +37,11 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             ): {"1": _ONLY_SPEED},
             "depth = counted if counted < longest else None": {"counted >= longest": _ONLY_SPEED},
         },
+        "AUC.offsets": {
+            "return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)": {
+                "others >= 0": _UNDEFINED
+            },
+        },
         "ERU.summed": {
             "table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))": {
                 "1": "equivalent: a query has at least one row"
@@ -44,6 +51,9 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
     "gbmrank/metrics/precision.py": {
         "ERR.bind": {
             "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
+        },
+        "_above_zero": {
+            "return np.where(counts > 0, counts, np.nan)": {"counts >= 0": _UNDEFINED},
         },
         "_items": {
             "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
@@ -77,12 +87,27 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             },
         },
     },
+    "gbmrank/objectives/pointwise.py": {
+        "bind_items": {
+            "5.0 * data.groups.sizes + 20.0,": {"10.0": _COST},
+        },
+        "check_range": {
+            "bad = np.flatnonzero((utilities < 0) | (utilities > bound * (1.0 + 1e-12)))": {
+                "utilities >= bound * (1.0 + 1e-12)": "equivalent: no utility is that number"
+            },
+        },
+    },
+    "gbmrank/objectives/levels.py": {
+        "_best_ranks": {
+            "new_level = np.ones(len(labels), dtype=bool)": {"np.zeros": _NEVER_READ},
+        },
+    },
     "gbmrank/objectives/push.py": {
         "Push.bind": {
             'scale = query_scale(data, "none") * np.where(positives * negatives > 0, 1.0, 0.0)': {
                 "1.0": _NO_PAIRS
             },
-            "data.groups.sizes + 100.0,": {"200.0": _COST},
+            "data.groups.sizes + 100.0,": {"200.0": _COST, "data.groups.sizes - 100.0": _COST},
         },
     },
     "gbmrank/objectives/value_linear.py": {
@@ -94,11 +119,19 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         },
     },
     "gbmrank/objectives/listmle.py": {
+        "_target_order": {
+            "place = np.arange(len(queries)) - data.groups.spread(data.groups.offsets[:-1])": {
+                "np.arange(len(queries)) + data.groups.spread(data.groups.offsets[:-1])": (
+                    "equivalent: all places of a query are shifted alike, and only sorted"
+                )
+            },
+        },
         "ListMLE.bind": {
             "60.0 * sizes + 20.0,": {
                 "60.0 / sizes": _COST,
                 "60.0 * sizes - 20.0": _COST,
                 "120.0": _COST,
+                "40.0": _COST,
             },
         },
     },
@@ -121,7 +154,58 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             },
         },
     },
+    "gbmrank/objectives/swap.py": {
+        "_hashes": {
+            (
+                "words = words + (place.astype(np.uint64) + np.uint64(1)) * "
+                "np.uint64(0x9E3779B97F4A7C15)"
+            ): {"2": "equivalent: another hash, as good as this one"},
+        },
+        "_BoundSwap.__init__": {
+            "costs = self.rule.draws * sizes * (30.0 + 2.0 * below) + 100.0": {
+                "self.rule.draws * sizes * (30.0 + 2.0 * below) - 100.0": _COST
+            },
+        },
+    },
+    "gbmrank/kernels/pairs/dense.py": {
+        "dense_all": {
+            "for j in range(i if i < stop else stop):": {
+                "i <= stop": "equivalent: both numbers are the same then"
+            },
+        },
+        "dense_different": {
+            "one = buffers[0].dtype.type(1.0)": {"1": "equivalent: all buffers have one type"},
+        },
+    },
+    "gbmrank/kernels/scores.py": {
+        "middle_and_range": {
+            "lowest, highest = s[0], s[0]": {
+                "1": "equivalent: all scores are compared; a query of one item has no pairs"
+            },
+        },
+    },
+    "gbmrank/kernels/linear/engine.py": {
+        "sum_push": {
+            "price(items.starts, positives, Span(0, len(served), 0), seen, results, sums)": {
+                "1": _NEVER_READ
+            },
+        },
+        "_interact": {
+            "costs = 60.0 * cells * np.minimum(cells, highest - lowest + 1)": {"2": _COST},
+        },
+        "_spread": {
+            (
+                "extra = [numbers[b : b + n] for b, n in zip(runs.begin, more, strict=True) "
+                "if n > 0]"
+            ): {"False": "equivalent: both have as many entries"},
+        },
+    },
     "gbmrank/kernels/ranking/measures.py": {
+        "_over_times": {
+            "if log_on < 2.0 * _LOG_NEGLIGIBLE: break": {
+                "pass": "equivalent: adds terms that are negligible in float64"
+            },
+        },
         "positional_per_query": {
             "total, part, terms = 0.0, 0.0, 0": {
                 "1": "equivalent: a part of 1023 terms, not of 1024"
@@ -142,6 +226,9 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         "query_values": {
             "value = 0.0": {"1.0": _NO_FACTOR},
         },
+        "_suffix_levels": {
+            "if s[k] > top[k + 1]:": {"s[k] >= top[k + 1]": "equivalent: both maxima are the same"},
+        },
     },
     "gbmrank/kernels/closed/polynomial.py": {
         "_levels": {
@@ -160,6 +247,7 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
     },
     "gbmrank/kernels/pairs/sums.py": {
         "all_gradients": {
+            "pull = pull if j < stop else 0.0": {"j <= stop": _NO_GAIN},
             "if served[q]: continue": {"pass": _TWICE},
         },
         "all_values": {
@@ -185,6 +273,7 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             "before[chosen] = -1": {"2": _ONLY_SIGN},
         },
         "_best_place": {
+            "before, own = 0.0, u[item, item]": {"1.0": _SHIFTED},
             "after = 0.0": {"1.0": _SHIFTED},
             "after += (gain[order[k]] + u[order[k], item]) / (k + 2)": {
                 "after -= (gain[order[k]] + u[order[k], item]) / (k + 2)": _SHIFTED,

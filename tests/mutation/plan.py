@@ -34,7 +34,12 @@ _OBJECTIVES = (
 )
 _SHORT = (1, 2, 3, 40)
 _SWAPS = "tests/objectives/test_swaps.py"
-_SWAPPED = "change_of or mean_over or lambda_presets or rejected or row_order or underflow"
+_NATIVE = "tests/boosters/test_native_gradients.py"
+_SWAPPED = (
+    "change_of or mean_over or lambda_presets or rejected or row_order or underflow or gumbel or "
+    "neighbours or native_gradients"
+)
+_PUSHED = f"{_ENGINES}test_engines_of_a_push_agree"
 _RMSE = "tests/objectives/test_query_rmse.py"
 
 
@@ -92,7 +97,7 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
     "gbmrank/objectives/bregman.py": (_OBJECTIVES, f"bregman or {_QUICK}"),
     "gbmrank/objectives/swap.py": ((_SWAPS,), _SWAPPED),
     "gbmrank/kernels/pairs/changes.py": ((_SWAPS,), _SWAPPED),
-    "gbmrank/kernels/pairs/swaps.py": ((_SWAPS,), _SWAPPED),
+    "gbmrank/kernels/pairs/swaps.py": ((_SWAPS, _NATIVE), _SWAPPED),
     "gbmrank/kernels/ranking/sets.py": (
         (_FORMULAS, "tests/metrics/test_diversity.py"),
         "not seven",
@@ -129,7 +134,7 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
             *_PAIRS,
             f"{_ENGINES}test_all_pairs[pairs-logistic-40]",
             f"{_ENGINES}test_all_pairs[pairs-squared_hinge-40]",
-            f"{_ENGINES}test_engines_of_a_push_agree",
+            _PUSHED,
             f"{_ENGINES}test_a_push_with_a_vanishing_loss_stays_finite",
             f"{_ENGINES}test_long_queries_of_no_weight_are_left_out_however_far[push(p=200)]",
         ),
@@ -138,6 +143,7 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
     "gbmrank/kernels/pairs/dense.py": (
         (
             *_VALUES,
+            _FAR,
             f"{_ENGINES}test_single_precision_over_wide_ranges",
             *(f"{_ENGINES}test_all_pairs[pairs-logistic-{n}]" for n in _SHORT),
         ),
@@ -147,9 +153,12 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         (*_PAIRS, "tests/kernels/test_rows.py", "tests/kernels/test_callback.py"),
         "test_rows or test_callback or comparison or bipartite",
     ),
-    "gbmrank/kernels/linear/engine.py": (("tests/kernels/test_linear_time.py", _LONG), _FEW_ITEMS),
+    "gbmrank/kernels/linear/engine.py": (
+        ("tests/kernels/test_linear_time.py", _LONG, _PUSHED),
+        _FEW_ITEMS,
+    ),
     "gbmrank/kernels/linear/cells.py": (
-        ("tests/kernels/test_linear_time.py", _LONG),
+        ("tests/kernels/test_linear_time.py", _LONG, _PUSHED),
         f"{_FEW_ITEMS} and not asym and not canonical",
     ),
     "gbmrank/kernels/decode/search.py": (
