@@ -22,7 +22,7 @@ _WORTH_NOTHING = "equivalent: a move that gains less than rounding is made, or i
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
 _UNDEFINED = "equivalent: divided by zero instead of NaN; either way the query has no value"
-_NO_GAIN = "equivalent: the item has no utility, so its terms are zero by the formulas, too"
+_NO_GAIN = "equivalent: an item with itself, or two without utility: both terms cancel"
 # Module, function, text of the line, code after: the reason. When the text changes, its mutants
 # are open again, and test_plan.py asks for the explanation to be revised.
 _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
