@@ -153,7 +153,7 @@ class Ranked:
         )
 
         def rank(span: Span) -> None:
-            if depth < self._whole_depth:
+            if depth <= _DEEPEST_SELECTION:
                 work = kernels.best_workspace(span.longest)
                 kernels.rank_best(self.scores, depth, span, work, ranking)
             else:

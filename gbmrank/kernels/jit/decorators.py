@@ -23,6 +23,7 @@ import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import entrypoints
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
@@ -148,7 +149,22 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         return compiled
 
 
-_OURS: dict[str, Any] = {"pipeline_class": _Pipeline}
+class _Source(JITCodeLibrary):  # type: ignore[misc]
+    """Code of a function inside kernels: optimised, and turned into machine code, with theirs."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _SourcePipeline(_Pipeline):
+    """The passes up to the machine code, which nobody would run."""
+
+    def __init__(self, typing: Any, target: Any, _: Any, args: Any, *rest: Any) -> None:
+        super().__init__(typing, target, _Source(target.codegen(), "inside"), args, *rest)
+        self.state.flags.no_compile = True
 
 
 class _Inside(CPUDispatcher):  # type: ignore[misc]
@@ -156,6 +172,15 @@ class _Inside(CPUDispatcher):  # type: ignore[misc]
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)
+
+    def add_overload(self, compiled: Any) -> None:
+        """Let kernels call a function that has no machine code of its own."""
+        if compiled.entry_point is not None:
+            super().add_overload(compiled)
+            return
+        source = compiled.library
+        self.overloads[compiled.signature.args] = compiled._replace(entry_point=source)
+        self.targetctx.insert_user_function(source, compiled.fndesc, [source])
 
     def compile(self, signature: Any) -> Any:
         compiled = super().compile(signature)
@@ -171,6 +196,10 @@ def _check_no_arrays(name: str, returned: Any) -> None:
         raise TypeError(f"{name} returns an array: decorate it with separate, not with inner")
     for part in returned if isinstance(returned, types.BaseTuple) else ():
         _check_no_arrays(name, part)
+
+
+_OURS: dict[str, Any] = {"pipeline_class": _Pipeline}
+_SOURCE: dict[str, Any] = {"pipeline_class": _SourcePipeline}
 
 
 def _inside(function: F, options: dict[str, Any]) -> F:
@@ -207,17 +236,17 @@ def allocating(function: F) -> F:
 
 def inner(function: F) -> F:
     """Compile a function that only kernels call and that neither creates nor returns arrays."""
-    return _inside(function, {"forceinline": True, **_OURS, **_NO_ARRAYS, **_LOOSE})
+    return _inside(function, {"forceinline": True, **_SOURCE, **_NO_ARRAYS, **_LOOSE})
 
 
 def exact_inner(function: F) -> F:
     """Compile like :func:`inner`, without reordering floating-point operations."""
-    return _inside(function, {"forceinline": True, **_OURS, **_NO_ARRAYS, **_STRICT})
+    return _inside(function, {"forceinline": True, **_SOURCE, **_NO_ARRAYS, **_STRICT})
 
 
 def separate(function: F) -> F:
     """Compile a function that only kernels call and that creates arrays or is large."""
-    return _inside(function, {**_OURS, **_LOOSE})
+    return _inside(function, {**_SOURCE, **_LOOSE})
 
 
 def slot(function: F) -> F:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, inner
+from gbmrank.kernels.jit.decorators import allocating, columns, inner
 from gbmrank.kernels.layout import Rankings, Span, SwapQueries, SwapRule
 from gbmrank.kernels.ranking.sorting import Numbers, Workspace, sort_down, workspace
 from gbmrank.types import FloatArray
@@ -231,6 +231,7 @@ def rank_queries(
     v, d, noisy = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
     places = np.empty(span.longest, np.int32)
     origin = queries.offsets[span.first]
+    (ranked,), buffers = columns((noisy,)), columns(work)
     for q in range(span.first, span.last):
         begin, end, cut = queries.offsets[q], queries.offsets[q + 1], queries.cuts[q]
         n = end - begin
@@ -243,7 +244,7 @@ def rank_queries(
         while draw < used:
             first = rule.draws * (begin - origin) + draw * n
             _disturb(rule, key, draw * n, at, noisy[:n], places)
-            sort_down(noisy[:n], work)
+            sort_down(ranked, 0, n, buffers)
             if rule.shuffle and not _has_ties(work.keys[:n]):
                 used = 1
             for r in range(n):

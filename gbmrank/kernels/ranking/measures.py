@@ -99,23 +99,26 @@ def average_precision(
     ranking: Ranking, items: Items, whole: bool, span: Span, out: FloatArray
 ) -> None:
     """Write one value per query; ``whole`` takes each block as one step at its last rank."""
+    values, divisor, k = items
+    offsets, order, tied = columns(ranking)
+    values, divisor, out = columns((values, divisor, out))
     for q in range(span.first, span.last):
-        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        begin, end = offsets[q], offsets[q + 1]
         total, found = 0.0, 0.0
         start = begin
-        while start < end and start - begin < items.k:
+        while start < end and start - begin < k:
             stop = start + 1
-            p = items.values[begin + ranking.order[start]]
-            if stop < end and ranking.tied[stop]:
-                stop = block_end(ranking, start, end)
-                p = block_sum(items.values, begin, ranking, start, stop)
+            p = values[begin + order[start]]
+            while stop < end and tied[stop]:
+                p += values[begin + order[stop]]
+                stop += 1
             if whole or stop == start + 1:
                 total += p * (found + p) / (stop - begin)
             elif p > 0.0:
-                total += _mean_precisions(found, p, start - begin, stop - start, items.k)
+                total += _mean_precisions(found, p, start - begin, stop - start, k)
             found += p
             start = stop
-        out[q] = total / items.divisor[q]
+        out[q] = total / divisor[q]
 
 
 @inner

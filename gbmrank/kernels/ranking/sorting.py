@@ -23,7 +23,6 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["PART", "block_end", "block_sum"]
 
-_RUN = 8
 _MOVES_PER_ITEM = 6  # beyond this merging is faster than insertion
 _FEW = 3  # times k items, among which there is nothing to select
 _CROWDED = 6  # times k items, for which counting takes too long
@@ -64,91 +63,70 @@ def workspace(longest: int) -> Workspace:
 
 
 @exact_inner
-def _spread(scores: FloatArray, work: Workspace) -> bool:
-    """Place items by bucket, in row order within a bucket; False when that cannot be done."""
-    n = len(scores)
-    lowest = highest = scores[0]
-    for i in range(n):
-        lowest = scores[i] if scores[i] < lowest else lowest
-        highest = scores[i] if scores[i] > highest else highest
-    scale = (n - 1) / (highest - lowest)
-    if not 0.0 < scale < np.inf:
-        return False
-    counts = work.counts[: n + 1]
-    counts[:] = 0
-    for i in range(n):
-        bucket = np.int32((highest - scores[i]) * scale)
-        bucket = bucket if bucket < n else np.int32(n - 1)  # rounding may lead one past the end
-        work.buckets[i] = bucket
-        counts[bucket + 1] += 1
-    for b in range(n):
-        counts[b + 1] += counts[b]
-    for i in range(n):
-        place = counts[work.buckets[i]]
-        counts[work.buckets[i]] = place + 1
-        work.keys[place] = scores[i]
-        work.items[place] = i
-    return True
+def _bucket(distance: float, scale: float) -> int:
+    return int(distance * scale)
 
 
 @inner
-def _insert(keys: FloatArray, items: Numbers, first: int, last: int, budget: int) -> int:
-    """Sort a stretch by insertion; return the moves left, below zero when it gave up."""
-    for i in range(first + 1, last):
-        key, item = keys[i], items[i]
-        j = i
-        while j > first and keys[j - 1] < key:
+def _merge(work: Workspace, n: int) -> None:
+    """Sort by merging runs of twice the width in every pass."""
+    keys, items, other_keys, other_items = work[:4]
+    width = 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle = start + width if start + width < n else n
+            stop = middle + width if middle + width < n else n
+            left, right = start, middle
+            for place in range(start, stop):
+                from_left = right >= stop or (left < middle and not keys[left] < keys[right])
+                chosen = left if from_left else right
+                other_keys[place] = keys[chosen]
+                other_items[place] = items[chosen]
+                left += from_left
+                right += not from_left
+        for i in range(n):
+            keys[i] = other_keys[i]
+            items[i] = other_items[i]
+        width *= 2
+
+
+@inner
+def sort_down(scores: FloatArray, begin: int, n: int, work: Workspace) -> None:
+    """Write n scores, largest first, ties by row, and their numbers to the first two buffers."""
+    keys, items, _, _, buckets, counts, _ = work
+    lowest = highest = scores[begin]
+    for i in range(begin, begin + n):
+        lowest = scores[i] if scores[i] < lowest else lowest
+        highest = scores[i] if scores[i] > highest else highest
+    scale = (n - 1) / (highest - lowest)
+    spread = 0.0 < scale < np.inf
+    for i in range(n + 1):
+        counts[i] = 0
+    for i in range(n):
+        bucket = _bucket(highest - scores[begin + i], scale) if spread else i
+        bucket = bucket if bucket < n else n - 1  # rounding may lead one past the end
+        buckets[i] = bucket
+        counts[bucket + 1] += 1
+    for i in range(n):
+        counts[i + 1] += counts[i]
+    for i in range(n):
+        place = counts[buckets[i]]
+        counts[buckets[i]] = place + 1
+        keys[place] = scores[begin + i]
+        items[place] = i
+    moves, i = _MOVES_PER_ITEM * n, 1
+    while i < n and moves >= 0:
+        key, item, j = keys[i], items[i], i
+        while j > 0 and keys[j - 1] < key:
             keys[j] = keys[j - 1]
             items[j] = items[j - 1]
             j -= 1
         keys[j] = key
         items[j] = item
-        budget -= i - j
-        if budget < 0:
-            return budget
-    return budget
-
-
-@inner
-def _merge(
-    source: tuple[FloatArray, Numbers], width: int, n: int, target: tuple[FloatArray, Numbers]
-) -> None:
-    """Merge neighbouring runs of ``width`` items into runs of twice that."""
-    keys, items = source
-    for start in range(0, n, 2 * width):
-        middle = min(start + width, n)
-        stop = min(start + 2 * width, n)
-        left, right = start, middle
-        for place in range(start, stop):
-            take_left = right >= stop or (left < middle and not keys[left] < keys[right])
-            chosen = left if take_left else right
-            target[0][place] = keys[chosen]
-            target[1][place] = items[chosen]
-            left += take_left
-            right += not take_left
-
-
-@inner
-def _merge_sort(work: Workspace, n: int) -> None:
-    for start in range(0, n, _RUN):
-        _insert(work.keys, work.items, start, min(start + _RUN, n), _RUN * _RUN)
-    width = _RUN
-    while width < n:
-        _merge((work.keys, work.items), width, n, (work.other_keys, work.other_items))
-        _merge((work.other_keys, work.other_items), 2 * width, n, (work.keys, work.items))
-        width *= 4
-
-
-@inner
-def sort_down(scores: FloatArray, work: Workspace) -> None:
-    """Write scores, largest first, ties by row, and item numbers to ``work.keys, work.items``."""
-    n = len(scores)
-    if not _spread(scores, work):
-        for i in range(n):
-            work.keys[i] = scores[i]
-            work.items[i] = i
-    if _insert(work.keys, work.items, 0, n, _MOVES_PER_ITEM * n + _RUN) < 0:
-        _merge_sort(work, n)
+        moves -= i - j
+        i += 1
+    if moves < 0:
+        _merge(work, n)
 
 
 @inner
@@ -170,16 +148,6 @@ def block_sum(values: FloatArray, begin: int, ranking: Ranking, start: int, stop
             part += values[begin + ranking.order[i]]
         total += part
     return total
-
-
-@inner
-def _write(work: Workspace, begin: int, n: int, ranking: Ranking) -> None:
-    """Copy a sorted query and mark its ties."""
-    ranking.order[begin] = work.items[0]
-    ranking.tied[begin] = 0
-    for i in range(1, n):
-        ranking.order[begin + i] = work.items[i]
-        ranking.tied[begin + i] = work.keys[i] == work.keys[i - 1]
 
 
 @entry
@@ -252,24 +220,16 @@ def rank_best(  # noqa: PLR0915  (a function more would take longer to compile)
 @entry
 def rank_all(scores: FloatArray, span: Span, work: Workspace, ranking: Ranking) -> None:
     """Rank all items of each query."""
+    buffers = columns(work)
+    keys, items = buffers[:2]
+    offsets, order, tied = columns(ranking)
+    (scores,) = columns((scores,))
     for q in range(span.first, span.last):
-        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
-        sort_down(scores[begin:end], work)
-        _write(work, begin, end - begin, ranking)
-
-
-@inner
-def _settle_block(
-    ranking: Ranking, values: FloatArray, block: tuple[int, int, int], work: Workspace, out: Ranking
-) -> None:
-    """Order the entries of one block by decreasing value."""
-    begin, start, stop = block
-    value = work.settled[: stop - start]
-    for i in range(start, stop):
-        value[i - start] = values[begin + ranking.order[i]]
-    sort_down(value, work)
-    for i in range(stop - start):
-        out.order[start + i] = ranking.order[start + work.items[i]]
+        begin, n = offsets[q], offsets[q + 1] - offsets[q]
+        sort_down(scores, begin, n, buffers)
+        for i in range(n):
+            order[begin + i] = items[i]
+            tied[begin + i] = i > 0 and keys[i] == keys[i - 1]
 
 
 @entry
@@ -277,13 +237,22 @@ def settle(
     ranking: Ranking, values: FloatArray, k: int, span: Span, work: Workspace, out: Ranking
 ) -> None:
     """Write the order in which tied items follow each other by decreasing value."""
+    buffers = columns(work)
+    items, settled = buffers[1], buffers[6]
+    offsets, order, tied = columns(ranking)
+    values, settled_order = columns((values, out.order))
     for q in range(span.first, span.last):
-        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        begin, end = offsets[q], offsets[q + 1]
         start = begin
         while start < end and start - begin < k:
-            stop = block_end(ranking, start, end)
-            if stop - start == 1:
-                out.order[start] = ranking.order[start]
-            else:
-                _settle_block(ranking, values, (begin, start, stop), work, out)
+            stop = start + 1
+            while stop < end and tied[stop]:
+                stop += 1
+            settled_order[start] = order[start]
+            if stop - start > 1:
+                for i in range(start, stop):
+                    settled[i - start] = values[begin + order[i]]
+                sort_down(settled, 0, stop - start, buffers)
+                for i in range(stop - start):
+                    settled_order[start + i] = order[start + items[i]]
             start = stop
