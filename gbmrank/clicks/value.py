@@ -140,7 +140,8 @@ def offline_value(
     ----------
     metric : metric or str
         ``"dcg@10"``, ``"precision@5"`` or any other sum of discount times click; ``"clicks"`` is
-        the number of clicks (with ``bias``, of clicks on the new ranking). NDCG and others that
+        the number of clicks (with ``bias``, of clicks on the new ranking, false ones included, if
+        the bias has them, but for ``"ratio"``). NDCG and others that
         divide by the clicks of the session are rejected: they have no unbiased estimate.
     clicks : array-like of shape (n_rows,)
         0 or 1, one row per item shown.
@@ -222,6 +223,8 @@ def offline_value(
     log = _read(clicks, position, np.zeros(len(clicks)) if scores is None else scores, qid)
     if bias is not None:
         terms = _by_bias(log, bias, _rank_discounts(metric, log, bias), (least, relevance))
+        if metric == _CLICKS and bias.false_clicks is not None and estimator != "ratio":
+            terms = terms._replace(earned=terms.earned + _at_new_ranks(log, bias.false_clicks))
     else:
         terms = _by_action(log, metric, propensity, policy, least)
     draws = (
@@ -293,20 +296,23 @@ def _measure(metric: Any) -> tuple[AbstractPositional, float]:
 
 def _rank_discounts(metric: Any, log: _Log, bias: PositionBias) -> FloatArray:
     """Return the discount of each row at its new rank, the mean over equal scores."""
-    sizes, longest = log.groups.sizes, int(log.groups.sizes.max())
     if metric == _CLICKS:
-        kept = bias.propensity[:longest]
-        tables = {longest: np.append(kept, np.zeros(longest - len(kept)))}
-    else:
-        measure, worth = _measure(metric)
-        tables = {int(n): worth * measure.discounts(int(n)) for n in np.unique(sizes)}
-    made, size = np.empty(log.groups.n_rows), log.groups.spread(sizes)
-    for n, table in tables.items():
-        rows = slice(None) if metric == _CLICKS else size == n
-        sums = np.concatenate([[0.0], np.cumsum(table)])
-        first, tied = log.first[rows], log.tied[rows]
-        made[rows] = (sums[first + tied] - sums[first]) / tied
+        return _at_new_ranks(log, bias.propensity)
+    measure, worth = _measure(metric)
+    made, size = np.empty(log.groups.n_rows), log.groups.spread(log.groups.sizes)
+    for n in np.unique(log.groups.sizes).tolist():
+        rows = size == n
+        made[rows] = worth * _at_new_ranks(log, measure.discounts(n), rows)
     return made
+
+
+def _at_new_ranks(log: _Log, table: FloatArray, rows: Any = slice(None)) -> FloatArray:
+    """Return the entry of a table at the new rank of each row: 0 past its end, means at ties."""
+    padded = np.zeros(int(log.groups.sizes.max()))
+    padded[: len(table)] = table[: len(padded)]
+    sums = np.concatenate([[0.0], np.cumsum(padded)])
+    first, tied = log.first[rows], log.tied[rows]
+    return (sums[first + tied] - sums[first]) / tied
 
 
 def _by_bias(
@@ -342,7 +348,12 @@ def _by_action(
     discount = np.ones(log.groups.n_rows)
     if metric != _CLICKS:
         measure, worth = _measure(metric)
-        discount = worth * measure.discounts(int(log.position.max()))[log.position - 1]
+        size = log.groups.spread(log.groups.sizes)
+        if (log.position > size).any():  # rows of lists that are not logged as a whole
+            size = np.full(len(size), log.position.max())
+        for n in np.unique(size).tolist():
+            rows = size == n
+            discount[rows] = worth * measure.discounts(n)[log.position[rows] - 1]
     _warn_of_support(weight if least == 0.0 else shows / logged)
     earned = weight * discount * log.clicks
     return _Terms(earned, weight, weight, earned)

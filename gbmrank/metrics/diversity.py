@@ -153,7 +153,7 @@ def average_overlap(
     scores, others : array-like of shape (n_rows,)
         Scores of the two rankings; larger is ranked first.
     k : int or None, default=None
-        Cut-off; ``None`` is the number of items of the query.
+        Cut-off, at most the number of items of the query, which is also the default.
     group, qid : array-like, optional
         Queries as sizes, or as one id per row; with neither, all rows are one query.
     per_query : bool, default=False
