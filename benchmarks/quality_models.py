@@ -25,8 +25,10 @@ __all__ = [
     "NATIVE",
     "PARAMS",
     "Cell",
+    "Model",
     "Scores",
     "as_part",
+    "grow",
     "members_of",
     "run_cell",
     "split",
@@ -70,10 +72,11 @@ class Cell(NamedTuple):
     backend: str
 
 
-class _Model(NamedTuple):
-    """Test scores of a model by metric, divided by their spread within training queries."""
+class Model(NamedTuple):
+    """Scores of a model by metric, divided by their spread within training queries."""
 
-    scores: dict[str, Scores]
+    scores: dict[str, Scores]  # of the test rows
+    valid: dict[str, Scores]
     rounds: dict[str, int]
 
 
@@ -108,11 +111,13 @@ def run_cell(data: RankingSet, cell: Cell, folds: int, rounds: int, threads: int
     """Train all models of a booster on one split; return the values per query of all systems."""
     began = time.process_time()
     parts = [as_part(data, rows) for rows in split(data, cell.seed, cell.fold, folds)]
-    grow = _grow_catboost if cell.backend == "catboost" else _grow
-    models: dict[str, list[_Model]] = {}
+    train_one = _grow_catboost if cell.backend == "catboost" else grow
+    models: dict[str, list[Model]] = {}
     for objective, count in _wanted(data, cell.backend):
         models[_label(data, objective)] = [
-            grow(data, cell.backend, (objective, 100 * cell.seed + at), parts, (rounds, threads))
+            train_one(
+                data, cell.backend, (objective, 100 * cell.seed + at), parts, (rounds, threads)
+            )
             for at in range(count)
         ]
     found: dict[str, dict[str, Scores]] = {goal: {} for goal in data.goals}
@@ -167,14 +172,14 @@ def as_part(data: RankingSet, rows: npt.NDArray[np.int64]) -> Part:
     )
 
 
-def _grow(
+def grow(
     data: RankingSet,
     backend: str,
     what: tuple[str, int],
     parts: Sequence[Part],
     size: tuple[int, int],
-) -> _Model:
-    """Train with LightGBM or XGBoost."""
+) -> Model:
+    """Train an objective with a seed, by LightGBM or XGBoost; size is rounds and threads."""
     plan = training_plan(
         objective=what[0],
         metric=list(data.goals.values()),
@@ -212,7 +217,7 @@ def _grow_catboost(
     what: tuple[str, int],
     parts: Sequence[Part],
     size: tuple[int, int],
-) -> _Model:
+) -> Model:
     """Train with CatBoost, with all else at its defaults."""
     from catboost import CatBoost, Pool
 
@@ -248,17 +253,18 @@ def _grow_catboost(
     return _judged(curves, scores, parts)
 
 
-def _judged(curves: Mapping[str, Sequence[float]], scores: Any, parts: Sequence[Part]) -> _Model:
+def _judged(curves: Mapping[str, Sequence[float]], scores: Any, parts: Sequence[Part]) -> Model:
     """Return what a model gives at its best round for each metric."""
-    made: dict[int, Scores] = {}
+    made: dict[int, list[Scores]] = {}
     rounds = {goal: int(np.argmax(curve)) + 1 for goal, curve in curves.items()}
     for count in set(rounds.values()):
         known = np.asarray(scores(parts[0].features, count), np.float64)
         groups = parts[0].data.groups
         spread = np.sqrt(squared_deviations(known, groups.sizes) / groups.n_rows)
-        test = np.asarray(scores(parts[2].features, count), np.float64)
-        made[count] = test / spread if spread > 0.0 else np.zeros(len(test))
-    return _Model({goal: made[count] for goal, count in rounds.items()}, rounds)
+        both = [np.asarray(scores(part.features, count), np.float64) for part in parts[1:]]
+        made[count] = [one / spread if spread > 0.0 else np.zeros(len(one)) for one in both]
+    valid, test = ({goal: made[count][at] for goal, count in rounds.items()} for at in (0, 1))
+    return Model(test, valid, rounds)
 
 
 def _values(metric: str, scores: Scores, test: RankingData) -> list[float | None]:

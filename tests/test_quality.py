@@ -2,13 +2,16 @@
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks import quality, quality_models, quality_page
+from benchmarks import quality, quality_models, quality_page, tried, tried_pool
 from benchmarks.quality_page import Effect, pooled
 from benchmarks.quality_sets import RankingSet
+from benchmarks.tried_committees import WEIGHTS, combine, committee_values, committees
+from benchmarks.tried_tables import effect
 from gbmrank import GBMRanker
 from tests.ranking_tasks import make_task
 
@@ -98,3 +101,96 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     with (tmp_path / "runs-2.jsonl").open("a") as out:
         out.write('{"set": "made", "se')  # a kill
     assert len(quality._done(tmp_path)) == 6
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_a_committee_of_kept_scores_is_that_of_the_ranker(monkeypatch, backend):
+    monkeypatch.setattr(tried_pool, "ROUNDS", 4)
+    cell = quality_models.Cell("made", 0, 1, backend)
+    members = quality_models.members_of(SET, "ndcg@10")
+    made = next(committees(members, "native:own"))
+    assert made.name == "default"
+    kept = {one: tried_pool.train(SET, cell, one, ["ndcg@10"]) for one in made.members}
+    assert set(made.members) <= set(tried_pool.pool(SET, backend))
+    train, valid, test = quality_models.split(SET, 0, 1, tried_pool.FOLDS)
+    model = GBMRanker(
+        "committee",
+        metric="ndcg@10",
+        backend=backend,
+        n_estimators=4,
+        early_stopping_rounds=4,
+        n_jobs=1,
+        **quality_models.PARAMS[backend],
+    ).fit(
+        SET.X[train],
+        SET.y[train],
+        qid=SET.qid[train],
+        eval_set=(SET.X[valid], SET.y[valid]),
+        eval_qid=SET.qid[valid],
+    )
+    expected = model.score(SET.X[test], SET.y[test], qid=SET.qid[test])
+    values = committee_values(SET, cell, "ndcg@10", [made], kept.__getitem__)["default"]
+    assert np.nanmean(values) == pytest.approx(expected, abs=1e-5)
+
+
+def test_weights_by_validation_values():
+    """The first member orders the validation rows perfectly, the second in reverse."""
+    valid = tried_pool.parts_of(SET, 0, 0)[1].data
+    known = [valid.labels, -valid.labels]
+    unknown = [np.array([3.0, 0.0]), np.array([0.0, 3.0])]
+    share = {rule: combine(rule, valid, "ndcg@10", (known, unknown))[1] / 3.0 for rule in WEIGHTS}
+    assert share["equal weights"] == pytest.approx(0.5)
+    assert 0.0 < share["weights in proportion to validation values"] < 0.5
+    assert share["weights exp(100 x validation value)"] < 1e-6
+    assert share["greedy selection on validation queries"] == 0.0
+    assert share["best member on validation queries"] == 0.0
+    assert share["best two members on validation queries"] == pytest.approx(0.5)
+
+
+def test_committees_have_models_of_the_pool_and_no_model_twice():
+    for backend in ("lightgbm", "xgboost"):
+        own = tried_pool.native(backend)
+        pool = set(tried_pool.pool(SET, backend))
+        for goal in tried_pool.GOALS:
+            for one in committees(quality_models.members_of(SET, goal), own):
+                assert set(one.members) <= pool
+                assert len(set(one.members)) == len(one.members)
+
+
+def test_what_was_tried_is_kept_and_the_page_takes_complete_seeds(tmp_path, monkeypatch, capsys):
+    queries = tried_pool.parts_of(SET, 0, 0)[2].data.groups.n_queries
+
+    def scores(data, cell, member, goals):
+        rows = [len(part.data.labels) for part in tried_pool.parts_of(data, cell.seed, cell.fold)]
+        noise = np.random.default_rng(len(member.objective) + member.seed)
+        sizes = {"valid": rows[1], "test": rows[2]}
+        return {f"{part} {goal}": noise.random(sizes[part]) for part in sizes for goal in goals}
+
+    def values(data, seed, fold):
+        return {"LightGBM's": np.full(queries, 0.25), "other": np.linspace(0.2, 0.4, queries)}
+
+    names = quality_page.DEVELOPMENT
+    made = {name: lambda folder, name=name: replace(SET, name=name) for name in names}
+    monkeypatch.setattr(tried, "SETS", made)
+    for name, run in (("train", scores), ("leaves", values), ("tuned", values)):
+        monkeypatch.setattr(tried, name, run)
+    work, page = tmp_path / "work", tmp_path / "tried.md"
+    options = ["tried", "--data", str(tmp_path), "--work", str(work)]
+    for more in ([], [], ["--page", str(page)]):
+        monkeypatch.setattr(sys, "argv", [*options, "--seeds", "1", *more])
+        tried.main()
+        capsys.readouterr()
+    text = page.read_text()
+    assert "seeds with splits of their own: committees 1, objectives 1, leaves 1" in text
+    assert "| OWN for swap | 4 |" in text
+    assert "| other | 0.3000 | **+0.0500" in text
+    assert "nan" not in text
+    next(work.glob("objectives/*/*.npz")).unlink()
+    tried.main()
+    assert "objectives 0" in page.read_text()
+
+
+def test_a_difference_is_paired_over_defined_queries():
+    one = effect(np.array([0.2, 0.4, np.nan]), np.array([0.1, 0.1, 0.3]))
+    assert one.difference == pytest.approx(0.2)
+    assert one.error == pytest.approx(0.1)
