@@ -113,12 +113,12 @@ def run_cell(data: RankingSet, cell: Cell, folds: int, rounds: int, threads: int
     parts = [as_part(data, rows) for rows in split(data, cell.seed, cell.fold, folds)]
     train_one = _grow_catboost if cell.backend == "catboost" else grow
     models: dict[str, list[Model]] = {}
-    for objective, count in _wanted(data, cell.backend):
+    for objective, seeds in _wanted(data, cell.backend):
         models[_label(data, objective)] = [
             train_one(
                 data, cell.backend, (objective, 100 * cell.seed + at), parts, (rounds, threads)
             )
-            for at in range(count)
+            for at in seeds
         ]
     found: dict[str, dict[str, Scores]] = {goal: {} for goal in data.goals}
     for goal in data.goals:
@@ -144,13 +144,17 @@ def run_cell(data: RankingSet, cell: Cell, folds: int, rounds: int, threads: int
     }
 
 
-def _wanted(data: RankingSet, backend: str) -> Sequence[tuple[str, int]]:
-    """Return the objectives to train with a booster, and how many models of each."""
-    ours: dict[str, int] = {}
+def _wanted(data: RankingSet, backend: str) -> Sequence[tuple[str, range]]:
+    """Return the objectives to train with a booster, and the seeds of the models of each.
+
+    The seed of a member is its place, as in ``GBMRanker(objective="committee")``.
+    """
+    ours: dict[str, range] = {}
     if backend != "catboost":
         for text in data.goals.values():
-            ours |= {str(one): 1 for one in default_members(gbmrank.metric(text))}
-    return [*ours.items(), *NATIVE[backend]]
+            for at, one in enumerate(default_members(gbmrank.metric(text))):
+                ours[str(one)] = range(at, at + 1)
+    return [*ours.items(), *((name, range(count)) for name, count in NATIVE[backend])]
 
 
 def _label(data: RankingSet, objective: str) -> str:
