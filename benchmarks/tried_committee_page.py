@@ -96,9 +96,9 @@ def _in_short(fields: Sequence[Field]) -> str:
         f"{means}; clearly behind in {behind} of {len(cells)} cells (set, booster, metric). One "
         f"cell has a standard error of {min(errors):.4f} to {max(errors):.4f}: these sets cannot "
         "show differences as small as those of XGBoost in the benchmark. Most of the gain is that "
-        f"of averaging: four seeds of the booster's own objective less one are "
+        f"of averaging: four seeds of the booster's own objective minus one are "
         f"{shown(first.mean(_own(SIZE), _own(1)))} in NDCG@10. The best member on validation "
-        f"queries, less the default, is {shown(best)}."
+        f"queries minus the default, is {shown(best)}."
     )
 
 
@@ -162,11 +162,11 @@ def _drawn(by: By) -> By:
 def _luck(fields: Sequence[Field]) -> list[str]:
     """Return how much of a difference is the draw of seeds."""
     pairs = {
-        "one seed for all members, less the first 4 x OWN": ("default, one seed for all", _FIRST),
-        "default, less the first 4 x OWN": ("default", _FIRST),
-        "default, other seeds, less the first 4 x OWN": ("default, other seeds", _FIRST),
-        "second 4 x OWN, less the first": (seeds_of(_OWN, SIZE, SIZE).name, _FIRST),
-        "default, both draws, less both draws of OWN": (_BOTH, _own(SIZE)),
+        "one seed for all members minus the first 4 x OWN": ("default, one seed for all", _FIRST),
+        "default minus the first 4 x OWN": ("default", _FIRST),
+        "default, other seeds minus the first 4 x OWN": ("default, other seeds", _FIRST),
+        "second 4 x OWN minus the first": (seeds_of(_OWN, SIZE, SIZE).name, _FIRST),
+        "default, both draws minus both draws of OWN": (_BOTH, _own(SIZE)),
     }
     rows = [
         row(TITLES[field.goal], name, *map(shown, field.four(*pair).values()))
@@ -176,10 +176,10 @@ def _luck(fields: Sequence[Field]) -> list[str]:
     seen = [fields[0].four(*pair) for pair in pairs.values()]
     film, medical = ("movielens", "lightgbm"), ("ohsumed", "xgboost")
     said = (
-        "The first line of each metric is the comparison of the [benchmark](quality.md), where all "
-        "members have one seed; in `GBMRanker` each has its own. A standard error over queries "
+        "The second line of each metric is the comparison of the [benchmark](quality.md): each "
+        "member has a seed of its own, as in `GBMRanker`. A standard error over queries "
         "leaves out that other seeds give other models, so the same is done with other seeds. In "
-        f"NDCG@10 on MovieLens with LightGBM {shown(seen[0][film])} is {shown(seen[4][film])} over "
+        f"NDCG@10 on MovieLens with LightGBM {shown(seen[1][film])} is {shown(seen[4][film])} over "
         f"both draws, and four other seeds of `lambdarank` alone make {shown(seen[3][film])}. It "
         f"goes both ways: on OHSUMED with XGBoost {shown(seen[1][medical])} is "
         f"{shown(seen[4][medical])} over both draws. All models were planned as members of larger "
@@ -262,7 +262,7 @@ def _equal_cost(field: Field) -> list[str]:
         cells = [shown(each) for each in four.values()]
         rows.append(row(one.name, str(len(one.members)), *cells))
     return [
-        f"### {TITLES[field.goal]}, less as many seeds of OWN\n",
+        f"### {TITLES[field.goal]} minus as many seeds of OWN\n",
         (
             f"Of {len(rows)} committees {ahead} are clearly ahead of OWN in at least one column, "
             f"{behind} clearly behind in at least one.\n"
