@@ -87,6 +87,20 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             },
         },
     },
+    "gbmrank/losses/utilities.py": {
+        "_called": {
+            "alone = float(np.asarray(gain(labels[at : at + 1].copy())).reshape(-1)[0])": {
+                "2": "equivalent: a gain of each label by itself has the same first value for two"
+            },
+        },
+    },
+    "gbmrank/objectives/pairwise.py": {
+        "Pairwise.bind": {
+            ("utilities = np.nan_to_num(utilities, nan=0.0) * (1.0 if items is None else items)"): {
+                "1.0": _NO_FACTOR
+            },
+        },
+    },
     "gbmrank/objectives/pointwise.py": {
         "bind_items": {
             "5.0 * data.groups.sizes + 20.0,": {"10.0": _COST},

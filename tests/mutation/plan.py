@@ -40,6 +40,7 @@ _SWAPPED = (
     "neighbours or native_gradients"
 )
 _PUSHED = f"{_ENGINES}test_engines_of_a_push_agree"
+_PUSHES = f"{_ENGINES}test_long_queries_of_a_push_do_not_see_each_other"
 _RMSE = "tests/objectives/test_query_rmse.py"
 
 
@@ -51,7 +52,9 @@ def _engine(name: str, losses: tuple[str, ...]) -> tuple[str, ...]:
 
 _QUICK = "test_edges or test_rejections or test_printed_numbers or accuracy or minimiser"
 _SMALL = "not integral and not million"
-_FEW_ITEMS = "not long and not threads and not threaded and not kinks and not flat"
+_FEW_ITEMS = (
+    "(not long or see_each_other) and not threads and not threaded and not kinks and not flat"
+)
 # Tests of a module, and pytest's -k: plain Python is slow, so only those it can change.
 _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
     "gbmrank/metrics/positional.py": (
@@ -154,11 +157,11 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         "test_rows or test_callback or comparison or bipartite",
     ),
     "gbmrank/kernels/linear/engine.py": (
-        ("tests/kernels/test_linear_time.py", _LONG, _PUSHED),
+        ("tests/kernels/test_linear_time.py", _LONG, _PUSHED, _PUSHES),
         _FEW_ITEMS,
     ),
     "gbmrank/kernels/linear/cells.py": (
-        ("tests/kernels/test_linear_time.py", _LONG, _PUSHED),
+        ("tests/kernels/test_linear_time.py", _LONG, _PUSHED, _PUSHES),
         f"{_FEW_ITEMS} and not asym and not canonical",
     ),
     "gbmrank/kernels/decode/search.py": (

@@ -176,6 +176,21 @@ def test_engines_of_a_push_agree(loss, engines, rng):
                 assert made.loss(labels, scores) == pytest.approx(value, rel=1e-8, abs=1e-17)
 
 
+def test_long_queries_of_a_push_do_not_see_each_other(rng):
+    made = gbmrank.objective("push(p=4, engine=linear)")
+    sizes = [40, 30, 50]
+    labels = np.concatenate([labels_of(n, 2, rng) for n in sizes])
+    scores = np.concatenate([rng.normal(size=n) + 100.0 * at for at, n in enumerate(sizes)])
+    together = made.gradients(labels, scores, group=sizes)
+    ends = np.cumsum(sizes)[:-1]
+    alone = [
+        made.gradients(*parts)
+        for parts in zip(np.split(labels, ends), np.split(scores, ends), strict=True)
+    ]
+    for found, *parts in zip(together, *alone, strict=True):
+        np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-8, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "spec",
     [
