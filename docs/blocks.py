@@ -42,8 +42,8 @@ class Block(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """Return the README and the guides."""
-    return [HERE.parent / "README.md", *sorted(GUIDES.glob("*.md"))]
+    """Return the README, the first page of the documentation and the guides."""
+    return [HERE.parent / "README.md", HERE / "index.md", *sorted(GUIDES.glob("*.md"))]
 
 
 def blocks(page: str) -> list[Block]:
