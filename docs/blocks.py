@@ -42,8 +42,8 @@ class Block(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """Return the README and the guides."""
-    return [HERE.parent / "README.md", *sorted(GUIDES.glob("*.md"))]
+    """Return the README, the first page of the documentation and the guides."""
+    return [HERE.parent / "README.md", HERE / "index.md", *sorted(GUIDES.glob("*.md"))]
 
 
 def blocks(page: str) -> list[Block]:
@@ -54,11 +54,8 @@ def blocks(page: str) -> list[Block]:
 def run(path: Path) -> str:
     """Execute a page; return it with the output that it prints now."""
     page = path.read_text(encoding="utf-8")
-    module = types.ModuleType("guide")  # what a page defines can be pickled
-    names = module.__dict__
     made, done = [], 0
-    sys.modules[module.__name__] = module
-    with _folder():
+    with _folder(), _script() as names:
         found = blocks(page)
         for number, block in enumerate(found):
             if block.start < done:  # the output of the block before
@@ -114,6 +111,17 @@ def _console(text: str) -> str:
 
 def _tidy(printed: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+
+
+@contextlib.contextmanager
+def _script() -> Iterator[dict[str, Any]]:
+    """Run a page as the main script: it passes ``if __name__ == "__main__"``, and pickles."""
+    module, before = types.ModuleType("__main__"), sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    try:
+        yield module.__dict__
+    finally:
+        sys.modules["__main__"] = before
 
 
 @contextlib.contextmanager

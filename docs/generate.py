@@ -245,7 +245,7 @@ def _api() -> str:
     """Return one entry per public name, drawn from its docstring."""
     names = [name for name in (*gbmrank.__all__, "DaskGBMRanker") if not _is_error(name)]
     parts = [
-        f"# Python interface\n\nEverything below is `gbmrank.NAME`.\n\n{_directives(names)}",
+        f"# API reference\n\nEverything below is `gbmrank.NAME`.\n\n{_directives(names)}",
         f"## Clicks\n\n{_directives(clicks.__all__, 'gbmrank.clicks')}",
         f"## Theory\n\n{_directives(theory.__all__, 'gbmrank.theory')}",
         "## Errors\n\n```{eval-rst}\n.. automodule:: gbmrank.errors\n```\n",
@@ -290,9 +290,9 @@ def _faults() -> str:
     ]
     note = "<!-- Written by docs/generate.py from the tests; do not edit. -->\n"
     return (
-        f"{note}\n# What happens with bad input\n\nEvery line is shown by a test, in both boosters "
-        "where both are concerned. All errors derive from `GbmrankError` and\nfrom the built-in "
-        "type that fits; see [Errors](api.md).\n\n" + "\n".join(parts)
+        f"{note}\n# Errors and warnings\n\nWhat you get for bad input. Every line is shown by a "
+        "test, in both boosters where both are concerned.\nAll errors derive from `GbmrankError` "
+        "and from the built-in type that fits; see [Errors](api.md).\n\n" + "\n".join(parts)
     )
 
 

@@ -322,7 +322,7 @@ def write_index(folder: Path) -> Path:
     folder : Path
         Where pages are.
     """
-    lines = [_NOTE, "# Papers, run again", ""]
+    lines = [_NOTE, "# Reproduced papers", ""]
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         if page.name == "index.md" or not text.startswith(_NOTE):
