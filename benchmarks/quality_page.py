@@ -434,7 +434,8 @@ def _findings(made: Sequence[Contest]) -> list[str]:
     lines.append(f"- Where the committee is clearly worse: {lost or 'nowhere'}.")
     lines.append(
         f"- Also tried, on {_listed([_shown(name) for name in DEVELOPMENT])} only, and not better "
-        "on both: other members and weights, other parameters of `swap` and `yetirank`, mixes, leaf "
+        "on both: other members and weights, other parameters of `swap` and `yetirank`, "
+        "mixes, leaf "
         "values solved together, tuned settings ([figures](tried.md))."
     )
     return lines
@@ -530,7 +531,8 @@ def _method(document: Mapping[str, Any]) -> list[str]:
         (
             f"- {_number(document['seeds']).capitalize()} seeds with splits of their own, "
             f"{_number(document['folds'])} folds by query, a quarter of the training queries for "
-            f"validation. Every model grows {rounds} trees and is truncated, for each metric, at its "
+            f"validation. Every model grows {rounds} trees and is truncated, for each metric, "
+            "at its "
             "best round on the validation queries."
         ),
         (
@@ -547,7 +549,8 @@ def _method(document: Mapping[str, Any]) -> list[str]:
             "Nothing else changed between the last two."
         ),
         (
-            "- A difference is paired by query. Sets are pooled by a random-effects mean (DerSimonian "
+            "- A difference is paired by query. Sets are pooled by a random-effects mean "
+            "(DerSimonian "
             "and Laird). Intervals are 95%, without a correction for the number of comparisons."
         ),
         (
