@@ -4,12 +4,13 @@
 ``quality_sets.py``), in folds of queries with several seeds, and keeps one JSON line per set,
 seed, fold and booster in ``--work``: a second call goes on where the first stopped. What it will
 take is printed first; ``--estimate`` ends there. ``--page docs/results`` writes ``quality.md``,
-``quality.json`` and ``quality.svg`` from the lines that are there, without a training.
+``quality.json`` and ``quality.svg`` from the lines that are there, without a training;
+``--rewrite docs/results`` writes page and picture again from the ``quality.json`` that is there.
 
 ``--letor FOLDER --max-grade 4`` runs the same table on a public set with files of its own for
 training, validation and test: a fold of MSLR-WEB10K or 30K, a set of Yahoo, Istella.
 
-Settings, members and defaults were chosen on the sets of ``DEVELOPMENT``; the others were run once.
+Settings, members and defaults were chosen on the sets of ``DEVELOPMENT``; nothing on the others.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.quality_models import PARAMS, Cell, run_cell
-from benchmarks.quality_page import write_page
+from benchmarks.quality_page import rewrite_page, write_page
 from benchmarks.quality_sets import SETS, RankingSet, read_parts
 from gbmrank.errors import ConfigError
 
@@ -37,6 +38,9 @@ def main() -> None:
     given = _arguments()
     if given.page is not None:
         write_page(_read(given.work), given.page)
+        return
+    if given.rewrite is not None:
+        rewrite_page(given.rewrite)
         return
     data = _sets(given)
     done = _done(given.work)
@@ -65,6 +69,7 @@ def _arguments() -> Any:
     parser.add_argument("--max-grade", type=int, default=4, help="highest label of --letor")
     parser.add_argument("--work", type=Path, default=Path("build/quality"))
     parser.add_argument("--page", type=Path, help="write the page there and train nothing")
+    parser.add_argument("--rewrite", type=Path, help="write page and picture from quality.json")
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
     parser.add_argument("--backends", nargs="*", default=list(BACKENDS), choices=BACKENDS)
     parser.add_argument("--seeds", type=int, default=3)

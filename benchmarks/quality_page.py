@@ -7,7 +7,7 @@ random-effects mean of DerSimonian and Laird.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +16,24 @@ import numpy.typing as npt
 
 from benchmarks.machine import versions
 from benchmarks.quality_models import BAGGED, NATIVE, PARAMS
+from benchmarks.quality_plot import Mark, Panel, draw
 
-__all__ = ["DEVELOPMENT", "Effect", "pooled", "write_page"]
+__all__ = ["DEVELOPMENT", "Effect", "pooled", "rewrite_page", "write_page"]
 
 DEVELOPMENT = ("ohsumed", "movielens")  # named before anything was run; all was chosen here
 GOALS = {"ndcg@10": "NDCG@10", "err@10": "ERR@10", "map": "MAP"}
 _TITLE = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
+_SETS = {
+    "ohsumed": "OHSUMED",
+    "movielens": "MovieLens",
+    "lightgbm_example": "LightGBM example",
+    "catboost_example": "CatBoost example",
+    "travel_modes": "Travel modes",
+    "mq2008": "MQ2008",
+    "mslr_sample": "MSLR sample",
+}
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_TEAMS = ("lightgbm", "xgboost")  # boosters that have a committee
 _BASE = {backend: first for backend, ((first, _), *_rest) in NATIVE.items()}
 _95 = 1.959964
 
@@ -89,33 +101,22 @@ def pooled(effects: Sequence[Effect]) -> Effect:
     return Effect(float((weight * values).sum() / weight.sum()), float(weight.sum() ** -0.5))
 
 
-_TRIED = (
-    "Also tried, on the sets of development alone: leaf values solved together with the whole "
-    "Hessian of the pairs, and settings tuned for each system ([figures](tried.md)).\n"
-)
-
-
 def write_page(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write page, figures and plot from the runs that are done."""
+    """Write figures, page and picture from the runs that are done."""
     values = _values(runs)
     made = _contests(values)
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [
-        "# Real data: gbmrank, the boosters' own ranking losses, and CatBoost\n",
-        _method(runs),
-        *_findings(made),
-        _TRIED,
-        "## Pooled over sets\n",
-        _pooled_table(made),
-        "![pooled differences](quality.svg)\n",
-        *_set_tables(values, made),
-        *_mean_tables(runs, values),
-    ]
-    (folder / "quality.md").write_text("\n".join(lines), encoding="utf-8")
+    about = {run["set"]: run["about"] for run in runs}
     document = {
-        "schema": "gbmrank.quality/2",
+        "schema": "gbmrank.quality/3",
         "versions": versions("catboost"),
-        "runs": len(runs),
+        "runs": {name: sum(run["backend"] == name for run in runs) for name in PARAMS},
+        "seeds": len({run["seed"] for run in runs}),
+        "folds": len({run["fold"] for run in runs}),
+        "rounds": sorted({run["model_rounds"] for run in runs}),
+        "cpu_minutes": round(sum(run["cpu"] for run in runs) / 60, 1),
+        "sets": {
+            name: {"about": about[name], "queries": _count(found)} for name, found in values.items()
+        },
         "contests": [_plain(one) for one in made],
         "means": {
             name: {
@@ -125,10 +126,52 @@ def write_page(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
             for name, found in values.items()
         },
     }
+    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, indent=1)
     (folder / "quality.json").write_text(text + "\n", encoding="utf-8")
-    _plot(made, folder / "quality.svg")
+    rewrite_page(folder)
     print(f"{folder / 'quality.md'}: {len(runs)} runs, {len(made)} contests")
+
+
+def rewrite_page(folder: Path) -> None:
+    """Write page and picture from ``quality.json`` in a folder."""
+    document = json.loads((folder / "quality.json").read_text(encoding="utf-8"))
+    made = [_contest_of(one) for one in document["contests"]]
+    lines = [
+        "# Quality on real data",
+        "",
+        _headline(made),
+        "",
+        "![NDCG@10 gained by the committee, per data set and pooled](quality.svg)",
+        "",
+        *_main_table(made),
+        "",
+        "## When not to bother",
+        "",
+        _advice(made),
+        "",
+        "## What else was found",
+        "",
+        *_findings(made),
+        "",
+        "## All comparisons, pooled over sets",
+        "",
+        *_pooled_table(made),
+        "",
+        *_set_tables(document["sets"], made),
+        *_mean_tables(document),
+        "## How it was run",
+        "",
+        *_method(document),
+    ]
+    (folder / "quality.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    held = {name for one in made for name in one.sets if name not in DEVELOPMENT}
+    draw(
+        [_panel(made, backend) for backend in _TEAMS],
+        _title(made),
+        f"held out: nothing was chosen on these {_number(len(held))} sets",
+        folder / "quality.svg",
+    )
 
 
 def _values(runs: Sequence[Mapping[str, Any]]) -> Values:
@@ -166,6 +209,12 @@ def _mean(row: npt.NDArray[np.float64]) -> float:
     return round(float(np.nanmean(row)), 5) if np.isfinite(row).any() else math.nan
 
 
+def _count(goals: Mapping[str, Any]) -> int:
+    """Return the number of queries of a set whose NDCG is defined."""
+    rows = list(goals["ndcg@10"].values())
+    return int(np.isfinite(rows[0]).sum()) if rows else 0
+
+
 def _contest(values: Values, goal: str, one: tuple[str, str], other: tuple[str, str]) -> Contest:
     sets = {}
     for name, found in values.items():
@@ -187,7 +236,7 @@ def _contests(values: Values) -> list[Contest]:
     """Return what the page compares."""
     made = []
     for goal in GOALS:
-        for backend in ("lightgbm", "xgboost"):
+        for backend in _TEAMS:
             team = backend, "committee"
             rivals = [(backend, name) for name, _ in NATIVE[backend]]
             rivals += [_bag(backend)]
@@ -205,58 +254,54 @@ def _contests(values: Values) -> list[Contest]:
     return [one for one in made if one.sets]
 
 
-def _method(runs: Sequence[Mapping[str, Any]]) -> str:
-    sets = list(dict.fromkeys(run["set"] for run in runs))
-    seeds = sorted({run["seed"] for run in runs})
-    counts = {b: sum(run["backend"] == b for run in runs) for b in PARAMS}
-    done = ", ".join(f"{_TITLE[name]} {count}" for name, count in counts.items() if count)
-    minutes = sum(run["cpu"] for run in runs) / 60
-    rounds = ", ".join(str(one) for one in sorted({run["model_rounds"] for run in runs}))
-    rates = ", ".join(f"{key}={value}" for key, value in PARAMS["lightgbm"].items())
-    held = [name for name in sets if name not in DEVELOPMENT]
-    return (
-        f"`python -m benchmarks.quality --data DATA`, then `--page docs/results`. Runs done: "
-        f"{done} (a run is all systems of a booster on one split), on {', '.join(sets)}; "
-        f"{len(seeds)} seeds with splits of their own, three folds by query, a quarter of the "
-        f"training queries for validation. {minutes:.0f} minutes of CPU time. "
-        f"{versions('catboost')}.\n\n"
-        f"Every model grows {rounds} trees and counts, for each metric, up to its best round on "
-        "the validation queries. All systems of a booster have the same settings (LightGBM: "
-        f"{rates}; XGBoost the same where it has them; CatBoost: learning rate 0.1, all else its "
-        "default). "
-        f"Settings and members of the committee were chosen on {' and '.join(DEVELOPMENT)}; "
-        f"{', '.join(held) or 'no other set'} were run once, after that (but for a smoke run of "
-        "the script with five trees on two of them). `committee` is that of "
-        '`GBMRanker(objective="committee", metric=...)` for the metric of the table; '
-        f"`committee(native:..., seeds={BAGGED})` is the booster's own objective at the same cost. "
-        "Intervals are 95%; no correction is made for the number of comparisons.\n"
-    )
+def _plain(one: Contest) -> dict[str, Any]:
+    return {
+        "metric": one.goal,
+        "system": " ".join(one.one),
+        "against": " ".join(one.other),
+        "held_out": one.held_out._asdict(),
+        "all": one.everywhere._asdict(),
+        "sets": {name: each._asdict() for name, each in one.sets.items()},
+    }
 
 
-def _findings(made: Sequence[Contest]) -> list[str]:
-    """Return what the figures say, in sentences made from them."""
-    groups: list[tuple[str, Any]] = [
-        ("The committee against the booster's own first objective, one model", _is_base),
-        (f"The committee against {BAGGED} models of that objective: equal cost", _is_bag),
-        ("The committee against CatBoost, one model", _is_catboost),
-        (f"The committee against CatBoost, {BAGGED} models", _is_catboost_bag),
-        ("`swap` of the metric against `pairwise(target=ndcg@10)`", _is_aimed),
-    ]
-    lines = ["## What wins, what does not\n"]
-    for title, belongs in groups:
-        lines += [f"{title} (held-out sets, difference and 95% interval):\n"]
-        for goal, shown in GOALS.items():
-            found = [one for one in made if one.goal == goal and belongs(one)]
-            lines += [f"- {shown}: {_sentence(one)}" for one in found]
-        lines.append("")
-    singles = [one for one in made if _is_single(one) and one.goal == "ndcg@10"]
-    clear = [one for one in singles if one.held_out.verdict != "no clear difference"]
-    told = "; ".join(f"`{one.one[1]}`: {_sentence(one)}" for one in clear)
-    unclear = f"{len(singles) - len(clear)} of {len(singles)} pairs are not clearly different"
-    lines.append(
-        f"One objective of gbmrank against the booster's own, NDCG@10: {unclear}. {told}\n"
-    )
-    return [*lines, _advice(made)]
+def _contest_of(plain: Mapping[str, Any]) -> Contest:
+    """Return what ``_plain`` was given."""
+    sets = {name: Effect(**each) for name, each in plain["sets"].items()}
+    one, other = (_system(plain[key]) for key in ("system", "against"))
+    return Contest(plain["metric"], one, other, sets)
+
+
+def _system(text: str) -> tuple[str, str]:
+    backend, _, objective = text.partition(" ")
+    return backend, objective
+
+
+def _name(objective: str) -> str:
+    """Return an objective as the page writes it.
+
+    >>> _name("committee(native:rank:ndcg, seeds=4)"), _name("native:YetiRank"), _name("committee")
+    ('4 seeds of `rank:ndcg`', '`YetiRank`', 'committee')
+    """
+    if objective == "committee":
+        return objective
+    if objective.startswith("committee("):
+        inner, _, seeds = objective.removeprefix("committee(").removesuffix(")").partition(", ")
+        return f"{seeds.removeprefix('seeds=')} seeds of {_name(inner)}"
+    return f"`{objective.removeprefix('native:')}`"
+
+
+def _rival(one: Contest) -> str:
+    """Return the name of the other system, with its booster where that is another."""
+    name = _name(one.other[1])
+    return name if one.other[0] == one.one[0] else f"{name} ({_TITLE[one.other[0]]})"
+
+
+def _find(
+    made: Sequence[Contest], goal: str, belongs: Callable[[Contest], bool]
+) -> dict[str, Contest]:
+    """Return the contests of a kind on a metric, by the booster of the first system."""
+    return {one.one[0]: one for one in made if one.goal == goal and belongs(one)}
 
 
 def _is_base(one: Contest) -> bool:
@@ -283,136 +328,254 @@ def _is_single(one: Contest) -> bool:
     return one.one[1] != "committee" and one.other[1].startswith("native:")
 
 
-def _sentence(one: Contest) -> str:
-    effect = one.held_out
-    wins = sum(each.difference > 0.0 for each in one.sets.values())
-    verdict = "**worse**" if effect.verdict == "worse" else effect.verdict
-    rival = one.other[1].replace("native:", "")
-    return (
-        f"{_TITLE[one.one[0]]} against `{rival}` {effect}, {verdict}, ahead on {wins} of "
-        f"{len(one.sets)} sets."
+def _headline(made: Sequence[Contest]) -> str:
+    """Return the result in two sentences."""
+    base, bags = (_find(made, "ndcg@10", kind) for kind in (_is_base, _is_bag))
+    held = {name for one in made for name in one.sets if name not in DEVELOPMENT}
+    if not held:
+        return "Held-out sets have not been run yet."
+    against = " and ".join(_against(one) for one in base.values())
+    equal = "; ".join(
+        f"{_TITLE[backend]} {one.held_out}, {one.held_out.verdict}" for backend, one in bags.items()
     )
+    return (
+        f"On the {_number(len(held))} data set{'' if len(held) == 1 else 's'} that nothing was "
+        f"chosen on, "
+        f'`GBMRanker(objective="committee")` {against}. Against {BAGGED} seeds of the same loss, '
+        f"averaged, which cost as much as the committee: {equal}."
+    )
+
+
+def _against(one: Contest) -> str:
+    effect, rival = one.held_out, f"{_TITLE[one.other[0]]}'s {_name(one.other[1])}"
+    reach = _95 * effect.error
+    if effect.verdict == "no clear difference":
+        return f"is not clearly different from {rival} ({effect})"
+    size = abs(effect.difference)
+    interval = f"95% interval {size - reach:.4f} to {size + reach:.4f}"
+    word = "gains" if effect.verdict == "better" else "loses"
+    return f"{word} {size:.4f} NDCG@10 against {rival} ({interval})"
+
+
+def _number(count: int) -> str:
+    return _WORDS[count] if count < len(_WORDS) else str(count)
+
+
+def _main_table(made: Sequence[Contest]) -> list[str]:
+    """Return the committee against one model and against seeds, on the held-out sets."""
+    lines = [
+        "The committee minus the booster's own loss, held-out sets, 95% intervals:",
+        "",
+        "| metric | committee minus | " + " | ".join(_TITLE[name] for name in _TEAMS) + " |",
+        "| --- | --- |" + " --- |" * len(_TEAMS),
+    ]
+    own = " or ".join(_name(_BASE[name]) for name in _TEAMS)
+    for goal, shown in GOALS.items():
+        for title, kind in ((own, _is_base), (f"{BAGGED} seeds of it", _is_bag)):
+            found = _find(made, goal, kind)
+            cells = [str(found[name].held_out) if name in found else "-" for name in _TEAMS]
+            lines.append(f"| {shown} | {title} | {' | '.join(cells)} |")
+    return lines
 
 
 def _advice(made: Sequence[Contest]) -> str:
     """Return when a committee is worth it, by the comparison at equal cost."""
-    bags = [one.held_out for one in made if _is_bag(one) and one.goal == "ndcg@10"]
+    bags = [one.held_out for one in _find(made, "ndcg@10", _is_bag).values()]
     if not bags or any(math.isnan(one.difference) for one in bags):
-        return "**When not to bother.** Held-out sets have not been run yet.\n"
+        return "Held-out sets have not been run yet."
     wins = [one for one in bags if one.verdict == "better"]
+    base = _find(made, "ndcg@10", _is_base)
     close = [
-        name
-        for one in made
-        if _is_base(one) and one.goal == "ndcg@10" and one.one[0] == "lightgbm"
-        for name, each in one.sets.items()
+        _shown(name)
+        for name, each in (base["lightgbm"].sets.items() if "lightgbm" in base else ())
         if each.verdict == "no clear difference"
     ]
     cost = (
-        "At equal cost it is better than seeds of the booster's own objective"
+        "At equal cost it is better than seeds of the booster's own loss"
         if len(wins) == len(bags)
-        else "At equal cost it is not clearly better than seeds of the booster's own objective in "
-        "every booster, so part of what it gains is what averaging gains"
+        else "At equal cost it is not clearly better than seeds of the booster's own loss in "
+        "every booster: part of the gain comes from averaging"
     )
     where = (
-        f"On {', '.join(close)} even the difference to one `lambdarank` is within noise: there one "
-        "model does, and features or labels are the better place for work."
+        f"On {_listed(close)} even the difference to one `lambdarank` is within noise: train one "
+        "model there, and work on features or labels instead."
         if close
         else "It is clearly better than one `lambdarank` on every set."
     )
-    return f"**When not to bother.** A committee costs four trainings. {cost}. {where}\n"
+    return f"A committee costs {BAGGED} trainings. {cost}. {where}"
 
 
-def _pooled_table(made: Sequence[Contest]) -> str:
+def _shown(name: str) -> str:
+    return _SETS.get(name, name)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _findings(made: Sequence[Contest]) -> list[str]:
+    """Return what the figures say beside the headline, in sentences made from them."""
+    one_model = [one for one in made if one.goal == "ndcg@10" and _is_catboost(one)]
+    models = [one for one in made if one.goal == "ndcg@10" and _is_catboost_bag(one)]
+    singles = [one for one in made if one.goal == "ndcg@10" and _is_single(one)]
+    worse = [one for one in made if one.one[1] == "committee" and _verdict(one) == "worse"]
+    lost = "; ".join(f"{GOALS[one.goal]}, {_said(one)}" for one in worse)
+    titles = {
+        "The committee against one CatBoost model, NDCG@10": one_model,
+        f"The committee against {BAGGED} CatBoost models, NDCG@10": models,
+        "One objective of gbmrank against the booster's own, NDCG@10": singles,
+        "`swap(metric=err@10)` against `pairwise(target=ndcg@10)`, ERR@10": [
+            one for one in made if one.goal == "err@10" and _is_aimed(one)
+        ],
+        "`swap(metric=map)` against `pairwise(target=ndcg@10)`, MAP": [
+            one for one in made if one.goal == "map" and _is_aimed(one)
+        ],
+    }
+    lines = [f"- {title}: {_tally(found)}" for title, found in titles.items() if found]
+    lines.append(f"- Where the committee is clearly worse: {lost or 'nowhere'}.")
+    lines.append(
+        f"- Also tried, on {_listed([_shown(name) for name in DEVELOPMENT])} only: leaf values "
+        "solved together with the whole Hessian of the pairs, and settings tuned for each system "
+        "([figures](tried.md))."
+    )
+    return lines
+
+
+def _verdict(one: Contest) -> str:
+    return one.held_out.verdict
+
+
+def _tally(found: Sequence[Contest]) -> str:
+    """Count verdicts, and give the figures of those that are clear."""
+    clear = [one for one in found if _verdict(one) != "no clear difference"]
+    rest = len(found) - len(clear)
+    said = [f"{_verdict(one)}: {_said(one)}" for one in clear]
+    said += [f"no clear difference in {rest} of {len(found)} comparisons"] if rest else []
+    return "; ".join(said) + "."
+
+
+def _said(one: Contest) -> str:
+    name = "" if one.one[1] == "committee" else f" {_name(one.one[1])}"
+    return f"{_TITLE[one.one[0]]}{name} against {_name(one.other[1])} {one.held_out}"
+
+
+def _pooled_table(made: Sequence[Contest]) -> list[str]:
     lines = [
-        "| metric | booster | system | against | held-out sets (95%) | all sets (95%) | ahead on |",
+        "| metric | booster | system | minus | held-out sets (95%) | all sets (95%) | ahead on |",
         "| --- | --- | --- | --- | --- | --- | ---: |",
     ]
     for one in made:
         wins = sum(each.difference > 0.0 for each in one.sets.values())
-        rival = one.other[1] if one.other[0] == one.one[0] else " ".join(one.other)
         lines.append(
-            f"| {GOALS[one.goal]} | {_TITLE[one.one[0]]} | `{one.one[1]}` | `{rival}` "
+            f"| {GOALS[one.goal]} | {_TITLE[one.one[0]]} | {_name(one.one[1])} | {_rival(one)} "
             f"| {one.held_out} | {one.everywhere} | {wins} of {len(one.sets)} |"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _set_tables(values: Values, made: Sequence[Contest]) -> list[str]:
-    lines = ["## The committee on each set, NDCG@10\n"]
-    for backend in ("lightgbm", "xgboost"):
+def _set_tables(sets: Mapping[str, Any], made: Sequence[Contest]) -> list[str]:
+    lines = ["## The committee on each set, NDCG@10", ""]
+    for backend in _TEAMS:
         mine = [one for one in made if one.goal == "ndcg@10" and one.one == (backend, "committee")]
         if not mine:
             continue
         lines += [
-            f"{_TITLE[backend]}: committee less",
-            "",
-            "| | " + " | ".join(values) + " |",
-            "| --- |" + " --- |" * len(values),
-            f"| queries | {' | '.join(_count(values[name], backend) for name in values)} |",
+            f"| {_TITLE[backend]}: committee minus | " + " | ".join(map(_shown, sets)) + " |",
+            "| --- |" + " --- |" * len(sets),
+            f"| (queries) | {' | '.join(str(one['queries']) for one in sets.values())} |",
         ]
         for one in mine:
-            rival = one.other[1] if one.other[0] == backend else " ".join(one.other)
-            cells = [str(one.sets.get(name, "")) for name in values]
-            lines.append(f"| `{rival}` | {' | '.join(cells)} |")
+            cells = [str(one.sets.get(name, "")) for name in sets]
+            lines.append(f"| {_rival(one)} | {' | '.join(cells)} |")
         lines.append("")
     return lines
 
 
-def _count(goals: Mapping[str, Any], backend: str) -> str:
-    row = goals["ndcg@10"].get((backend, "committee"))
-    return "0" if row is None else str(int(np.isfinite(row).sum()))
-
-
-def _mean_tables(runs: Sequence[Mapping[str, Any]], values: Values) -> list[str]:
-    about = {run["set"]: run["about"] for run in runs}
+def _mean_tables(document: Mapping[str, Any]) -> list[str]:
     lines = []
-    for name, found in values.items():
+    for name, found in document["means"].items():
+        first = found["ndcg@10"]
         systems = sorted(
             {system for by in found.values() for system in by},
-            key=lambda system: (-_mean(found["ndcg@10"][system]), system),
+            key=lambda system: (-first.get(system, -1.0), system),
         )
-        chosen = " (settings were chosen here)" if name in DEVELOPMENT else ""
+        chosen = " Settings were chosen here." if name in DEVELOPMENT else ""
         lines += [
-            f"## {name}{chosen}\n",
-            f"{about[name]}\n",
+            f"## {_shown(name)}",
+            "",
+            f"{document['sets'][name]['about']}.{chosen}",
+            "",
             "| booster | system | " + " | ".join(GOALS[goal] for goal in found) + " |",
             "| --- | --- |" + " ---: |" * len(found),
         ]
         for system in systems:
-            cells = " | ".join(f"{_mean(found[goal][system]):.4f}" for goal in found)
-            lines.append(f"| {_TITLE[system[0]]} | `{system[1]}` | {cells} |")
+            backend, objective = _system(system)
+            native = " (native)" if objective.startswith("native:") else ""
+            cells = " | ".join(f"{found[goal].get(system, math.nan):.4f}" for goal in found)
+            lines.append(f"| {_TITLE[backend]} | {_name(objective)}{native} | {cells} |")
         lines.append("")
     return lines
 
 
-def _plain(one: Contest) -> dict[str, Any]:
-    return {
-        "metric": one.goal,
-        "system": " ".join(one.one),
-        "against": " ".join(one.other),
-        "held_out": one.held_out._asdict(),
-        "all": one.everywhere._asdict(),
-        "sets": {name: each._asdict() for name, each in one.sets.items()},
-    }
+def _method(document: Mapping[str, Any]) -> list[str]:
+    sets = document["sets"]
+    done = ", ".join(f"{_TITLE[name]} {count}" for name, count in document["runs"].items() if count)
+    rounds = ", ".join(map(str, document["rounds"]))
+    settings = ", ".join(f"{key}={value}" for key, value in PARAMS["lightgbm"].items())
+    held = [_shown(name) for name in sets if name not in DEVELOPMENT]
+    return [
+        (
+            '- The committee is that of `GBMRanker(objective="committee", metric=...)` for the '
+            f'metric of the table. "{BAGGED} seeds of" a loss is the mean of {BAGGED} models of it.'
+        ),
+        (
+            f"- {_number(document['seeds']).capitalize()} seeds with splits of their own, "
+            f"{_number(document['folds'])} folds by query, a quarter of the training queries for "
+            f"validation. Every model grows {rounds} trees and is truncated, for each metric, at "
+            "its best round on the validation queries."
+        ),
+        (
+            f"- All systems of a booster have the same settings (LightGBM: {settings}; XGBoost the "
+            "same where it has them; CatBoost: learning rate 0.1, all else its default)."
+        ),
+        f"- Settings and members of the committee were chosen on "
+        f"{_listed([_shown(name) for name in DEVELOPMENT])}. "
+        + (f"Nothing was chosen on {_listed(held)}." if held else "No other set was run."),
+        (
+            "- A difference is paired by query. Sets are pooled by a random-effects mean "
+            "(DerSimonian and Laird). Intervals are 95%, without a correction for the number of comparisons."
+        ),
+        (
+            f"- Runs: {done} (a run is all systems of a booster on one split), "
+            f"{document['cpu_minutes']:.0f} minutes of CPU time."
+        ),
+        "- Command: `python -m benchmarks.quality --data DATA`, then `--page docs/results`.",
+        f"- {document['versions']}.",
+    ]
 
 
-def _plot(made: Sequence[Contest], path: Path) -> None:
-    import matplotlib as mpl
+def _title(made: Sequence[Contest]) -> str:
+    count = len({name for one in made for name in one.sets})
+    sets = f"{_number(count)} real data set{'' if count == 1 else 's'}"
+    return f"NDCG@10 gained over the booster's own ranking loss, {sets}"
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
 
-    shown = [one for one in made if one.goal == "ndcg@10" and one.one[1] == "committee"]
-    labels = [f"{_TITLE[one.one[0]]} against {' '.join(one.other)}" for one in shown]
-    at = np.arange(len(labels))[::-1]
-    figure, axes = plt.subplots(figsize=(8, 0.32 * len(labels) + 1.2), layout="constrained")
-    effects = [one.held_out for one in shown]
-    reach = [_95 * one.error for one in effects]
-    middle = [one.difference for one in effects]
-    axes.errorbar(middle, at, xerr=reach, fmt="o", color="#0072b2", capsize=2)
-    axes.axvline(0.0, color="0.5", linewidth=1)
-    axes.set_yticks(at, labels)
-    axes.set_xlabel("committee less the other, NDCG@10")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, bbox_inches="tight")
-    plt.close(figure)
+def _panel(made: Sequence[Contest], backend: str) -> Panel:
+    """Return what the picture shows of a booster."""
+    base, bag = (_find(made, "ndcg@10", kind).get(backend) for kind in (_is_base, _is_bag))
+    names = list(base.sets) if base else []
+    own = _BASE[backend].removeprefix("native:")
+    marks = {name: [_mark(one, name) for one in (base, bag)] for name in names}
+    return Panel(
+        f"{_TITLE[backend]}: committee minus {own}",
+        {_shown(name): marks[name] for name in names if name in DEVELOPMENT},
+        {_shown(name): marks[name] for name in names if name not in DEVELOPMENT},
+        [_mark(one) for one in (base, bag)],
+    )
+
+
+def _mark(one: Contest | None, name: str | None = None) -> Mark | None:
+    if one is None or (name is not None and name not in one.sets):
+        return None
+    effect = one.held_out if name is None else one.sets[name]
+    return None if math.isnan(effect.difference) else Mark(effect.difference, _95 * effect.error)

@@ -75,11 +75,17 @@ def test_a_part_of_the_runs_gives_a_page_of_what_all_boosters_have(tmp_path):
     quality_page.write_page(runs, tmp_path)
     page = (tmp_path / "quality.md").read_text()
     assert "LightGBM 2, XGBoost 1, CatBoost 1" in page
-    assert "| `committee` | `native:lambdarank` | +0.1000 (+0.1000 to +0.1000)" in page
+    assert "| committee | `lambdarank` | +0.1000 (+0.1000 to +0.1000)" in page
+    assert page.index("gains 0.1000 NDCG@10 against LightGBM's `lambdarank`") < page.index("## ")
+    assert page.index("minutes of CPU time") > page.index("## How it was run")
+    first = [(tmp_path / f"quality.{kind}").read_bytes() for kind in ("md", "svg")]
+    quality_page.rewrite_page(tmp_path)
+    assert [(tmp_path / f"quality.{kind}").read_bytes() for kind in ("md", "svg")] == first
     assert "9.0000" not in page
     quality_page.write_page([{**run, "set": "ohsumed"} for run in runs], tmp_path)
     page = (tmp_path / "quality.md").read_text()
-    assert "no runs yet, no clear difference" in page
+    assert "Held-out sets have not been run yet." in page
+    assert "no runs yet" in page
     assert "nan" not in page
 
 
