@@ -66,6 +66,9 @@ _TRAININGS = {
         1.5,
     ),
     "ranknet and map": (("[]", "", "'ranknet'", "gbmrank.metric('map(threshold=1)')"), None),
+    "lambdarank and ndcg@10": (("[]", "", "'lambdarank'", _METRIC), None),
+    "yetirank and ndcg@10": (("[]", "", "'yetirank'", _METRIC), None),
+    "swap(metric=err@10) and ndcg@10": (("[]", "", "'swap(metric=err@10)'", _METRIC), None),
 }
 _CALLS = {
     "gradients() of pairwise": "gbmrank.objective('pairwise').gradients(labels, scores)",

@@ -36,6 +36,7 @@ __all__ = [
     "Ranking",
     "Rankings",
     "Span",
+    "SwapBuffers",
     "SwapQueries",
     "SwapRule",
     "SwapTerms",
@@ -283,37 +284,51 @@ class SwapTerms(NamedTuple):
 
 
 class SwapQueries(NamedTuple):
-    """Queries of a measure of this ``kind`` of change; ``scale`` 0 leaves a query out."""
+    """Queries of a measure; ``scale`` 0 leaves a query out.
+
+    ``discounts`` are those of the ranks of each query. ``sums`` are those of the first 0 to n of
+    them, from ``offsets[q] + q`` on; empty unless distances of ranks count.
+    """
 
     offsets: IntArray
     values: FloatArray
     scale: FloatArray
     weight: FloatArray
-    items: FloatArray  # factor of the pairs in which a row is preferred; empty if all are 1
+    items: FloatArray  # factor of the pairs in which a row is preferred
     cuts: IntArray
-    table: FloatArray
-    sums: FloatArray  # of the first entries of the table
-    upwards: bool
-    kind: int
+    discounts: FloatArray
+    sums: FloatArray
     hashes: npt.NDArray[np.uint64]  # of the labels
 
 
 class Rankings(NamedTuple):
-    """Rankings of a span of queries, one query after the other, ``used`` of them for each.
+    """Rankings of a span of queries, those of the i-th query of the span from ``begins[i]`` on.
 
-    ``items`` count from 0 in each query; ``head``, ``share`` and ``tail`` are the columns of
-    ``pairs.changes`` by rank. With ties averaged, ``starts`` and ``ends`` bound the block of a
-    rank and ``within`` is the weight of its pairs; else these three are empty.
+    ``order`` and ``tied`` are those of a :class:`Ranking`; ``head``, ``share`` and ``tail`` are the
+    columns of ``pairs.changes`` by rank. With ties averaged, ``starts`` and ``ends`` bound the
+    block of a rank and ``within`` is the weight of its pairs; else these three are empty.
     """
 
-    items: npt.NDArray[np.int32]
+    begins: IntArray
+    order: npt.NDArray[np.int32]
+    tied: npt.NDArray[np.uint8]
     head: FloatArray
     share: FloatArray
     tail: FloatArray
     within: FloatArray
     starts: npt.NDArray[np.int32]
     ends: npt.NDArray[np.int32]
-    used: IntArray
+
+
+class SwapBuffers(NamedTuple):
+    """Scores, values, weights, changes, gradient and Hessian by rank, for the longest query."""
+
+    s: FloatArray
+    v: FloatArray
+    w: FloatArray
+    row: FloatArray
+    g: FloatArray
+    h: FloatArray
 
 
 class SwapRule(NamedTuple):

@@ -143,10 +143,13 @@ class AbstractPositional(AbstractMetric):
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return utilities and discounts."""
         sizes = data.groups.sizes
-        table = self.rank_discounts(int(sizes.max(initial=1)))
-        return SwapTerms(
-            self.utilities(data), 1.0 / self.divisors(sizes), sizes, np.array(table), self.upwards
-        )
+        table = np.array(self.rank_discounts(int(sizes.max(initial=1))))
+        scale, cuts = 1.0 / self.divisors(sizes), np.minimum(sizes, self._counted(table))
+        return SwapTerms(self.utilities(data), scale, cuts, table, self.upwards)
+
+    def _counted(self, table: FloatArray) -> int:
+        """Return the last rank with a discount."""
+        return len(table) if self.upwards else int(np.flatnonzero(table)[-1:].max(initial=0)) + 1
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Compute utilities, discounts and their running sums."""
@@ -155,7 +158,7 @@ class AbstractPositional(AbstractMetric):
         table = computed_column(given, longest, f"rank_discounts of {self.name}")
         # Extended precision where the machine has it: differences of these sums are used.
         cumulative = np.concatenate([[0.0], np.cumsum(table, dtype=np.longdouble)])
-        counted = longest if self.upwards else int(np.flatnonzero(table)[-1:].max(initial=0)) + 1
+        counted = self._counted(table)
         utilities, offsets, divisors = self.summed(data)
         if DEBIASED in data.columns and self.linear:
             what = f"what {self.name} counts"

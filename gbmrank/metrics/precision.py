@@ -216,7 +216,7 @@ class MRR(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank", "reciprocal_rank")
     formula: ClassVar[str] = "1 / rank of the first relevant item"
     reference: ClassVar[str] = "McSherry and Najork 2008"
-    swap_kind: ClassVar[str | None] = "first"
+    swap_kind: ClassVar[str | None] = "first_relevant"
 
     def check(self) -> None:
         """Check the cut-off."""
@@ -276,7 +276,7 @@ class HitRate(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("success", "hit", "hr")
     formula: ClassVar[str] = "1 if a relevant item is among the first k"
     reference: ClassVar[str] = "Deshpande and Karypis 2004"
-    swap_kind: ClassVar[str | None] = "first"
+    swap_kind: ClassVar[str | None] = "first_relevant"
 
     def check(self) -> None:
         """Check the cut-off."""

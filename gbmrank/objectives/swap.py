@@ -2,16 +2,26 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Literal, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.columns import computed_column
-from gbmrank.data.queries import RankingData
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler, threads
-from gbmrank.kernels.layout import GradHess, Rankings, Span, SwapQueries, SwapRule, SwapTerms
+from gbmrank.kernels.layout import (
+    GradHess,
+    Ranking,
+    Rankings,
+    Span,
+    SwapBuffers,
+    SwapQueries,
+    SwapRule,
+    SwapTerms,
+)
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.objectives.base import (
     AbstractBound,
@@ -30,7 +40,6 @@ from gbmrank.types import FloatArray, IntArray, is_whole
 
 __all__ = ["Swap", "SwapMetric"]
 
-_KINDS = ("positional", "cascade", "precision", "first")  # as kernels.pairs.changes counts them
 _NOISE = ("none", "logistic", "gumbel")
 _WEIGHTS = ("change", "distance", "both")
 _ALL_RANKS = 2**62
@@ -188,17 +197,31 @@ class Swap(AbstractObjective):
 
 @final
 class _BoundSwap(AbstractBound):
-    __slots__ = ("chunks", "constant", "factor", "kernels", "params", "queries", "ranks", "rule")
+    __slots__ = (
+        "change",
+        "chunks",
+        "constant",
+        "draw",
+        "factor",
+        "kernels",
+        "params",
+        "queries",
+        "rule",
+        "sort",
+    )
 
     def __init__(self, objective: Swap, data: RankingData) -> None:
         super().__init__(data.groups)
         data, items = data.split_weight()
         curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
-        self.ranks = compiler.load("pairs.changes")
+        self.sort, self.draw = compiler.load("ranking.sorting"), compiler.load("pairs.changes")
         self.kernels = compiler.load("pairs.swaps", phi=curvature.phi)
         self.params, self.factor = objective.loss.params, curvature.factor
         self.constant = constant_hessian(objective.hessian, data)
         self.queries, self.rule = _queries(objective, data, items), objective._rule()
+        self.change = getattr(self.draw, str(objective.metric.swap_kind))
+        if self.rule.average:
+            self.change = partial(self.draw.positional_means, self.rule.truncation)
         sizes = data.groups.sizes.astype(np.float64)
         below = 1.0 if self.rule.neighbours else np.minimum(sizes, float(self.rule.truncation))
         costs = self.rule.draws * sizes * (30.0 + 2.0 * below) + 100.0
@@ -206,11 +229,14 @@ class _BoundSwap(AbstractBound):
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Rank every query and visit its pairs."""
-        queries, rule = self.queries, self.rule
+        queries, rule, params, kernels = self.queries, self.rule, self.params, self.kernels
+        visit = kernels.neighbour_gradients if rule.neighbours else kernels.swap_gradients
+        out.grad[:] = 0.0
+        out.hess[:] = 0.0
 
         def compute(span: Span) -> None:
             ranked = self._ranked(span, scores)
-            self.kernels.swap_gradients(queries, rule, span, scores, ranked, self.params, out)
+            visit(queries, rule, span, scores, ranked, params, _buffers(span), out)
 
         run_queries(compute, self.chunks, self.groups)
         scale_hessian(out, self.constant, self.factor)
@@ -221,32 +247,66 @@ class _BoundSwap(AbstractBound):
 
     def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:
         """Return the loss of each query with its weights taken at other scores."""
-        queries, rule = self.queries, self.rule
+        queries, rule, params = self.queries, self.rule, self.params
+        visit = self.kernels.swap_values
 
         def compute(span: Span, values: FloatArray) -> None:
             ranked = self._ranked(span, at)
-            columns = scores, at
-            self.kernels.swap_values(queries, rule, span, columns, ranked, self.params, values)
+            visit(queries, rule, span, (scores, at), ranked, params, _buffers(span), values)
 
         return sum_queries(compute, self.chunks, self.groups)
 
     def _ranked(self, span: Span, at: FloatArray) -> Rankings:
         """Return the rankings of a span of queries."""
-        rows = int(self.groups.offsets[span.last] - self.groups.offsets[span.first])
-        room, blocks = rows * self.rule.draws, rows if self.rule.average else 0
+        rule, offsets = self.rule, self.groups.offsets[span.first : span.last + 1]
+        sizes, begins = np.diff(offsets), offsets - offsets[0]
+        if rule.noise:
+            begins, noisy = rule.draws * begins, np.empty(rule.draws * int(begins[-1]))
+            self.draw.add_noise(self.queries, rule, span, at, begins, noisy)
+            ranking = self._sorted(span, noisy, np.repeat(sizes, rule.draws))
+        else:
+            ranking = self._sorted(span, at[offsets[0] : offsets[-1]], sizes)
+        order, tied = ranking.order, ranking.tied
+        if rule.shuffle and tied.any():
+            some = np.maximum.reduceat(tied, begins[:-1])
+            used = np.where(some, rule.draws, 1)
+            begins = _ends(sizes * used)
+            shuffled, places = np.empty(begins[-1]), np.empty(begins[-1], np.int32)
+            self.draw.shuffle(self.queries, rule, span, at, begins, shuffled, places)
+            ranking = self._sorted(span, shuffled, np.repeat(sizes, used))
+            owner = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
+            order, tied = places[owner + ranking.order], ranking.tied
+        rows = len(order)
+        blocks = rows if rule.average else 0
         ranked = Rankings(
-            items=np.empty(room, np.int32),
-            head=np.empty(room),
-            share=np.empty(room),
-            tail=np.empty(room),
+            begins=begins,
+            order=order,
+            tied=tied,
+            head=np.empty(rows),
+            share=np.empty(rows),
+            tail=np.empty(rows),
             within=np.empty(blocks),
             starts=np.empty(blocks, np.int32),
             ends=np.empty(blocks, np.int32),
-            used=np.empty(span.last - span.first, np.int64),
         )
-        work = self.ranks.workspace(span.longest)
-        self.ranks.rank_queries(self.queries, self.rule, span, at, work, ranked)
+        self.change(self.queries, span, ranked)
         return ranked
+
+    def _sorted(self, span: Span, scores: FloatArray, sizes: IntArray) -> Ranking:
+        """Return the order of scores within blocks of the given sizes."""
+        order, tied = np.empty(len(scores), np.int32), np.empty(len(scores), np.uint8)
+        ranking, work = Ranking(_ends(sizes), order, tied), self.sort.workspace(span.longest)
+        self.sort.rank_all(scores, Span(0, len(sizes), span.longest), work, ranking)
+        return ranking
+
+
+def _ends(sizes: IntArray) -> IntArray:
+    """Return where blocks of the given sizes begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _buffers(span: Span) -> SwapBuffers:
+    return SwapBuffers(*(np.empty(span.longest) for _ in range(6)))
 
 
 def _short_chunks(chunks: IntArray, draws: int, data: RankingData) -> IntArray:
@@ -269,14 +329,28 @@ def _queries(objective: Swap, data: RankingData, items: FloatArray | None) -> Sw
         values=np.nan_to_num(values, nan=0.0),
         scale=scale,
         weight=np.ones(groups.n_queries) if weight is None else weight,
-        items=np.empty(0) if items is None else items,
+        items=np.ones(groups.n_rows) if items is None else items,
         cuts=np.array(terms.cuts, np.int64),
-        table=np.array(terms.table, np.float64),
-        sums=np.concatenate([[0.0], np.cumsum(terms.table)]),
-        upwards=bool(terms.upwards),
-        kind=_KINDS.index(str(objective.metric.swap_kind)),
+        discounts=_discounts(terms, groups),
+        sums=np.empty(0) if objective.weights == "change" else _sums(terms, groups),
         hashes=_hashes(data),
     )
+
+
+def _discounts(terms: SwapTerms, groups: Groups) -> FloatArray:
+    """Return the discounts of the ranks of every query."""
+    rank = np.arange(groups.n_rows) - groups.spread(groups.offsets[:-1])
+    last = groups.spread(groups.sizes) - 1
+    found = np.asarray(terms.table)[last - rank if terms.upwards else rank]
+    return np.where(rank < groups.spread(terms.cuts), found, 0.0)
+
+
+def _sums(terms: SwapTerms, groups: Groups) -> FloatArray:
+    """Return the sums of the first 0 to n discounts of every query of n rows."""
+    sums, sizes = np.concatenate([[0.0], np.cumsum(terms.table)]), groups.sizes
+    owner = np.repeat(np.arange(groups.n_queries), sizes + 1)
+    rank = np.minimum(np.arange(len(owner)) - groups.offsets[owner] - owner, terms.cuts[owner])
+    return sums[sizes[owner]] - sums[sizes[owner] - rank] if terms.upwards else sums[rank]
 
 
 def _hashes(data: RankingData) -> npt.NDArray[np.uint64]:

@@ -256,24 +256,35 @@ def slot(function: F) -> F:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def columns(typingctx: Any, arrays: Any) -> Any:
-    """Return a tuple of arrays as pointers, which need a tenth of the code to access items.
+    """Return a tuple with its arrays as pointers, which need a tenth of the code to access items.
 
-    Pointers have no length and no negative indices. Arrays must be contiguous.
+    Field names and values that are not arrays stay. Pointers have no length and no negative
+    indices. Arrays must be contiguous.
     """
-    if any(one.layout != "C" for one in arrays):
+    kinds = [_pointer(one) for one in arrays]
+    if None in kinds:
         return None
-    pointers = [types.CPointer(_ITEMS.get(one.dtype, one.dtype)) for one in arrays]
+    named = isinstance(arrays, types.BaseNamedTuple)
+    result = types.NamedTuple(kinds, arrays.instance_class) if named else types.Tuple(kinds)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = []
-        for place, (kind, pointer) in enumerate(zip(arrays, pointers, strict=True)):
-            array = context.make_array(kind)(
-                context, builder, builder.extract_value(args[0], place)
-            )
-            data.append(builder.bitcast(array.data, context.get_value_type(pointer)))
+        for place, (kind, pointer) in enumerate(zip(arrays, kinds, strict=True)):
+            value = builder.extract_value(args[0], place)
+            if isinstance(kind, types.Array):
+                array = context.make_array(kind)(context, builder, value)
+                value = builder.bitcast(array.data, context.get_value_type(pointer))
+            data.append(value)
         return context.make_tuple(builder, signature.return_type, data)
 
-    return types.Tuple(pointers)(arrays), build
+    return result(arrays), build
+
+
+def _pointer(kind: Any) -> Any:
+    """Return the type of the pointer to an array, None for one that has gaps."""
+    if not isinstance(kind, types.Array):
+        return kind
+    return types.CPointer(_ITEMS.get(kind.dtype, kind.dtype)) if kind.layout == "C" else None
 
 
 class _Number:

@@ -23,29 +23,18 @@ Random numbers come from SplitMix64, with a key made of the seed, the labels and
 query: there is no state between calls.
 """
 
-from typing import NamedTuple
-
 import numpy as np
+import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import allocating, columns, inner
+from gbmrank.kernels.jit.decorators import columns, entry, inner
 from gbmrank.kernels.layout import Rankings, Span, SwapQueries, SwapRule
-from gbmrank.kernels.ranking.sorting import Numbers, Workspace, sort_down, workspace
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["rank_queries", "workspace"]
-
+Words = npt.NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _READS_ON = 1e-280  # below this chance of reading on nothing changes, to double precision
-
-
-class _Change(NamedTuple):
-    """Columns x, y and z of one ranking."""
-
-    head: FloatArray
-    share: FloatArray
-    tail: FloatArray
 
 
 @inner
@@ -57,11 +46,11 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 
 @inner
-def _query_key(start: np.uint64, s: FloatArray) -> np.uint64:
+def _query_key(start: np.uint64, scores: Words, begin: int, n: int) -> np.uint64:
     """Return a number made of another one and the scores of a query."""
-    bits, total = s.view(np.uint64), np.uint64(0)
-    for i in range(len(bits)):
-        total += _mixed(bits[i] + np.uint64(i + 1) * _GOLDEN)
+    total = np.uint64(0)
+    for i in range(n):
+        total += _mixed(scores[begin + i] + np.uint64(i + 1) * _GOLDEN)
     return _mixed(_mixed(start) ^ total)
 
 
@@ -72,190 +61,158 @@ def _uniform(key: np.uint64, count: int) -> float:
     return (np.float64(word >> _11) + 0.5) * 2.0**-53
 
 
-@inner
-def _add_noise(rule: SwapRule, key: np.uint64, first: int, at: FloatArray, out: FloatArray) -> None:
-    """Write scores with noise."""
-    for i in range(len(out)):
-        out[i] = _uniform(key, first + i)
-    if rule.noise == 1:
-        for i in range(len(out)):
-            out[i] = at[i] + rule.temperature * np.log(out[i] / (1.0 - out[i]))
-    else:
-        for i in range(len(out)):
-            out[i] = at[i] - rule.temperature * np.log(-np.log(out[i]))
-
-
-@inner
-def _shuffle(key: np.uint64, first: int, at: FloatArray, out: FloatArray, places: Numbers) -> None:
-    """Write scores in a random order, and where they were."""
-    for i in range(len(out)):
-        j = int(_uniform(key, first + i) * (i + 1))
-        places[i] = places[j]
-        places[j] = i
-    for i in range(len(out)):
-        out[i] = at[places[i]]
-
-
-@inner
-def _disturb(
-    rule: SwapRule, key: np.uint64, first: int, at: FloatArray, out: FloatArray, places: Numbers
-) -> None:
-    """Add noise or shuffle, where the rule says so."""
-    if rule.noise != 0:
-        _add_noise(rule, key, first, at, out)
-    elif rule.shuffle:
-        _shuffle(key, first, at, out, places)
-
-
-@inner
-def _read_discounts(table: FloatArray, upwards: bool, cut: int, d: FloatArray) -> None:
-    """Write the discounts of all ranks of a query."""
-    for r in range(len(d)):
-        d[r] = table[len(d) - 1 - r if upwards else r] if r < cut else 0.0
-
-
-@inner
-def _has_ties(keys: FloatArray) -> bool:
-    ties = False
-    for r in range(1, len(keys)):
-        ties |= keys[r] == keys[r - 1]
-    return ties
-
-
-@inner
-def _average(truncation: int, keys: FloatArray, d: FloatArray, begin: int, out: Rankings) -> None:
-    """Write means over the ranks of each block of ties; the upper rank is within the truncation."""
-    n, start = len(d), 0
-    while start < n:
-        end = start + 1
-        while end < n and keys[end] == keys[start]:
-            end += 1
-        size, counted = end - start, max(min(end, truncation) - start, 0)
-        whole, upper, inside = 0.0, 0.0, 0.0
-        for r in range(end - 1, start - 1, -1):
-            if r < truncation:
-                upper += d[r]
-                inside += (end - 1 - r) * d[r] - whole
-            whole += d[r]
-        for r in range(start, end):
-            out.head[begin + r] = upper / size
-            out.share[begin + r] = counted / size
-            out.tail[begin + r] = whole / size
-            out.within[begin + r] = inside / max(0.5 * size * (size - 1), 1.0)
-            out.starts[begin + r] = start
-            out.ends[begin + r] = end
-        start = end
-
-
-@inner
-def _positional(d: FloatArray, out: _Change) -> None:
-    for r in range(len(d)):
-        out.head[r] = d[r]
-        out.share[r] = 1.0
-        out.tail[r] = d[r]
-
-
-@inner
-def _cascade(v: FloatArray, cut: int, out: _Change) -> None:
-    following = 0.0  # what is still to come for a reader who has passed a rank
-    for r in range(len(v) - 1, -1, -1):
-        out.head[r] = out.share[r] = out.tail[r] = 0.0
-        if r < cut:
-            out.head[r] = 1.0 / (r + 1) - following
-            following = v[r] / (r + 1) + (1.0 - v[r]) * following
-            out.tail[r] = 1.0 / (r + 1) - following
-            out.share[r] = 1.0 / (1.0 - v[r])
-    reads_on = 1.0
-    for r in range(len(v)):
-        out.head[r] *= reads_on
-        out.tail[r] *= reads_on
-        if reads_on < _READS_ON:
-            out.head[r] = out.share[r] = 0.0
-        reads_on *= 1.0 - v[r]
-
-
-@inner
-def _precision(v: FloatArray, cut: int, out: _Change) -> None:
-    found, earned = 0.0, 0.0
-    for r in range(len(v)):
-        if r < cut:
-            before = earned
-            earned += v[r] / (r + 1)
-            out.head[r] = (found + 1.0) / (r + 1) - earned
-            found += v[r]
-            out.tail[r] = found / (r + 1) - before
-            out.share[r] = 1.0
-        else:
-            out.head[r] = out.share[r] = 0.0
-            out.tail[r] = -earned
-
-
-@inner
-def _first_relevant(v: FloatArray, d: FloatArray, out: _Change) -> None:
-    first = second = len(v)
-    for r in range(len(v) - 1, -1, -1):
-        if v[r] > 0.0:
-            first, second = r, first
-    for r in range(len(v)):
-        out.head[r] = d[r] - d[first] if r < first < len(v) else 0.0
-        out.share[r] = 0.0
-        out.tail[r] = d[r] if r < second else d[second]
-    if first < len(v):
-        out.head[first] = d[first]
-        out.share[first] = 1.0
-
-
-@inner
-def _fill_change(kind: int, cut: int, v: FloatArray, d: FloatArray, out: _Change) -> None:
-    """Write the columns of a ranking without ties, from values and discounts by rank."""
-    if kind == 0:
-        _positional(d, out)
-    elif kind == 1:
-        _cascade(v, cut, out)
-    elif kind == 2:
-        _precision(v, cut, out)
-    else:
-        _first_relevant(v, d, out)
-
-
-@allocating
-def rank_queries(
+@entry
+def add_noise(
     queries: SwapQueries,
     rule: SwapRule,
     span: Span,
-    scores: FloatArray,
-    work: Workspace,
-    out: Rankings,
+    at: FloatArray,
+    begins: IntArray,
+    out: FloatArray,
 ) -> None:
-    """Write the rankings of a span of queries, one after the other, with their columns."""
-    v, d, noisy = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)
-    places = np.empty(span.longest, np.int32)
-    origin = queries.offsets[span.first]
-    (ranked,), buffers = columns((noisy,)), columns(work)
+    """Write scores with noise, for each ranking."""
+    queries = columns(queries)
+    at, words, begins, out = columns((at, at.view(np.uint64), begins, out))
+    for q in range(span.first, span.last):
+        begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
+        key = _query_key(queries.hashes[q] + rule.seed * _GOLDEN, words, begin, n)
+        drawn = begins[q - span.first]
+        for first in range(drawn, begins[q - span.first + 1], n):
+            for i in range(n):
+                out[first + i] = _uniform(key, first - drawn + i)
+            for i in range(n):
+                u = out[first + i]
+                noise = np.log(u / (1.0 - u)) if rule.noise == 1 else -np.log(-np.log(u))
+                out[first + i] = at[begin + i] + rule.temperature * noise
+
+
+@entry
+def shuffle(
+    queries: SwapQueries,
+    rule: SwapRule,
+    span: Span,
+    at: FloatArray,
+    begins: IntArray,
+    out: FloatArray,
+    places: npt.NDArray[np.int32],
+) -> None:
+    """Write scores in a random order, and where they were, for each ranking."""
+    queries = columns(queries)
+    at, words, begins, out, places = columns((at, at.view(np.uint64), begins, out, places))
+    for q in range(span.first, span.last):
+        begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
+        key = _query_key(queries.hashes[q] + rule.seed * _GOLDEN, words, begin, n)
+        drawn = begins[q - span.first]
+        for first in range(drawn, begins[q - span.first + 1], n):
+            for i in range(n):
+                j = int(_uniform(key, first - drawn + i) * (i + 1))
+                places[first + i] = places[first + j]
+                places[first + j] = i
+            for i in range(n):
+                out[first + i] = at[begin + places[first + i]]
+
+
+@entry
+def positional(queries: SwapQueries, span: Span, ranked: Rankings) -> None:
+    """Write the columns of a sum of discounted values."""
+    queries, out = columns(queries), columns(ranked)
+    for q in range(span.first, span.last):
+        begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
+        for first in range(out.begins[q - span.first], out.begins[q - span.first + 1], n):
+            for r in range(n):
+                out.head[first + r] = queries.discounts[begin + r]
+                out.share[first + r] = 1.0
+                out.tail[first + r] = queries.discounts[begin + r]
+
+
+@entry
+def positional_means(truncation: int, queries: SwapQueries, span: Span, ranked: Rankings) -> None:
+    """Write means over the ranks of each block of ties; the upper rank is within the truncation."""
+    queries, out = columns(queries), columns(ranked)
+    for q in range(span.first, span.last):
+        begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
+        first, start = out.begins[q - span.first], 0
+        while start < n:
+            end = start + 1
+            while end < n and out.tied[first + end]:
+                end += 1
+            size, counted, whole, upper, inside = end - start, 0, 0.0, 0.0, 0.0
+            for r in range(end - 1, start - 1, -1):
+                d = queries.discounts[begin + r]
+                if r < truncation:
+                    counted += 1
+                    upper += d
+                    inside += (end - 1 - r) * d - whole
+                whole += d
+            for r in range(first + start, first + end):
+                out.head[r] = upper / size
+                out.share[r] = counted / size
+                out.tail[r] = whole / size
+                out.within[r] = inside / (0.5 * size * (size - 1) if size > 1 else 1.0)
+                out.starts[r] = start
+                out.ends[r] = end
+            start = end
+
+
+@entry
+def cascade(queries: SwapQueries, span: Span, ranked: Rankings) -> None:
+    """Write the columns of expected reciprocal rank."""
+    queries, out = columns(queries), columns(ranked)
     for q in range(span.first, span.last):
         begin, end, cut = queries.offsets[q], queries.offsets[q + 1], queries.cuts[q]
         n = end - begin
-        at = scores[begin:end]
-        _read_discounts(queries.table, queries.upwards, cut, d[:n])
-        for i in range(n):
-            noisy[i] = at[i]
-        key = _query_key(queries.hashes[q] + rule.seed * _GOLDEN, at)
-        used, draw = (0 if n < 2 or queries.scale[q] == 0.0 else rule.draws), 0
-        while draw < used:
-            first = rule.draws * (begin - origin) + draw * n
-            _disturb(rule, key, draw * n, at, noisy[:n], places)
-            sort_down(ranked, 0, n, buffers)
-            if rule.shuffle and not _has_ties(work.keys[:n]):
-                used = 1
+        for first in range(out.begins[q - span.first], out.begins[q - span.first + 1], n):
+            following = 0.0  # what is still to come for a reader who has passed a rank
+            for r in range(n - 1, -1, -1):
+                v, ahead = queries.values[begin + out.order[first + r]], following
+                if r < cut:
+                    following = v / (r + 1) + (1.0 - v) * following
+                out.head[first + r] = 1.0 / (r + 1) - ahead if r < cut else 0.0
+                out.tail[first + r] = 1.0 / (r + 1) - following if r < cut else 0.0
+                out.share[first + r] = 1.0 / (1.0 - v) if r < cut else 0.0
+            reads_on = 1.0
+            for r in range(first, first + n):
+                out.head[r] = out.head[r] * reads_on if reads_on >= _READS_ON else 0.0
+                out.share[r] = out.share[r] if reads_on >= _READS_ON else 0.0
+                out.tail[r] *= reads_on
+                reads_on *= 1.0 - queries.values[begin + out.order[r]]
+
+
+@entry
+def precision(queries: SwapQueries, span: Span, ranked: Rankings) -> None:
+    """Write the columns of average precision."""
+    queries, out = columns(queries), columns(ranked)
+    for q in range(span.first, span.last):
+        begin, end, cut = queries.offsets[q], queries.offsets[q + 1], queries.cuts[q]
+        n = end - begin
+        for first in range(out.begins[q - span.first], out.begins[q - span.first + 1], n):
+            found, earned = 0.0, 0.0
             for r in range(n):
-                item = places[work.items[r]] if rule.shuffle else work.items[r]
-                out.items[first + r] = item
-                v[r] = queries.values[begin + item]
-            if rule.average:
-                _average(rule.truncation, work.keys[:n], d[:n], first, out)
-            else:
-                here = slice(first, first + n)
-                change = _Change(out.head[here], out.share[here], out.tail[here])
-                _fill_change(queries.kind, cut, v[:n], d[:n], change)
-            draw += 1
-        out.used[q - span.first] = used
+                v = queries.values[begin + out.order[first + r]] if r < cut else 0.0
+                before = earned
+                earned += v / (r + 1)
+                out.head[first + r] = (found + 1.0) / (r + 1) - earned if r < cut else 0.0
+                found += v
+                out.tail[first + r] = found / (r + 1) - before if r < cut else -earned
+                out.share[first + r] = 1.0 if r < cut else 0.0
+
+
+@entry
+def first_relevant(queries: SwapQueries, span: Span, ranked: Rankings) -> None:
+    """Write the columns of a function of the rank of the first relevant item."""
+    queries, out = columns(queries), columns(ranked)
+    for q in range(span.first, span.last):
+        begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
+        for first in range(out.begins[q - span.first], out.begins[q - span.first + 1], n):
+            found = second = n
+            for r in range(n - 1, -1, -1):
+                if queries.values[begin + out.order[first + r]] > 0.0:
+                    found, second = r, found
+            at_found = queries.discounts[begin + found] if found < n else 0.0
+            at_second = queries.discounts[begin + second] if second < n else 0.0
+            for r in range(n):
+                d = queries.discounts[begin + r]
+                before = d - at_found if r < found < n else 0.0
+                out.head[first + r] = d if r == found else before
+                out.share[first + r] = 1.0 if r == found else 0.0
+                out.tail[first + r] = d if r < second else at_second
