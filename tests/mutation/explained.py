@@ -31,11 +31,13 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             "groups, longest = data.groups, int(data.groups.sizes.max(initial=1))": {
                 "2": _NO_MORE_ROWS
             },
+            "depth = counted if counted < longest else None": {"counted >= longest": _ONLY_SPEED},
+        },
+        "AbstractPositional._counted": {
             (
-                "counted = longest if self.upwards else "
+                "return len(table) if self.upwards else "
                 "int(np.flatnonzero(table)[-1:].max(initial=0)) + 1"
             ): {"1": _ONLY_SPEED},
-            "depth = counted if counted < longest else None": {"counted >= longest": _ONLY_SPEED},
         },
         "AUC.offsets": {
             "return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)": {
