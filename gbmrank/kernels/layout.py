@@ -321,7 +321,7 @@ class Rankings(NamedTuple):
 
 
 class SwapBuffers(NamedTuple):
-    """Scores, values, weights, changes, gradient and Hessian by rank, for the longest query."""
+    """Scores, values, weights, changes, gradient, Hessian and exponentials by rank."""
 
     s: FloatArray
     v: FloatArray
@@ -329,6 +329,7 @@ class SwapBuffers(NamedTuple):
     row: FloatArray
     g: FloatArray
     h: FloatArray
+    e: FloatArray
 
 
 class SwapRule(NamedTuple):

@@ -48,6 +48,7 @@ __all__ = [
     "BoundPairs",
     "PairSum",
     "check_engine",
+    "is_logistic",
     "linear_accuracy",
     "pair_curvature",
     "pair_engine",
@@ -193,7 +194,7 @@ def pair_engine(
     return PairEngine(
         gradients=getattr(sums, kind.gradients),
         values=getattr(sums, kind.values),
-        dense=_dense(kind, loss, curvature),
+        dense=compiler.load("pairs.dense") if kind.dense and is_logistic(loss, curvature) else None,
         dense_kernel=kind.dense,
         prices=sums.push_prices if kind is PUSH else None,
         closed_queries=_closed_queries(kind, loss) if longest >= closed_from else None,
@@ -383,10 +384,9 @@ def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
     return _plan(curvature.phi, loss.params)
 
 
-def _dense(kind: _Kind, loss: AbstractLoss, curvature: Curvature) -> Any:
-    """Return the template of the fast loop over pairs for the logistic loss, or None."""
-    fast = loss.closed_form == "logistic" and math.isnan(curvature.bend)
-    return compiler.load("pairs.dense") if fast and kind.dense else None
+def is_logistic(loss: AbstractLoss, curvature: Curvature) -> bool:
+    """Whether pairs need no exponential of their own, as in ``kernels.pairs.dense``."""
+    return loss.closed_form == "logistic" and math.isnan(curvature.bend)
 
 
 def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:

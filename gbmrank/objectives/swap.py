@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Literal, Protocol, final
+from typing import Any, ClassVar, Literal, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from gbmrank.objectives.base import (
     sum_queries,
 )
 from gbmrank.objectives.levels import check_pair_loss
-from gbmrank.objectives.pair_sums import pair_curvature
+from gbmrank.objectives.pair_sums import is_logistic, pair_curvature
 from gbmrank.types import FloatArray, IntArray, is_whole
 
 __all__ = ["Swap", "SwapMetric"]
@@ -204,6 +204,7 @@ class _BoundSwap(AbstractBound):
         "draw",
         "factor",
         "kernels",
+        "logistic",
         "params",
         "queries",
         "rule",
@@ -216,6 +217,7 @@ class _BoundSwap(AbstractBound):
         curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
         self.sort, self.draw = compiler.load("ranking.sorting"), compiler.load("pairs.changes")
         self.kernels = compiler.load("pairs.swaps", phi=curvature.phi)
+        self.logistic = is_logistic(objective.loss, curvature)
         self.params, self.factor = objective.loss.params, curvature.factor
         self.constant = constant_hessian(objective.hessian, data)
         self.queries, self.rule = _queries(objective, data, items), objective._rule()
@@ -230,13 +232,21 @@ class _BoundSwap(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Rank every query and visit its pairs."""
         queries, rule, params, kernels = self.queries, self.rule, self.params, self.kernels
-        visit = kernels.neighbour_gradients if rule.neighbours else kernels.swap_gradients
+        served = np.zeros(self.groups.n_queries, np.bool_)
         out.grad[:] = 0.0
         out.hess[:] = 0.0
 
         def compute(span: Span) -> None:
             ranked = self._ranked(span, scores)
-            visit(queries, rule, span, scores, ranked, params, _buffers(span), out)
+            given = (queries, rule, span, scores, ranked)
+            if rule.neighbours:
+                kernels.neighbour_gradients(*given, params, _buffers(span, np.float64), out)
+                return
+            if single and self.logistic:
+                few = _buffers(span, np.float32)
+                kernels.logistic_gradients(*given, params[0], served, few, out)
+            if not served[span.first : span.last].all():
+                kernels.swap_gradients(*given, params, served, _buffers(span, np.float64), out)
 
         run_queries(compute, self.chunks, self.groups)
         scale_hessian(out, self.constant, self.factor)
@@ -251,8 +261,8 @@ class _BoundSwap(AbstractBound):
         visit = self.kernels.swap_values
 
         def compute(span: Span, values: FloatArray) -> None:
-            ranked = self._ranked(span, at)
-            visit(queries, rule, span, (scores, at), ranked, params, _buffers(span), values)
+            ranked, buffers = self._ranked(span, at), _buffers(span, np.float64)
+            visit(queries, rule, span, (scores, at), ranked, params, buffers, values)
 
         return sum_queries(compute, self.chunks, self.groups)
 
@@ -305,8 +315,9 @@ def _ends(sizes: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _buffers(span: Span) -> SwapBuffers:
-    return SwapBuffers(*(np.empty(span.longest) for _ in range(6)))
+def _buffers(span: Span, precision: type[Any]) -> SwapBuffers:
+    scores, *others = (np.empty(span.longest, kind) for kind in (np.float64, *[precision] * 6))
+    return SwapBuffers(scores, *others)
 
 
 def _short_chunks(chunks: IntArray, draws: int, data: RankingData) -> IntArray:

@@ -215,6 +215,22 @@ def test_a_loss_of_ones_own_is_compiled_in():
     np.testing.assert_allclose(hess, bends, rtol=1e-9)
 
 
+@pytest.mark.parametrize("text", ["lambdarank@30", "swap(metric=err@10, norm=true)"])
+def test_training_is_nearly_exact(text):
+    """In float32, but for queries whose scores are too far apart for it."""
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(0, 5, 320).astype(float), rng.normal(size=320)
+    scores[40:80] = np.round(scores[40:80])
+    scores[80:160] *= 100.0
+    weight = rng.uniform(0.5, 2.0, 320)
+    data = RankingData.from_arrays(labels, group=[40] * 8, weight=weight)
+    ready: Any = gbmrank.objective(text).bind(data)
+    exact, single = ready.gradients(scores), ready.gradients(scores, np.float32, single=True)
+    for true, found in zip(exact, single, strict=True):
+        queries, errors = true.reshape(8, 40), np.abs(found - true).reshape(8, 40)
+        assert (errors.max(axis=1) <= 1e-5 * np.abs(queries).max(axis=1)).all()
+
+
 # ------------------------------------------------------------------------ LambdaLoss
 
 

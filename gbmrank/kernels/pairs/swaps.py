@@ -21,7 +21,9 @@ from gbmrank.kernels.layout import (
     SwapQueries,
     SwapRule,
 )
-from gbmrank.types import FloatArray
+from gbmrank.kernels.pairs.dense import SINGLE_RANGE
+from gbmrank.numerics import exp
+from gbmrank.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from gbmrank.kernels.layout import phi
@@ -159,7 +161,7 @@ def _factor(queries: SwapQueries, rule: SwapRule, q: int, draws: int, pulls: flo
 @inner
 def _pull(a: int, end: int, params: Params, out: SwapBuffers) -> float:
     """Add slopes and curvatures of the pairs of rank a and those below it, up to an end."""
-    s, v, w, row, g, h = out
+    s, v, w, row, g, h, _ = out
     s_a, v_a, w_a, g_a, h_a, pulls = s[a], v[a], w[a], 0.0, 0.0, 0.0
     for b in range(a + 1, end):
         gap = v_a - v[b]
@@ -188,10 +190,11 @@ def _add(place: tuple[int, int, int], ranked: Rankings, found: SwapBuffers, out:
 
 
 @inner
-def _multiply(begin: int, end: int, factor: float, out: GradHess) -> None:
+def _multiply(begin: int, end: int, factor: float, sigma: float, out: GradHess) -> None:
+    """Multiply a gradient by a factor and by sigma, a Hessian by sigma once more."""
     for i in range(begin, end):
-        out.grad[i] *= factor
-        out.hess[i] *= factor
+        out.grad[i] *= sigma * factor
+        out.hess[i] *= sigma * factor * sigma
 
 
 @entry
@@ -202,13 +205,16 @@ def swap_gradients(
     scores: FloatArray,
     ranked: Rankings,
     params: Params,
+    served: BoolArray,
     buffers: SwapBuffers,
     out: GradHess,
 ) -> None:
-    """Add scaled gradient and Hessian diagonal of every query of a span to zeros."""
+    """Add scaled gradient and Hessian diagonal of every query not yet served to zeros."""
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
-    (scores,), out = columns((scores,)), columns(out)
+    (scores, served), out = columns((scores, served)), columns(out)
     for q in range(span.first, span.last):
+        if served[q]:
+            continue
         begin, end, pulls = queries.offsets[q], queries.offsets[q + 1], 0.0
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
         n = end - begin
@@ -218,7 +224,71 @@ def swap_gradients(
                 _weigh_row(queries, rule, (q, n, first, a), rule.norm and differ, ranked, buffers)
                 pulls += _pull(a, n, params, buffers)
             _add((begin, n, first), ranked, buffers, out)
-        _multiply(begin, end, _factor(queries, rule, q, (stop - drawn) // n, pulls), out)
+        factor = _factor(queries, rule, q, (stop - drawn) // n, pulls)
+        _multiply(begin, end, factor, 1.0, out)
+
+
+@inner
+def _pull_logistic(a: int, end: int, one: float, out: SwapBuffers) -> float:
+    """Add slopes and curvatures of the pairs of rank a and those below it, up to an end."""
+    _, v, w, row, g, h, e = out
+    zero = one - one
+    e_a, v_a, w_a, g_a, h_a, pulls = e[a], v[a], w[a], zero, zero, zero
+    for b in range(a + 1, end):
+        gap = v_a - v[b]
+        r = one / (e_a + e[b])
+        up, down = e_a * r, e[b] * r
+        weight = abs(gap) * row[b] * (w_a if gap > zero else w[b])
+        pull = weight * (-down if gap > zero else up)
+        bend = weight * up * down
+        g_a += pull
+        h_a += bend
+        pulls += abs(pull)
+        g[b] -= pull
+        h[b] += bend
+    g[a] += g_a
+    h[a] += h_a
+    return pulls
+
+
+@entry
+def logistic_gradients(
+    queries: SwapQueries,
+    rule: SwapRule,
+    span: Span,
+    scores: FloatArray,
+    ranked: Rankings,
+    sigma: float,
+    served: BoolArray,
+    buffers: SwapBuffers,
+    out: GradHess,
+) -> None:
+    """Like :func:`swap_gradients` for the logistic loss, as in :mod:`gbmrank.kernels.pairs.dense`.
+
+    Marks the queries that it has done: those whose range of scores suits float32 buffers.
+    """
+    one = buffers.e.dtype.type(1.0)
+    queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
+    (scores, served), out = columns((scores, served)), columns(out)
+    for q in range(span.first, span.last):
+        begin, end, pulls = queries.offsets[q], queries.offsets[q + 1], 0.0
+        drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
+        n = end - begin
+        lowest = highest = scores[begin]
+        for i in range(begin, end):
+            lowest = scores[i] if scores[i] < lowest else lowest
+            highest = scores[i] if scores[i] > highest else highest
+        served[q] = sigma * (highest - lowest) < SINGLE_RANGE
+        for first in range(drawn, stop if served[q] else drawn, n):
+            differ = _read_ranking(queries, scores, (begin, n, first), ranked, buffers)
+            for r in range(n):
+                buffers.e[r] = exp(sigma * (buffers.s[r] - 0.5 * (lowest + highest)))
+            for a in range(_n_rows(queries, rule, q, first, ranked)):
+                _weigh_row(queries, rule, (q, n, first, a), rule.norm and differ, ranked, buffers)
+                pulls += _pull_logistic(a, n, one, buffers)
+            _add((begin, n, first), ranked, buffers, out)
+        factor = _factor(queries, rule, q, (stop - drawn) // n, sigma * pulls)
+        _multiply(begin, end, factor, sigma, out)
 
 
 @entry
@@ -235,7 +305,7 @@ def neighbour_gradients(
     """Like :func:`swap_gradients`, from the pairs of each rank and the next."""
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
     (scores,), out = columns((scores,)), columns(out)
-    s, v, w, row, g, h = buffers
+    s, v, w, row, g, h, _ = buffers
     for q in range(span.first, span.last):
         begin, end, pulls = queries.offsets[q], queries.offsets[q + 1], 0.0
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
@@ -257,7 +327,8 @@ def neighbour_gradients(
                 g[a] -= g[a - 1]
                 h[a] += h[a - 1]
             _add((begin, n, first), ranked, buffers, out)
-        _multiply(begin, end, _factor(queries, rule, q, (stop - drawn) // n, pulls), out)
+        factor = _factor(queries, rule, q, (stop - drawn) // n, pulls)
+        _multiply(begin, end, factor, 1.0, out)
 
 
 @entry
@@ -273,7 +344,7 @@ def swap_values(
 ) -> None:
     """Write the scaled loss of every query of a span, of scores with the weights at others."""
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
-    at, v, w, row, s, _ = buffers
+    at, v, w, row, s, _, _ = buffers
     moved, fixed, out = columns((*scores, out))
     for q in range(span.first, span.last):
         begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
