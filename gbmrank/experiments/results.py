@@ -126,6 +126,9 @@ class Results:
         Finished runs, including failed ones.
     baseline : System
         System that the others are compared with.
+    baselines : tuple of System
+        One per booster, ``baseline`` first, if each system is compared with the baseline of its own
+        booster; empty if all are compared with ``baseline``.
     verdicts : mapping of (objective, measure name) to mapping
         Calibration: ``status``, ``sentence``, ``reference``; ``unknown`` for native objectives.
     audit : mapping
@@ -145,6 +148,7 @@ class Results:
     queries: Queries
     runs: tuple[Run, ...]
     baseline: System
+    baselines: tuple[System, ...] = ()
     verdicts: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     audit: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -155,6 +159,21 @@ class Results:
     def seeds(self) -> tuple[int, ...]:
         """Seeds of the runs, sorted."""
         return tuple(sorted({run.seed for run in self.runs}))
+
+    def compared_with(self, system: System) -> System | None:
+        """Return the system that this one is compared with; None for the baseline.
+
+        That is the baseline of its booster. The baseline of another booster is compared with the
+        same objective in the booster of ``baseline``, if there is one, else with ``baseline``, so
+        every system but one takes part in exactly one comparison.
+        """
+        if system == self.baseline:
+            return None
+        own = next((one for one in self.baselines if one.backend == system.backend), self.baseline)
+        if own != system:
+            return own
+        alike = System(self.baseline.backend, system.objective)
+        return alike if alike in self.systems else self.baseline
 
     def values(self, measure: str) -> FloatArray:
         """Return one value per system, seed and query; NaN where there is none.
