@@ -13,6 +13,7 @@ __all__ = ["GIVEN", "Measure", "Queries", "Results", "Run", "System"]
 
 GIVEN = "given scores"
 """Backend name of a system whose scores are given, so it is not trained."""
+_FEW_ROUNDS = 5
 
 
 class System(NamedTuple):
@@ -174,6 +175,21 @@ class Results:
             return own
         alike = System(self.baseline.backend, system.objective)
         return alike if alike in self.systems else self.baseline
+
+    def stopped_at_once(self) -> dict[System, tuple[int, int]]:
+        """Return how many runs kept fewer than five rounds, and of how many, by system.
+
+        Empty if fewer rounds were asked for.
+        """
+        if self.settings.get("rounds", 0) < _FEW_ROUNDS:
+            return {}
+        found = {}
+        for system in self.systems:
+            own = [run for run in self.runs if run.system == system and run.error is None]
+            few = sum(run.best_round + 1 < _FEW_ROUNDS for run in own)
+            if few and not system.is_given:
+                found[system] = (few, len(own))
+        return found
 
     def values(self, measure: str) -> FloatArray:
         """Return one value per system, seed and query; NaN where there is none.

@@ -83,6 +83,11 @@ def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
     found += _about_ties(runs)
     for system, own in runs.items():
         found += [f"{system}: {line}" for line in _about_runs(own, results.settings)]
+    for system, (few, total) in results.stopped_at_once().items():
+        found.append(
+            f"{system}: early stopping kept fewer than 5 rounds in {few} of {total} runs; its "
+            "comparison says little"
+        )
     return tuple(dict.fromkeys(found))
 
 

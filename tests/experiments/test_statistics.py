@@ -19,6 +19,7 @@ from gbmrank.experiments.statistics.resampling import (
     holm,
     range_p_values,
 )
+from gbmrank.experiments.summary import notes
 from tests.experiments.make_results import failed_run, make_results, table_results
 
 
@@ -359,6 +360,22 @@ class TestSentences:
         analysis = analyse(table_results(self.lead(0.0, 0.0)))
         assert "No difference to the baseline" in analysis.verdict
         assert any("no margin was given" in text for text in analysis.not_established)
+
+    def test_many_undecided_systems_are_counted_and_not_named(self):
+        texts = analyse(table_results(self.lead(*[0.0] * 9))).not_established
+        assert "8 of 8 systems: no difference to the baseline is established on ndcg@10." in texts
+        assert max(map(len, texts)) < 140
+
+    def test_runs_that_stopped_at_once_are_said(self):
+        results = table_results(self.lead(0.0, 0.0))
+        few = "LightGBM objective_0 and LightGBM objective_1 can be: early stopping kept fewer"
+        assert not any(few in text for text in analyse(results).not_established)
+        results = replace(results, settings={"rounds": 300})
+        assert any(few in text for text in analyse(results).not_established)
+        note = "lightgbm objective_1: early stopping kept fewer than 5 rounds in 1 of 1 runs"
+        assert any(note in text for text in notes(results, analyse(results)))
+        long = tuple(replace(run, best_round=4) for run in results.runs)
+        assert replace(results, runs=long).stopped_at_once() == {}
 
     def test_equivalent(self):
         analysis = analyse(table_results(self.lead(0.0, 0.0)), margin=0.02)

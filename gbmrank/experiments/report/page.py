@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gbmrank.experiments.report import charts, sections
 from gbmrank.experiments.report.markup import Child, Html, details, el, number
-from gbmrank.experiments.report.sections import View, system_name
-from gbmrank.experiments.results import Results
+from gbmrank.experiments.report.sections import View
+from gbmrank.experiments.results import Results, System
 from gbmrank.experiments.statistics import Analysis, Comparison, slices
 from gbmrank.experiments.store import write_whole
 from gbmrank.experiments.systems import title_of
@@ -62,21 +62,21 @@ def render(results: Results, analysis: Analysis) -> str:
 def _top(view: View) -> Html:
     results = view.results
     facts = (
-        (number(len(results.systems)), "systems"),
-        (number(view.target.n_queries), "queries compared"),
-        (number(len({run.fold for run in results.runs})), "folds"),
-        (number(len(results.seeds)), "seeds"),
-        (number(sum(not run.system.is_given for run in results.runs)), "runs"),
+        (len(results.systems), "system", "systems"),
+        (view.target.n_queries, "query compared", "queries compared"),
+        (len({run.fold for run in results.runs}), "fold", "folds"),
+        (len(results.seeds), "seed", "seeds"),
+        (sum(not run.system.is_given for run in results.runs), "run", "runs"),
     )
     missing = [el("li", text) for text in view.analysis.not_established]
-    return el(
-        "header",
-        el("p", "Comparison of rankers", class_="kind"),
-        el("h1", results.title),
-        el("p", view.analysis.verdict, class_="verdict"),
-        _corrections(view),
-        _first_chart(view),
-        el("dl", [el("div", el("dt", name), el("dd", value)) for value, name in facts]),
+    about = [
+        el(
+            "dl",
+            [
+                el("div", el("dt", one if count == 1 else many), el("dd", number(count)))
+                for count, one, many in facts
+            ],
+        ),
         el(
             "p",
             ["Target ", el("b", view.target.measure.name), ". ", _baselines(view), ". "],
@@ -90,6 +90,14 @@ def _top(view: View) -> Html:
             class_="lead",
         ),
         el("aside", el("h2", "Not established"), el("ul", missing)) if missing else None,
+    ]
+    return el(
+        "header",
+        el("p", "Comparison of rankers", class_="kind"),
+        el("h1", results.title),
+        el("p", view.analysis.verdict, class_="verdict"),
+        _corrections(view),
+        el("div", _first_chart(view), el("div", about), class_="opening"),
     )
 
 
@@ -108,9 +116,13 @@ def _baselines(view: View) -> list[Child]:
     """Return the baseline, or that of each booster."""
     first, *others = view.analysis.baselines
     if not others:
-        return ["Baseline ", system_name(first)]
-    more = [[", ", system_name(each)] for each in others]
-    return ["Each system is compared with the baseline of its booster: ", system_name(first), more]
+        return ["Baseline ", _named(first)]
+    more = [[", ", _named(each)] for each in others]
+    return ["Each system is compared with the baseline of its booster: ", _named(first), more]
+
+
+def _named(system: System) -> Html:
+    return el("b", title_of(system))
 
 
 def _first_chart(view: View) -> Html | None:
@@ -196,8 +208,8 @@ def _differences(view: View) -> Iterator[Child]:
 def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
     yield el(
         "p",
-        ["The best system that is not a baseline, ", system_name(challenger.system)],
-        [", compared with ", system_name(challenger.baseline), "."],
+        ["The best system that is not a baseline, ", _named(challenger.system)],
+        [", compared with ", _named(challenger.baseline), "."],
     )
     ordered = charts.sorted_differences(view, challenger)
     yield _grid(
@@ -224,7 +236,7 @@ def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
     yield _grid(plots)
     yield _note(
         [
-            system_name(challenger.system),
+            _named(challenger.system),
             " minus the baseline. Intervals here are not corrected for the number of slices: ",
             "they show where to look and are not tests.",
         ]

@@ -175,7 +175,7 @@ def mixed(measured: MeasureAnalysis) -> Html | None:
                 f"{number(each.wins)}, worse on {number(each.losses)}. Its {sides[0]} are larger "
                 f"than its {sides[1]}."
             )
-            items.append(el("li", system_name(each.system), text))
+            items.append(el("li", el("b", title_of(each.system)), text))
     return el("ul", items, class_="mixed") if items else None
 
 
@@ -356,7 +356,13 @@ def origins(view: View) -> Iterator[Html]:
         yield table(["Measure", ""], rows, class_="facts")
     if results.settings:
         yield el("h3", "Settings")
-        yield _fact_table({key: each for key, each in results.settings.items() if key != "systems"})
+        yield _fact_table(
+            {
+                "seed" if key == "seeds" and len(each) == 1 else key: each
+                for key, each in results.settings.items()
+                if key != "systems"
+            }
+        )
     yield el("h3", "Where it ran")
     known = {key: value for key, value in made.items() if key != "command"}
     seeds = {} if "seeds" in results.settings else {"seeds": list(results.seeds)}
@@ -437,7 +443,11 @@ def _compared(
     if compared.equivalent:
         chips += [" ", el("span", "\u2248 within margin", class_="chip same")]
     if base is not None:
-        chips += [" ", base, el("small", f"against {title_of(compared.baseline)}")]
+        chips += [
+            " ",
+            base,
+            el("small", f"against {title_of(compared.baseline)}", class_="against"),
+        ]
     return [
         [
             el("b", signed(compared.difference)),

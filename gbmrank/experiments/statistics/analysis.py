@@ -242,6 +242,7 @@ def not_established(
         *_most(target),
         *_disagreement(measures),
         *_thin(results, target),
+        *_stopped(results),
         *_missing(results, target),
     )
 
@@ -321,8 +322,8 @@ def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
     one, name = len(open_ones) == 1, target.measure.name
     verb, who = ("is", "it") if one else ("are", "they")
     if one:
-        named = title_of(open_ones[0].system)
-        yield f"Whether {named} is better or worse than the baseline on {name}."
+        first, second = title_of(open_ones[0].system), title_of(open_ones[0].baseline)
+        yield f"Whether {first} is better or worse than {second} on {name}."
     else:
         yield (
             f"{len(open_ones)} of {len(target.comparisons)} systems: no difference to the baseline "
@@ -387,6 +388,15 @@ def _thin(results: Results, target: MeasureAnalysis) -> Iterator[str]:
         yield "How much training with another seed changes: there is one seed."
     else:
         yield "What another seed or training set would give: intervals are over queries alone."
+
+
+def _stopped(results: Results) -> Iterator[str]:
+    stopped = results.stopped_at_once()
+    if stopped:
+        yield (
+            f"How good {_list([title_of(each) for each in stopped])} can be: early stopping kept "
+            "fewer than 5 rounds in some runs, so the comparison says little."
+        )
 
 
 def _missing(results: Results, target: MeasureAnalysis) -> Iterator[str]:
