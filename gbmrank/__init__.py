@@ -1,4 +1,4 @@
-"""Objectives and metrics for boosted rankers, with the theory attached."""
+"""Objectives and metrics for boosted rankers, with calibration proofs."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any

@@ -22,7 +22,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "advise": ("gbmrank.cli.advise", "say which objectives are right for a metric, and why"),
-    "check": ("gbmrank.cli.check", "search for a distribution on which a loss misleads"),
+    "check": ("gbmrank.cli.check", "search for a counterexample to calibration"),
     "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
     "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
     "info": ("gbmrank.cli.info", "describe an objective, a loss or a metric"),
@@ -126,7 +126,7 @@ def _overview() -> str:
     lines = [f"  {name:<{width}}  {about}\n" for name, (_, about) in COMMANDS.items()]
     return (
         "usage: gbmrank COMMAND ...\n\n"
-        "Objectives and metrics for boosted rankers, with the theory attached.\n\n"
+        "Objectives and metrics for boosted rankers, with calibration proofs.\n\n"
         f"{''.join(lines)}\n"
         "gbmrank COMMAND --help describes a command; gbmrank --version prints the version."
     )

@@ -163,7 +163,7 @@ def _add_systems(group: Any) -> None:
     backends = f"{', '.join(BACKENDS)} (default: all that are installed)"
     baseline = (
         'an objective, a name of --scores, or a system: "lightgbm ranknet" (default: the first '
-        "of --scores, else the first native objective, else the first)"
+        "of --scores, else for each booster its first native objective, else its first)"
     )
     margin = "smallest difference that matters (0)"
     group.add_argument("--objectives", action="append", metavar="LIST", help=objectives)
@@ -374,7 +374,7 @@ def _findings(found: Comparison) -> list[str]:
     shown = fitted(head, rows, sides, width=line_width())
     regret = summary.regret_sentence(found.analysis)
     said = [found.analysis.verdict, *([] if regret is None else [regret])]
-    return [f"{shown}\n* baseline", *map(clean, said)]
+    return [f"{shown}\n{clean(summary.footnote(found.results))}", *map(clean, said)]
 
 
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:

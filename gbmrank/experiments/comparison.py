@@ -17,7 +17,7 @@ from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
 from gbmrank.experiments.progress import Progress, printable, progress_on
-from gbmrank.experiments.results import Measure, Results, Run, System
+from gbmrank.experiments.results import Measure, Results, Run
 from gbmrank.experiments.sources import Reading, Source, further_columns, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
 from gbmrank.experiments.store import (
@@ -29,7 +29,7 @@ from gbmrank.experiments.store import (
     results_to_json,
     write_whole,
 )
-from gbmrank.experiments.systems import find_baseline
+from gbmrank.experiments.systems import find_baseline, own_baselines
 from gbmrank.experiments.trial import failed_run, regret_name
 
 __all__ = ["Comparison", "compare", "compare_source"]
@@ -62,7 +62,9 @@ class Comparison:
         lines = [self.analysis.verdict, *(f"note: {note}" for note in self.notes)]
         failure = summary.failure_sentence(self.results)
         first = [] if failure is None else [printable(failure), ""]
-        return "\n".join([*first, shown, "* baseline", "", *map(printable, lines)])
+        return "\n".join(
+            [*first, shown, summary.footnote(self.results), "", *map(printable, lines)]
+        )
 
     def __str__(self) -> str:
         return self.table()
@@ -73,7 +75,7 @@ class Comparison:
 
         head, rows, _ = summary.summary_table(self.results, self.analysis)
         answer = summary.failure_sentence(self.results) or self.analysis.verdict
-        return str(notebook(answer, head, rows, ["* baseline", *self.notes]))
+        return str(notebook(answer, head, rows, [summary.footnote(self.results), *self.notes]))
 
     def to_html(self, path: str | Path) -> None:
         """Write a self-contained HTML report; an existing file is replaced."""
@@ -171,8 +173,9 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         How the other settings are drawn.
     baseline : str, optional
         System that the others are compared with: an objective, ``"backend objective"`` or a name of
-        ``scores``. By default the first of ``scores``, else the first native objective that could
-        be trained, else the first objective.
+        ``scores``. By default the first of ``scores``. Without them, every system is compared with
+        the first native objective of its own booster that could be trained, else its first
+        objective; the baselines of the boosters are compared with each other.
     margin : float, default=0.0
         Smallest difference that matters in practice.
     label, qid : str, optional
@@ -347,7 +350,7 @@ def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> R
         measures=(*(Measure(str(one), one.higher_is_better) for one in metrics), *regret),
         queries=provenance.queries_of(source, design.folds),
         runs=runs,
-        baseline=_baseline(prepared, runs) if settings.baseline is None else prepared.baseline,
+        **_baselines(prepared, runs, settings),
         verdicts=provenance.verdicts(_about_labels(prepared), metrics, design.regret_k),
         audit={**provenance.data_facts(source, notes), **provenance.split_facts(source, design)},
         settings={**design.to_json(), "margin": prepared.margin},
@@ -363,11 +366,13 @@ def _about_labels(prepared: Prepared) -> dict[str, Any]:
     return {name: one for name, one in every.items() if not naive or correction_of(name)[0]}
 
 
-def _baseline(prepared: Prepared, runs: tuple[Run, ...]) -> System:
-    """Return the default baseline among the systems that have values."""
+def _baselines(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> dict[str, Any]:
+    """Return the baseline, and by default that of each booster, among systems with values."""
     measured = {run.system for run in runs if run.error is None}
     good = [system for system in prepared.chosen.systems if system in measured]
-    return find_baseline(good, None) if good else prepared.baseline
+    if settings.baseline is not None or not good:
+        return {"baseline": prepared.baseline}
+    return {"baseline": find_baseline(good, None), "baselines": own_baselines(good)}
 
 
 def _warn_of_constant_scores(results: Results) -> None:

@@ -13,6 +13,7 @@ __all__ = ["GIVEN", "Measure", "Queries", "Results", "Run", "System"]
 
 GIVEN = "given scores"
 """Backend name of a system whose scores are given, so it is not trained."""
+_FEW_ROUNDS = 5
 
 
 class System(NamedTuple):
@@ -126,6 +127,9 @@ class Results:
         Finished runs, including failed ones.
     baseline : System
         System that the others are compared with.
+    baselines : tuple of System
+        One per booster, ``baseline`` first, if each system is compared with the baseline of its own
+        booster; empty if all are compared with ``baseline``.
     verdicts : mapping of (objective, measure name) to mapping
         Calibration: ``status``, ``sentence``, ``reference``; ``unknown`` for native objectives.
     audit : mapping
@@ -145,6 +149,7 @@ class Results:
     queries: Queries
     runs: tuple[Run, ...]
     baseline: System
+    baselines: tuple[System, ...] = ()
     verdicts: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     audit: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -155,6 +160,36 @@ class Results:
     def seeds(self) -> tuple[int, ...]:
         """Seeds of the runs, sorted."""
         return tuple(sorted({run.seed for run in self.runs}))
+
+    def compared_with(self, system: System) -> System | None:
+        """Return the system that this one is compared with; None for the baseline.
+
+        That is the baseline of its booster. The baseline of another booster is compared with the
+        same objective in the booster of ``baseline``, if there is one, else with ``baseline``, so
+        every system but one takes part in exactly one comparison.
+        """
+        if system == self.baseline:
+            return None
+        own = next((one for one in self.baselines if one.backend == system.backend), self.baseline)
+        if own != system:
+            return own
+        alike = System(self.baseline.backend, system.objective)
+        return alike if alike in self.systems else self.baseline
+
+    def stopped_at_once(self) -> dict[System, tuple[int, int]]:
+        """Return how many runs kept fewer than five rounds, and of how many, by system.
+
+        Empty if fewer rounds were asked for.
+        """
+        if self.settings.get("rounds", 0) < _FEW_ROUNDS:
+            return {}
+        found = {}
+        for system in self.systems:
+            own = [run for run in self.runs if run.system == system and run.error is None]
+            few = sum(run.best_round + 1 < _FEW_ROUNDS for run in own)
+            if few and not system.is_given:
+                found[system] = (few, len(own))
+        return found
 
     def values(self, measure: str) -> FloatArray:
         """Return one value per system, seed and query; NaN where there is none.

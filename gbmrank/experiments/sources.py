@@ -107,8 +107,8 @@ class Reading:
         for key, name in self.columns.columns.items():
             if "columns" not in used:
                 raise ConfigError(
-                    f"{key} is the name of a column, {name!r}, but {what} has no named columns; "
-                    "give an array, or a table"
+                    f"{key} is the name of a column, {name!r}, but there are no named columns in "
+                    f"{what}; give an array, or a table"
                 )
 
 

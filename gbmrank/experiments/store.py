@@ -239,6 +239,7 @@ def results_to_json(results: Results) -> dict[str, Any]:
         "systems": [list(system) for system in results.systems],
         "measures": [measure._asdict() for measure in results.measures],
         "baseline": list(results.baseline),
+        "baselines": [list(system) for system in results.baselines],
         "queries": {
             "ids": results.queries.ids.tolist(),
             "sizes": results.queries.sizes.tolist(),
@@ -367,6 +368,7 @@ def _document_from_json(read: dict[str, Any]) -> Results:
         systems=tuple(System(*pair) for pair in read["systems"]),
         measures=tuple(Measure(**one) for one in read["measures"]),
         baseline=System(*read["baseline"]),
+        baselines=tuple(System(*pair) for pair in read.get("baselines", ())),  # 0.1 has none
         queries=Queries(
             ids=np.array(queries["ids"], dtype=np.str_),
             sizes=np.array(queries["sizes"], dtype=np.int64),

@@ -10,10 +10,12 @@ import numpy as np
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.statistics import Analysis, Interval, MeasureAnalysis, Summary
+from gbmrank.experiments.systems import title_of
 
 __all__ = [
     "as_text",
     "failure_sentence",
+    "footnote",
     "is_constant",
     "notes",
     "regret_sentence",
@@ -81,7 +83,23 @@ def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
     found += _about_ties(runs)
     for system, own in runs.items():
         found += [f"{system}: {line}" for line in _about_runs(own, results.settings)]
+    for system, (few, total) in results.stopped_at_once().items():
+        found.append(
+            f"{system}: early stopping kept fewer than 5 rounds in {few} of {total} runs; its "
+            "comparison says little"
+        )
     return tuple(dict.fromkeys(found))
+
+
+def footnote(results: Results) -> str:
+    """Return what the star in the table means."""
+    others = {one: results.compared_with(one) for one in results.baselines[1:]}
+    told = [
+        f"; {title_of(one)} is compared with {title_of(other)}"
+        for one, other in others.items()
+        if other is not None
+    ]
+    return f"* baseline of its booster{''.join(told)}" if told else "* baseline"
 
 
 def failure_sentence(results: Results) -> str | None:
@@ -101,8 +119,9 @@ def regret_sentence(analysis: Analysis) -> str | None:
     best, worst = min(known, key=lambda one: one.mean), max(known, key=lambda one: one.mean)
     k = found.measure.name.partition("@")[2]
     return (
-        f"The truth is known here: of the best possible expected DCG@{k}, {best.system} loses "
-        f"{_percent(best)} and {worst.system} {_percent(worst)}."
+        f"The truth is known here: of the best possible expected DCG@{k}, "
+        f"{title_of(best.system)} loses {_percent(best)} and {title_of(worst.system)} "
+        f"{_percent(worst)}."
     )
 
 
@@ -116,7 +135,7 @@ def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
     runs = [run for run in results.runs if run.system == system and run.error is None]
     trained = [] if system.is_given else runs
     versus = target.comparison(system)
-    mark = " *" if system == analysis.baseline else ""
+    mark = " *" if system in analysis.baselines else ""
     status = results.verdicts.get((system.objective, target.measure.name), {}).get("status")
     return [
         f"{system}{mark}",

@@ -4,17 +4,20 @@ import difflib
 import importlib.util
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, Objective
 from gbmrank.api.objectives import Committee, objectives_in, ranking_objective
 from gbmrank.boosters.doors import BACKENDS, BOOSTERS, booster_named
 from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
-from gbmrank.errors import ConfigError, MissingBackendError, UnknownNameError
+from gbmrank.errors import ConfigError, GbmrankError, MissingBackendError, UnknownNameError
 from gbmrank.experiments.click_logs import check_correction, correction_of
 from gbmrank.experiments.results import System
 from gbmrank.objectives import held_preferences
-from gbmrank.registry.composition import spec_of
+from gbmrank.registry.catalogue import OBJECTIVES
+from gbmrank.registry.composition import build, spec_of
+from gbmrank.registry.spec import parse
 from gbmrank.theory.verdicts.advice import target_for
 
 __all__ = [
@@ -23,7 +26,9 @@ __all__ = [
     "default_objectives",
     "find_baseline",
     "installed_backends",
+    "own_baselines",
     "split_list",
+    "title_of",
 ]
 
 
@@ -78,6 +83,41 @@ def find_baseline(systems: Sequence[System], given: str | None) -> System:
     return found[0]
 
 
+def own_baselines(systems: Sequence[System]) -> tuple[System, ...]:
+    """Return the default baseline of each booster, that of all of them first.
+
+    Empty if one baseline serves all: scores of an existing model are given, there is one booster,
+    or no booster has two systems.
+    """
+    first = find_baseline(systems, None)
+    backends = dict.fromkeys([first.backend, *(one.backend for one in systems)])
+    if first.is_given or len(backends) in (1, len(systems)):
+        return ()
+    return tuple(
+        find_baseline([one for one in systems if one.backend == backend], None)
+        for backend in backends
+    )
+
+
+def title_of(system: System, *, booster: bool = True) -> str:
+    """Return the name of a system in sentences: without ``native:`` and the default loss.
+
+    >>> title_of(System("lightgbm", "pairwise(loss=logistic, target=ndcg@10)"))
+    'LightGBM pairwise(target=ndcg@10)'
+    >>> title_of(System("xgboost", "native:rank:ndcg"), booster=False)
+    'rank:ndcg'
+    >>> title_of(System("lightgbm", "lambdarank"))  # not the booster's own
+    "LightGBM gbmrank's lambdarank"
+    """
+    if system.is_given:
+        return str(system)
+    known = next((one for one in BOOSTERS if one.name == system.backend), None)
+    name = _without_default_loss(system.objective).replace(PREFIX, "")
+    if known is not None and system.objective in known.native:
+        name = f"gbmrank's {name}"
+    return f"{system.backend if known is None else known.title} {name}" if booster else name
+
+
 def default_objectives(target: Metric) -> list[str]:
     """Return default objectives for a metric: calibrated ones, ranknet, native ones."""
     goal = spec_of(target_for(target.measure))
@@ -110,6 +150,19 @@ def split_list(text: str) -> list[str]:
         else:
             cut[-1] += piece
     return [part.strip() for part in cut if part.strip()]
+
+
+def _without_default_loss(text: str) -> str:
+    how, minimised = correction_of(text)
+    try:
+        spec = parse(minimised)
+        if "loss" not in dict(spec.params):
+            return text
+        usual = spec_of(getattr(build(OBJECTIVES, spec.name), "loss", None))
+    except (GbmrankError, TypeError):  # not an objective of gbmrank
+        return text
+    kept = tuple((key, one) for key, one in spec.params if (key, str(one)) != ("loss", str(usual)))
+    return f"{how}:{replace(spec, params=kept)}" if how else str(replace(spec, params=kept))
 
 
 def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native | Committee]:

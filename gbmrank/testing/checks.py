@@ -332,7 +332,8 @@ def kind_of(given: Any) -> str:
     if not found:
         raise ConformanceError(f"there is no loss, objective or metric {name!r}")
     if len(found) > 1:
-        raise ConformanceError(f"{name!r} is a {' and a '.join(found)}; give kind={found[0]!r}")
+        kinds = " and ".join(f"an {kind}" if kind == "objective" else f"a {kind}" for kind in found)
+        raise ConformanceError(f"{name!r} is {kinds}; give kind={found[0]!r}")
     return found[0]
 
 

@@ -21,6 +21,8 @@ def test_without_a_command_all_are_shown(capsys):
     assert main(["--help"]) == 0
     assert capsys.readouterr().out == shown
     assert all(f"\n  {name} " in shown for name in COMMANDS)
+    assert "with calibration proofs" in shown
+    assert "search for a counterexample to calibration" in shown
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from gbmrank.boosters.plan import train
 from gbmrank.cli import compare, main
 from gbmrank.demo_data import demo_data
 from gbmrank.experiments import trial
+from gbmrank.experiments.comparison import Comparison
+from gbmrank.experiments.statistics import analyse
 from gbmrank.experiments.store import load_results
 
 SHORT = ("--in-process", "--quiet", "--rounds", "5", "--metrics", "ndcg@3")
@@ -81,6 +83,33 @@ def test_json_is_for_machines(capsys, rows, out):
     assert found["failed"] == []
     assert found["analysis"]["measures"][0]["measure"]["name"] == "ndcg@3"
     assert Path(found["files"]["report"]).exists()
+
+
+def test_boosters_have_baselines_of_their_own_everywhere(capsys, rows, out):
+    objectives = ("--objectives", "ranknet, native:lambdarank, native:rank:ndcg")
+    text = run(capsys, rows, "--out", out, *QUICK, *objectives)
+    verdict = json.loads((Path(out) / "results.json").read_text())["analysis"]["verdict"]
+    parts = ("LightGBM: ", " XGBoost: ", "The boosters themselves: XGBoost rank:ndcg is ")
+    assert all(part in verdict for part in parts)
+    assert verdict in text
+    assert "* baseline of its booster; XGBoost rank:ndcg is compared with LightGBM lamb" in text
+    assert text.count(" *  ") == 2
+    results = load_results(Path(out) / "results.json")
+    assert [str(one) for one in results.baselines] == [
+        "lightgbm native:lambdarank",
+        "xgboost native:rank:ndcg",
+    ]
+    page = (Path(out) / "report.html").read_text()
+    assert verdict in page
+    assert "corrected for 3 comparisons with a baseline (Holm)" in page
+    found = Comparison(results, analyse(results))
+    assert verdict in str(found)
+    assert verdict in found._repr_html_()
+    named = run(
+        capsys, rows, "--out", out, "--force", *QUICK, *objectives, "--baseline", "lightgbm ranknet"
+    )
+    assert "The boosters themselves" not in named
+    assert "\n* baseline\n" in named
 
 
 def test_a_failed_run_has_an_exit_code_of_its_own(capsys, rows, out):

@@ -337,7 +337,7 @@ def test_scores_that_cannot_be_judged_are_rejected():
         prepared(scores=[1.0, 2.0])
     with pytest.raises(DataError, match="3 entries"):
         prepared(scores={"production": [1.0, 2.0, 3.0]})
-    with pytest.raises(ConfigError, match="arrays"):
+    with pytest.raises(ConfigError, match="there are no named columns in arrays"):
         read_source((np.ones((2, 1)), [0, 1], [1, 1]), Reading(given={"scores:production": "old"}))
 
 

@@ -425,3 +425,26 @@ def test_a_notebook_shows_the_answer_and_the_table(analysis):
     assert html.escape(found.analysis.verdict) in shown
     assert shown.count("<tr>") == 1 + len(results.systems)
     assert "<script" not in shown
+
+
+def test_one_seed_is_not_called_seeds(tmp_path):
+    results = make_results(n_queries=60, seeds=1)
+    results = replace(results, settings={**results.settings, "seeds": [0]})
+    write_report(results, analyse(results), tmp_path / "one.html")
+    text = (tmp_path / "one.html").read_text()
+    assert "<dt>seed</dt><dd>1</dd>" in text
+    assert '<th scope="row">seed</th><td data-of="">0</td>' in text
+    assert "<dt>seeds</dt>" not in text
+
+
+def test_boosters_are_named_by_their_titles_and_compared_within(tmp_path):
+    results = make_results(n_queries=60)
+    results = replace(results, baselines=(results.systems[0], results.systems[5]))
+    analysis = analyse(results)
+    write_report(results, analysis, tmp_path / "two.html")
+    text = (tmp_path / "two.html").read_text()
+    assert "<b>LightGBM lambdarank</b>, <b>XGBoost rank:ndcg</b>" in text
+    assert ">XGBoost rank:ndcg against LightGBM lambdarank</text>" in text
+    assert ">LightGBM pairwise(target=ndcg@10)</text>" in text
+    assert "native:" not in analysis.verdict + "".join(analysis.not_established)
+    assert View.of(results, analysis).challenger.system not in results.baselines

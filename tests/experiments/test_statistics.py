@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gbmrank.experiments.results import Measure
+from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import analyse, paired, slices
 from gbmrank.experiments.statistics.resampling import (
     bootstrap_means,
@@ -19,6 +19,7 @@ from gbmrank.experiments.statistics.resampling import (
     holm,
     range_p_values,
 )
+from gbmrank.experiments.summary import notes
 from tests.experiments.make_results import failed_run, make_results, table_results
 
 
@@ -325,7 +326,7 @@ class TestEdges:
         values = generator().random((3, 30))
         values[0] = np.nan
         analysis = analyse(table_results(values))
-        assert "baseline lightgbm objective_0 has no values" in analysis.verdict
+        assert "baseline LightGBM objective_0 has no values" in analysis.verdict
         assert analysis.measures[0].comparisons == ()
         assert len(analysis.measures[0].summaries) == 2
 
@@ -338,7 +339,7 @@ class TestSentences:
     def test_better(self):
         analysis = analyse(table_results(self.lead(0.0, 0.1, 0.2, -0.1)))
         assert analysis.verdict.startswith(
-            "lightgbm objective_2 is better than the baseline lightgbm objective_0 on ndcg@10, by"
+            "LightGBM objective_2 is better than the baseline LightGBM objective_0 on ndcg@10, by"
         )
         assert analysis.verdict.endswith("One other system is better too and one is worse.")
 
@@ -352,7 +353,7 @@ class TestSentences:
     def test_worse(self):
         analysis = analyse(table_results(self.lead(0.0, -0.1, -0.2)))
         assert analysis.verdict == (
-            "No system is better than the baseline lightgbm objective_0 on ndcg@10. Two are worse."
+            "No system is better than the baseline LightGBM objective_0 on ndcg@10. Two are worse."
         )
 
     def test_undecided(self):
@@ -360,10 +361,26 @@ class TestSentences:
         assert "No difference to the baseline" in analysis.verdict
         assert any("no margin was given" in text for text in analysis.not_established)
 
+    def test_many_undecided_systems_are_counted_and_not_named(self):
+        texts = analyse(table_results(self.lead(*[0.0] * 9))).not_established
+        assert "8 of 8 systems: no difference to the baseline is established on ndcg@10." in texts
+        assert max(map(len, texts)) < 140
+
+    def test_runs_that_stopped_at_once_are_said(self):
+        results = table_results(self.lead(0.0, 0.0))
+        few = "LightGBM objective_0 and LightGBM objective_1 can be: early stopping kept fewer"
+        assert not any(few in text for text in analyse(results).not_established)
+        results = replace(results, settings={"rounds": 300})
+        assert any(few in text for text in analyse(results).not_established)
+        note = "lightgbm objective_1: early stopping kept fewer than 5 rounds in 1 of 1 runs"
+        assert any(note in text for text in notes(results, analyse(results)))
+        long = tuple(replace(run, best_round=4) for run in results.runs)
+        assert replace(results, runs=long).stopped_at_once() == {}
+
     def test_equivalent(self):
         analysis = analyse(table_results(self.lead(0.0, 0.0)), margin=0.02)
-        assert "as good as the baseline lightgbm objective_0 on ndcg@10" in analysis.verdict
-        assert not any("Whether lightgbm objective_1" in text for text in analysis.not_established)
+        assert "as good as the baseline LightGBM objective_0 on ndcg@10" in analysis.verdict
+        assert not any("Whether LightGBM objective_1" in text for text in analysis.not_established)
 
     def test_better_by_less_than_matters(self):
         analysis = analyse(table_results(self.lead(0.0, 0.02)), margin=0.1)
@@ -402,6 +419,83 @@ class TestSentences:
         text = " ".join(analyse(both).not_established)
         assert "is best on map: another has the best mean there" in text
         assert "corrected within each measure" in text
+
+
+class TestBoosters:
+    """Two boosters, each with a baseline; XGBoost is ahead whatever is trained."""
+
+    SYSTEMS = (
+        System("lightgbm", "native:lambdarank"),
+        System("lightgbm", "pairwise(loss=logistic, target=ndcg@10)"),
+        System("xgboost", "native:rank:ndcg"),
+        System("xgboost", "pairwise(loss=logistic, target=ndcg@10)"),
+    )
+
+    def results(self, *leads, own=True):
+        values = TestSentences().lead(*leads, n_queries=300)
+        made = table_results(values)
+        names = dict(zip(made.systems, self.SYSTEMS, strict=True))
+        return replace(
+            made,
+            systems=self.SYSTEMS,
+            runs=tuple(replace(run, system=names[run.system]) for run in made.runs),
+            baseline=self.SYSTEMS[0],
+            baselines=self.SYSTEMS[::2] if own else (),
+        )
+
+    def test_a_booster_is_not_the_effect_of_an_objective(self):
+        verdict = analyse(self.results(0.0, 0.0, 0.1, 0.1)).verdict
+        assert verdict.startswith(
+            "LightGBM: no difference to lambdarank is established on ndcg@10. "
+            "XGBoost: no difference to rank:ndcg is established on ndcg@10. "
+            "The boosters themselves: XGBoost rank:ndcg is "
+        )
+        assert verdict.endswith("% above LightGBM lambdarank on ndcg@10 (corrected p < 0.001).")
+        assert "pairwise" not in verdict
+
+    def test_an_objective_is_compared_within_its_booster(self):
+        verdict = analyse(self.results(0.0, 0.0, 0.0, 0.1)).verdict
+        assert "XGBoost: pairwise(target=ndcg@10) is better than rank:ndcg on ndcg@10" in verdict
+        assert "LightGBM lambdarank on ndcg@10 (not established, corrected p = " in verdict
+
+    def test_a_named_baseline_is_that_of_all(self):
+        analysis = analyse(self.results(0.0, 0.0, 0.1, 0.1, own=False))
+        assert "than the baseline LightGBM lambdarank on ndcg@10" in analysis.verdict
+        assert {one.baseline for one in analysis.measures[0].comparisons} == {self.SYSTEMS[0]}
+
+    def test_every_comparison_is_in_the_correction(self):
+        results = self.results(0.0, 0.002, 0.001, 0.003)
+        analysis = analyse(results)
+        compared = analysis.measures[0].comparisons
+        lambdarank, _, ndcg, _ = self.SYSTEMS
+        assert [one.baseline for one in compared] == [lambdarank, lambdarank, ndcg]
+        corrected = holm([one.p for one in compared])
+        assert [one.p_holm for one in compared] == pytest.approx(corrected)
+        means = results.values("ndcg@10").mean(axis=(1, 2))
+        assert compared[2].difference == pytest.approx(means[3] - means[2])
+        assert analysis.to_dict()["measures"][0]["comparisons"][2]["baseline"] == ndcg._asdict()
+
+    def test_a_booster_whose_baseline_has_no_values(self):
+        results = self.results(0.0, 0.0, 0.1, 0.1)
+        (lost,) = (run for run in results.runs if run.system == self.SYSTEMS[2])
+        nothing = replace(lost, values={"ndcg@10": np.full(300, np.nan)})
+        others = [run for run in results.runs if run is not lost]
+        verdict = analyse(replace(results, runs=(*others, nothing))).verdict
+        assert "XGBoost: rank:ndcg has no values on ndcg@10, so nothing" in verdict
+
+    def test_without_a_native_objective_the_same_one_is_compared_across_boosters(self):
+        systems = tuple(
+            System(name, one) for name in ("lightgbm", "xgboost") for one in ("ranknet", "softmax")
+        )
+        results = replace(
+            self.results(0, 0, 0, 0), systems=systems, baseline=systems[0], baselines=systems[::2]
+        )
+        assert results.compared_with(systems[0]) is None
+        assert results.compared_with(systems[2]) == systems[0]
+        native = replace(results, systems=(*systems, self.SYSTEMS[0]), baseline=self.SYSTEMS[0])
+        native = replace(native, baselines=(self.SYSTEMS[0], systems[2]))
+        assert native.compared_with(systems[2]) == systems[0]
+        assert native.compared_with(systems[1]) == self.SYSTEMS[0]
 
 
 class TestSlices:

@@ -12,11 +12,12 @@ from gbmrank.errors import (
 )
 from gbmrank.experiments import systems
 from gbmrank.experiments.provenance import needs_this_process
-from gbmrank.experiments.results import System
+from gbmrank.experiments.results import GIVEN, System
 from gbmrank.experiments.systems import (
     choose_systems,
     default_objectives,
     find_baseline,
+    own_baselines,
     split_list,
 )
 from gbmrank.numerics import sigmoid, softplus
@@ -100,6 +101,23 @@ def test_the_baseline_is_the_first_native_one_unless_named():
     assert find_baseline(chosen, "xgboost  softmax") == System("xgboost", "softmax")
     with pytest.raises(UnknownNameError, match="did you mean 'xgboost softmax'"):
         find_baseline(chosen, "xgboost softmux")
+
+
+def test_each_booster_has_a_baseline_unless_one_serves_all():
+    both = choose_systems(
+        ["ranknet", "native:lambdarank", "native:rank:ndcg"], ["lightgbm", "xgboost"]
+    ).systems
+    native = System("lightgbm", "native:lambdarank"), System("xgboost", "native:rank:ndcg")
+    assert own_baselines(both) == native
+    assert own_baselines(native) == ()
+    assert own_baselines(both[:2]) == ()
+    assert own_baselines([*both, System(GIVEN, "production")]) == ()
+    assert own_baselines(
+        choose_systems(["ranknet", "softmax"], ["xgboost", "lightgbm"]).systems
+    ) == (
+        System("xgboost", "ranknet"),
+        System("lightgbm", "ranknet"),
+    )
 
 
 @pytest.mark.parametrize("target", ["ndcg@10", "dcg@5", "err@10", "map", "mrr", "auc"])

@@ -406,7 +406,7 @@ def test_expected_failures_are_strict():
 
 
 def test_a_text_with_two_meanings_needs_its_kind():
-    with pytest.raises(ConformanceError, match="is a loss and a objective; give kind='loss'"):
+    with pytest.raises(ConformanceError, match="is a loss and an objective; give kind='loss'"):
         run_checks("p_classification")
     with pytest.raises(ConformanceError, match="there is no loss, objective or metric 'nothing'"):
         run_checks("nothing")

@@ -22,6 +22,7 @@ from gbmrank.experiments.report.markup import (
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice
+from gbmrank.experiments.systems import title_of
 from gbmrank.types import FloatArray
 
 __all__ = ["curves", "differences", "has_curve", "scatter", "sliced", "sorted_differences"]
@@ -57,11 +58,10 @@ def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margi
 def differences(view: View, measured: MeasureAnalysis, name: str) -> Html:
     """Return the difference of every system to the baseline, with intervals."""
     found = [measured.comparison(system) for system in view.order]
-    base = measured.mean(view.results.baseline)
     bars = [
         Bar(
-            str(each.system),
-            f"{signed(each.difference)} {percent(each.difference, base)}".rstrip(),
+            _against(view, each),
+            f"{signed(each.difference)} {_share(measured, each)}".rstrip(),
             each.difference,
             each.interval,
             each.outcome,
@@ -72,6 +72,17 @@ def differences(view: View, measured: MeasureAnalysis, name: str) -> Html:
     text = "; ".join(f"{bar.name} {bar.note} ({bar.class_})" for bar in bars)
     title = f"Difference to the baseline, {measured.measure.name}"
     return intervals(name, bars, (title, text, _direction(measured.measure)), view.analysis.margin)
+
+
+def _against(view: View, compared: Comparison) -> str:
+    """Return the name of a system, with its baseline if that is in another booster."""
+    name = title_of(compared.system)
+    crossed = compared.system in view.analysis.baselines
+    return f"{name} against {title_of(compared.baseline)}" if crossed else name
+
+
+def _share(measured: MeasureAnalysis, compared: Comparison) -> str:
+    return percent(compared.difference, measured.mean(compared.baseline))
 
 
 def sliced(view: View, parts: Sequence[Slice], name: str, what: str) -> Html:
@@ -117,7 +128,7 @@ def has_curve(view: View, system: System) -> bool:
 
 def scatter(view: View, challenger: Comparison) -> Html:
     """Return a scatter plot of queries: baseline on the x axis, challenger on the y axis."""
-    xs, ys = view.data.row(view.results.baseline), view.data.row(challenger.system)
+    xs, ys = view.data.row(challenger.baseline), view.data.row(challenger.system)
     both = [min(xs.min(), ys.min()), max(xs.max(), ys.max())]
     frame = Frame.around(both, both, height=400.0)
     keep = np.unique(np.linspace(0, len(xs) - 1, min(_DOTS, len(xs))).astype(np.int64))
@@ -139,15 +150,16 @@ def scatter(view: View, challenger: Comparison) -> Html:
     name = view.target.measure.name
     body = [frame.x_axis(f"{name}, baseline"), frame.y_axis(f"{name}, challenger"), line, *dots]
     text = (
-        f"{challenger.system} is better on {challenger.wins}, equal on {challenger.ties} and "
-        f"worse on {challenger.losses} queries; {len(keep)} of them are drawn."
+        f"{title_of(challenger.system)} is better on {challenger.wins}, equal on "
+        f"{challenger.ties} and worse on {challenger.losses} queries; {len(keep)} of them "
+        "are drawn."
     )
     return figure("scatter", "Every query, challenger against baseline", text, body, (_WIDTH, 400))
 
 
 def sorted_differences(view: View, challenger: Comparison) -> Html:
     """Return the differences of all queries in order, as an area."""
-    gaps = np.sort(view.data.row(challenger.system) - view.data.row(view.results.baseline))[::-1]
+    gaps = np.sort(view.data.row(challenger.system) - view.data.row(challenger.baseline))[::-1]
     share = (np.arange(len(gaps)) + 0.5) / len(gaps)
     frame = Frame.around([0.0, 1.0], [*gaps[[0, -1]].tolist(), 0.0], height=400.0)
     higher = view.target.measure.higher_is_better

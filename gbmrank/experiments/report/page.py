@@ -8,10 +8,11 @@ from pathlib import Path
 
 from gbmrank.experiments.report import charts, sections
 from gbmrank.experiments.report.markup import Child, Html, details, el, number
-from gbmrank.experiments.report.sections import View, system_name
-from gbmrank.experiments.results import Results
+from gbmrank.experiments.report.sections import View
+from gbmrank.experiments.results import Results, System
 from gbmrank.experiments.statistics import Analysis, Comparison, slices
 from gbmrank.experiments.store import write_whole
+from gbmrank.experiments.systems import title_of
 
 __all__ = ["write_report"]
 
@@ -61,24 +62,24 @@ def render(results: Results, analysis: Analysis) -> str:
 def _top(view: View) -> Html:
     results = view.results
     facts = (
-        (number(len(results.systems)), "systems"),
-        (number(view.target.n_queries), "queries compared"),
-        (number(len({run.fold for run in results.runs})), "folds"),
-        (number(len(results.seeds)), "seeds"),
-        (number(sum(not run.system.is_given for run in results.runs)), "runs"),
+        (len(results.systems), "system", "systems"),
+        (view.target.n_queries, "query compared", "queries compared"),
+        (len({run.fold for run in results.runs}), "fold", "folds"),
+        (len(results.seeds), "seed", "seeds"),
+        (sum(not run.system.is_given for run in results.runs), "run", "runs"),
     )
     missing = [el("li", text) for text in view.analysis.not_established]
-    return el(
-        "header",
-        el("p", "Comparison of rankers", class_="kind"),
-        el("h1", results.title),
-        el("p", view.analysis.verdict, class_="verdict"),
-        _first_chart(view),
-        el("dl", [el("div", el("dt", name), el("dd", value)) for value, name in facts]),
+    about = [
+        el(
+            "dl",
+            [
+                el("div", el("dt", one if count == 1 else many), el("dd", number(count)))
+                for count, one, many in facts
+            ],
+        ),
         el(
             "p",
-            ["Target ", el("b", view.target.measure.name), ". Baseline "],
-            [system_name(results.baseline), ". "],
+            ["Target ", el("b", view.target.measure.name), ". ", _baselines(view), ". "],
             "Intervals and tests are over queries, after averaging over seeds.",
             " Every fold is tested on later queries than it was trained on (Data says when)."
             if results.audit.get("split_by_time")
@@ -89,7 +90,39 @@ def _top(view: View) -> Html:
             class_="lead",
         ),
         el("aside", el("h2", "Not established"), el("ul", missing)) if missing else None,
+    ]
+    return el(
+        "header",
+        el("p", "Comparison of rankers", class_="kind"),
+        el("h1", results.title),
+        el("p", view.analysis.verdict, class_="verdict"),
+        _corrections(view),
+        el("div", _first_chart(view), el("div", about), class_="opening"),
     )
+
+
+def _corrections(view: View) -> Html | None:
+    """Explain why p of the verdict and p of all pairs differ, where both are shown."""
+    if not view.target.comparisons or not view.target.pairs:
+        return None
+    return _note(
+        f"p of the verdict is corrected for {number(len(view.target.comparisons))} comparisons "
+        f"with a baseline (Holm); the table of all {number(len(view.target.pairs))} pairs below "
+        "corrects for every pair (Tukey), so p of the same two systems is usually larger there."
+    )
+
+
+def _baselines(view: View) -> list[Child]:
+    """Return the baseline, or that of each booster."""
+    first, *others = view.analysis.baselines
+    if not others:
+        return ["Baseline ", _named(first)]
+    more = [[", ", _named(each)] for each in others]
+    return ["Each system is compared with the baseline of its booster: ", _named(first), more]
+
+
+def _named(system: System) -> Html:
+    return el("b", title_of(system))
 
 
 def _first_chart(view: View) -> Html | None:
@@ -97,8 +130,11 @@ def _first_chart(view: View) -> Html | None:
     if not view.target.comparisons:
         return None
     chart = charts.differences(view, view.target, "first")
-    base = [el("figcaption", "Difference to the baseline ", system_name(view.results.baseline))]
-    return el("figure", base, chart, class_="first")
+    first, *others = view.analysis.baselines
+    base = "Difference to the baseline of the booster"
+    if not others:
+        base = f"Difference to the baseline {title_of(first)}"
+    return el("figure", el("figcaption", base), chart, class_="first")
 
 
 def _sections(view: View) -> Iterator[tuple[str, str, Child]]:
@@ -129,11 +165,11 @@ def _results(view: View) -> Iterator[Child]:
         f"Small numbers are {level:g}% intervals, each on its own; percentages are of the mean of "
         "the baseline. p is how often a difference as large would arise if both systems were "
         "equal (paired randomisation test). Holm's correction makes it larger the more systems are "
-        "compared, so that one of many is not called better by chance; an interval can therefore "
-        "exclude zero although the outcome is undecided. Effect d is the mean difference over its "
-        "standard deviation, positive if the system is better. Seed sd is the standard "
-        "deviation of the mean over seeds, which intervals do not include. Rounds and seconds are "
-        "medians of the runs."
+        "compared with a baseline, so that one of many is not called better by chance; an interval "
+        "can therefore exclude zero although the outcome is undecided. Effect d is the mean "
+        "difference over its standard deviation, positive if the system is better. Seed sd is the "
+        "standard deviation of the mean over seeds, which intervals do not include. Rounds and "
+        "seconds are medians of the runs."
     )
     yield sections.mixed(target)
     if any(each.measure.name.startswith("regret@") for each in view.analysis.measures):
@@ -170,7 +206,11 @@ def _differences(view: View) -> Iterator[Child]:
 
 
 def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
-    yield el("p", "The best system that is not the baseline: ", system_name(challenger.system), ".")
+    yield el(
+        "p",
+        ["The best system that is not a baseline, ", _named(challenger.system)],
+        [", compared with ", _named(challenger.baseline), "."],
+    )
     ordered = charts.sorted_differences(view, challenger)
     yield _grid(
         [
@@ -183,7 +223,7 @@ def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
 
 
 def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
-    gaps = view.data.row(challenger.system) - view.data.row(view.results.baseline)
+    gaps = view.data.row(challenger.system) - view.data.row(challenger.baseline)
     queries, level = view.results.queries, view.analysis.level
     plots = []
     for name, what, sizes in (
@@ -196,7 +236,7 @@ def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
     yield _grid(plots)
     yield _note(
         [
-            system_name(challenger.system),
+            _named(challenger.system),
             " minus the baseline. Intervals here are not corrected for the number of slices: ",
             "they show where to look and are not tests.",
         ]

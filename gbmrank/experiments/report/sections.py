@@ -34,6 +34,7 @@ from gbmrank.experiments.statistics import (
     paired,
 )
 from gbmrank.experiments.store import json_bytes, per_query_csv, results_to_json
+from gbmrank.experiments.systems import title_of
 
 __all__ = [
     "View",
@@ -109,8 +110,9 @@ class View:
 
     @property
     def challenger(self) -> Comparison | None:
-        """The best system that is not the baseline, if there is one."""
-        compared = (self.target.comparison(system) for system in self.order)
+        """The best system that is not a baseline, if there is one; else a baseline of a booster."""
+        order = sorted(self.order, key=lambda each: each in self.analysis.baselines)
+        compared = (self.target.comparison(system) for system in order)
         return next((each for each in compared if each is not None), None)
 
     def rank(self, system: System) -> int:
@@ -173,13 +175,13 @@ def mixed(measured: MeasureAnalysis) -> Html | None:
                 f"{number(each.wins)}, worse on {number(each.losses)}. Its {sides[0]} are larger "
                 f"than its {sides[1]}."
             )
-            items.append(el("li", system_name(each.system), text))
+            items.append(el("li", el("b", title_of(each.system)), text))
     return el("ul", items, class_="mixed") if items else None
 
 
 def queries_table(view: View, challenger: Comparison, count: int = 5) -> Html:
     """Return the queries on which the challenger gains and loses most."""
-    mine, base = view.data.row(challenger.system), view.data.row(view.results.baseline)
+    mine, base = view.data.row(challenger.system), view.data.row(challenger.baseline)
     sign = 1.0 if view.target.measure.higher_is_better else -1.0
     ahead = sign * (mine - base)
     order = np.argsort(-ahead, kind="stable")
@@ -223,7 +225,10 @@ def overview(view: View) -> Html:
         for each in view.analysis.measures
     ]
     rows = [
-        [_named(view, system), *(_overview_cell(each, system) for each in view.analysis.measures)]
+        [
+            _named(view, system),
+            *(_overview_cell(view, each, system) for each in view.analysis.measures),
+        ]
         for system in view.order
     ]
     return table(["System", *names], rows, class_="results")
@@ -351,7 +356,13 @@ def origins(view: View) -> Iterator[Html]:
         yield table(["Measure", ""], rows, class_="facts")
     if results.settings:
         yield el("h3", "Settings")
-        yield _fact_table({key: each for key, each in results.settings.items() if key != "systems"})
+        yield _fact_table(
+            {
+                "seed" if key == "seeds" and len(each) == 1 else key: each
+                for key, each in results.settings.items()
+                if key != "systems"
+            }
+        )
     yield el("h3", "Where it ran")
     known = {key: value for key, value in made.items() if key != "command"}
     seeds = {} if "seeds" in results.settings else {"seeds": list(results.seeds)}
@@ -412,25 +423,35 @@ def _row(
     return [
         _named(view, system),
         [el("b", fixed(summary.mean)), _ends(summary.interval)],
-        *_compared(compared, measured.mean(view.results.baseline)),
+        *_compared(view, measured, compared, system),
         "\u2013" if system.is_given else fixed(summary.seed_sd),
         *_cost(view, system),
     ]
 
 
-def _compared(compared: Comparison | None, base: float) -> list[Child]:
+def _compared(
+    view: View, measured: MeasureAnalysis, compared: Comparison | None, system: System
+) -> list[Child]:
     """Return the cells of a comparison; dashes for the baseline."""
+    base: Child = (
+        el("span", "baseline", class_="chip") if system in view.analysis.baselines else None
+    )
     if compared is None:
-        chip = "\u2013" if math.isnan(base) else el("span", "baseline", class_="chip")
-        return ["\u2013", chip, "\u2013", "\u2013", "\u2013"]
+        return ["\u2013", base or "\u2013", "\u2013", "\u2013", "\u2013"]
     outcome = compared.outcome
     chips: list[Child] = [el("span", _MARKS[outcome], " ", outcome, class_=f"chip {outcome}")]
     if compared.equivalent:
         chips += [" ", el("span", "\u2248 within margin", class_="chip same")]
+    if base is not None:
+        chips += [
+            " ",
+            base,
+            el("small", f"against {title_of(compared.baseline)}", class_="against"),
+        ]
     return [
         [
             el("b", signed(compared.difference)),
-            f" {percent(compared.difference, base)}",
+            f" {percent(compared.difference, measured.mean(compared.baseline))}",
             _ends(compared.interval, True),
         ],
         chips,
@@ -452,7 +473,7 @@ def _cost(view: View, system: System) -> Iterator[Child]:
     yield f"{np.median(seconds):.2f}" if max(seconds) < 100 else f"{np.median(seconds):.0f}"
 
 
-def _overview_cell(measured: MeasureAnalysis, system: System) -> list[Child]:
+def _overview_cell(view: View, measured: MeasureAnalysis, system: System) -> list[Child]:
     summary = next((each for each in measured.summaries if each.system == system), None)
     if summary is None:
         return ["\u2013"]
@@ -461,7 +482,7 @@ def _overview_cell(measured: MeasureAnalysis, system: System) -> list[Child]:
     mean = fixed(summary.mean)
     shown: Child = el("b", mean) if best is not None and best.system == system else mean
     if compared is None:
-        return [shown, el("small", "baseline")]
+        return [shown, el("small", "baseline") if system in view.analysis.baselines else None]
     text = f"{signed(compared.difference)} {_MARKS[compared.outcome]}"
     return [shown, el("small", text, class_=f"mark {compared.outcome}")]
 

@@ -1,11 +1,12 @@
 """Statistical results of a comparison, as frozen data and in sentences."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, NamedTuple, final
 
 from gbmrank.experiments.results import Measure, Results, System
+from gbmrank.experiments.systems import title_of
 
 __all__ = [
     "Analysis",
@@ -62,12 +63,14 @@ class Summary:
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One system against the baseline on one measure.
+    """One system against its baseline on one measure.
 
     Parameters
     ----------
     system : System
         Which.
+    baseline : System
+        What it is compared with.
     difference : float
         Mean of the system minus mean of the baseline, in the direction of the measure.
     interval : Interval
@@ -75,7 +78,8 @@ class Comparison:
     p : float
         Two-sided p value of the paired randomisation test.
     p_holm : float
-        The p value, corrected for the number of systems compared with the baseline on this measure.
+        The p value, corrected for the number of all comparisons on this measure, with whichever
+        baseline.
     effect : float
         Cohen's d of paired differences: their mean over their standard deviation, positive
         if the system is better. NaN if all differences are equal.
@@ -89,6 +93,7 @@ class Comparison:
     """
 
     system: System
+    baseline: System
     difference: float
     interval: Interval
     p: float
@@ -130,7 +135,7 @@ class MeasureAnalysis:
     summaries : tuple of Summary
         In the order of the results.
     comparisons : tuple of Comparison
-        Without the baseline; empty where the baseline has no values.
+        One per system that has values and whose baseline has values.
     pairs : tuple of Pair
         All pairs, where there are more than two systems.
     excluded : tuple of System
@@ -158,7 +163,7 @@ class MeasureAnalysis:
         return next((each.mean for each in self.summaries if each.system == system), math.nan)
 
     def comparison(self, system: System) -> Comparison | None:
-        """Return how a system compares with the baseline, if it does."""
+        """Return how a system compares with its baseline, if it does."""
         return next((each for each in self.comparisons if each.system == system), None)
 
 
@@ -171,6 +176,8 @@ class Analysis:
     ----------
     baseline : System
         System that the others are compared with.
+    baselines : tuple of System
+        The baseline of each booster, if systems are compared within boosters; else the baseline.
     level : float
         Level of the intervals; tests are decided at one minus it.
     margin : float
@@ -184,12 +191,13 @@ class Analysis:
     measures : tuple of MeasureAnalysis
         The target first.
     verdict : str
-        The result in one sentence.
+        The result in words; one sentence per booster if each has its own baseline.
     not_established : tuple of str
         What the comparison does not show.
     """
 
     baseline: System
+    baselines: tuple[System, ...]
     level: float
     margin: float
     seed: int
@@ -204,20 +212,23 @@ class Analysis:
         return {"schema": "gbmrank.analysis/1", **_plain(self)}
 
 
-def verdict(target: MeasureAnalysis, baseline: System, level: float) -> str:
-    """Return the result on the target measure, in one or two sentences."""
-    name, best = target.measure.name, target.best
+def verdict(target: MeasureAnalysis, results: Results, level: float) -> str:
+    """Return the result on the target measure, in a few sentences."""
+    name, best, baseline = target.measure.name, target.best, title_of(results.baseline)
     if best is None:
         return f"Nothing was measured on {name}: no query has a value for every system."
     if len(target.summaries) == 1:
-        ends = _between(best.interval, level)
-        return f"{best.system} has a mean {name} of {best.mean:.4f}{ends}, compared with nothing."
+        ends, only = _between(best.interval, level), title_of(best.system)
+        return f"{only} has a mean {name} of {best.mean:.4f}{ends}, compared with nothing."
     if not target.comparisons:
         return (
             f"The baseline {baseline} has no values, so nothing is compared with it; the best "
-            f"mean {name}, {best.mean:.4f}, is that of {best.system}."
+            f"mean {name}, {best.mean:.4f}, is that of {title_of(best.system)}."
         )
-    return _decided(target, baseline, level)
+    if results.baselines:
+        return " ".join(_by_booster(target, results, level))
+    text = _decided(target, target.comparisons, f"the baseline {baseline}", level)
+    return f"{text[0].upper()}{text[1:]}" if text.startswith(("no ", "every ")) else text
 
 
 def not_established(
@@ -231,32 +242,75 @@ def not_established(
         *_most(target),
         *_disagreement(measures),
         *_thin(results, target),
+        *_stopped(results),
         *_missing(results, target),
     )
 
 
-def _decided(target: MeasureAnalysis, baseline: System, level: float) -> str:
+def _by_booster(target: MeasureAnalysis, results: Results, level: float) -> Iterator[str]:
+    """Return a sentence per booster, about its objectives, and one about the boosters."""
     name = target.measure.name
-    better = [each for each in target.comparisons if each.outcome == "better"]
-    worse = [each for each in target.comparisons if each.outcome == "worse"]
-    same = [each for each in target.comparisons if each.equivalent]
+    for base in results.baselines:
+        own = [
+            each
+            for each in target.comparisons
+            if each.baseline == base and each.system not in results.baselines
+        ]
+        short = title_of(base, booster=False)
+        booster = title_of(base).removesuffix(f" {short}")
+        if own:
+            yield f"{booster}: {_decided(target, own, short, level, within=True)}"
+        elif base in target.excluded:
+            yield f"{booster}: {short} has no values on {name}, so nothing is compared with it."
+    for base in results.baselines[1:]:
+        compared = target.comparison(base)
+        if compared is not None:
+            side = "above" if compared.difference > 0.0 else "below"
+            p = f"corrected p {_p(compared.p_holm)}"
+            known = p if compared.outcome != "undecided" else f"not established, {p}"
+            yield (
+                f"The boosters themselves: {title_of(base)} is {_size(target, compared)} {side} "
+                f"{title_of(compared.baseline)} on {name} ({known})."
+            )
+
+
+def _decided(
+    target: MeasureAnalysis,
+    comparisons: Sequence[Comparison],
+    baseline: str,
+    level: float,
+    *,
+    within: bool = False,
+) -> str:
+    """Return what is established about comparisons with one baseline, in lower case.
+
+    Systems are named without their booster in a sentence that is ``within`` one.
+    """
+    name = target.measure.name
+    better = [each for each in comparisons if each.outcome == "better"]
+    worse = [each for each in comparisons if each.outcome == "worse"]
     if better:
         first = max(better, key=lambda each: abs(each.difference))
         small = ", a difference that is within the margin" if first.equivalent else ""
-        base = target.mean(baseline)
-        share = f" or {100.0 * abs(first.difference / base):.1f}%" if base else ""
+        share = "" if not target.mean(first.baseline) else f" or {_size(target, first)}"
         size = f"{abs(first.difference):.4f}{share}{_between(_ahead(first), level)}"
         return (
-            f"{first.system} is better than the baseline {baseline} on {name}, by {size}, "
-            f"corrected p {_p(first.p_holm)}{small}.{_others(len(better) - 1, len(worse))}"
+            f"{title_of(first.system, booster=not within)} is better than {baseline} on {name}, "
+            f"by {size}, corrected p {_p(first.p_holm)}{small}."
+            f"{_others(len(better) - 1, len(worse))}"
         )
     if worse:
-        return f"No system is better than the baseline {baseline} on {name}." + _others(
-            0, len(worse)
-        )
-    if len(same) == len(target.comparisons):
-        return f"Every system is as good as the baseline {baseline} on {name}, within the margin."
-    return f"No difference to the baseline {baseline} is established on {name}."
+        return f"no system is better than {baseline} on {name}.{_others(0, len(worse))}"
+    if all(each.equivalent for each in comparisons):
+        return f"every system is as good as {baseline} on {name}, within the margin."
+    return f"no difference to {baseline} is established on {name}."
+
+
+def _size(target: MeasureAnalysis, compared: Comparison) -> str:
+    """Return a difference in percent of the baseline, or as it is if that is zero."""
+    base = target.mean(compared.baseline)
+    size = abs(compared.difference)
+    return f"{100.0 * size / abs(base):.1f}%" if base else f"{size:.4f}"
 
 
 def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
@@ -265,10 +319,16 @@ def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
     ]
     if not open_ones:
         return
-    names = _list([str(each.system) for each in open_ones])
-    verb = "is" if len(open_ones) == 1 else "are"
-    who = "it" if len(open_ones) == 1 else "they"
-    yield f"Whether {names} {verb} better or worse than the baseline on {target.measure.name}."
+    one, name = len(open_ones) == 1, target.measure.name
+    verb, who = ("is", "it") if one else ("are", "they")
+    if one:
+        first, second = title_of(open_ones[0].system), title_of(open_ones[0].baseline)
+        yield f"Whether {first} is better or worse than {second} on {name}."
+    else:
+        yield (
+            f"{len(open_ones)} of {len(target.comparisons)} systems: no difference to the baseline "
+            f"is established on {name}."
+        )
     if margin > 0.0:
         yield f"Whether {who} {verb} within the margin of {margin:g} of the baseline."
     else:
@@ -285,9 +345,11 @@ def _first_and_second(target: MeasureAnalysis, level: float) -> Iterator[str]:
         if best.system in (pair.first, pair.second) and pair.p > 1.0 - level
     ]
     if close:
+        others = len(target.summaries) - 1
+        which = title_of(close[0]) if len(close) == 1 else f"{len(close)} of the {others} others"
         yield (
-            f"Whether {best.system}, which has the best mean, is better than "
-            f"{_list([str(each) for each in close])} (Tukey's test, which compares all pairs)."
+            f"Whether {title_of(best.system)}, which has the best mean, is better than {which} "
+            "(Tukey's test, which compares all pairs)."
         )
 
 
@@ -297,8 +359,9 @@ def _most(target: MeasureAnalysis) -> Iterator[str]:
     if compared is None or compared.outcome != "better" or compared.wins > compared.losses:
         return
     yield (
-        f"That {compared.system} is better on most queries: it is better on {compared.wins} and "
-        f"worse on {compared.losses}; its mean is better as its gains are larger."
+        f"That {title_of(compared.system)} is better on most queries: it is better on "
+        f"{compared.wins} and worse on {compared.losses}; its mean is better as its "
+        "gains are larger."
     )
 
 
@@ -310,7 +373,8 @@ def _disagreement(measures: tuple[MeasureAnalysis, ...]) -> Iterator[str]:
         if best is not None and each.best is not None and each.best.system != best.system
     ]
     if best is not None and others:
-        yield f"That {best.system} is best on {_list(others)}: another has the best mean there."
+        named = title_of(best.system)
+        yield f"That {named} is best on {_list(others)}: another has the best mean there."
     if len(measures) > 1:
         yield "Anything about all measures together: p values are corrected within each measure."
 
@@ -326,9 +390,18 @@ def _thin(results: Results, target: MeasureAnalysis) -> Iterator[str]:
         yield "What another seed or training set would give: intervals are over queries alone."
 
 
+def _stopped(results: Results) -> Iterator[str]:
+    stopped = results.stopped_at_once()
+    if stopped:
+        yield (
+            f"How good {_list([title_of(each) for each in stopped])} can be: early stopping kept "
+            "fewer than 5 rounds in some runs, so the comparison says little."
+        )
+
+
 def _missing(results: Results, target: MeasureAnalysis) -> Iterator[str]:
     if target.excluded:
-        names = _list([str(each) for each in target.excluded])
+        names = _list([title_of(each) for each in target.excluded])
         yield f"How good {names} would be: there are no values on {target.measure.name}."
     if target.left_out:
         yield (

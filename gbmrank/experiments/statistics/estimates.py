@@ -72,24 +72,27 @@ def analyse(
     The unit is the query: values are first averaged over seeds. Only queries for which every
     system has a value are compared. Intervals are paired percentile bootstrap intervals, p values
     against the baseline come from paired randomisation tests with Holm's correction within a
-    measure, and those of all pairs from randomised Tukey HSD.
+    measure, and those of all pairs from randomised Tukey HSD. If each booster has a baseline of its
+    own (``Results.baselines``), the correction is over all comparisons with any of them, including
+    those of the baselines with each other: one per system but the first baseline.
     """
     cells = len(results.systems) * len(results.queries) * len(results.measures)
     tukey = int(np.clip(_DEALT / max(cells, 1), _FEWEST, _RESAMPLES))
-    setting = _Setting(results.baseline, margin, level, seed, tukey)
+    setting = _Setting(results, margin, level, seed, tukey)
     measures = tuple(
         _measure(measure, paired(results, measure.name), setting, at)
         for at, measure in enumerate(results.measures)
     )
     return Analysis(
         results.baseline,
+        results.baselines or (results.baseline,),
         level,
         margin,
         seed,
         _RESAMPLES,
         tukey,
         measures,
-        verdict(measures[0], results.baseline, level),
+        verdict(measures[0], results, level),
         not_established(results, measures, margin, level),
     )
 
@@ -145,7 +148,7 @@ def slices(
 
 
 class _Setting(NamedTuple):
-    baseline: System
+    results: Results
     margin: float
     level: float
     seed: int
@@ -199,16 +202,17 @@ def _comparisons(
     setting: _Setting,
     rng: np.random.Generator,
 ) -> tuple[Comparison, ...]:
-    if setting.baseline not in data.systems or len(data.queries) == 0:
+    known = {system: i for i, system in enumerate(data.systems)}
+    against = (setting.results.compared_with(system) for system in data.systems)
+    bases = {i: known[base] for i, base in enumerate(against) if base in known}
+    if not bases or len(data.queries) == 0:
         return ()
-    base = data.systems.index(setting.baseline)
-    others = [i for i in range(len(data.systems)) if i != base]
-    differences = (data.table[others] - data.table[base]).T
+    differences = (data.table[[*bases]] - data.table[[*bases.values()]]).T
     p_values = flip_p_values(differences, _RESAMPLES, rng)
     corrected = holm(p_values)
     sign = 1.0 if measure.higher_is_better else -1.0
     found = []
-    for column, i in enumerate(others):
+    for column, (i, base) in enumerate(bases.items()):
         ahead = sign * differences[:, column]
         ends = _interval(draws[:, i] - draws[:, base], setting.level)
         spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
@@ -216,6 +220,7 @@ def _comparisons(
         found.append(
             Comparison(
                 data.systems[i],
+                data.systems[base],
                 float(differences[:, column].mean()),
                 ends,
                 float(p_values[column]),
