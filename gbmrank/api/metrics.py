@@ -2,7 +2,6 @@
 
 import math
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, final
@@ -20,7 +19,7 @@ from gbmrank.boosters.doors import (
 )
 from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.errors import ConfigError, DataError, GbmrankWarning, MetricError, SpecError
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, MetricError, SpecError, warn
 from gbmrank.metrics import (
     AbstractBoundMetric,
     AbstractMetric,
@@ -424,12 +423,11 @@ def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) ->
 def bind_in_training(metrics: Iterable[Metric], data: RankingData) -> list[AbstractBoundMetric]:
     """Bind metrics to the data set of a booster; item weights are dropped with a warning."""
     if data.split_weight()[1] is not None:
-        warnings.warn(
+        warn(
             "rows of a query have different weights, but metrics weigh whole queries: they ignore "
             "these weights and count all queries of the data set equally; give a validation set "
             "one weight per query, or none",
             GbmrankWarning,
-            stacklevel=6,
         )
         data = replace(data, weight=None)
     return [bind_metric(item.measure, data) for item in metrics]
@@ -455,7 +453,7 @@ def _defined(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
 def _mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
     value = bound.score(ranked)
     if math.isnan(value):
-        warnings.warn(_no_mean(item, bound, ranked), GbmrankWarning, stacklevel=3)
+        warn(_no_mean(item, bound, ranked), GbmrankWarning)
     return value
 
 

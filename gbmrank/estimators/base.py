@@ -9,7 +9,6 @@ import functools
 import importlib
 import inspect
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
@@ -29,6 +28,7 @@ from gbmrank.errors import (
     MissingPackageError,
     NotFittedError,
     ParameterError,
+    warn,
 )
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray, is_whole
@@ -277,18 +277,17 @@ def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) 
     """Warn if the metric of early stopping is constant, or does not suit the objective."""
     if isinstance(target, Objective):
         theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
-        theory.warn_if_not_calibrated(target, metric, stacklevel=3)
+        theory.warn_if_not_calibrated(target, metric)
     if not parts or any_preferences([metric]):
         return
     name, part = list(parts.items())[-1]
     groups, labels = part.data.groups, part.data.labels
     if np.array_equal(labels, groups.spread(labels[groups.offsets[:-1]])):
-        warnings.warn(
+        warn(
             f"labels do not differ within any query of {name}, so {metric} is the same for every "
             "model and training stops at its first round; give a validation set with different "
             "labels within queries, or leave out early_stopping_rounds",
             GbmrankWarning,
-            stacklevel=3,
         )
 
 

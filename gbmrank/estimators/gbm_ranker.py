@@ -2,7 +2,6 @@
 
 import copy
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -17,7 +16,14 @@ from gbmrank.boosters.plan import Part, Plan, Trained
 from gbmrank.clicks import PositionBias
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table
-from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
+from gbmrank.errors import (
+    DataError,
+    GbmrankError,
+    GbmrankWarning,
+    NumericError,
+    ParameterError,
+    warn,
+)
 from gbmrank.estimators.base import (
     AbstractEstimator,
     check_count,
@@ -622,12 +628,11 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
         )
     identity = Identity.from_text(text, str(path))
     if identity.preferences:
-        warnings.warn(
+        warn(
             f"{path} was trained or evaluated with preferences, which are not in model files. "
             "Predictions are the same, but fit and score would use labels; before calling them, "
             "set objective= and metric= made with preferences=",
             GbmrankWarning,
-            stacklevel=2,
         )
     model = GBMRanker(identity.objective, identity.backend, identity.metric, **identity.params)
     return model._hold(fitted, identity, {})

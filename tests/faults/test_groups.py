@@ -151,14 +151,15 @@ def test_an_evaluation_set_without_ids(backend):
 
 @pytest.mark.fault(
     "a query in the training set and in an evaluation set",
-    promise="`LeakageWarning` with the count and one id",
+    promise="`LeakageWarning` with the count and one id, at the line that calls `fit`",
 )
 @BOTH
 def test_a_query_in_both_sets(backend):
-    with pytest.warns(LeakageWarning, match=r"\b10 queries.*valid_0"):
+    with pytest.warns(LeakageWarning, match=r"\b10 queries.*valid_0") as caught:
         ranker(backend).fit(
             TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER.qid
         )
+    assert [one.filename for one in caught] == [__file__]
 
 
 @pytest.mark.fault(
