@@ -42,6 +42,7 @@ __all__ = [
     "read_part",
     "read_queries",
     "read_valid",
+    "reject_column_names",
     "reject_unknown",
     "top_rows",
     "warn_about_stopping",
@@ -250,6 +251,17 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
                 "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"
             )
         raise TypeError(f"{who} got an unexpected keyword argument {name!r}")
+
+
+def reject_column_names(who: str, y: Any, qid: Any) -> None:
+    """Raise DataError for labels or ids given by a column's name, as in ``DaskGBMRanker.fit``."""
+    if isinstance(y, str) or isinstance(qid, str):
+        label = y if isinstance(y, str) else "label"
+        query = qid if isinstance(qid, str) else "query"
+        raise DataError(
+            f"{who} takes arrays, not column names: fit(df[features], df[{label!r}], "
+            f"qid=df[{query!r}])"
+        )
 
 
 def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:

@@ -33,6 +33,7 @@ from gbmrank.estimators.base import (
     read_part,
     read_queries,
     read_valid,
+    reject_column_names,
     reject_unknown,
     top_rows,
     warn_about_stopping,
@@ -333,6 +334,7 @@ class GBMRanker(AbstractEstimator):
             When a gradient is not finite; ``error.model`` is a ranker of the previous rounds.
         """
         reject_unknown(unknown, "GBMRanker")
+        reject_column_names("GBMRanker", y, qid)
         reads = booster_named(self.backend).reads
         table = read_table(X, reads=reads)
         columns = Schema.of(table, reads)

@@ -48,6 +48,21 @@ def test_sizes_that_do_not_sum_up():
 
 
 @pytest.mark.fault(
+    "names of columns for labels or query ids in `fit`, as `DaskGBMRanker` takes them",
+    promise="`DataError` with the columns to pass, before the features are read",
+)
+@pytest.mark.parametrize("kind", [gbmrank.GBMRanker, gbmrank.PairRanker, gbmrank.LowRankRanker])
+@pytest.mark.parametrize("ids", [[1, 1, 2, 2], ["a", "a", "b", "b"]])
+def test_names_of_columns(kind, ids):
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "grade": [0, 1, 1, 0], "search": ids})
+    for y in ("grade", frame["grade"]):
+        with pytest.raises(DataError, match=r"not column names: .*qid=df\['search'\]"):
+            kind().fit(frame, y, qid="search")
+    with pytest.raises(DataError, match=r"df\['grade'\]"):
+        kind().fit(frame, "grade", qid=frame["search"])
+
+
+@pytest.mark.fault(
     "query ids given as group sizes",
     promise="`GroupError`: it looks like query ids, use `qid=`",
 )
