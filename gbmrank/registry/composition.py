@@ -329,7 +329,12 @@ def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
             "bregman take a target"
         )
     if key == "k":
-        return f"{name} takes no cut-off: leave out the '@'"
+        inner = next((each for each in ("target", "metric") if each in known), None)
+        return (
+            f"{name} takes no cut-off; leave it out"
+            if inner is None
+            else f"{name} has no k; write {inner}='ndcg@10'"
+        )
     near = difflib.get_close_matches(key, known, n=1)
     hint = (
         f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(known) or 'none'}"
