@@ -250,6 +250,11 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
                 f"{who} does not support {name}=, only GBMRanker on one machine does: give "
                 "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"
             )
+        if name == "eval_metric" and who != "PairRanker":
+            raise ParameterError(
+                f"fit does not take eval_metric=. Pass the metric to the constructor: "
+                f"{who}(metric='ndcg@10')"
+            )
         raise TypeError(f"{who} got an unexpected keyword argument {name!r}")
 
 
