@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gbmrank.errors import GbmrankWarning
+
 HERE = Path(__file__).parent
 GUIDES = HERE / "guides"
 NOTEBOOKS = ("lambdarank", "choosing")
@@ -126,10 +128,11 @@ def _script() -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[None]:
-    """Work in a folder of its own, without plugins, warnings and log lines."""
+    """Work in a folder of its own, without plugins and log lines; a warning is an error."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", GbmrankWarning)
         os.environ.setdefault("COLUMNS", "100")
         os.environ.setdefault("GBMRANK_PLUGINS", "0")
         logging.getLogger("gbmrank").setLevel(logging.ERROR)

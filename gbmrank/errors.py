@@ -31,6 +31,9 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     └── LeakageWarning                    a query in training and in validation
 """
 
+import sys
+import warnings
+
 __all__ = [
     "CalibrationWarning",
     "ConfigError",
@@ -169,3 +172,14 @@ class NoProgressWarning(GbmrankWarning):
 
 class LeakageWarning(GbmrankWarning):
     """The same query is used for training and for validation."""
+
+
+_PASSED = ("gbmrank.", "lightgbm.", "xgboost.")  # boosters call objectives and metrics
+
+
+def warn(message: str, category: type[GbmrankWarning]) -> None:
+    """Issue a warning that points at the user's line: the first one outside of these packages."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PASSED):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

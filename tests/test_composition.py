@@ -100,7 +100,10 @@ def test_an_object_is_returned_as_it_is_or_with_other_parameters():
     [
         ("pairwise(los=logistic)", {}, ParameterError, "pairwise has no parameter 'los'; did you"),
         ("pairwise(q=1)", {}, ParameterError, "its parameters are normalize, hessian, loss"),
-        ("pairwise@10", {}, ParameterError, "pairwise takes no cut-off: leave out the '@'"),
+        ("pairwise@10", {}, ParameterError, "pairwise has no k; write target='ndcg@10'"),
+        ("pairwise", {"target": "ndcg", "k": 10}, ParameterError, "write target='ndcg@10'"),
+        ("swap", {"metric": "ndcg", "k": 10}, ParameterError, "write metric='ndcg@10'"),
+        ("ranknet@10", {}, ParameterError, "comparison takes no cut-off"),
         (
             "pairwise(target=auc(k=2)@3)",
             {},
@@ -111,7 +114,9 @@ def test_an_object_is_returned_as_it_is_or_with_other_parameters():
         ("pairwise(loss=logistic)", {"loss": "logistic"}, ParameterError, "loss is set in the"),
         ("pairwise(loss=logistc)", {}, UnknownNameError, "did you mean 'logistic'?"),
         ("pairwise(target=ndgc@10)", {}, UnknownNameError, "did you mean 'ndcg'"),
-        ("pairwise(loss=3)", {}, ParameterError, "a loss must be text such as"),
+        ("pairwise(loss=3)", {}, ParameterError, "a loss must be text such as 'logistic'"),
+        (len, {}, ParameterError, "text such as 'pairwise(target=ndcg@10)'"),
+        (len, {}, ParameterError, "gbmrank.register_loss"),
         ("pairwise", {"loss": Logistic}, ParameterError, "or an object, got ABCMeta"),
         (
             "pairwise(loss=logistic(sigma=big))",

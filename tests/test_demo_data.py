@@ -16,6 +16,12 @@ def test_same_arguments_give_the_same_sample_and_another_seed_another_one():
     assert first.X.shape != other.X.shape or not np.array_equal(first.X, other.X)
 
 
+def test_samples_of_different_seeds_share_no_query_id():
+    first, second = demo_data(30, seed=0), demo_data(30, seed=1)
+    assert first.qid.min() == 0
+    assert not set(first.qid) & set(second.qid)
+
+
 def test_columns_describe_the_same_rows():
     data = demo_data(200, items=30, seed=0)
     assert data.X.shape == (data.sizes.sum(), len(FEATURES))
@@ -49,7 +55,7 @@ def test_expected_gain_is_the_closed_form_of_the_documentation():
 def test_expected_dcg_is_the_mean_over_the_orders_of_ties():
     data = demo_data(2, items=5, seed=2)
     scores = np.random.default_rng(0).integers(0, 2, len(data.labels)).astype(float)
-    for query, value in enumerate(data.expected_dcg(scores, k=3)):
+    for query, value in zip(np.unique(data.qid), data.expected_dcg(scores, k=3), strict=True):
         gain, s = data.expected_gain[data.qid == query], scores[data.qid == query]
         orders = [
             o for o in itertools.permutations(range(len(s))) if (np.diff(s[list(o)]) <= 0).all()

@@ -2,14 +2,13 @@
 
 import math
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from gbmrank.boosters.base import plain_name
+from gbmrank.boosters.base import Booster, plain_name
 from gbmrank.boosters.doors import (
     booster_named,
     booster_of,
@@ -20,7 +19,7 @@ from gbmrank.boosters.doors import (
 )
 from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.errors import DataError, GbmrankWarning, MetricError, SpecError
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, MetricError, SpecError, warn
 from gbmrank.metrics import (
     AbstractBoundMetric,
     AbstractMetric,
@@ -28,7 +27,7 @@ from gbmrank.metrics import (
     conventions,
     subtopic_columns,
 )
-from gbmrank.registry.catalogue import METRICS
+from gbmrank.registry.catalogue import METRICS, OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build, spec_of
 from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import Spec, parse_list
@@ -391,11 +390,22 @@ def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> l
         warn_if_weighted(metrics[0])
         return [_defined(item, *item._bound(a, b)) for item in metrics]
     booster, columns, preds = read_call(a, b, weight, None if group is _ABSENT else group)
+    _check_objective(booster)
     values = _values(metrics, columns, preds)
     return [
         booster.report(str(item), value, item.higher_is_better)
         for item, value in zip(metrics, values, strict=True)
     ]
+
+
+def _check_objective(booster: Booster) -> None:
+    """Raise ConfigError if a booster ignores an objective of gbmrank, as it was given as text."""
+    text = booster.ignored_objective()
+    if text is not None and text.partition("(")[0].strip() in OBJECTIVES:
+        raise ConfigError(
+            f"objective={text!r} is text, so {booster.title} trains squared error. Pass "
+            f"gbmrank.objective({text!r})."
+        )
 
 
 def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) -> list[float]:
@@ -413,12 +423,11 @@ def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) ->
 def bind_in_training(metrics: Iterable[Metric], data: RankingData) -> list[AbstractBoundMetric]:
     """Bind metrics to the data set of a booster; item weights are dropped with a warning."""
     if data.split_weight()[1] is not None:
-        warnings.warn(
+        warn(
             "rows of a query have different weights, but metrics weigh whole queries: they ignore "
             "these weights and count all queries of the data set equally; give a validation set "
             "one weight per query, or none",
             GbmrankWarning,
-            stacklevel=6,
         )
         data = replace(data, weight=None)
     return [bind_metric(item.measure, data) for item in metrics]
@@ -444,7 +453,7 @@ def _defined(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
 def _mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
     value = bound.score(ranked)
     if math.isnan(value):
-        warnings.warn(_no_mean(item, bound, ranked), GbmrankWarning, stacklevel=3)
+        warn(_no_mean(item, bound, ranked), GbmrankWarning)
     return value
 
 

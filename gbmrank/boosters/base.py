@@ -348,6 +348,10 @@ class Booster(Protocol):
         """Raise ConfigError for a parameter that breaks custom objectives."""
         ...
 
+    def ignored_objective(self) -> str | None:
+        """Return the objective, as text, that the current training ignores, or None."""
+        ...
+
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return the name under which the booster shows a metric."""
         ...

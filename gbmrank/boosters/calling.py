@@ -8,7 +8,6 @@ computed in another thread, the training is not found.
 
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.errors import GbmrankWarning, NoProgressWarning
+from gbmrank.errors import GbmrankWarning, NoProgressWarning, warn
 
 if TYPE_CHECKING:
     from gbmrank.boosters.base import Booster, Target
@@ -108,19 +107,17 @@ def _warn_at_start(booster: "Booster", training: Training, this: Round) -> None:
     ignored = booster.parameters.without_effect(training.params(), training.positions())
     if ignored:
         advice = "; ".join(dict.fromkeys(ignored.values()))
-        warnings.warn(
+        warn(
             f"{', '.join(ignored)}: {this.objective} ignores this, unlike {booster.title}'s own "
             f"ranking objectives; {advice}",
             GbmrankWarning,
-            stacklevel=5,
         )
     if not this.grouped and this.n_rows > _MANY_ROWS and not this.objective.template.separable:
-        warnings.warn(
+        warn(
             f"the training set has no queries, so its {this.n_rows} rows are ranked as one; pass "
             f"the rows of each query ({booster.groups_hint}), or group=[{this.n_rows}] if it is "
             "one query",
             GbmrankWarning,
-            stacklevel=5,
         )
 
 
@@ -129,9 +126,8 @@ def _warn_of_no_split(
 ) -> None:
     total = float(hess.sum(dtype=np.float64))
     cause = booster.parameters.likely_cause(training.params(), this.n_rows, total)
-    warnings.warn(
+    warn(
         f"{this.objective}: no tree has split after {_ROUNDS} rounds, so all rows have the same "
         f"score; {cause}",
         NoProgressWarning,
-        stacklevel=5,
     )

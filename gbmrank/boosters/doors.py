@@ -1,6 +1,5 @@
 """The supported boosters, and the arguments of their callbacks."""
 
-import warnings
 import weakref
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from gbmrank.boosters.state import BoosterColumns
 from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.boosters.xgboost.dataset import weighs_by_size
 from gbmrank.data.queries import as_floats
-from gbmrank.errors import ConfigError, DataError, GbmrankWarning
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, warn
 
 __all__ = [
     "BACKENDS",
@@ -88,12 +87,11 @@ def warn_if_weighted(metric: Any) -> None:
     mine = weakref.ref(metric, lambda _: _warned.pop(number, None))
     if _warned.setdefault(number, mine) is not mine:  # another thread was first
         return
-    warnings.warn(
+    warn(
         f"XGBRanker averages {metric} over queries with their sizes as weights, so the value it "
         "reports is not the mean over queries; use gbmrank.GBMRanker(backend='xgboost'), or "
         "xgboost.train with custom_metric=",
         GbmrankWarning,
-        stacklevel=5,
     )
 
 

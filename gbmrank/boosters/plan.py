@@ -7,7 +7,6 @@ or on a cluster (``gbmrank.dask``). Rankers, comparisons and pair models all tra
 
 import difflib
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, final
@@ -37,6 +36,7 @@ from gbmrank.errors import (
     NoProgressWarning,
     UnknownNameError,
     WeightError,
+    warn,
 )
 from gbmrank.kernels.jit.threads import at_most
 from gbmrank.objectives import held_preferences, with_groups
@@ -280,7 +280,7 @@ def train(
             params, facts.n_rows, engine.curvature(target, data)
         )
         message = f"{target}: all scores of every query are tied after training; {cause}"
-        warnings.warn(message, NoProgressWarning, stacklevel=2)
+        warn(message, NoProgressWarning)
     return trained
 
 
@@ -449,13 +449,12 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
             )
         if facts.merged is not None:
             share, one, other = facts.merged
-            warnings.warn(
+            warn(
                 f"boosters store labels in float32, where {share:.1%} of the neighbouring labels "
                 f"that differ within a query of {name} become equal, such as {one:.17g} and "
                 f"{other:.17g}; subtract an offset from the labels, or use their ranks within the "
                 "query",
                 GbmrankWarning,
-                stacklevel=3,
             )
         both = (
             shared_ids(train.ids, facts.ids)
@@ -464,12 +463,11 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
         )
         same = (len(both), facts.n_rows) == (queries, train.n_rows)
         if len(both) and (name == deciding or not same):
-            warnings.warn(
+            warn(
                 f"{len(both)} queries are in the training set and in {name}, such as "
                 f"{both[0]!r}, so its metrics are too optimistic; leave them out of one set, or "
                 "use different ids if they are different queries",
                 LeakageWarning,
-                stacklevel=3,
             )
 
 

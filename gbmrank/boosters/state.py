@@ -4,7 +4,6 @@ import functools
 import logging
 import os
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.queries import Groups, RankingData, Subset
-from gbmrank.errors import DataError, GbmrankWarning, NumericError, WeightError
+from gbmrank.errors import DataError, GbmrankWarning, NumericError, WeightError, warn
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
@@ -71,32 +70,29 @@ class BoosterColumns:
         """Warn if a validation set without queries is evaluated as one query."""
         queries = 0 if self.queries_in_training is None else self.queries_in_training()
         if queries > 1 and len(self.labels) > 1:
-            warnings.warn(
+            warn(
                 f"a validation set has no group, so its {len(self.labels)} rows count as one "
                 f"query, while the training set has {queries}; pass group= (rows per query), or "
                 "qid= in XGBoost, when you create the data set",
                 GbmrankWarning,
-                stacklevel=5,
             )
 
     def warn_if_zeros(self) -> None:
         """Warn if labels or weights may be zeros that the booster filled in."""
         unsure = self.zeros_if_missing if len(self.labels) > 1 else ()
         if "labels" in unsure and not np.any(self.labels):
-            warnings.warn(
+            warn(
                 f"all {len(self.labels)} labels of a data set are 0, which is also LightGBM's "
                 "default for missing labels: there is nothing to learn, and metrics are "
                 "meaningless; pass label= when you create the data set",
                 GbmrankWarning,
-                stacklevel=5,
             )
         weight = np.ones(1) if self.weight is None else self.weight
         if "weight" in unsure and np.any(weight) and not np.all(weight):
-            warnings.warn(
+            warn(
                 "some weights of a data set are 0, to which LightGBM also converts NaN: these "
                 "queries or rows do not count; check weight= for NaN, or leave out the queries",
                 GbmrankWarning,
-                stacklevel=5,
             )
 
     def to_data(self) -> RankingData:

@@ -1,6 +1,5 @@
 """Estimation of the position bias from click logs."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
@@ -13,7 +12,7 @@ from gbmrank.data.bootstrap import bootstrap_means, pools
 from gbmrank.data.columns import read_ids, read_number, read_whole
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import read_matrix
-from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError
+from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError, warn
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
 __all__ = ["count_covariance", "differs_from_none", "estimate_bias"]
@@ -532,11 +531,10 @@ def _finished(
     given = theta
     if pretest and len(logs) > 1 and not differs_from_none(logs, found.covariance, level):
         given = np.ones(len(theta))
-        warnings.warn(
+        warn(
             f"{log.clicks.sum():.0f} clicks do not reject that all positions are examined equally, "
             "so all propensities are 1; pretest=False returns the estimate anyway",
             GbmrankWarning,
-            stacklevel=3,
         )
     if found.around is None:
         return PositionBias(given, level=level, method=method)
@@ -579,18 +577,16 @@ def _warn(log: _Log, known: BoolArray, silent: BoolArray) -> None:
     }
     for what, places in cases.items():
         if places.any():
-            warnings.warn(
+            warn(
                 f"positions {_listed(places)} {what}, so their propensities are not identified; "
                 "they are interpolated between their neighbours",
                 GbmrankWarning,
-                stacklevel=4,
             )
     if silent.any():
-        warnings.warn(
+        warn(
             f"positions {_listed(silent)} were never clicked; their propensities assume half a "
             "click, and only the upper ends of their intervals are meaningful",
             GbmrankWarning,
-            stacklevel=4,
         )
 
 

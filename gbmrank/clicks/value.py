@@ -1,6 +1,5 @@
 """Off-policy evaluation: the value of a new ranking, estimated from the log of another."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -11,7 +10,7 @@ from gbmrank.clicks.bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.bootstrap import bootstrap_means, pools
 from gbmrank.data.columns import as_floats, read_number, read_whole
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError
+from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError, warn
 from gbmrank.metrics import AbstractPositional
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
@@ -380,10 +379,9 @@ def _warn_of_support(weight: FloatArray) -> None:
         cause = "the new policy often shows items where the old one never did, which is not counted"
         if mean > 1.0:
             cause = "the logged propensities are too small, or those of the new policy too large"
-        warnings.warn(
+        warn(
             f"the mean weight of the rows is {mean:.3g} instead of 1: {cause}",
             GbmrankWarning,
-            stacklevel=4,
         )
 
 
@@ -410,12 +408,11 @@ def _valued(
         high = -np.log(max(1.0 - level, 1e-9)) * terms.weight.max() / columns[1].sum()
     effective = _effective(terms.counted[clicked])
     if effective < _FEW:
-        warnings.warn(
+        warn(
             f"the estimate rests on {clicked.sum()} clicks that tell as much as {effective:.0f} of "
             "equal weight, too few to be reliable. Use a longer log, estimator='clipped', or a "
             "ranking closer to the logged one",
             GbmrankWarning,
-            stacklevel=3,
         )
     return OfflineValue(
         value=value,

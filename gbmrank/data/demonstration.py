@@ -140,7 +140,8 @@ class DemoData:
 def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData:
     """Draw a sample of the demonstration data.
 
-    Another seed gives another sample of the same distribution, for a test set.
+    Another seed gives another sample of the same distribution with other query ids, for a test
+    set: ids count from ``seed * 1_000_000``.
 
     Parameters
     ----------
@@ -169,9 +170,9 @@ def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData
     rng = np.random.default_rng(seed)
     spread = items // 2
     sizes = rng.integers(items - spread, items + spread, size=n_queries, endpoint=True)
-    qid = np.repeat(np.arange(n_queries), sizes)
+    qid = np.repeat(int(seed) * 1_000_000 + np.arange(n_queries), sizes)
     match, quality = rng.standard_normal((2, len(qid)))
-    ease = rng.standard_normal(n_queries)[qid]
+    ease = np.repeat(rng.standard_normal(n_queries), sizes)
     hit_or_miss = rng.random(len(qid)) < _HIT_OR_MISS_SHARE
     appeal = match + 0.6 * quality + 0.5 * ease
     probabilities = np.where(hit_or_miss[:, None], _hit_or_miss(appeal), _proven(appeal))

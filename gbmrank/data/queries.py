@@ -486,11 +486,16 @@ def _where(values: FloatArray, row: int, groups: Groups) -> str:
 
 def check_weights(values: FloatArray) -> None:
     """Raise WeightError for a weight that is negative or not finite, or when all are zero."""
-    bad = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
+    bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
     if len(bad):
         raise WeightError(
-            f"weights must be between 0 and {LARGEST:g}, got {values[bad[0]]} at index {bad[0]}; "
-            "repair it, or divide all weights by a constant"
+            f"weights must be finite and at least 0; got {values[bad[0]]} at index {bad[0]}"
+        )
+    large = np.flatnonzero(values > LARGEST)
+    if len(large):
+        raise WeightError(
+            f"weights must be at most {LARGEST:g}, or their sums overflow; got "
+            f"{values[large[0]]} at index {large[0]}. Divide all weights by a constant"
         )
     if len(values) and not values.any():
         raise WeightError("all weights are zero, so there is nothing to learn or to average")

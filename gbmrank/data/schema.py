@@ -6,8 +6,6 @@ categories of all partitions, since boosters only see category codes, which must
 
 import itertools
 import re
-import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -26,7 +24,7 @@ from gbmrank.data.tables import (
     with_names,
     zeros_of,
 )
-from gbmrank.errors import DataError, GbmrankWarning
+from gbmrank.errors import DataError, GbmrankWarning, warn
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -146,11 +144,10 @@ def check_names(
             if named
             else f"have no names, but those of the training data are called {some}"
         )
-        warnings.warn(
+        warn(
             f"the columns of {what} {mismatch}; they are matched by position. Name the columns of "
             "both tables, or of neither",
             GbmrankWarning,
-            stacklevel=_level_outside(),
         )
 
 
@@ -173,14 +170,6 @@ def _has_names(names: list[str] | None) -> bool:
         names == [f"{made_up}{number}" for number in range(len(names))]
         for made_up in ("", "column_")
     )
-
-
-def _level_outside() -> int:
-    """Return the stack level of the code that called gbmrank, for warnings."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("gbmrank."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def outline_of(features: Any) -> Any:

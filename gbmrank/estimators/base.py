@@ -9,7 +9,6 @@ import functools
 import importlib
 import inspect
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
@@ -29,6 +28,7 @@ from gbmrank.errors import (
     MissingPackageError,
     NotFittedError,
     ParameterError,
+    warn,
 )
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray, is_whole
@@ -42,6 +42,7 @@ __all__ = [
     "read_part",
     "read_queries",
     "read_valid",
+    "reject_column_names",
     "reject_unknown",
     "top_rows",
     "warn_about_stopping",
@@ -249,7 +250,23 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
                 f"{who} does not support {name}=, only GBMRanker on one machine does: give "
                 "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"
             )
+        if name == "eval_metric" and who != "PairRanker":
+            raise ParameterError(
+                f"fit does not take eval_metric=. Pass the metric to the constructor: "
+                f"{who}(metric='ndcg@10')"
+            )
         raise TypeError(f"{who} got an unexpected keyword argument {name!r}")
+
+
+def reject_column_names(who: str, y: Any, qid: Any) -> None:
+    """Raise DataError for labels or ids given by a column's name, as in ``DaskGBMRanker.fit``."""
+    if isinstance(y, str) or isinstance(qid, str):
+        label = y if isinstance(y, str) else "label"
+        query = qid if isinstance(qid, str) else "query"
+        raise DataError(
+            f"{who} takes arrays, not column names: fit(df[features], df[{label!r}], "
+            f"qid=df[{query!r}])"
+        )
 
 
 def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:
@@ -277,18 +294,17 @@ def warn_about_stopping(target: Any, metric: Metric, parts: Mapping[str, Part]) 
     """Warn if the metric of early stopping is constant, or does not suit the objective."""
     if isinstance(target, Objective):
         theory = importlib.import_module("gbmrank.theory")  # scipy comes with its solvers
-        theory.warn_if_not_calibrated(target, metric, stacklevel=3)
+        theory.warn_if_not_calibrated(target, metric)
     if not parts or any_preferences([metric]):
         return
     name, part = list(parts.items())[-1]
     groups, labels = part.data.groups, part.data.labels
     if np.array_equal(labels, groups.spread(labels[groups.offsets[:-1]])):
-        warnings.warn(
+        warn(
             f"labels do not differ within any query of {name}, so {metric} is the same for every "
             "model and training stops at its first round; give a validation set with different "
             "labels within queries, or leave out early_stopping_rounds",
             GbmrankWarning,
-            stacklevel=3,
         )
 
 

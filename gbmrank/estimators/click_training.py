@@ -1,6 +1,5 @@
 """Training on clicks: labels corrected for a position bias that is given or estimated."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -16,7 +15,7 @@ from gbmrank.clicks import PositionBias, estimate_bias
 from gbmrank.clicks.bias import read_clicks, read_positions
 from gbmrank.clicks.estimation import count_covariance, differs_from_none
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import DataError, GbmrankWarning, ParameterError
+from gbmrank.errors import DataError, GbmrankWarning, ParameterError, warn
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.types import FloatArray
 
@@ -100,13 +99,12 @@ class ClickTraining:
             give = "eval_position="
             if self.bias == "joint":
                 give = 'position_bias="em" or a PositionBias, and eval_position='
-            warnings.warn(
+            warn(
                 f"the labels of {', '.join(clicked)} are 0 and 1 and have no positions. If they "
                 "are clicks, metrics and early stopping follow their position bias: give "
                 f"{give} with a metric such as dcg@10. If they are judgments, give "
                 "eval_position=[None]",
                 GbmrankWarning,
-                stacklevel=3,
             )
 
     def with_estimates(

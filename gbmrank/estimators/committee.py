@@ -7,7 +7,6 @@ plan of ``gbmrank.boosters``; the booster merges their trees into one ordinary m
 
 import importlib
 import logging
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from gbmrank.boosters.base import Member, Trained
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Engine, LocalEngine, Plan, check_plan
 from gbmrank.boosters.settings import check_seed
-from gbmrank.errors import ConfigError, GbmrankWarning, NumericError, ParameterError
+from gbmrank.errors import ConfigError, GbmrankWarning, NumericError, ParameterError, warn
 
 __all__ = ["default_members", "member_plans", "train"]
 
@@ -180,12 +179,11 @@ def _warn_if_equal(members: Sequence[Member]) -> None:
     for one in members:
         key = one.objective, one.rounds, one.spread
         if key in seen:
-            warnings.warn(
+            warn(
                 f"committee: two models of {one.objective} are the same, since their training is "
                 "not random; sample rows or columns, as booster_params(..., preset='robust') does, "
                 "or leave one out",
                 GbmrankWarning,
-                stacklevel=4,
             )
             return
         seen.add(key)

@@ -2,7 +2,6 @@
 
 import copy
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -17,7 +16,14 @@ from gbmrank.boosters.plan import Part, Plan, Trained
 from gbmrank.clicks import PositionBias
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table
-from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, NumericError, ParameterError
+from gbmrank.errors import (
+    DataError,
+    GbmrankError,
+    GbmrankWarning,
+    NumericError,
+    ParameterError,
+    warn,
+)
 from gbmrank.estimators.base import (
     AbstractEstimator,
     check_count,
@@ -27,6 +33,7 @@ from gbmrank.estimators.base import (
     read_part,
     read_queries,
     read_valid,
+    reject_column_names,
     reject_unknown,
     top_rows,
     warn_about_stopping,
@@ -327,6 +334,7 @@ class GBMRanker(AbstractEstimator):
             When a gradient is not finite; ``error.model`` is a ranker of the previous rounds.
         """
         reject_unknown(unknown, "GBMRanker")
+        reject_column_names("GBMRanker", y, qid)
         reads = booster_named(self.backend).reads
         table = read_table(X, reads=reads)
         columns = Schema.of(table, reads)
@@ -622,12 +630,11 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
         )
     identity = Identity.from_text(text, str(path))
     if identity.preferences:
-        warnings.warn(
+        warn(
             f"{path} was trained or evaluated with preferences, which are not in model files. "
             "Predictions are the same, but fit and score would use labels; before calling them, "
             "set objective= and metric= made with preferences=",
             GbmrankWarning,
-            stacklevel=2,
         )
     model = GBMRanker(identity.objective, identity.backend, identity.metric, **identity.params)
     return model._hold(fitted, identity, {})

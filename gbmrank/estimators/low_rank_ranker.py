@@ -25,6 +25,7 @@ from gbmrank.estimators.base import (
     check_count,
     ranks_within,
     read_queries,
+    reject_column_names,
     reject_unknown,
 )
 from gbmrank.types import ArrayLike, FloatArray, IntArray
@@ -172,6 +173,7 @@ class LowRankRanker(AbstractEstimator):
             The estimator itself.
         """
         reject_unknown(unknown, "LowRankRanker")
+        reject_column_names("LowRankRanker", y, qid)
         check_seed(self.seed, least=0)
         most = read_whole(self.arrangements, "arrangements", 1)
         x, groups = _read_rows(X, qid)

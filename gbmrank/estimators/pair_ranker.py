@@ -20,6 +20,7 @@ from gbmrank.estimators.base import (
     AbstractEstimator,
     ranks_within,
     read_queries,
+    reject_column_names,
     reject_unknown,
     top_rows,
 )
@@ -291,6 +292,7 @@ class PairRanker(AbstractEstimator):
             The estimator itself.
         """
         reject_unknown(unknown, "PairRanker")
+        reject_column_names("PairRanker", y, qid)
         self._check_parameters()
         x, groups = _read_rows(X, qid)
         seed = check_seed(self.seed, least=0)  # it also seeds the sample of pairs

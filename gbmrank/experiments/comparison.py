@@ -2,7 +2,6 @@
 
 import contextlib
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from gbmrank.data.readers import Header
-from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning
+from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning, warn
 from gbmrank.experiments import provenance, summary
 from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task, plain_seeds
@@ -263,7 +262,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     source = read_source(data, reading)
     leakage = source.leakage()
     if leakage is not None:
-        warnings.warn(leakage, LeakageWarning, stacklevel=2)
+        warn(leakage, LeakageWarning)
     return compare_source(source, settings)
 
 
@@ -378,9 +377,8 @@ def _baselines(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) ->
 def _warn_of_constant_scores(results: Results) -> None:
     constant = Counter(run.system for run in results.runs if summary.is_constant(run))
     for system, times in constant.items():
-        warnings.warn(
+        warn(
             f"{system}: all scores are equal in {times} runs, so nothing was learned; check the "
             "learning rate, the smallest leaf weight and the features",
             NoProgressWarning,
-            stacklevel=4,
         )

@@ -23,7 +23,7 @@ from gbmrank.boosters.plan import Part, Plan, Trained
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
-from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError
+from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError, warn
 from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import train
 from gbmrank.experiments.click_logs import correction_of
@@ -195,11 +195,10 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     scores = trained.scores(test.features)
     judgement = _judgement(source, design, split.test, scores)
     if (judgement["tied"][test.data.groups.sizes > 1] == 1.0).all():
-        warnings.warn(
+        warn(
             "all scores of every test query are equal; check the features, the learning rate and "
             "the smallest leaves",
             NoProgressWarning,
-            stacklevel=2,
         )
     return Run(
         system=task.system,
@@ -314,7 +313,7 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
             train(plan, few, {"valid": few})
     for one in caught:
         if one.category is GbmrankWarning:  # issued once per process: about slow plugins
-            warnings.warn(str(one.message), GbmrankWarning, stacklevel=2)
+            warn(str(one.message), GbmrankWarning)
 
 
 def _defined(design: Design, data: RankingData) -> MetricList:

@@ -1,7 +1,6 @@
 """Base classes of objectives and of objectives bound to data, and sums of objectives."""
 
 import functools
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from gbmrank.errors import (
     LabelRangeError,
     NumericError,
     ParameterError,
+    warn,
 )
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess, Span
@@ -454,12 +454,11 @@ def check_takes_bias(template: AbstractObjective) -> None:
         )
     target: AbstractUtility | None = getattr(template, "target", None)
     if target is not None and not target.per_item:
-        warnings.warn(
+        warn(
             f"target={target.name} is normalised by the clicks, which a position bias does not "
             "correct, so the gradient is only approximately that of relevance. Use "
             "target=identity, dcg or precision",
             GbmrankWarning,
-            stacklevel=4,
         )
 
 

@@ -10,7 +10,6 @@ import functools
 import importlib.metadata
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, final
@@ -20,6 +19,7 @@ from gbmrank.errors import (
     PluginContractError,
     RegistrationError,
     UnknownNameError,
+    warn,
 )
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, loss_class
@@ -206,11 +206,10 @@ class Registry(Generic[T]):
         if offered and key not in self._warned:
             self._warned.add(key)
             origin = offered[0].origin
-            warnings.warn(
+            warn(
                 f"{key} is built into gbmrank, so the {self.kind} of that name of {origin} is not "
                 f"used; write '{origin.distribution}:{key}' to use it, or uninstall the plugin",
                 GbmrankWarning,
-                stacklevel=4,
             )
 
     def cut_preset(self, name: str, k: object) -> Spec | None:

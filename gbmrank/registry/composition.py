@@ -57,6 +57,9 @@ _REGISTRIES: Mapping[str, Registry[Any]] = types.MappingProxyType(
         "weights": WEIGHTS,
     }
 )
+_EXAMPLES: Mapping[str, str] = types.MappingProxyType(
+    {"objective": "pairwise(target=ndcg@10)", "metric": "ndcg@10", "loss": "logistic"}
+)
 
 
 def build(registry: Registry[T], value: object, **params: object) -> T:
@@ -73,9 +76,11 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
         return build(registry, _utility_of(value), **params)
     spec = parse(value) if isinstance(value, str) else value
     if not isinstance(spec, Spec):
+        example = _EXAMPLES.get(registry.kind) or next(iter(registry))
+        hint = "; gbmrank.register_loss takes your own loss" if registry is OBJECTIVES else ""
         raise ParameterError(
-            f"{with_article(registry.kind)} must be text such as {next(iter(registry))!r} or an "
-            f"object, got {type(value).__name__}"
+            f"{with_article(registry.kind)} must be text such as {example!r} or an object, got "
+            f"{type(value).__name__}{hint}"
         )
     if registry is OBJECTIVES and spec.name.startswith(_NATIVE):
         bare = spec.name.removeprefix(_NATIVE)
@@ -329,7 +334,12 @@ def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
             "bregman take a target"
         )
     if key == "k":
-        return f"{name} takes no cut-off: leave out the '@'"
+        inner = next((each for each in ("target", "metric") if each in known), None)
+        return (
+            f"{name} takes no cut-off; leave it out"
+            if inner is None
+            else f"{name} has no k; write {inner}='ndcg@10'"
+        )
     near = difflib.get_close_matches(key, known, n=1)
     hint = (
         f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(known) or 'none'}"

@@ -99,19 +99,19 @@ def parse(text: str) -> Spec:
     >>> parse("squared_hinge(t=2)")
     Spec(name='squared_hinge', params=(('t', 2),), k=None, args=())
     """
-    reader = _Reader(text)
+    reader = _Reader(text, "pairwise(loss=logistic, target=ndcg@10)")
     spec = reader.spec()
     reader.expect_end()
     return spec
 
 
 def parse_list(text: str) -> tuple[Spec, ...]:
-    """Parse specs separated by commas; a bare integer repeats the last name with that cut-off.
+    """Parse metrics separated by commas; a bare integer repeats the last name with that cut-off.
 
     >>> [str(spec) for spec in parse_list("ndcg@1,5, map")]
     ['ndcg@1', 'ndcg@5', 'map']
     """
-    reader = _Reader(text)
+    reader = _Reader(text, "ndcg@10")
     specs = [reader.spec()]
     while reader.accept(","):
         if reader.kind == "number" and specs[-1].k is not None:
@@ -125,10 +125,11 @@ def parse_list(text: str) -> tuple[Spec, ...]:
 class _Reader:
     """Recursive-descent parser with one token of look-ahead."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, example: str) -> None:
         if not isinstance(text, str):
             raise SpecError(f"a spec must be text such as 'ndcg@10', got {type(text).__name__}")
         self.text, self.end, self.start, self.depth = text, 0, 0, 0
+        self.example = example
         self.kind, self.token = "", ""
         self.advance()
 
@@ -147,8 +148,7 @@ class _Reader:
     def error(self, reason: str) -> SpecError:
         return SpecError(
             f"cannot read the spec: {reason}\n    {self.text}\n    {' ' * self.start}^\n"
-            "a spec is written name(key=value, ...)@k, for example "
-            "pairwise(loss=logistic, target=ndcg@10)"
+            f"a spec is written name(key=value, ...)@k, for example {self.example}"
         )
 
     def accept(self, mark: str) -> bool:

@@ -550,7 +550,7 @@ def test_a_bad_weight_stops_training():
     with pytest.warns(GbmrankWarning, match="some weights of a data set are 0"):
         train(data=dataset(TRAIN, weight=weight))
     weight[2] = -1.0
-    with pytest.raises(WeightError, match="weights must be between 0"):
+    with pytest.raises(WeightError, match="at least 0; got -1"):
         train(data=dataset(TRAIN, weight=weight))
 
 

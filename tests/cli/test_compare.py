@@ -30,7 +30,8 @@ ESCAPES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 def letor(path: Path, queries: int = 20, seed: int = 0, first: int = 0) -> str:
     data = demo_data(queries, items=6, seed=seed)
     lines = [
-        f"{label} qid:{query + first} " + " ".join(f"{i}:{v:.6g}" for i, v in enumerate(row, 1))
+        f"{label} qid:{query - data.qid[0] + first} "
+        + " ".join(f"{i}:{v:.6g}" for i, v in enumerate(row, 1))
         for label, query, row in zip(data.labels, data.qid, data.X[:, :4], strict=True)
     ]
     path.write_text("\n".join(lines) + "\n")

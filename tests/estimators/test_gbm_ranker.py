@@ -355,7 +355,7 @@ X, Y, Q = np.arange(8.0).reshape(4, 2), np.array([1.0, 0, 1, 0]), [0, 0, 1, 1]
         ({}, {"X": X.astype(str)}, DataError, "X must contain numbers"),
         ({}, {"X": X.astype(complex)}, DataError, "real numbers"),
         ({}, {"sample_weight": [1, 2, 3]}, WeightError, "one per query (2) or one per row (4)"),
-        ({}, {"sample_weight": [1, -1]}, WeightError, "weights must be between 0"),
+        ({}, {"sample_weight": [1, -1]}, WeightError, "at least 0; got -1"),
         ({}, {"sample_weight": [0, 0]}, WeightError, "all weights are zero"),
         ({}, {"eval_set": [(X, Y)]}, GroupError, "each row of valid_0 belongs to"),
         ({}, {"eval_set": (X, Y)}, GroupError, "each row of valid_0 belongs to"),

@@ -289,6 +289,7 @@ def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
         ({"eval_group": [TASK.sizes]}, GroupError, f"(eval_group=): eval_qid=[{REPEAT}]"),
         ({"qid": TASK.sizes}, GroupError, f"these look like sizes: qid={REPEAT}"),
         ({"colour": 1}, TypeError, "unexpected keyword argument 'colour'"),
+        ({"eval_metric": "map"}, ParameterError, "GBMRanker(metric='ndcg@10')"),
         ({"eval_set": [(TASK.x, TASK.y)]}, GroupError, "each row of valid_0 belongs to: eval_qid="),
         (
             {"eval_set": (TASK.x, TASK.y), "eval_qid": TASK.qid[:5]},

@@ -176,11 +176,11 @@ def test_given_splits_are_judged_on_their_test_part():
     train, test = demo_data(30, items=8), demo_data(20, items=8, seed=1)
     parts = {
         "train": (train.X, train.labels, train.qid),
-        "test": (test.X, test.labels, test.qid + 1000),
+        "test": (test.X, test.labels, test.qid),
     }
     found = compare(parts, backends=["lightgbm"], seeds=[3, 9])
     assert len(found.results.runs) == 2 * 2
-    assert found.results.queries.ids.tolist() == [str(1000 + i) for i in range(20)]
+    assert found.results.queries.ids.tolist() == [str(1_000_000 + i) for i in range(20)]
     assert found.results.queries.sizes.tolist() == test.sizes.tolist()
 
 

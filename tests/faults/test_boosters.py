@@ -89,9 +89,48 @@ def test_parameters_of_a_data_set_are_not_those_of_the_training():
 
 
 @pytest.mark.fault(
+    "an objective of gbmrank as text in `lightgbm.train`, `cv` or `LGBMRanker`, such as "
+    "`pairwise(target=ndcg@10)`, which LightGBM ignores: it trains squared error",
+    promise="`ConfigError` from a metric of gbmrank in the first round, with the object to pass; "
+    "a name without parameters is rejected by LightGBM, and any such text by XGBoost",
+)
+def test_objectives_as_text():
+    text, metric = str(OBJECTIVE), gbmrank.metric("ndcg@10")
+
+    def run(objective: str, name: str = "objective") -> Any:
+        rows = data_set("lightgbm")
+        params = {**QUIET, "metric": "None", name: objective}
+        return lgb.train(params, rows, 1, valid_sets=[rows], feval=metric)
+
+    for name in ("objective", "application"):
+        with pytest.raises(ConfigError) as caught:
+            run(text, name)
+        assert f"gbmrank.objective({text!r})" in str(caught.value)
+    rows = data_set("lightgbm")
+    folds = gbmrank.query_folds(rows, n_folds=2)
+    with pytest.raises(ConfigError, match="is text"):
+        lgb.cv({**QUIET, "objective": text}, rows, 1, folds=folds, feval=metric)
+    ranker = lgb.LGBMRanker(objective=text, n_estimators=1, n_jobs=1, verbose=-1)
+    with pytest.raises(ConfigError, match="is text"):
+        ranker.fit(
+            *(TASK.x, TASK.y),
+            group=TASK.sizes,
+            eval_set=[(TASK.x, TASK.y)],
+            eval_group=[TASK.sizes],
+            eval_metric=metric,
+        )
+    for native in ("lambdarank", "rank_xendcg", "regression", "theirs(a=1)"):
+        assert run(native).num_trees() == 1
+    with pytest.raises(lgb.basic.LightGBMError, match="ranknet"):
+        run("ranknet")
+    with pytest.raises(xgb.core.XGBoostError, match="pairwise"):
+        xgb.train({"objective": text}, data_set("xgboost"), 1)
+
+
+@pytest.mark.fault(
     "parameters that only a booster's own ranking objectives read (`label_gain`, "
     "`lambdarank_...`, `ndcg_exp_gain`), `eval_at` without such a metric, positions",
-    promise="one warning that says what to use instead",
+    promise="one warning that says what to use instead, at the line that trains",
 )
 @pytest.mark.parametrize(
     ("backend", "params", "instead"),
@@ -108,7 +147,8 @@ def test_parameters_of_a_data_set_are_not_those_of_the_training():
 def test_parameters_of_native_objectives(backend, params, instead):
     with pytest.warns(GbmrankWarning, match=instead) as caught:
         train(backend, data_set(backend), verbosity=-1 if backend == "lightgbm" else 0, **params)
-    assert len([one for one in caught if one.category is GbmrankWarning]) == 1
+    ours = [one for one in caught if one.category is GbmrankWarning]
+    assert [one.filename for one in ours] == [__file__]
 
 
 def test_positions_and_the_scikit_learn_interface():

@@ -48,6 +48,21 @@ def test_sizes_that_do_not_sum_up():
 
 
 @pytest.mark.fault(
+    "names of columns for labels or query ids in `fit`, as `DaskGBMRanker` takes them",
+    promise="`DataError` with the columns to pass, before the features are read",
+)
+@pytest.mark.parametrize("kind", [gbmrank.GBMRanker, gbmrank.PairRanker, gbmrank.LowRankRanker])
+@pytest.mark.parametrize("ids", [[1, 1, 2, 2], ["a", "a", "b", "b"]])
+def test_names_of_columns(kind, ids):
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "grade": [0, 1, 1, 0], "search": ids})
+    for y in ("grade", frame["grade"]):
+        with pytest.raises(DataError, match=r"not column names: .*qid=df\['search'\]"):
+            kind().fit(frame, y, qid="search")
+    with pytest.raises(DataError, match=r"df\['grade'\]"):
+        kind().fit(frame, "grade", qid=frame["search"])
+
+
+@pytest.mark.fault(
     "query ids given as group sizes",
     promise="`GroupError`: it looks like query ids, use `qid=`",
 )
@@ -151,14 +166,15 @@ def test_an_evaluation_set_without_ids(backend):
 
 @pytest.mark.fault(
     "a query in the training set and in an evaluation set",
-    promise="`LeakageWarning` with the count and one id",
+    promise="`LeakageWarning` with the count and one id, at the line that calls `fit`",
 )
 @BOTH
 def test_a_query_in_both_sets(backend):
-    with pytest.warns(LeakageWarning, match=r"\b10 queries.*valid_0"):
+    with pytest.warns(LeakageWarning, match=r"\b10 queries.*valid_0") as caught:
         ranker(backend).fit(
             TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER.qid
         )
+    assert [one.filename for one in caught] == [__file__]
 
 
 @pytest.mark.fault(

@@ -42,7 +42,7 @@ def test_a_cutoff_beyond_the_end(name):
 )
 @pytest.mark.parametrize("text", ["ndcg@0", "ndcg@-1", "ndcg@x", "ndcg@", "ndcg@1.5"])
 def test_cutoffs_that_are_none(text):
-    with pytest.raises(MetricError, match=r"whole number of at least 1(?s:.)*for example"):
+    with pytest.raises(MetricError, match=r"whole number of at least 1(?s:.)*for example ndcg@10$"):
         gbmrank.metric(text)
     with pytest.raises(MetricError, match="whole number of at least 1"):
         gbmrank.metric("ndcg", k=0)

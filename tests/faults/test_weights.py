@@ -45,11 +45,11 @@ def test_weights_of_another_length(backend):
 def test_weights_that_are_none(backend, bad):
     weight = np.ones(QUERIES)
     weight[3] = bad
-    with pytest.raises(WeightError, match=r"between 0 and 1e\+150, got .* at index 3"):
+    with pytest.raises(WeightError, match=rf"at least 0; got {bad} at index 3"):
         weighted(backend, weight)
     with pytest.raises(WeightError, match="all weights are zero"):
         weighted(backend, np.zeros(QUERIES))
-    with pytest.raises(WeightError, match=r"between 0 and 1e\+150"):
+    with pytest.raises(WeightError, match="at least 0"):
         gbmrank.metric("ndcg").score(TASK.y, TASK.y, group=TASK.sizes, weight=weight)
 
 
@@ -75,7 +75,7 @@ def test_nan_as_the_weight_of_a_query():
     assert not np.isnan(stored.weight).any()  # what was given is nowhere to be seen
     with pytest.warns(GbmrankWarning, match=r"weights.*\b0\b.*NaN"):
         train("lightgbm", "ranknet", data_set("lightgbm", weight=weight))
-    with pytest.raises((WeightError, XGBoostError), match=r"must be between 0|must be positive"):
+    with pytest.raises((WeightError, XGBoostError), match=r"at least 0|must be positive"):
         train("xgboost", "ranknet", data_set("xgboost", weight=weight))
     weight[3] = 0.0
     weighted("lightgbm", weight)
@@ -89,7 +89,7 @@ def test_nan_as_the_weight_of_a_query():
 def test_bad_weights_in_the_data_sets_of_boosters(backend):
     weight = np.ones(QUERIES)
     weight[3] = -1.0
-    with pytest.raises((WeightError, XGBoostError), match=r"must be between 0|must be positive"):
+    with pytest.raises((WeightError, XGBoostError), match=r"at least 0|must be positive"):
         train(backend, "ranknet", data_set(backend, weight=weight))
 
 

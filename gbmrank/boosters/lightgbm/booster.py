@@ -13,7 +13,13 @@ from gbmrank.boosters.lightgbm.dataset import (
     read_columns,
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.lightgbm.training import current_training, load_model, merge, train
+from gbmrank.boosters.lightgbm.training import (
+    current_training,
+    ignored_objective,
+    load_model,
+    merge,
+    train,
+)
 from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray
@@ -113,6 +119,7 @@ class _LightGBM:
     merge = staticmethod(merge)
     training = staticmethod(current_training)
     check_training = staticmethod(check_bagging)
+    ignored_objective = staticmethod(ignored_objective)
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name that no built-in metric has, or their histories would be mixed."""

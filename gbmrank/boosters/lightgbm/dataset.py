@@ -1,7 +1,6 @@
 """Reading LightGBM's data sets: weights are per row, groups are sizes."""
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from gbmrank.boosters.settings import is_on
 from gbmrank.boosters.state import BoosterColumns
 from gbmrank.data.queries import Subset
 from gbmrank.data.tables import Reads
-from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError, warn
 from gbmrank.types import IntArray
 
 __all__ = [
@@ -146,10 +145,9 @@ def _warn_if_cut(rows: IntArray, sizes: Any) -> None:
         return
     taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
     if np.any((taken > 0) & (taken < sizes)):
-        warnings.warn(
+        warn(
             "a subset of a lightgbm.Dataset contains only some rows of a query, which then count "
             "as a separate query; lightgbm.cv splits queries unless you pass "
             "folds=gbmrank.query_folds(dataset)",
             GbmrankWarning,
-            stacklevel=7,
         )

@@ -20,7 +20,14 @@ from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = ["LightGBMFitted", "current_training", "load_model", "merge", "train"]
+__all__ = [
+    "LightGBMFitted",
+    "current_training",
+    "ignored_objective",
+    "load_model",
+    "merge",
+    "train",
+]
 
 
 # A model file lists the parameters of its training, and LightGBM keeps that list when it loads and
@@ -254,6 +261,16 @@ def current_training() -> Training | None:
             lambda: model.train_set.get_field("position") is not None,
         )
     )
+
+
+def ignored_objective() -> str | None:
+    """Return the objective if LightGBM ignores it and trains squared error, or None.
+
+    LightGBM splits parameters at ``=``, so text with another one is an unknown parameter to it.
+    """
+    training = current_training()
+    given = None if training is None else training.params().get("objective")
+    return given if isinstance(given, str) and "=" in given else None
 
 
 def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:

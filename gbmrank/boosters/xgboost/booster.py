@@ -117,6 +117,9 @@ class _XGBoost:
     merge = staticmethod(merge)
     training = staticmethod(current_training)
 
+    def ignored_objective(self) -> None:
+        """Return None: XGBoost rejects objectives that it does not know."""
+
     def check_training(self, training: Training) -> None:
         """Accept all parameters: none breaks custom objectives."""
 

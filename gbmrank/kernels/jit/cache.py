@@ -19,7 +19,6 @@ import stat
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-from gbmrank.errors import GbmrankWarning
+from gbmrank.errors import GbmrankWarning, warn
 from gbmrank.kernels.jit import compiler
 
 __all__ = ["FILLED", "KernelCache", "cache_folder", "holds", "sources_digest"]
@@ -185,11 +184,10 @@ def _warn_once(reason: str) -> None:
     global _warned  # noqa: PLW0603
     if not _warned:
         _warned = True
-        warnings.warn(
+        warn(
             f"the cache of compiled kernels: {reason}; they are compiled and kept in memory. "
             "Remove the file, or set GBMRANK_CACHE_DIR to a folder of your own",
             GbmrankWarning,
-            stacklevel=2,
         )
 
 

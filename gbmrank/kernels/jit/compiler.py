@@ -20,7 +20,6 @@ import os
 import re
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -29,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank import numerics
-from gbmrank.errors import GbmrankWarning, PluginContractError
+from gbmrank.errors import GbmrankWarning, PluginContractError, warn
 
 __all__ = ["SOURCES", "check_compiles", "is_plain", "load", "template_path", "without_collector"]
 
@@ -242,11 +241,10 @@ def _compiles(slots: dict[str, Scalar]) -> bool:
                 raise
             if function not in _warned:
                 _warned.add(function)
-                warnings.warn(
+                warn(
                     f"{_named(function)} is not compiled and runs in plain Python, hundreds of "
                     "times slower (GBMRANK_SLOW_PLUGINS is set)",
                     GbmrankWarning,
-                    stacklevel=2,
                 )
             return False
     return True

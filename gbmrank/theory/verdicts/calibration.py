@@ -6,14 +6,13 @@
 """
 
 import functools
-import warnings
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import CalibrationWarning, GbmrankError
+from gbmrank.errors import CalibrationWarning, GbmrankError, warn
 from gbmrank.losses.convex import BUILTIN_OUTERS
 from gbmrank.losses.utilities import AbstractUtility, Form
 from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, PairwiseDisagreement, PTop
@@ -110,7 +109,7 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
     return _on_graphs(template, measure) if graphs else _calibration(template, measure)
 
 
-def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) -> Verdict:
+def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
     """Warn, once per pair, if an objective is not calibrated for a metric.
 
     This matters for early stopping: with a loss that is not calibrated, the metric may get worse
@@ -121,8 +120,6 @@ def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) 
     ----------
     objective, metric : object
         As for :func:`calibration`.
-    stacklevel : int, default=2
-        As for ``warnings.warn``.
 
     Returns
     -------
@@ -141,7 +138,7 @@ def warn_if_not_calibrated(objective: Any, metric: Any, *, stacklevel: int = 2) 
             f"{pair[0]} is not calibrated for {pair[1]}: {verdict.sentence}; {known}see "
             f"gbmrank advise {pair[1]}"
         )
-        warnings.warn(message, CalibrationWarning, stacklevel=stacklevel + 1)
+        warn(message, CalibrationWarning)
     return verdict
 
 
