@@ -218,7 +218,7 @@ def test_zeros_of_sparse_and_dense_features(client):
     local = model.to_local().predict(sp.csr_matrix(other))
     assert local.tolist() == expected.tolist()
     x, y, qid = rows_of(OTHER, [sp.csr_matrix(p) for p in pieces(OTHER, other)], start=1000)
-    with pytest.raises(DataError, match="valid_0 is sparse, but the training is dense"):
+    with pytest.raises(DataError, match="valid_0 is sparse, but the training data is dense"):
         fit(client, "xgboost", dense, eval_set=[(x, y)], eval_qid=[qid])
     with pytest.raises(DataError, match="is dense and has zeros"):
         fit(client, "xgboost", sparse).predict(other)
