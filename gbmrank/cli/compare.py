@@ -51,6 +51,7 @@ _PARAMS = {
         re.compile(f"(?P<who>.+):{_NAME_VALUE}", re.DOTALL),
     ),
 }
+_KEPT = 4  # columns that are shown on narrow terminals too: system, mean, difference, p
 _DEFAULTS = Settings()
 _SHOWN = "(default: %(default)s)"
 
@@ -371,10 +372,11 @@ def _as_text(found: Comparison, files: dict[str, str]) -> str:
 def _findings(found: Comparison) -> list[str]:
     """Return the table, the verdict, and the regret where it is known."""
     head, rows, sides = summary.summary_table(found.results, found.analysis)
-    shown = fitted(head, rows, sides, width=line_width())
+    spare = [title for title in reversed(head) if title not in head[:_KEPT]]
+    shown = fitted(head, rows, sides, width=line_width(), spare=spare)
     regret = summary.regret_sentence(found.analysis)
     said = [found.analysis.verdict, *([] if regret is None else [regret])]
-    return [f"{shown}\n{clean(summary.footnote(found.results))}", *map(clean, said)]
+    return ["\n".join([shown, *map(clean, summary.footnotes(found.results))]), *map(clean, said)]
 
 
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:

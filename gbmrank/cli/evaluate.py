@@ -30,6 +30,7 @@ from gbmrank.data.readers import (
     read_letor,
     read_parquet,
     read_trec,
+    sizes_beside,
     table_format,
 )
 from gbmrank.data.readers.text import quoted, read_lines, to_number
@@ -96,7 +97,7 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
     for option, about in (
         ("--scores", "scores or run; not needed for a table that has them"),
-        ("--group", "rows per query, one number per line, instead of qid"),
+        ("--group", "rows per query, one number per line, instead of qid (default: LABELS.query)"),
     ):
         files.add_argument(option, metavar="FILE", help=about)
     files.add_argument(
@@ -212,16 +213,11 @@ def _read_input(given: argparse.Namespace) -> _Input:
     form = given.format or _guess(given.labels, limits)
     if given.scores is None and form not in _TABLES:
         raise ConfigError(f"--scores FILE is needed with {_FORMATS[form]} ({given.labels})")
+    group = given.group
     if form == "trec":
         file = read_trec(given.labels, given.scores, complete=given.complete, limits=limits)
     elif form == "letor":
-        file = read_letor(
-            given.labels,
-            features=False,
-            zero_based=given.zero_based,
-            need_qid=given.group is None,
-            limits=limits,
-        )
+        file, group = _read_letor(given, limits)
     else:
         columns = Header(
             label=given.label_column,
@@ -229,8 +225,8 @@ def _read_input(given: argparse.Namespace) -> _Input:
             score=given.score_column if given.scores is None else None,
         )
         file = _read_table(given.labels, form, columns, given, limits)
-    has_sizes = given.group is not None and form != "trec"
-    sizes = read_column(given.group, limits) if has_sizes else None
+    has_sizes = group is not None and form != "trec"
+    sizes = read_column(group, limits) if has_sizes else None
     if sizes is None and file.qid is None:
         raise DataError(
             f"{quoted(given.labels)} has no column of query ids under a usual name (qid, query_id, "
@@ -244,6 +240,25 @@ def _read_input(given: argparse.Namespace) -> _Input:
                 f"of {quoted(given.labels)}; leave out the option or the ids"
             )
     return _Input(file, _scores(file, given, limits), sizes, form)
+
+
+def _read_letor(given: argparse.Namespace, limits: Limits) -> tuple[RankingFile, Any]:
+    """Return the rows, and the file of rows per query: that given, or LightGBM's beside them."""
+    beside = sizes_beside(given.labels)
+    found = given.group is None and beside.is_file()
+    file = read_letor(
+        given.labels,
+        features=False,
+        zero_based=given.zero_based,
+        need_qid=given.group is None and not found,
+        limits=limits,
+    )
+    if not found:
+        return file, given.group
+    note = f"queries were read from {beside.name}"
+    if file.qid is not None:
+        note = f"the labels have query ids, so {beside.name} beside them was not read"
+    return replace(file, notes=(*file.notes, note)), beside if file.qid is None else None
 
 
 def _read_table(

@@ -21,6 +21,7 @@ _KINDS: dict[str, tuple[Registry[Any], Callable[[], list[Entry[Any]]]]] = {
     "utilities": (UTILITIES, catalogue.list_utilities),
 }
 _COLUMNS = ("name", "formula", "cost", "reference", "status", "from")
+_SPARE = ("from", "status", "reference", "cost")  # left out on narrow terminals, the first first
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,4 +92,6 @@ def _layout(rows: Sequence[Sequence[str]], second: str) -> str:
     head = [_COLUMNS[0], second, *_COLUMNS[2:]]
     used = [i for i in range(len(head)) if any(row[i] for row in rows)]
     cells = [[row[i] for i in used] for row in rows]
-    return fitted([head[i] for i in used], cells, width=line_width())
+    shown = [head[i] for i in used]
+    spare = [title for title in _SPARE if title in shown]
+    return fitted(shown, cells, width=line_width(), spare=spare)

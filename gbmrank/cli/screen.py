@@ -75,19 +75,38 @@ def _columns(text: str) -> int:
 
 
 def fitted(
-    head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "", *, width: int | None
+    head: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    right: str = "",
+    *,
+    width: int | None,
+    spare: Sequence[str] = (),
 ) -> str:
     """Return a table, or a paragraph for each row if the terminal is too narrow.
 
-    ``width`` is that of the terminal, or None for no limit.
+    ``width`` is that of the terminal, or None for no limit. Columns with the titles ``spare`` are
+    left out first, in this order, if the table then fits.
 
     >>> print(fitted(["system", "mean", "p"], [["lightgbm ranknet", 0.5, ""]], width=20))
     lightgbm ranknet
       mean 0.5
+    >>> print(fitted(["name", "cost"], [["ranknet", "O(n)"]], width=12, spare=["cost"]))
+    name
+    -------
+    ranknet
+    Left out to fit the terminal: cost
     """
-    whole = table(head, rows, right)
-    if width is None or max(map(len, whole.split("\n")[1:])) <= width:
-        return whole
+    if width is None:
+        return table(head, rows, right)
+    sides = right.ljust(len(head), "<")
+    for count in range(len(spare) + 1):
+        left_out = spare[:count]
+        kept = [i for i, title in enumerate(head) if title not in left_out]
+        fewer = [[row[i] for i in kept] for row in rows]
+        shown = table([head[i] for i in kept], fewer, "".join(sides[i] for i in kept))
+        if max(map(_columns, shown.split("\n")[1:])) <= width:
+            told = f"\nLeft out to fit the terminal: {', '.join(left_out)}" if left_out else ""
+            return f"{shown}{told}"
     lines = []
     for first, *cells in rows:
         named = zip(head[1:], map(str, cells), strict=True)

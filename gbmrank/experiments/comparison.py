@@ -62,7 +62,7 @@ class Comparison:
         failure = summary.failure_sentence(self.results)
         first = [] if failure is None else [printable(failure), ""]
         return "\n".join(
-            [*first, shown, summary.footnote(self.results), "", *map(printable, lines)]
+            [*first, shown, *summary.footnotes(self.results), "", *map(printable, lines)]
         )
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Comparison:
 
         head, rows, _ = summary.summary_table(self.results, self.analysis)
         answer = summary.failure_sentence(self.results) or self.analysis.verdict
-        return str(notebook(answer, head, rows, [summary.footnote(self.results), *self.notes]))
+        return str(notebook(answer, head, rows, [*summary.footnotes(self.results), *self.notes]))
 
     def to_html(self, path: str | Path) -> None:
         """Write a self-contained HTML report; an existing file is replaced."""

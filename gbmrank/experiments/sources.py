@@ -21,6 +21,7 @@ from gbmrank.data.readers import (
     read_csv,
     read_letor,
     read_parquet,
+    sizes_beside,
     table_format,
 )
 from gbmrank.data.readers.frames import is_frame, read_frame
@@ -59,7 +60,6 @@ _OPTIONS = {
     "delimiter": "--delimiter",
     "zero_based": "--zero-based",
 }
-_SIZES_SUFFIX = ".query"  # LightGBM's name for a file of rows per query
 _SHOWN_NAMES = 8
 _SCORES = "scores:"
 _TEST = PARTS.index("test")
@@ -563,7 +563,7 @@ def _read(path: PathLike, reading: Reading) -> RankingFile:
 
 def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> RankingFile:
     """Return a file with query ids, if necessary from LightGBM's file of sizes."""
-    sizes_path = Path(str(path).removesuffix(".gz") + _SIZES_SUFFIX)
+    sizes_path = sizes_beside(path)
     if file.qid is not None:
         note = f"{quoted(path)} has query ids, so {sizes_path.name} beside it was not read"
         return replace(file, notes=(*file.notes, note)) if sizes_path.exists() else file

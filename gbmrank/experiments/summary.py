@@ -15,7 +15,7 @@ from gbmrank.experiments.systems import title_of
 __all__ = [
     "as_text",
     "failure_sentence",
-    "footnote",
+    "footnotes",
     "is_constant",
     "notes",
     "regret_sentence",
@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 _MANY_TIES = 0.1
+_REGRET = "regret@"
+_DEFINITION = "regret: share of the best possible expected DCG that a ranking loses; 0 is perfect"
 _WORDS = {"calibrated": "yes", "conditional": "if", "not calibrated": "no", "unknown": "?"}
 
 
@@ -91,15 +93,17 @@ def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def footnote(results: Results) -> str:
-    """Return what the star in the table means."""
+def footnotes(results: Results) -> list[str]:
+    """Return what the star in the table means, and regret where it is shown."""
     others = {one: results.compared_with(one) for one in results.baselines[1:]}
     told = [
         f"; {title_of(one)} is compared with {title_of(other)}"
         for one, other in others.items()
         if other is not None
     ]
-    return f"* baseline of its booster{''.join(told)}" if told else "* baseline"
+    star = f"* baseline of its booster{''.join(told)}" if told else "* baseline"
+    exact = any(one.name.startswith(_REGRET) for one in results.measures)
+    return [star, _DEFINITION] if exact else [star]
 
 
 def failure_sentence(results: Results) -> str | None:
@@ -150,7 +154,7 @@ def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
 
 
 def _exact(one: MeasureAnalysis) -> bool:
-    return one.measure.name.startswith("regret@")
+    return one.measure.name.startswith(_REGRET)
 
 
 def _title(one: MeasureAnalysis) -> str:

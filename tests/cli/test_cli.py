@@ -223,6 +223,18 @@ def test_a_narrow_terminal_gets_a_paragraph_per_entry(capsys, monkeypatch):
     assert lines[at + 1].startswith("  formula sum_i u_i sum_j phi(s_i - s_j); cost O(n^2), O(n)")
 
 
+def test_a_list_leaves_out_columns_to_fit_the_terminal(capsys, monkeypatch):
+    assert main(["list", "losses"]) == 0
+    whole = capsys.readouterr().out
+    assert " reference" in whole  # a pipe gets everything
+    monkeypatch.setattr(listing, "line_width", lambda: 120)
+    assert main(["list", "losses"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 120
+    assert out.splitlines()[1].startswith("name ")
+    assert "Left out to fit the terminal: from" in out
+
+
 def test_advice_begins_with_what_to_do_and_is_short(capsys):
     assert main(["advise", "ndcg@10"]) == 0
     lines = capsys.readouterr().out.splitlines()

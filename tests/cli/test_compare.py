@@ -177,6 +177,25 @@ def test_a_narrow_terminal_gets_a_paragraph_per_system(capsys, rows, out, monkey
     assert any(line.startswith("  ndcg@3 [95%] 0.") for line in shown)
 
 
+def test_a_terminal_that_is_not_wide_enough_gets_fewer_columns(capsys, rows, out, monkeypatch):
+    whole = run(capsys, rows, "--out", out, *QUICK, *ONE)
+    lines = whole.split("\n\n")[1].splitlines()
+    assert lines[0].endswith("s/run")
+    monkeypatch.setattr(compare, "line_width", lambda: len(lines[1]) - 1)
+    again = run(capsys, rows, "--out", out, "--resume", *QUICK, *ONE).split("\n\n")[1]
+    assert again.splitlines()[0].endswith("rounds")
+    assert max(map(len, again.splitlines())) < len(lines[1])
+    assert "Left out to fit the terminal: s/run" in again
+
+
+def test_regret_is_defined_where_it_is_shown(capsys, rows, out):
+    defined = "regret: share of the best possible expected DCG that a ranking loses; 0 is perfect"
+    options = ("--rounds", "2", "--objectives", "ranknet, pairwise", "--backends", "lightgbm")
+    demo = run(capsys, "--out", out, "--quiet", "--in-process", "--folds", "2", *options)
+    assert f"* baseline\n{defined}\n" in demo
+    assert defined not in run(capsys, rows, "--out", f"{out}-rows", *QUICK, *ONE)
+
+
 def test_parameters_reach_the_boosters(capsys, rows, out):
     params = ["--param", "learning_rate=0.3", "--param-for", "lightgbm ranknet:num_leaves=5"]
     params += ["--param-for", "pairwise(loss=logistic, target=dcg):learning_rate=0.01"]

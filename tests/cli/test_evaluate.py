@@ -207,11 +207,28 @@ def test_sizes_instead_of_qid(capsys, tmp_path, files):
     sizes = ["--group", str(tmp_path / "sizes.txt")]
     plain = ["--labels", str(tmp_path / "plain.txt"), *files[2:], "--zero-based"]
     assert run_json(capsys, *plain, *sizes)["metrics"] == want
-    assert "--group FILE" in refused(capsys, *plain)
+    message = refused(capsys, *plain)
+    assert "without qid, give the rows per query: --group FILE" in message
+    assert "need_qid" not in message
     (tmp_path / "sizes.txt").write_text("3\n2\n")
     assert "group sizes sum to 5 in 2 queries, but there are 6 rows" in refused(
         capsys, *plain, *sizes
     )
+
+
+def test_the_query_file_of_lightgbm_is_read_as_compare_does(capsys, tmp_path, files):
+    expected = run_json(capsys, *files)
+    plain = re.sub(r" qid:\w", "", LETOR)
+    (tmp_path / "rank.test.gz").write_bytes(gzip.compress(plain.encode()))
+    (tmp_path / "rank.test.query").write_text("3\n2\n1\n")
+    given = ["--labels", str(tmp_path / "rank.test.gz"), *files[2:]]
+    found = run_json(capsys, *given)
+    assert found["metrics"] == expected["metrics"]
+    assert found["notes"] == ["queries were read from rank.test.query"]
+    (tmp_path / "rows.txt.query").write_text("5\n1\n")
+    own = run_json(capsys, *files)
+    assert own["metrics"] == expected["metrics"]
+    assert own["notes"] == ["the labels have query ids, so rows.txt.query beside them was not read"]
 
 
 def test_scattered_queries_are_put_together(capsys, tmp_path, files):

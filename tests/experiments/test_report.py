@@ -447,4 +447,6 @@ def test_boosters_are_named_by_their_titles_and_compared_within(tmp_path):
     assert ">XGBoost rank:ndcg against LightGBM lambdarank</text>" in text
     assert ">LightGBM pairwise(target=ndcg@10)</text>" in text
     assert "native:" not in analysis.verdict + "".join(analysis.not_established)
-    assert View.of(results, analysis).challenger.system not in results.baselines
+    challenger = View.of(results, analysis).challenger
+    assert challenger is not None
+    assert challenger.system not in results.baselines

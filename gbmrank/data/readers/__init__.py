@@ -1,7 +1,7 @@
 """Files to arrays: LETOR text, CSV and Parquet tables, TREC qrels and runs."""
 
 from gbmrank.data.readers.frames import Header, read_csv, read_parquet, table_format
-from gbmrank.data.readers.letor import read_letor
+from gbmrank.data.readers.letor import read_letor, sizes_beside
 from gbmrank.data.readers.text import Limits, RankingFile, read_column
 from gbmrank.data.readers.trec import read_trec
 
@@ -14,5 +14,6 @@ __all__ = [
     "read_letor",
     "read_parquet",
     "read_trec",
+    "sizes_beside",
     "table_format",
 ]

@@ -11,6 +11,7 @@ format and locates errors.
 
 import math
 import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from gbmrank.data.readers.text import (
 from gbmrank.errors import DataError, LimitError
 from gbmrank.types import FloatArray
 
-__all__ = ["read_letor"]
+__all__ = ["read_letor", "sizes_beside"]
 
 _TOKEN = re.compile(r"[^ \t]+")
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")
@@ -66,6 +67,15 @@ class _Fault(Exception):
     """A parse error within a line: its column, from 1, and the reason."""
 
 
+def sizes_beside(path: PathLike) -> Path:
+    """Return where LightGBM looks for the rows per query of a file.
+
+    >>> sizes_beside("rank.test.gz").name
+    'rank.test.query'
+    """
+    return Path(str(path).removesuffix(".gz") + ".query")
+
+
 def _label(token: _Token) -> float:
     label = to_number(token.text)
     if label is None or not math.isfinite(label):
@@ -86,8 +96,10 @@ def _qid(tokens: list[_Token], rules: _Rules) -> str | None:
         if rules.need_qid or rules.with_qid:
             raise _Fault(
                 after,
-                "expected qid:<query> after the label; if the file has no query ids, pass "
-                "need_qid=False and query sizes (--group FILE)",
+                "expected qid:<query> after the label"
+                + (
+                    "" if rules.with_qid else "; without qid, give the rows per query: --group FILE"
+                ),
             )
         return None
     if rules.with_qid is False:
