@@ -543,7 +543,8 @@ def _method(document: Mapping[str, Any]) -> list[str]:
         + (f"Nothing was chosen on {_listed(held)}." if held else "No other set was run."),
         (
             "- A difference is paired by query. Sets are pooled by a random-effects mean "
-            "(DerSimonian and Laird). Intervals are 95%, without a correction for the number of comparisons."
+            "(DerSimonian and Laird). Intervals are 95%, without a correction for the number of "
+            "comparisons."
         ),
         (
             f"- Runs: {done} (a run is all systems of a booster on one split), "
