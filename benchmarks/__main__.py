@@ -5,6 +5,7 @@ python -m benchmarks [NAME ...] [--quick] [--threads N]
 
 import argparse
 import importlib
+from pathlib import Path
 
 from benchmarks.machine import print_machine
 from benchmarks.settings import Settings
@@ -36,12 +37,13 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="topics to run; all by default")
     parser.add_argument("--quick", action="store_true", help="small data, few repeats: a smoke run")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables there as well")
     parser.add_argument("--threads", type=int, default=2, help="threads of everybody (default 2)")
     given = parser.parse_args()
     unknown = sorted(set(given.names) - set(TOPICS))
     if unknown:
         parser.error(f"no benchmark is called {', '.join(unknown)}; known: {', '.join(TOPICS)}")
-    settings = Settings(quick=given.quick, threads=given.threads)
+    settings = Settings(quick=given.quick, threads=given.threads, page=given.page)
     print_machine(settings)
     for name in given.names or [topic for topic in TOPICS if topic != "clicks"]:
         print(f"\n## {name}: {TOPICS[name]}")

@@ -1,6 +1,7 @@
 """What every benchmark is told."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = ["Settings"]
 
@@ -11,6 +12,7 @@ class Settings:
 
     quick: bool = False
     threads: int = 2
+    page: Path | None = None  # where to write the tables as a page
 
     def repeats(self, full: int) -> int:
         """Return how often to repeat: three times in a smoke run."""
