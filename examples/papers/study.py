@@ -101,6 +101,13 @@ class Study(Protocol):
 _PACKAGES = ("numpy", "scipy", "numba", "lightgbm", "xgboost")
 PROGRAM = "python -m examples.papers"
 _NOTE = f"<!-- Written by {PROGRAM}; do not edit. -->"
+_TITLES = {
+    "chen2009": "Chen et al. 2009: losses and measures",
+    "duchi2010": "Duchi et al. 2010: consistency on MovieLens",
+    "calauzenes2013": "Calauzènes et al. 2013: regret bounds",
+    "ramaswamy2013": "Ramaswamy et al. 2013: low-rank surrogates",
+    "menon2014": "Menon and Williamson 2014: bipartite ranking",
+}
 _FINDINGS = "## What was found"
 _SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "gbmrank", "figure.figsize": (7.0, 4.2)}
 
@@ -173,7 +180,7 @@ class Report:
         return "\n".join(
             [
                 _NOTE,
-                f"# {self.name}",
+                f"# {_TITLES.get(self.name, self.name)}",
                 "",
                 self.paper + ("" if self.paper.endswith(".") else "."),
                 "",
@@ -329,7 +336,8 @@ def write_index(folder: Path) -> Path:
             continue
         paper = text.split("\n")[3]
         found = text.split(_FINDINGS, 1)[1].split("\n\n", 2)[1]
-        lines += [f"## [{page.stem}]({page.name})", "", paper, "", found, ""]
+        title = text.split("\n")[1].removeprefix("# ")
+        lines += [f"## [{title}]({page.name})", "", paper, "", found, ""]
     path = folder / "index.md"
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

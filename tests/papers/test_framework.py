@@ -164,7 +164,7 @@ def test_saving_writes_page_plot_and_index(report, tmp_path):
     drawn = (folder / "duchi2010-line.svg").read_bytes()
     assert ET.fromstring(drawn).tag.endswith("svg")  # noqa: S314  (our own file)
     index = (folder / "index.md").read_text()
-    assert "## [duchi2010](duchi2010.md)\n\nSomebody, a paper, 2010.\n" in index
+    assert "(duchi2010.md)\n\nSomebody, a paper, 2010.\n" in index
     assert "- It is above [0.1, 0.2].\n- It is below.\n" in index
     assert "by hand" not in index
     report.save(folder)
