@@ -11,7 +11,7 @@ items at the ranks a < b change places, the measure changes by
 * *precision* (average precision), with c relevant items up to a rank and
   :math:`H_a = \sum_{l \le a} v_l / l`: :math:`x_a = (c_{a-1} + 1)/a - H_a`, :math:`y_a = 1`,
   :math:`z_b = c_b / b - H_{b-1}`;
-* *first* (a function d of the rank f of the first relevant item, the second being at g):
+* *first relevant* (a function d of the rank f of the first relevant item, the second at g):
   :math:`x_a = d_a - d_f` above f, else :math:`x_f = d_f`, :math:`y_f = 1`,
   :math:`z_b = d_{\min(b, g)}`, and zero elsewhere.
 
