@@ -3,8 +3,9 @@
 import argparse
 import json
 import re
+import textwrap
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import numpy as np
@@ -181,8 +182,27 @@ def _verdicts(part: AbstractObjective) -> list[dict[str, Any]]:
         except GbmrankError as error:
             rows.append({"metric": metric, "status": "unknown", "sentence": str(error)})
             continue
-        rows.append({"metric": metric, **verdict.as_dict(), "counterexample": None})
+        row = {"metric": metric, **verdict.as_dict(), "counterexample": None}
+        if verdict.status != "calibrated":
+            row["calibrated_with_target"] = _better_target(part, metric)
+        rows.append(row)
     return rows
+
+
+def _better_target(part: AbstractObjective, metric: str) -> str | None:
+    """Return the target with which an objective is calibrated for a metric, if there is one."""
+    from gbmrank.registry.composition import as_metric, text_of
+    from gbmrank.theory.verdicts.advice import target_for
+    from gbmrank.theory.verdicts.calibration import calibration
+
+    if "target" not in {field.name for field in fields(part)}:
+        return None
+    target = target_for(as_metric(metric))
+    try:
+        verdict = calibration(replace(part, target=target), metric)  # type: ignore[call-arg]
+    except GbmrankError:
+        return None
+    return text_of(target) if verdict.status == "calibrated" else None
 
 
 def _panels(loss: AbstractLoss) -> list[tuple[str, list[Curve]]]:
@@ -221,6 +241,12 @@ def _page(facts: dict[str, Any]) -> str:
         ]
         lines += ["", bold("VERDICTS")]
         lines += [fitted(["metric", "verdict", "c", "why"], rows, width=line_width())]
+        better = [row for row in facts["verdicts"] if row.get("calibrated_with_target")]
+        if better:
+            names = ", ".join(row["metric"] for row in better)
+            target = better[0]["calibrated_with_target"]
+            text = f"With the metric as target, such as target={target}: calibrated for {names}."
+            lines += ["", textwrap.fill(text, line_width() or len(text))]
     return "\n".join(lines)
 
 

@@ -65,6 +65,18 @@ def test_disagreement_of_labels_has_one_too():
     assert best.verdict.status == "calibrated"
 
 
+def test_info_names_the_targets_that_make_an_objective_calibrated(capsys):
+    told = "With the metric as target, such as target=dcg@10: calibrated for dcg@10, ndcg@10, "
+    assert told in _out(capsys, "info", "pairwise")
+    rows = json.loads(_out(capsys, "info", "pairwise", "--json"))["verdicts"]
+    found = {row["metric"]: row.get("calibrated_with_target") for row in rows}
+    assert found["ndcg@10"] == "ndcg@10"
+    assert found["err@10"] is None
+    own = _out(capsys, "info", "pairwise(target=ndcg@10)")
+    assert "calibrated for dcg@10, precision@10" in own
+    assert "With the metric as target" not in _out(capsys, "info", "ranknet")
+
+
 def test_info_on_an_objective(capsys):
     out = _out(capsys, "info", "pairwise(loss=logistic, target=ndcg@10)")
     for words in ("formula", "PARAMETERS", "TRAITS", "VERDICTS", "* value", "ndcg@10"):
