@@ -1,14 +1,15 @@
-"""Rankers trained on simulated clicks, judged by the truth.
+"""Rankers trained on simulated clicks, judged by the true labels.
 
-Real features and labels, made-up visitors. Queries have at most 20 items, drawn once. A ranker that
-saw the labels of a tenth of the training queries shows them all, with some noise, and visitors
-click by a position-based model with examination ``k ** -power``, or by a cascade. Everybody learns
-from the same clicks, with as many trees of four leaves; NDCG@10 is that of the true labels of
-other queries.
+Clicks are simulated on two real data sets and on the synthetic demonstration data of gbmrank.
+Queries have at most 20 items, drawn once. A ranker that was trained on the labels of a tenth of the
+training queries orders the items of every query, with some noise, and simulated users click by a
+position-based model with examination ``k ** -power``, or by a cascade. All systems learn from the
+same clicks, with the same number of trees of four leaves; NDCG@10 is computed with the true labels
+of other queries.
 
-The settings were chosen in pilot runs with other seeds. They matter: with trees of 31 leaves, which
-fit the noise of single clicks, *naive* was ahead of every ranker that corrects for positions, and
-where only the ten best of longer lists were shown, who was shown at all decided more than the bias.
+Settings were chosen in pilot runs with other seeds. They matter: with trees of 31 leaves, which fit
+the noise of single clicks, *naive* was ahead of every ranker that corrects for positions, and where
+only the ten best of longer lists were shown, the choice of shown items mattered more than the bias.
 
 - *naive*: ``pairwise(target=identity)`` on clicks;
 - *debiased*: the same with ``position_bias=`` the estimate by harvesting, and ``clip=0.2``; it is
@@ -16,10 +17,11 @@ where only the ten best of longer lists were shown, who was shown at all decided
 - *joint*: the same with ``position_bias="joint"`` and ``clip=0.2``;
 - *LightGBM position*: ``lambdarank`` with ``Dataset(position=...)``;
 - *XGBoost unbiased*: ``rank:ndcg`` with ``lambdarank_unbiased``, rows in the order shown;
-- *oracle*: ``pairwise(target=identity)`` on the relevance behind the clicks.
+- *oracle*: ``pairwise(target=identity)`` on the click probabilities of examined items, in all
+  sessions. The others learn from sessions with a click: without one there is nothing to compare.
 
 ``python -m benchmarks clicks`` writes ``docs/results/clicks.md``; it keeps finished runs in
-``build/clicks.jsonl`` and goes on from there. Real sets are read from ``GBMRANK_DATA``.
+``build/clicks.jsonl`` and continues from there. Real sets are read from ``GBMRANK_DATA``.
 """
 
 import json
@@ -50,6 +52,7 @@ LEAVES, DEPTH, LEAF = 4, 2, 200
 KEPT, PAGE = Path("build/clicks.jsonl"), Path("docs/results")
 CLIP = 0.2
 OURS = "pairwise(target=identity)"
+Done = dict[tuple[str, str, str, int], float]  # NDCG@10 by set, click model, system and seed
 
 
 class Task(NamedTuple):
@@ -63,13 +66,13 @@ class Task(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Impressions of the sessions that have a click; others teach nobody anything."""
+    """Impressions of the sessions that have a click: there is nothing to compare in others."""
 
     x: Any
     clicks: Any
-    relevance: Any
     position: Any
     session: Any
+    items: Any  # features of all items, which the log refers to
     log: ClickLog  # with all sessions
 
 
@@ -136,7 +139,7 @@ def _with_rows(log: ClickLog, rows: Any) -> ClickLog:
     return ClickLog(log.session, log.query, rows[log.row], log.position, log.clicks, log.relevance)
 
 
-def run_task(task: Task, place: tuple[str, str, int], done: dict[Any, float]) -> None:
+def run_task(task: Task, place: tuple[str, str, int], done: Done) -> None:
     """Train every system, and keep its NDCG@10."""
     name, condition, seed = place
     clicked = np.bincount(task.log.session, task.log.clicks)[task.log.session] > 0
@@ -144,9 +147,9 @@ def run_task(task: Task, place: tuple[str, str, int], done: dict[Any, float]) ->
     rows = Rows(
         task.x[log.row[clicked]],
         log.clicks[clicked],
-        log.relevance[clicked],
         log.position[clicked],
         log.session[clicked],
+        task.x,
         log,
     )
     for system, train in SYSTEMS.items():
@@ -169,7 +172,7 @@ def run_task(task: Task, place: tuple[str, str, int], done: dict[Any, float]) ->
         )
 
 
-def read() -> dict[Any, float]:
+def read() -> Done:
     """Return finished runs."""
     if not KEPT.exists():
         return {}
@@ -181,9 +184,14 @@ def read() -> dict[Any, float]:
 
 
 Predict = Callable[[Any], Any]
+_RIVALS = {
+    "naive": "clicks taken for labels",
+    "LightGBM position": "LightGBM's `position`",
+    "XGBoost unbiased": "XGBoost's `lambdarank_unbiased`",
+}
 
 
-def _ours(rows: Rows, labels: Any, **given: Any) -> Predict:
+def _ours(x: Any, labels: Any, session: Any, **given: Any) -> Predict:
     model = gbmrank.GBMRanker(
         OURS,
         n_estimators=ROUNDS,
@@ -192,29 +200,32 @@ def _ours(rows: Rows, labels: Any, **given: Any) -> Predict:
         min_child_samples=LEAF,
         n_jobs=1,
     )
-    return model.fit(rows.x, labels, qid=rows.session, **given).predict
+    return model.fit(x, labels, qid=session, **given).predict
 
 
 def naive(rows: Rows) -> Predict:
     """Take clicks for labels."""
-    return _ours(rows, rows.clicks)
+    return _ours(rows.x, rows.clicks, rows.session)
 
 
 def debiased(rows: Rows) -> Predict:
     """Estimate the bias from items that were shown at several positions."""
     log = rows.log
     bias = estimate_bias(log.clicks, log.position, qid=log.query, item=log.row, resamples=0)
-    return _ours(rows, rows.clicks, position=rows.position, position_bias=bias, clip=CLIP)
+    given = {"position": rows.position, "position_bias": bias, "clip": CLIP}
+    return _ours(rows.x, rows.clicks, rows.session, **given)
 
 
 def joint(rows: Rows) -> Predict:
     """Estimate the bias while boosting."""
-    return _ours(rows, rows.clicks, position=rows.position, position_bias="joint", clip=CLIP)
+    given = {"position": rows.position, "position_bias": "joint", "clip": CLIP}
+    return _ours(rows.x, rows.clicks, rows.session, **given)
 
 
 def oracle(rows: Rows) -> Predict:
-    """Take the relevance behind the clicks for labels."""
-    return _ours(rows, rows.relevance)
+    """Take the probability of a click on an examined item for labels, in all sessions."""
+    log = rows.log
+    return _ours(rows.items[log.row], log.relevance, log.session)
 
 
 def lightgbm_position(rows: Rows) -> Predict:
@@ -258,66 +269,182 @@ SYSTEMS: dict[str, Callable[[Rows], Predict]] = {
 }
 
 
-def write_page(done: dict[Any, float]) -> None:
+def write_page(done: Done) -> None:
     """Write tables of means and paired differences."""
     assert __doc__ is not None
-    about = __doc__.partition("``python -m")[0].replace("``", "`").strip()
+    about = __doc__.partition("\n\n")[2].partition("``python -m")[0].replace("``", "`").strip()
     seeds = len({seed for _, _, _, seed in done})
+    names = list(dict.fromkeys(key[0] for key in done))
     lines = [
-        "# Training on clicks: who recovers the truth",
+        "# Training on clicks",
+        "",
+        _headline(done),
+        "",
+        *_mean_table(done),
         "",
         (
-            f"`python -m benchmarks clicks`, {seeds} seeds, {SESSIONS} sessions, {ROUNDS} "
-            f"rounds. {versions()}."
+            "Mean NDCG@10 over all click models and seeds; in brackets the difference to "
+            "*debiased* with its standard error over seeds, and in how many combinations of data "
+            "and click model *debiased* is at least as good. Bold: the best of a column, without "
+            "*oracle*."
         ),
+        "",
+        *_note(done, "naive"),
+        *_note(done, "oracle"),
+        "## Setting",
         "",
         about,
         "",
         (
-            "Means over the seeds; in brackets the difference to *debiased* with its standard "
-            "error over seeds, paired by log."
+            "In the tables below: means over seeds; in brackets the difference to *debiased* with "
+            "its standard error over seeds, paired by log. Bold: the best of a column, without "
+            "*oracle*."
         ),
-        "",
-        *(_finding(done, system) for system in SYSTEMS if system not in ("debiased", "oracle")),
     ]
-    for name in dict.fromkeys(key[0] for key in done):
-        lines += ["", f"## {name}", "", f"| system | {' | '.join(CONDITIONS)} |"]
+    for name in names:
+        kind = "real" if name in REAL else "synthetic"
+        lines += ["", f"## {name} ({kind})", "", f"| system | {' | '.join(CONDITIONS)} |"]
         lines += ["| --- |" + " ---: |" * len(CONDITIONS)]
         for system in SYSTEMS:
             cells = [_cell(done, name, condition, system) for condition in CONDITIONS]
             lines.append(f"| {system} | {' | '.join(cells)} |")
+    lines += [
+        "",
+        "## How it was run",
+        "",
+        (
+            f"`python -m benchmarks clicks`: {seeds} seeds, {SESSIONS} sessions, {ROUNDS} rounds. "
+            f"{versions()}."
+        ),
+    ]
     PAGE.mkdir(parents=True, exist_ok=True)
     (PAGE / "clicks.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _finding(done: dict[Any, float], system: str) -> str:
-    """Say in how many cells debiased is ahead, and by how much on average."""
-    cells: dict[Any, list[float]] = {}
-    for (name, condition, other, seed), value in done.items():
-        if other == system and (name, condition, "debiased", seed) in done:
-            ahead = done[name, condition, "debiased", seed] - value
-            cells.setdefault((name, condition), []).append(ahead)
-    means = [float(np.mean(values)) for values in cells.values()]
-    count = sum(mean >= 0.0 for mean in means)
-    return (
-        f"- *debiased* is at least as good as *{system}* in {count} of {len(means)} cells, on "
-        f"average by {np.mean(means):+.4f}."
+def _headline(done: Done) -> str:
+    """Return the result, on the real sets and on the synthetic one."""
+    parts = {
+        "On the real data sets": {k: v for k, v in done.items() if k[0] in REAL},
+        "On the synthetic set": {k: v for k, v in done.items() if k[0] not in REAL},
+    }
+    said = [f"{where} {_compared(found)}." for where, found in parts.items() if found]
+    return " ".join(
+        [*said, "(*debiased*: clicks divided by an estimated position bias; ± one standard error.)"]
     )
 
 
-def _cell(done: dict[Any, float], name: str, condition: str, system: str) -> str:
-    """Return mean, and difference to debiased with its standard error."""
+def _compared(done: Done) -> str:
+    """Say what debiased is clearly ahead of, clearly behind, and neither."""
+    kinds: dict[str, list[str]] = {}
+    for system, shown in _RIVALS.items():
+        mean, error = _average(done, system)
+        clear = "ahead of" if mean > 0.0 else "behind"
+        word = clear if abs(mean) > 2.0 * error else "not clearly different from"
+        kinds.setdefault(word, []).append(f"{shown} ({mean:+.4f} ± {error:.4f})")
+    words = [f"{word} {' and '.join(names)}" for word, names in kinds.items()]
+    return f"*debiased* is {', and '.join(words)}"
+
+
+def _average(done: Done, system: str) -> tuple[float, float]:
+    """Return by how much debiased is ahead over all settings, and the error over seeds."""
+    means = []
+    for seed in sorted({key[3] for key in done}):
+        found = _ahead({key: value for key, value in done.items() if key[3] == seed}, system)
+        means += [float(np.mean(list(found.values())))] if found else []
+    error = float(np.std(means, ddof=1)) / np.sqrt(len(means)) if len(means) > 1 else np.inf
+    return float(np.mean(means)), error
+
+
+def _ahead(done: Done, system: str) -> dict[tuple[str, str], float]:
+    """Return by how much debiased is ahead, per data and click model."""
+    cells: dict[tuple[str, str], list[float]] = {}
+    for (name, condition, other, seed), value in done.items():
+        if other == system and (name, condition, "debiased", seed) in done:
+            change = done[name, condition, "debiased", seed] - value
+            cells.setdefault((name, condition), []).append(change)
+    return {key: float(np.mean(values)) for key, values in cells.items()}
+
+
+def _mean_table(done: Done) -> list[str]:
+    """Return means over the real sets, the synthetic one, and all, one column each."""
+    real = {key: value for key, value in done.items() if key[0] in REAL}
+    other = {key: value for key, value in done.items() if key[0] not in REAL}
+    columns = {"real data": real, "synthetic data": other, "all": done}
+    columns = {title: found for title, found in columns.items() if found}
+    lines = [f"| system | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
+    best = {title: max(_means(found).values()) for title, found in columns.items()}
+    for system in SYSTEMS:
+        cells = []
+        for title, found in columns.items():
+            mean = np.mean([value for key, value in found.items() if key[2] == system])
+            bold = "**" if system != "oracle" and mean == best[title] else ""
+            ahead = list(_ahead(found, system).values())
+            wins = f"{sum(one >= 0.0 for one in ahead)} of {len(ahead)}"
+            change, error = _average(found, system)
+            more = f" ({-change:+.4f} ± {error:.4f}; {wins})" if system != "debiased" else ""
+            cells.append(f"{bold}{mean:.4f}{bold}{more}")
+        lines.append(f"| {system} | {' | '.join(cells)} |")
+    return lines
+
+
+def _means(done: Done) -> dict[str, float]:
+    """Return the mean of every system but the oracle."""
+    return {
+        system: float(np.mean([value for key, value in done.items() if key[2] == system]))
+        for system in SYSTEMS
+        if system != "oracle"
+    }
+
+
+def _note(done: Done, system: str) -> list[str]:
+    """Say where naive is ahead of debiased, or the oracle behind it, and whether beyond noise."""
+    sign, word = (1.0, "ahead of") if system == "naive" else (-1.0, "behind")
+    found, clear = 0, []
+    for name, condition in _ahead(done, system):
+        change = sign * _changes(done, name, condition, system)
+        error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
+        found += change.mean() > 0.0
+        clear += [f"{name}, {condition}"] if change.mean() > 2.0 * error else []
+    where = f"in {'; '.join(clear)}" if clear else "nowhere"
+    return [
+        (
+            f"*{system}* is {word} *debiased* in {found} of {len(_ahead(done, system))} settings, "
+            f"by more than two standard errors {where}."
+        ),
+        "",
+    ]
+
+
+def _changes(done: Done, name: str, condition: str, system: str) -> Any:
+    """Return the differences to debiased, one per seed."""
     seeds = [
         key[3]
         for key in done
         if key[:3] == (name, condition, system) and (name, condition, "debiased", key[3]) in done
     ]
-    if not seeds:
+    return np.array(
+        [
+            done[name, condition, system, seed] - done[name, condition, "debiased", seed]
+            for seed in seeds
+        ]
+    )
+
+
+def _mean(done: Done, name: str, condition: str, system: str) -> float:
+    values = [value for key, value in done.items() if key[:3] == (name, condition, system)]
+    return float(np.mean(values)) if values else np.nan
+
+
+def _cell(done: Done, name: str, condition: str, system: str) -> str:
+    """Return mean, and difference to debiased with its standard error."""
+    change = _changes(done, name, condition, system)
+    if not len(change):
         return "-"
-    values = np.array([done[name, condition, system, seed] for seed in seeds])
+    mean = _mean(done, name, condition, system)
+    others = [_mean(done, name, condition, one) for one in SYSTEMS if one != "oracle"]
+    bold = "**" if system != "oracle" and mean == np.nanmax(others) else ""
+    shown = f"{bold}{mean:.4f}{bold}"
     if system == "debiased":
-        return f"**{values.mean():.4f}**"
-    other = np.array([done[name, condition, "debiased", seed] for seed in seeds])
-    change = values - other
+        return shown
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.nan
-    return f"{values.mean():.4f} ({change.mean():+.4f} ± {error:.4f})"
+    return f"{shown} ({change.mean():+.4f} ± {error:.4f})"
