@@ -164,7 +164,7 @@ class GBMRanker(AbstractEstimator):
         Stop after this many rounds without improvement on the last evaluation set, and keep the
         rounds up to the best one. Metrics where lower is better are minimised.
     seed : int, default=0
-        Seed of the booster.
+        Seed of the booster; ``random_state`` is accepted for it.
     n_jobs : int or None, default=None
         Threads of the booster, and upper limit for those of gbmrank; None leaves it to the
         booster.
