@@ -97,7 +97,7 @@ figure, axes = plt.subplots(figsize=(7.5, 2.6), layout="constrained")
 for row, estimate in enumerate(reversed(found.values())):
     axes.plot([estimate.low, estimate.high], [row, row], color="#7aa6c2", linewidth=5)
     axes.plot(estimate.value, row, "o", color="#1d3c53")
-    note = f"  {estimate.effective_clicks:.0f} clicks of equal weight"
+    note = f"  {estimate.effective_clicks:.0f} effective clicks"
     axes.annotate(note, (estimate.high, row), va="center", fontsize=8, color="0.3")
 axes.set_yticks(range(len(found)), reversed(found))
 axes.set(xlabel="clicks per impression, 95% interval", xlim=(0, None), ylim=(-0.6, 3.6))

@@ -73,8 +73,8 @@ class OfflineValue:
         return (
             f"{self.metric} per {self.per}: {self.value:.4g} "
             f"({self.level:.0%} interval {self.low:.4g} to {self.high:.4g}), {self.estimator}\n"
-            f"{self.n_sessions} sessions with {self.n_clicks} clicks, which tell as much as "
-            f"{self.effective_clicks:.0f} of equal weight"
+            f"{self.n_sessions} sessions with {self.n_clicks} clicks "
+            f"({self.effective_clicks:.0f} effective)"
         )
 
 
@@ -203,7 +203,7 @@ def offline_value(
     >>> bias = PositionBias.decaying(3)
     >>> print(offline_value("dcg", log.clicks, log.position, better, log.session, bias=bias))
     dcg per session: 1.045 (95% interval 1.018 to 1.074), ips
-    5000 sessions with 2619 clicks, which tell as much as 2619 of equal weight
+    5000 sessions with 2619 clicks (2619 effective)
     >>> 1.0 + (1 / 15) * 0.6309  # the truth
     1.0420...
     """
@@ -409,9 +409,9 @@ def _valued(
     effective = _effective(terms.counted[clicked])
     if effective < _FEW:
         warn(
-            f"the estimate rests on {clicked.sum()} clicks that tell as much as {effective:.0f} of "
-            "equal weight, too few to be reliable. Use a longer log, estimator='clipped', or a "
-            "ranking closer to the logged one",
+            f"the estimate rests on {clicked.sum()} clicks ({effective:.0f} effective), too few "
+            "to be reliable. Use a longer log, estimator='clipped', or a ranking closer to the "
+            "logged one",
             GbmrankWarning,
         )
     return OfflineValue(

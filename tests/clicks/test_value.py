@@ -310,7 +310,7 @@ def test_a_log_that_cannot_tell_says_so():
     clicks = np.zeros(n, dtype=int)
     clicks[:7] = 1
     rows, ones = np.arange(n), np.ones(n, dtype=int)
-    with pytest.warns(GbmrankWarning, match="7 clicks"):
+    with pytest.warns(GbmrankWarning, match=r"7 clicks \(7 effective\)"):
         found = offline_value("clicks", clicks, ones, np.zeros(n), rows, bias=PositionBias([1.0]))
     assert found.effective_clicks == pytest.approx(7.0)
     with pytest.warns(GbmrankWarning, match="0 clicks"):
