@@ -127,8 +127,8 @@ def _metrics() -> str:
         ),
     )
     return (
-        f"{NOTE}\n# Metrics\n\nOne value per query, the mean over all orders of tied items, then "
-        f"one mean over queries.\nA cut-off is written `name@k`.\n\n{table}"
+        f"{NOTE}\n# Metrics\n\nOne value per query, the mean over all orderings of tied items, "
+        f"then one mean over queries.\nA cut-off is written `name@k`.\n\n{table}"
     )
 
 

@@ -59,7 +59,8 @@ def test_names_that_do_not_exist():
 
 
 @pytest.mark.fault(
-    "scores that are all tied", promise="the mean over all orders, whatever the order of rows"
+    "scores that are all tied",
+    promise="the mean over all orderings of tied items, whatever the order of rows",
 )
 @BOTH
 def test_all_scores_tied(backend):

@@ -306,7 +306,7 @@ def _sorted(
     if narrower is None:
         sentence = (
             f"minimisers are sorted like the expected utility of {measure.name}, if {condition}; "
-            "a look for contradictions found none"
+            "a numerical search found no counterexample"
         )
         return Verdict("conditional", condition, constant, reference, sentence)
     sentence = (
