@@ -1,12 +1,17 @@
 """Run all benchmarks, or those named.
 
-python -m benchmarks [NAME ...] [--quick] [--threads N]
+python -m benchmarks [NAME ...] [--quick] [--threads N] [--page FILE]
+
+``--page docs/results/speed.md`` runs the topics of that page, or those named, and writes what they
+print; ``patterns --page docs/results/patterns.md`` writes that page.
 """
 
 import argparse
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import speed_page
 from benchmarks.machine import print_machine
 from benchmarks.settings import Settings
 
@@ -43,11 +48,39 @@ def main() -> None:
     unknown = sorted(set(given.names) - set(TOPICS))
     if unknown:
         parser.error(f"no benchmark is called {', '.join(unknown)}; known: {', '.join(TOPICS)}")
+    own = sorted({"patterns", "clicks"} & set(given.names))
+    if given.page and own and len(given.names) > 1:
+        parser.error(f"{' and '.join(own)} write pages of their own: run them one by one")
     settings = Settings(quick=given.quick, threads=given.threads, page=given.page)
+    if given.page and not own:
+        _write_speed_page(given.names or list(speed_page.TOPICS), settings, given.page)
+        return
     print_machine(settings)
     for name in given.names or [topic for topic in TOPICS if topic != "clicks"]:
-        print(f"\n## {name}: {TOPICS[name]}")
-        importlib.import_module(f"benchmarks.{name}").run(settings)
+        _run(name, settings)
+
+
+def _run(name: str, settings: Settings) -> Sequence[str]:
+    """Run a topic; return what it found, in words."""
+    print(f"\n## {name}: {TOPICS[name]}")
+    found: Sequence[str] | None = importlib.import_module(f"benchmarks.{name}").run(settings)
+    return found or ()
+
+
+def _write_speed_page(names: Sequence[str], settings: Settings, path: Path) -> None:
+    """Run topics, and write what they print as a page."""
+    with speed_page.printed() as machine:
+        print_machine(settings)
+    sections = []
+    for name in names:
+        with speed_page.printed() as text:
+            found = _run(name, settings)
+        body = text.getvalue().split("\n", 2)[2]  # without the heading
+        sections.append(speed_page.Section(TOPICS[name], found, body))
+    words = ["python -m benchmarks", *names, *(["--quick"] if settings.quick else [])]
+    command = " ".join([*words, f"--page {path}"])
+    page = speed_page.speed_page(sections, command, machine.getvalue())
+    path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 import gbmrank
 from benchmarks.settings import Settings
-from benchmarks.timing import Times, interleave, print_table, ratio
+from benchmarks.timing import Times, interleave, print_table, ratio, speed
 from gbmrank.metrics import Ranked
 
 __all__ = ["run"]
@@ -29,6 +29,11 @@ __all__ = ["run"]
 _LABEL_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)  # of MSLR-WEB10K
 _NDCG, _ALL = "ndcg@10", "ndcg@10, map(threshold=1), err@10"
 _TARGETS = {"ranx": 60, "pytrec_eval": 20, "scikit-learn": 20, "lightgbm": 4, "xgboost": 4}
+
+_WAYS = {
+    "gbmrank, labels bound": "with labels prepared once, as in training",
+    "gbmrank, from arrays": "from arrays",
+}
 
 Variants = dict[str, Callable[[], object]]
 
@@ -53,12 +58,13 @@ class _Sample:
         return np.full(len(self.labels), self.labels.shape[1])
 
 
-def run(settings: Settings) -> None:
-    """Print times, queries per second and the ratios that are promised."""
+def run(settings: Settings) -> list[str]:
+    """Print times, queries per second and the ratios that are promised; return them in words."""
     gbmrank.set_num_threads(settings.threads)
     sample = _draw(200 if settings.quick else 10_000, 100)
     n_queries = len(sample.labels)
     print(f"\n{n_queries:,} queries x {sample.labels.shape[1]} documents")
+    said: list[str] = []
     for title, text in (("NDCG@10", _NDCG), ("NDCG@10 + AP + ERR@10", _ALL)):
         variants = _variants(sample, text, settings.threads)
         _print_values(variants)
@@ -68,6 +74,17 @@ def run(settings: Settings) -> None:
             [[name, str(taken), f"{n_queries / taken.min:,.0f}"] for name, taken in times.items()],
         )
         _print_ratios(title, times, targets=text == _NDCG)
+        said.append(_said(title, times))
+    return said
+
+
+def _said(title: str, times: dict[str, Times]) -> str:
+    """Return the speed as multiples of that of others, in words."""
+    parts = []
+    for name, shown in _WAYS.items():
+        peers = [f"{speed(times[name], times[peer])}x {peer}" for peer in _TARGETS if peer in times]
+        parts.append(f"{', '.join(peers)} {shown}")
+    return f"Speed of {title}: {'; '.join(parts)}."
 
 
 def _draw(n_queries: int, n_documents: int, seed: int = 0) -> _Sample:

@@ -16,7 +16,7 @@ import xgboost as xgb
 import gbmrank
 from benchmarks.data import RankingSample, mslr_like
 from benchmarks.settings import Settings
-from benchmarks.timing import Times, interleave, print_table, ratio
+from benchmarks.timing import Times, interleave, print_table, ratio, speed
 
 __all__ = ["run"]
 
@@ -33,8 +33,8 @@ class Harness:
     stump: bool
 
 
-def run(settings: Settings) -> None:
-    """Print times of rounds and the ratios that are promised."""
+def run(settings: Settings) -> list[str]:
+    """Print times of rounds and the ratios that are promised; return the result in words."""
     gbmrank.set_num_threads(settings.threads)
     sample = mslr_like(100 if settings.quick else 2000)
     print(f"\n{sample}")
@@ -59,6 +59,16 @@ def run(settings: Settings) -> None:
             for harness, booster, peer, limit in promises
         ],
     )
+    speeds = [
+        speed(times[harness][f"{booster} {OURS}"], times[harness][f"{booster} {peer}"])
+        for harness, booster, peer, _ in promises
+    ]
+    said = (
+        f"A round over all pairs has {speeds[0]} times the speed of LightGBM's `lambdarank` "
+        f"(truncated at 30) and {speeds[1]} times that of XGBoost's `rank:pairwise` when only the "
+        f"gradient counts (two leaves); {speeds[2]} and {speeds[3]} times with 31 leaves."
+    )
+    return [said]
 
 
 def _ratio(times: dict[str, Times], booster: str, peer: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Times", "interleave", "others_seconds", "print_table", "ratio"]
+__all__ = ["Times", "interleave", "others_seconds", "print_table", "ratio", "speed"]
 
 _QUIET = 0.1  # of the time of a pass may go to others, summed over processors
 _PATIENCE = 3  # times as many passes as wanted, at most
@@ -115,6 +115,16 @@ def _seconds(call: Callable[[], object]) -> float:
 def ratio(ours: Times, peer: Times) -> str:
     """Return ours over a peer, of the minima and of the medians."""
     return f"{ours.min / peer.min:.2f} / {ours.median / peer.median:.2f}"
+
+
+def speed(ours: Times, peer: Times) -> str:
+    """Return how many times faster we are than a peer, of the medians, in two digits.
+
+    >>> speed(Times((1.0,)), Times((5.04,))), speed(Times((1.0,)), Times((67.8,)))
+    ('5.0', '68')
+    """
+    times = peer.median / ours.median
+    return f"{times:.1f}" if times < 10.0 else f"{times:.0f}"
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
