@@ -221,7 +221,7 @@ def sum_push(
     if not served.any():
         return sums, grad, hess
     lonely = np.zeros(len(work.grid.numbers), np.bool_)
-    seen = np.empty(4 * len(items.rows))
+    seen = np.zeros(4 * len(items.rows))  # queries that are not served stay at zero
     equal, _ = _spread(work, (items.weights, items.weights))
     behind = _interact(work, tables, (0, 3), equal * _SIGNS @ _TO_NODES, lonely, -1)
     _read_fields(work, _powers([], [behind[:, 0], behind[:, 1], behind[:, 2]]), seen)
