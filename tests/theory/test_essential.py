@@ -128,7 +128,7 @@ def test_the_parts_of_a_metric_give_its_value(metric):
 
 
 def test_a_cascade_has_no_parts():
-    with pytest.raises(gbmrank.ParameterError, match="no sum of utilities"):
+    with pytest.raises(gbmrank.ParameterError, match="not a sum of utilities"):
         theory.positional("err@2", [1, 0])
 
 
