@@ -49,7 +49,7 @@ WAYS = (
 
 
 def run(settings: Settings) -> list[str]:
-    """Print times per pair and per row; return what a loss of one's own costs, in words."""
+    """Print times per pair and per row; return in words what a plugin's loss costs."""
     gbmrank.set_num_threads(settings.threads)
     plugin_losses.register()
     sample = mslr_like(100 if settings.quick else 2000, n_features=20)

@@ -59,13 +59,10 @@ def frames_of(module: str) -> Iterator[Any]:
 
 def waiting_in(module: str, kind: type) -> Any:
     """Return the innermost object of a class whose method in a module is waiting, or None."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__") == module:
-            owner = frame.f_locals.get("self")
-            if isinstance(owner, kind):
-                return owner
-        frame = frame.f_back
+    for frame in frames_of(module):
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, kind):
+            return owner
     return None
 
 
