@@ -139,7 +139,7 @@ dist: $(VENV)/.dev
 	$(PYTHON) -m venv build/dist-venv
 	build/dist-venv/bin/python -m pip install --quiet --disable-pip-version-check --find-links $(DIST) \
 		"gbmrank[lightgbm,xgboost,sklearn] @ file://$(CURDIR)/$$(ls $(DIST)/gbmrank-[0-9]*.whl)" $(notdir $(wildcard plugins/*))
-	cd build && dist-venv/bin/python ../tests/dist/smoke.py
+	cd build && dist-venv/bin/python ../tests/smoke.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
