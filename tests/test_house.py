@@ -1,11 +1,15 @@
 """What ships with the package, and rules of its source that no linter knows."""
 
 import ast
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import lightgbm as lgb
+
 import gbmrank
+from tests.ranking_tasks import make_task
 
 HOUSE = Path(gbmrank.__file__).parent
 SOURCES = sorted(HOUSE.rglob("*.py"))
@@ -14,7 +18,7 @@ DEFAULT = "the default of a parameter that users write"
 ENGINE = "runs the booster's own training on Dask; no other file imports it"
 # Where a booster is named outside of gbmrank/boosters: file, function, reason.
 NAMED = {
-    ("clicks/estimation.py", "estimate_bias"): DEFAULT,
+    ("api/bias_estimation.py", "estimate_bias"): DEFAULT,
     ("estimators/gbm_ranker.py", "GBMRanker.__init__"): DEFAULT,
     ("estimators/low_rank_ranker.py", "LowRankRanker.__init__"): DEFAULT,
     ("estimators/pair_ranker.py", "PairRanker.__init__"): DEFAULT,
@@ -81,3 +85,28 @@ def test_boosters_are_named_in_their_own_room_alone():
               if (file, function) not in NAMED]  # fmt: skip
     assert beyond == []
     assert NAMED.keys() <= found.keys()  # an entry that is no longer needed goes
+
+
+def test_a_round_can_be_read():
+    """What a round of LightGBM's own training runs: few files, few calls, kernels included."""
+    task = make_task(seed=1, queries=20, longest=20)
+    objective = gbmrank.objective("pairwise", target="ndcg@10")
+    booster = lgb.Booster(
+        {"verbose": -1, "num_threads": 1}, lgb.Dataset(task.x, task.y, group=task.sizes)
+    )
+    for _ in range(5):
+        booster.update(fobj=objective)
+    calls = []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(str(HOUSE)):
+            calls.append(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        booster.update(fobj=objective)
+    finally:
+        sys.setprofile(before)
+    assert len(set(calls)) <= 8, sorted(set(calls))
+    assert len(calls) <= 30, calls

@@ -2,18 +2,18 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api.metrics import Metric, MetricList, metric_list
-from gbmrank.boosters.calling import Round, watch
 from gbmrank.boosters.doors import booster_named, read_call, unlabelled
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
-from gbmrank.boosters.state import is_ours, round_gradients
+from gbmrank.boosters.state import watched_gradients
 from gbmrank.data.demonstration import demo_data
+from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.queries import (
     Groups,
     RankingData,
@@ -50,18 +50,6 @@ __all__ = [
 ]
 
 
-class ClickModel(Protocol):
-    """The part of a position bias' interface that objectives use."""
-
-    def theta(self, position: ArrayLike) -> FloatArray:
-        """Return the propensity of each row."""
-
-    def utilities(
-        self, clicks: ArrayLike, position: ArrayLike, *, clip: float | None = None
-    ) -> FloatArray:
-        """Return unbiased estimates of relevance."""
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
@@ -69,7 +57,7 @@ class _Rows:
 
     weight: FloatArray | None = None
     position: FloatArray | None = None
-    position_bias: ClickModel | None = None
+    position_bias: PositionBias | None = None
     clip: float | None = None
 
     def added_to(self, data: RankingData) -> RankingData:
@@ -260,7 +248,7 @@ class Objective(AbstractValue[AbstractObjective]):
         *,
         weight: ArrayLike | None = None,
         position: ArrayLike | None = None,
-        position_bias: ClickModel | None = None,
+        position_bias: PositionBias | None = None,
         clip: float | None = None,
     ) -> "Objective":
         """Return an objective with additional columns of the training rows.
@@ -373,13 +361,7 @@ class Objective(AbstractValue[AbstractObjective]):
             columns = unlabelled(columns, preds, held)
         if not len(columns.labels):
             return np.empty(0, np.float32), np.empty(0, np.float32)
-        if is_ours(columns.owner):
-            return round_gradients(self, columns, preds)
-        grouped = held or columns.sizes is not None
-        this = Round(
-            self, len(columns.labels), grouped, lambda: round_gradients(self, columns, preds)
-        )
-        return watch(booster, this)
+        return watched_gradients(booster, self, columns, preds)
 
 
 def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any) -> Objective:

@@ -13,9 +13,8 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from gbmrank.boosters.calling import Training
     from gbmrank.boosters.settings import Parameters, Setting
-    from gbmrank.boosters.state import BoosterColumns
+    from gbmrank.boosters.state import BoosterColumns, Training
 
 __all__ = [
     "Booster",

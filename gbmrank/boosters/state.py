@@ -1,41 +1,65 @@
-"""The state of a booster's data set between callbacks: columns, bound objectives and metrics."""
+"""The callbacks of a booster, and what is kept between them.
+
+Of a data set: its columns, the objectives and metrics bound to it. Of a training: rounds and splits
+so far. A booster passes scores and labels to an objective, but neither its parameters nor the
+model. Both are one or two frames up the stack, in the booster's method that is waiting for the
+gradient. This works in every API of a booster and whatever the data set was used for before. If
+the gradient is computed in another thread, the training is not found.
+"""
 
 import functools
 import logging
 import os
+import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.queries import Groups, RankingData, Subset
-from gbmrank.errors import DataError, GbmrankWarning, NumericError, WeightError, warn
+from gbmrank.errors import (
+    DataError,
+    GbmrankWarning,
+    NoProgressWarning,
+    NumericError,
+    WeightError,
+    warn,
+)
 from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.layout import GradHess
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
+
+if TYPE_CHECKING:
+    from gbmrank.boosters.base import Booster, Target
 
 __all__ = [
     "BoosterColumns",
     "InTraining",
+    "Training",
     "bound_to",
+    "frames_of",
     "in_training",
-    "is_ours",
     "keep_rows",
     "latest_training",
     "read_scores",
     "round_gradients",
     "training_gradients",
     "training_state",
+    "waiting_in",
+    "watched_gradients",
 ]
 
 _CLAMPED = float(np.float32(1e38))  # LightGBM replaces infinity by this
 _INFINITE = 1e300  # a score that was infinite may arrive as this (LightGBM's init_score)
 FLOOR_RELATIVE = 1e-3
 FLOOR_ABSOLUTE = 1e-10
+_ROUNDS = 3  # without a split before a warning: a sample of rows or columns may have none
+_MANY_ROWS = 1000  # in one query, before a warning that the data set has no queries
 _log = logging.getLogger("gbmrank")
 
 
@@ -51,13 +75,6 @@ class BoosterColumns:
     subset: Callable[[], Subset | None] | None = None  # rows of a larger data set; called once
     queries_in_training: Callable[[], int] | None = None  # called once, if there are no sizes
     zeros_if_missing: tuple[str, ...] = ()  # columns that are 0 if not set, or NaN: labels, weight
-
-    def __post_init__(self) -> None:
-        if np.ndim(self.labels) != 1:
-            raise DataError(
-                f"a ranker needs one label per row, but the data set has labels of shape "
-                f"{np.shape(self.labels)}; pass one column"
-            )
 
     def fingerprint(self) -> tuple[int, ...]:
         """Return a hash of all columns, to detect changes of a data set."""
@@ -97,6 +114,11 @@ class BoosterColumns:
 
     def to_data(self) -> RankingData:
         """Validate the columns and return them as ranking data."""
+        if np.ndim(self.labels) != 1:
+            raise DataError(
+                f"a ranker needs one label per row, but the data set has labels of shape "
+                f"{np.shape(self.labels)}; pass one column"
+            )
         kept = _kept_with(self.owner)
         weight = self.weight if kept is None or kept.weight is None else kept.weight
         data = RankingData.from_arrays(self.labels, group=self.sizes, weight=weight)
@@ -157,7 +179,26 @@ class _Slot:
         self.latest: _Bound | None = None
 
 
+class Training(NamedTuple):
+    """A model that is waiting for a gradient."""
+
+    model: Any
+    params: Callable[[], Mapping[str, Any]]  # as given, perhaps by aliases
+    splits: Callable[[], float]  # of all trees so far
+    positions: Callable[[], bool]  # whether the data set has positions, which are ignored
+
+
+class _Seen:
+    """State of a training between rounds."""
+
+    __slots__ = ("calls", "splits")
+
+    def __init__(self, splits: float) -> None:
+        self.calls, self.splits = 0, splits
+
+
 _slots: dict[int, _Slot] = {}
+_seen: "weakref.WeakKeyDictionary[Any, _Seen]" = weakref.WeakKeyDictionary()
 _training: "weakref.ref[Any] | None" = None  # the data set of the latest objective
 _lock = threading.RLock()
 _MAX_BOUND = 16  # objectives and metrics kept per data set; the oldest are dropped first
@@ -178,11 +219,6 @@ def keep_rows(owner: object, data: RankingData) -> None:
     weight = None if data.split_weight()[1] is None else data.weight
     with _lock:
         _slot_of(owner).kept = _Kept(data.groups.ids, weight, data.columns)
-
-
-def is_ours(owner: object) -> bool:
-    """Whether gbmrank made a data set, and so has validated its training."""
-    return _kept_with(owner) is not None
 
 
 def _kept_with(owner: object) -> _Kept | None:
@@ -289,6 +325,85 @@ def round_gradients(
     return training_gradients(state, read_scores(preds, state.bound.groups), objective, call)
 
 
+def watched_gradients(
+    booster: "Booster", objective: "Target", columns: BoosterColumns, preds: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return gradient and Hessian; raise or warn if training would silently go wrong.
+
+    Trainings that gbmrank runs itself were validated before.
+
+    Raises
+    ------
+    ConfigError
+        For parameters with which the booster trains a wrong model.
+    """
+    training = None if _kept_with(columns.owner) is not None else booster.training()
+    if training is None:
+        return round_gradients(objective, columns, preds)
+    booster.check_training(training)
+    with _lock:
+        seen = _seen.get(training.model)
+        if seen is None:
+            seen = _seen[training.model] = _Seen(training.splits())
+        seen.calls += 1
+    if seen.calls == 1:
+        _warn_at_start(booster, training, objective, columns)
+    grad, hess = round_gradients(objective, columns, preds)
+    if seen.calls == _ROUNDS + 1 and training.splits() == seen.splits:
+        total = float(hess.sum(dtype=np.float64))
+        params = booster.parameters.read(training.params())
+        warn(
+            f"{objective}: no tree has split after {_ROUNDS} rounds, so all rows have the same "
+            f"score; {booster.parameters.likely_cause(params, len(hess), total)}",
+            NoProgressWarning,
+        )
+    return grad, hess
+
+
+def _warn_at_start(
+    booster: "Booster", training: Training, objective: "Target", columns: BoosterColumns
+) -> None:
+    params = booster.parameters.read(training.params())
+    ignored = booster.parameters.without_effect(params, training.positions())
+    if ignored:
+        advice = "; ".join(dict.fromkeys(ignored.values()))
+        warn(
+            f"{', '.join(ignored)}: {objective} ignores this, unlike {booster.title}'s own "
+            f"ranking objectives; {advice}",
+            GbmrankWarning,
+        )
+    n_rows, template = len(columns.labels), objective.template
+    grouped = columns.sizes is not None or getattr(template, "preferences", None) is not None
+    if not grouped and n_rows > _MANY_ROWS and not template.separable:
+        warn(
+            f"the training set has no queries, so its {n_rows} rows are ranked as one; pass "
+            f"the rows of each query ({booster.groups_hint}), or group=[{n_rows}] if it is "
+            "one query",
+            GbmrankWarning,
+        )
+
+
+def frames_of(module: str) -> Iterator[Any]:
+    """Yield the frames of a module on the call stack, innermost first."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == module:
+            yield frame
+        frame = frame.f_back
+
+
+def waiting_in(module: str, kind: type) -> Any:
+    """Return the innermost object of a class whose method in a module is waiting, or None."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == module:
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, kind):
+                return owner
+        frame = frame.f_back
+    return None
+
+
 @functools.cache
 def _advise_on_waiting() -> None:
     """Log once that waiting threads of a booster need not keep processors busy."""
@@ -307,7 +422,11 @@ def training_gradients(
     The number of rows that the floor raised is logged by ``gbmrank`` at level DEBUG.
     """
     bound = state.bound
-    grad, hess = bound.gradients(scores, np.float32, single=True)
+    grad, hess = out = GradHess(
+        np.empty(len(scores), np.float32), np.empty(len(scores), np.float32)
+    )
+    if len(scores):
+        bound.fill(scores, out, single=True)
     floors = FLOOR_RELATIVE, FLOOR_ABSOLUTE
     query, raised = _kernels().finish(grad, hess, bound.groups.offsets, state.usual, floors)
     if query >= 0:

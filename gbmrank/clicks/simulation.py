@@ -6,8 +6,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.clicks.bias import PositionBias
 from gbmrank.data.columns import read_number, read_whole
+from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.api.metrics import metric as read_metric
-from gbmrank.clicks.bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.bootstrap import bootstrap_means, pools
 from gbmrank.data.columns import as_floats, read_number, read_whole
+from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError, warn
 from gbmrank.metrics import AbstractPositional

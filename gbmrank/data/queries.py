@@ -169,6 +169,11 @@ class Groups:
         """Rows per query, shape (n_queries,)."""
         return np.diff(self.offsets)
 
+    @property
+    def longest(self) -> int:
+        """Rows of the longest query."""
+        return int(self.sizes.max(initial=0))
+
     def take(self, rows: ArrayLike) -> tuple[IntArray, "Groups"]:
         """Return a subset of rows and its groups; queries left without rows are dropped.
 

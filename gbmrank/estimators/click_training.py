@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import MetricList, Objective
+from gbmrank.api.bias_estimation import count_covariance, differs_from_none, estimate_bias
 from gbmrank.boosters.base import Part, Trained
 from gbmrank.boosters.plan import Plan
 from gbmrank.boosters.state import InTraining, in_training, read_scores, training_gradients
-from gbmrank.clicks import PositionBias, estimate_bias
-from gbmrank.clicks.bias import read_clicks, read_positions
-from gbmrank.clicks.estimation import count_covariance, differs_from_none
+from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, GbmrankWarning, ParameterError, warn
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias

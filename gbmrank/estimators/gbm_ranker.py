@@ -13,7 +13,7 @@ from gbmrank.api.objectives import ranking_objective, training_plan
 from gbmrank.boosters.base import Fitted, Member
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Part, Plan, Trained
-from gbmrank.clicks import PositionBias
+from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table
 from gbmrank.errors import (

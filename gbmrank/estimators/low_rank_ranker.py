@@ -318,7 +318,7 @@ def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[Matrix, Groups]:  #
 
 
 def _check_lengths(groups: Groups) -> None:
-    longest, most = int(groups.sizes.max(initial=0)), _theory().MOST_ITEMS
+    longest, most = groups.longest, _theory().MOST_ITEMS
     if longest > most:
         raise LimitError(
             f"a query has {longest} rows, but all orders are enumerated for up to {most}; rerank "

@@ -20,8 +20,8 @@ from gbmrank.boosters.base import Part
 from gbmrank.boosters.doors import BOOSTERS, booster_named
 from gbmrank.boosters.plan import PREFIX, Native
 from gbmrank.clicks import PositionBias, estimate_bias
-from gbmrank.clicks.bias import read_positions
 from gbmrank.data.columns import read_number
+from gbmrank.data.position_bias import read_positions
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
 from gbmrank.estimators.click_training import ClickTraining

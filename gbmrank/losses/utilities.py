@@ -750,7 +750,7 @@ class NetDegreeUtility(AbstractUtility):
 
 def ideal_dcg(gain: FloatArray, groups: Groups, k: int | None) -> FloatArray:
     """Return the largest DCG@k of each query, shape (n_queries,)."""
-    return best_sums(gain, discounts(int(groups.sizes.max(initial=0)), k), groups)
+    return best_sums(gain, discounts(groups.longest, k), groups)
 
 
 BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (

@@ -165,10 +165,8 @@ class Ranked:
 
 def run_queries(task: Callable[[Span], None], groups: Groups) -> None:
     """Run a kernel over all queries in threads; each query is computed by one thread."""
-    sizes = groups.sizes
-    longest = int(sizes.max(initial=0))
-    chunks = threads.cut_into_chunks(10.0 * sizes.astype(np.float64) + 50.0)
-    threads.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
+    costs = 10.0 * groups.sizes.astype(np.float64) + 50.0
+    threads.run_spans(task, threads.cut_into_spans(costs, groups.longest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

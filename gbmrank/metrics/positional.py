@@ -577,7 +577,7 @@ class ERU(AbstractPositional):
         worth, nothing = excess(data.labels, self.neutral), self.offsets(data)
         if not self.normalize:
             return worth, nothing, np.ones(len(nothing))
-        table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))
+        table = self.rank_discounts(data.groups.longest)
         best = best_sums(worth, table, data.groups)
         return worth, nothing, np.where(best > 0, best, np.nan)
 

@@ -2,7 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, final
 
@@ -38,7 +38,6 @@ __all__ = [
     "held_preferences",
     "query_scale",
     "row_scale",
-    "run_queries",
     "scale_hessian",
     "sum_queries",
     "with_groups",
@@ -221,7 +220,7 @@ class BoundSums(AbstractBound):
     ``constant``, one entry per row, replaces the Hessian; ``factor`` multiplies it.
     """
 
-    __slots__ = ("chunks", "constant", "factor", "kernels")
+    __slots__ = ("constant", "factor", "kernels", "spans")
 
     def __init__(
         self,
@@ -233,18 +232,18 @@ class BoundSums(AbstractBound):
         factor: float = 1.0,
     ) -> None:
         super().__init__(groups)
-        self.chunks = threads.cut_into_chunks(costs)
+        self.spans = threads.cut_into_spans(costs, groups.longest)
         self.kernels, self.constant, self.factor = (gradients, values), constant, factor
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Compute every query."""
-        run_queries(lambda span: self.kernels[0](span, scores, out), self.chunks, self.groups)
+        threads.run_spans(lambda span: self.kernels[0](span, scores, out), self.spans)
         scale_hessian(out, self.constant, self.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         return sum_queries(
-            lambda span, out: self.kernels[1](span, scores, out), self.chunks, self.groups
+            lambda span, out: self.kernels[1](span, scores, out), self.spans, self.groups
         )
 
 
@@ -318,20 +317,12 @@ def query_scale(data: RankingData, normalize: str) -> FloatArray:
     return scale if weight is None else scale * weight
 
 
-def run_queries(
-    task: Callable[[Span], None], chunks: npt.NDArray[np.int64], groups: Groups
-) -> None:
-    """Run a kernel over chunks of queries, in threads."""
-    longest = int(groups.sizes.max(initial=0))
-    threads.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
-
-
 def sum_queries(
-    task: Callable[[Span, FloatArray], None], chunks: npt.NDArray[np.int64], groups: Groups
+    task: Callable[[Span, FloatArray], None], spans: Sequence[Span], groups: Groups
 ) -> FloatArray:
     """Return the loss that a kernel writes for each query, shape (n_queries,)."""
     values = np.empty(groups.n_queries)
-    run_queries(lambda span: task(span, values), chunks, groups)
+    threads.run_spans(lambda span: task(span, values), spans)
     return check_losses(values, groups)
 
 

@@ -35,7 +35,6 @@ from gbmrank.objectives.base import (
     AbstractBound,
     HessianTrait,
     check_choice,
-    run_queries,
     scale_hessian,
     sum_queries,
 )
@@ -241,6 +240,14 @@ class PairSum(NamedTuple):
     constant: FloatArray | None
 
 
+class _LongQueries(NamedTuple):
+    """The queries that the linear-time engine may sum."""
+
+    numbers: IntArray
+    items: LongItems
+    tables: Tables
+
+
 @final
 class BoundPairs(AbstractBound):
     """Pairs of every query, summed in threads.
@@ -249,7 +256,7 @@ class BoundPairs(AbstractBound):
     others in spans of queries.
     """
 
-    __slots__ = ("chunks", "long", "pair_sum", "queries")
+    __slots__ = ("long", "pair_sum", "queries", "spans")
 
     def __init__(
         self, groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, pair_sum: PairSum
@@ -261,16 +268,17 @@ class BoundPairs(AbstractBound):
             if isinstance(queries, PushQueries)
             else groups.sizes.astype(np.float64) ** 2 / 4.0
         )
-        self.chunks = threads.cut_into_chunks(pairs + 100.0)
+        self.spans = threads.cut_into_spans(pairs + 100.0, groups.longest)
         self.long = _long_queries(groups, queries, pair_sum.engine)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         engine, curvature, params, constant = self.pair_sum
         engines, ways = engine.settings(single), engine.visits(single)
-        served = np.zeros(self.groups.n_queries, np.bool_)
+        served = np.zeros(len(self.queries.scale), np.bool_)
         unused = np.empty(len(served))
-        self._sum_long(scores, engines, served, unused, out)
+        if self.long is not None:
+            self._sum_long(self.long, scores, engines, served, unused, out)
 
         def fill_span(span: Span) -> None:
             left, columns = served[span.first : span.last], (self.queries, span, scores)
@@ -281,16 +289,18 @@ class BoundPairs(AbstractBound):
                     given = (params[0], *more) if more else (params,)
                     kernel(*columns, *given, served, _buffers(span, precision), out)
 
-        run_queries(fill_span, self.chunks, self.groups)
-        scale_hessian(out, constant, curvature.factor)
+        threads.run_spans(fill_span, self.spans)
+        if constant is not None or curvature.factor != 1.0:
+            scale_hessian(out, constant, curvature.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
         engine, _, params, _ = self.pair_sum
         engines = engine.settings(single=False)
-        served = np.zeros(self.groups.n_queries, np.bool_)
+        served = np.zeros(len(self.queries.scale), np.bool_)
         long = np.empty(len(served))
-        self._sum_long(scores, engines, served, long, _NO_ROWS)
+        if self.long is not None:
+            self._sum_long(self.long, scores, engines, served, long, _NO_ROWS)
 
         def sum_span(span: Span, values: FloatArray) -> None:
             own, columns = slice(span.first, span.last), (self.queries, span, scores)
@@ -300,10 +310,11 @@ class BoundPairs(AbstractBound):
             if not served[own].all():
                 engine.values(*columns, params, served, _buffers(span, np.float64), values)
 
-        return sum_queries(sum_span, self.chunks, self.groups)
+        return sum_queries(sum_span, self.spans, self.groups)
 
     def _sum_long(
         self,
+        long: _LongQueries,
         scores: FloatArray,
         engines: Engines,
         served: BoolArray,
@@ -312,14 +323,12 @@ class BoundPairs(AbstractBound):
     ) -> None:
         """Sum the queries that are long relative to the range of their scores, and mark them."""
         engine, _, params, _ = self.pair_sum
-        if self.long is None or engine.tables is None:
-            return
-        numbers, items = self.long
+        numbers, items, tables = long
         scale = self.queries.scale[numbers]
         if isinstance(self.queries, PushQueries):
             price = functools.partial(engine.prices, params)
             positives = self.queries.positives[numbers]
-            sums, *found = sum_push(items, scores, engine.tables, engines, positives, price)
+            sums, *found = sum_push(items, scores, tables, engines, positives, price)
             sums *= scale
             if len(out.grad):
                 factor = np.repeat(scale, items.sizes)
@@ -327,7 +336,7 @@ class BoundPairs(AbstractBound):
                 for column, part in zip(out, found, strict=True):
                     column[items.rows[rows]] = (factor * part)[rows]
         else:
-            sums = sum_pairs(items, scores, engine.tables, engines, scale, out)
+            sums = sum_pairs(items, scores, tables, engines, scale, out)
         done = ~np.isnan(sums)
         values[numbers[done]] = sums[done]
         served[numbers[done]] = True
@@ -402,7 +411,7 @@ def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
 
 def _long_queries(
     groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, engine: PairEngine
-) -> tuple[IntArray, LongItems] | None:
+) -> _LongQueries | None:
     """Return the queries that are long enough for linear time, with their items, if any.
 
     Every level is a separate block, which makes its query effectively shorter.
@@ -432,4 +441,5 @@ def _long_queries(
     starts = [np.concatenate([[0], np.cumsum(sizes)]) for sizes in (blocks, levels[long])]
     blocks, parts = (one.astype(np.int64) for one in starts)
     inside = isinstance(queries, ItemQueries)
-    return numbers, LongItems(rows, weights, blocks, parts, inside=inside)
+    items = LongItems(rows, weights, blocks, parts, inside=inside)
+    return _LongQueries(numbers, items, engine.tables)

@@ -17,7 +17,6 @@ from gbmrank.objectives.base import (
     AbstractObjective,
     constant_hessian,
     query_scale,
-    run_queries,
     sum_queries,
 )
 from gbmrank.types import FloatArray
@@ -71,7 +70,7 @@ def bind_queries(
 class BoundQueries(AbstractBound):
     """An objective computed by one call of a compiled function per query."""
 
-    __slots__ = ("chunks", "constant", "kernels", "params", "queries", "shift_invariant")
+    __slots__ = ("constant", "kernels", "params", "queries", "shift_invariant", "spans")
 
     def __init__(
         self,
@@ -87,17 +86,15 @@ class BoundQueries(AbstractBound):
         self.params = tuple(float(value) for value in params)
         self.constant = constant_hessian(objective.hessian, data)
         self.shift_invariant = objective.shift_invariant
-        self.chunks = threads.cut_into_chunks(
-            5.0 * data.groups.sizes.astype(np.float64) ** 2 + 100.0
-        )
+        costs = 5.0 * data.groups.sizes.astype(np.float64) ** 2 + 100.0
+        self.spans = threads.cut_into_spans(costs, data.groups.longest)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Call the function for every query."""
         near = self._near_zero(scores)
-        run_queries(
+        threads.run_spans(
             lambda span: self.kernels.query_gradients(self.queries, span, near, self.params, out),
-            self.chunks,
-            self.groups,
+            self.spans,
         )
         if self.constant is not None:
             out.hess[:] = self.constant
@@ -113,7 +110,7 @@ class BoundQueries(AbstractBound):
             lambda span, values: self.kernels.query_values(
                 self.queries, span, near, there, self.params, values
             ),
-            self.chunks,
+            self.spans,
             self.groups,
         )
 

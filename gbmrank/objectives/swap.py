@@ -30,7 +30,6 @@ from gbmrank.objectives.base import (
     check_choice,
     constant_hessian,
     row_scale,
-    run_queries,
     scale_hessian,
     sum_queries,
 )
@@ -199,7 +198,6 @@ class Swap(AbstractObjective):
 class _BoundSwap(AbstractBound):
     __slots__ = (
         "change",
-        "chunks",
         "constant",
         "draw",
         "factor",
@@ -209,6 +207,7 @@ class _BoundSwap(AbstractBound):
         "queries",
         "rule",
         "sort",
+        "spans",
     )
 
     def __init__(self, objective: Swap, data: RankingData) -> None:
@@ -227,7 +226,12 @@ class _BoundSwap(AbstractBound):
         sizes = data.groups.sizes.astype(np.float64)
         below = 1.0 if self.rule.neighbours else np.minimum(sizes, float(self.rule.truncation))
         costs = self.rule.draws * sizes * (30.0 + 2.0 * below) + 100.0
-        self.chunks = _short_chunks(threads.cut_into_chunks(costs), self.rule.draws, data)
+        # Spans so short that their rankings fit into the cache, if those of a query do.
+        room = _ROOM // self.rule.draws
+        cuts = np.searchsorted(
+            data.groups.offsets, np.arange(room, data.groups.n_rows, max(room, 1))
+        )
+        self.spans = threads.cut_into_spans(costs, data.groups.longest, also_at=cuts)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Rank every query and visit its pairs."""
@@ -248,7 +252,7 @@ class _BoundSwap(AbstractBound):
             if not served[span.first : span.last].all():
                 kernels.swap_gradients(*given, params, served, _buffers(span, np.float64), out)
 
-        run_queries(compute, self.chunks, self.groups)
+        threads.run_spans(compute, self.spans)
         scale_hessian(out, self.constant, self.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
@@ -264,7 +268,7 @@ class _BoundSwap(AbstractBound):
             ranked, buffers = self._ranked(span, at), _buffers(span, np.float64)
             visit(queries, rule, span, (scores, at), ranked, params, buffers, values)
 
-        return sum_queries(compute, self.chunks, self.groups)
+        return sum_queries(compute, self.spans, self.groups)
 
     def _ranked(self, span: Span, at: FloatArray) -> Rankings:
         """Return the rankings of a span of queries."""
@@ -318,12 +322,6 @@ def _ends(sizes: IntArray) -> IntArray:
 def _buffers(span: Span, precision: type[Any]) -> SwapBuffers:
     scores, *others = (np.empty(span.longest, kind) for kind in (np.float64, *[precision] * 6))
     return SwapBuffers(scores, *others)
-
-
-def _short_chunks(chunks: IntArray, draws: int, data: RankingData) -> IntArray:
-    """Split chunks so that the rankings of each fit into the cache, if those of a query do."""
-    ends = np.arange(_ROOM // draws, data.groups.n_rows, max(_ROOM // draws, 1))
-    return np.unique(np.concatenate([chunks, np.searchsorted(data.groups.offsets, ends)]))
 
 
 def _queries(objective: Swap, data: RankingData, items: FloatArray | None) -> SwapQueries:

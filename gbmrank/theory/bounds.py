@@ -315,7 +315,7 @@ def regression_bound(
     measure = NDCG(gain=gain if isinstance(gain, str) else tuple(gain), k=k)
     values = gains(data.labels, measure.gain)
     errors = query_sums((data.read_scores(scores) - values) ** 2, data.groups)
-    longest = int(data.groups.sizes.max(initial=0))
+    longest = data.groups.longest
     squares = np.cumsum(discounts(longest, measure.k) ** 2)[data.groups.sizes - 1]
     ideal = ideal_dcg(values, data.groups, measure.k)
     return np.asarray(np.sqrt(2.0 * squares * errors) / np.where(ideal > 0, ideal, np.nan))

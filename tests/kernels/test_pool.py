@@ -16,6 +16,7 @@ import gbmrank
 from gbmrank.errors import ConfigError, ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.jit import threads as pool
+from gbmrank.kernels.layout import Span
 from tests.ranking_tasks import make_task, run_python
 
 TASK = make_task(seed=3, queries=300, longest=60)
@@ -34,6 +35,11 @@ def expected():
     return gradients(1)
 
 
+def spans(count):
+    """One span for each query."""
+    return [Span(number, number + 1, 1) for number in range(count)]
+
+
 def assert_equal(found, expected):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -48,7 +54,7 @@ def test_several_threads_really_work():
     pool.set_num_threads(3)
     together = threading.Barrier(3, timeout=20)
     met = []
-    pool.run_chunks(lambda first, last: met.append(together.wait()), np.array([0, 1, 2, 3]))
+    pool.run_spans(lambda span: met.append(together.wait()), spans(3))
     assert sorted(met) == [0, 1, 2]
 
 
@@ -59,12 +65,12 @@ def test_a_bound_on_threads_holds_where_it_is_set_and_nowhere_else(limit, worker
     def workers_of_one_call():
         names, enough = set(), threading.Barrier(workers, timeout=20)
 
-        def task(first, last):
+        def task(span):
             names.add(threading.get_ident())
-            if first < workers:
+            if span.first < workers:
                 enough.wait()
 
-        pool.run_chunks(task, np.arange(7))
+        pool.run_spans(task, spans(6))
         return len(names)
 
     with pool.at_most(limit):
@@ -157,10 +163,11 @@ def test_a_forked_child_gets_threads_of_its_own():
     code = """
 import os, sys, threading, numpy as np
 from gbmrank.kernels.jit import threads as pool
+from gbmrank.kernels.layout import Span
 pool.set_num_threads(2)
 def both():
     together = threading.Barrier(2, timeout=20)
-    pool.run_chunks(lambda first, last: together.wait() and None, np.array([0, 1, 2]))
+    pool.run_spans(lambda span: together.wait() and None, [Span(0, 1, 1), Span(1, 2, 1)])
 both()
 child = os.fork()
 if not child:
@@ -216,10 +223,10 @@ def test_a_task_may_use_the_pool_itself():
     pool.set_num_threads(2)
     done = []
 
-    def outer(first, last):
-        pool.run_chunks(lambda a, b: done.append((first, a)), np.array([0, 1, 2]))
+    def outer(span):
+        pool.run_spans(lambda inner: done.append((span.first, inner.first)), spans(2))
 
-    pool.run_chunks(outer, np.array([0, 1, 2, 3]))
+    pool.run_spans(outer, spans(3))
     assert sorted(done) == [(q, a) for q in range(3) for a in range(2)]
 
 
@@ -229,39 +236,38 @@ def test_an_exception_in_a_task_is_raised_after_the_others_are_done(threads, bad
     pool.set_num_threads(threads)
     running: set[int] = set()
 
-    def task(first, last):
-        running.add(first)
+    def task(span):
+        running.add(span.first)
         try:
-            if first == bad:
-                raise ZeroDivisionError(f"chunk {first}")
+            if span.first == bad:
+                raise ZeroDivisionError(f"span {span.first}")
         finally:
-            running.discard(first)
+            running.discard(span.first)
 
-    with pytest.raises(ZeroDivisionError, match=f"chunk {bad}"):
-        pool.run_chunks(task, np.arange(9))
+    with pytest.raises(ZeroDivisionError, match=f"span {bad}"):
+        pool.run_spans(task, spans(8))
     assert running == set()
     assert gradients(threads)[0].shape == (TASK.n,)  # the pool is still of use
 
 
-@given(st.lists(st.floats(0.0, 1e9), max_size=60))
-def test_chunks_cover_every_query_once(costs):
-    chunks = pool.cut_into_chunks(np.array(costs, dtype=np.float64))
-    assert chunks[0] == 0
-    assert chunks[-1] == len(costs)
-    assert (np.diff(chunks) > 0).all()
-    assert len(chunks) - 1 <= 32
+@given(st.lists(st.floats(0.0, 1e9), max_size=60), st.lists(st.integers(0, 70), max_size=5))
+def test_spans_cover_every_query_once(costs, cuts):
+    made = pool.cut_into_spans(np.array(costs, dtype=np.float64), 7, cuts)
+    assert [q for span in made for q in range(span.first, span.last)] == list(range(len(costs)))
+    assert all(span.first < span.last and span.longest == 7 for span in made)
+    assert len(made) <= 32 + len(cuts)
+    assert {cut for cut in cuts if cut < len(costs)} <= {span.first for span in made}
 
 
-def test_chunks_are_of_about_equal_cost():
+def test_spans_are_of_about_equal_cost():
     costs = np.random.default_rng(0).uniform(1e4, 2e4, 1_000)
-    chunks = pool.cut_into_chunks(costs)
-    work = np.add.reduceat(costs, chunks[:-1])
+    work = np.array([costs[one.first : one.last].sum() for one in pool.cut_into_spans(costs)])
     assert len(work) == 32
     assert work.max() < 1.1 * work.mean()
 
 
 def test_little_work_stays_on_the_calling_thread():
-    assert len(pool.cut_into_chunks(np.full(10, 100.0))) == 2
+    assert pool.cut_into_spans(np.full(10, 100.0)) == (Span(0, 10, 0),)
 
 
 def test_threads_are_set_by_call_environment_or_machine(monkeypatch):
@@ -290,13 +296,13 @@ def test_a_bad_environment_variable_is_not_ignored(monkeypatch, text):
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 def test_an_estimator_keeps_to_its_n_jobs(backend, monkeypatch):
-    seen, run = set(), pool.run_chunks
+    seen, run = set(), pool.run_spans
 
     def watched(*given):
         seen.add(pool._limit.get())
         run(*given)
 
-    monkeypatch.setattr(pool, "run_chunks", watched)
+    monkeypatch.setattr(pool, "run_spans", watched)
     model = gbmrank.GBMRanker(backend=backend, n_estimators=2, n_jobs=1)
     model.fit(TASK.x, TASK.y, qid=TASK.qid)
     assert seen == {1}

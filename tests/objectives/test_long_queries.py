@@ -67,7 +67,7 @@ def test_queries_are_served_by_length_range_and_levels(spec):
     engines = engine.engines._replace(linear_from=FROM, linear_range=PER_RANGE)
     served = np.zeros(len(SIZES), np.bool_)
     values, out = np.full(len(SIZES), 77.0), GradHess(*np.full((2, len(scores)), 88.0))
-    bound._sum_long(scores, engines, served, values, out)
+    bound._sum_long(bound.long, scores, engines, served, values, out)
     assert set(np.flatnonzero(served).tolist()) == SERVED[spec]
     for q, (first, last) in enumerate(itertools.pairwise(STARTS.tolist())):
         if q in SERVED[spec]:

@@ -7,15 +7,15 @@ from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
 from gbmrank.boosters.lightgbm.dataset import (
     READS,
     check_bagging,
+    current_training,
     group_sizes,
+    ignored_objective,
     import_lightgbm,
     is_dataset,
     read_columns,
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import (
-    current_training,
-    ignored_objective,
     load_model,
     merge,
     train,

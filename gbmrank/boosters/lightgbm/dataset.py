@@ -1,4 +1,7 @@
-"""Reading LightGBM's data sets: weights are per row, groups are sizes."""
+"""What a callback of LightGBM reads: its data set, and the training that is waiting.
+
+Weights are per row, groups are sizes.
+"""
 
 import sys
 from typing import Any
@@ -6,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.calling import Training
+from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.settings import is_on
-from gbmrank.boosters.state import BoosterColumns
+from gbmrank.boosters.state import BoosterColumns, Training, waiting_in
 from gbmrank.data.queries import Subset
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError, warn
@@ -17,7 +20,9 @@ from gbmrank.types import IntArray
 __all__ = [
     "READS",
     "check_bagging",
+    "current_training",
     "group_sizes",
+    "ignored_objective",
     "import_lightgbm",
     "is_dataset",
     "read_columns",
@@ -78,6 +83,34 @@ def group_sizes(data: Any) -> Any:
     return _fields(data)[1]
 
 
+def current_training() -> Training | None:
+    """Return the Booster that is waiting for a gradient, or None."""
+    lgb = sys.modules.get("lightgbm")
+    if lgb is None:  # the objective was called directly, with arrays
+        return None
+    model = waiting_in("lightgbm.basic", lgb.Booster)
+    return (
+        None
+        if model is None
+        else Training(
+            model,
+            lambda: model.params,
+            lambda: float(model.feature_importance("split").sum()),
+            lambda: model.train_set.get_field("position") is not None,
+        )
+    )
+
+
+def ignored_objective() -> str | None:
+    """Return the objective if LightGBM ignores it and trains squared error, or None.
+
+    LightGBM splits parameters at ``=``, so text with another one is an unknown parameter to it.
+    """
+    training = current_training()
+    given = None if training is None else PARAMETERS.read(training.params()).get("objective")
+    return given if isinstance(given, str) and "=" in given else None
+
+
 def check_bagging(training: Training) -> None:
     """Raise ConfigError if LightGBM samples queries, since it mixes up rows and gradients.
 
@@ -85,7 +118,7 @@ def check_bagging(training: Training) -> None:
     """
     if not training.model.params.get("bagging_by_query"):
         return
-    named = training.params()
+    named = PARAMETERS.read(training.params())
     drawn = float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1
     if drawn and is_on(named, "bagging_by_query"):
         raise ConfigError(

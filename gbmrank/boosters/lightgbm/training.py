@@ -2,7 +2,6 @@
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -12,9 +11,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
-from gbmrank.boosters.calling import Training, waiting_in
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm
-from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.state import keep_rows
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
@@ -22,8 +19,6 @@ from gbmrank.types import FloatArray
 
 __all__ = [
     "LightGBMFitted",
-    "current_training",
-    "ignored_objective",
     "load_model",
     "merge",
     "train",
@@ -243,34 +238,6 @@ def _rounds_before(lgb: Any, job: Job) -> int:
             f"{type(job.start).__name__}"
         )
     return int(job.start.current_iteration())
-
-
-def current_training() -> Training | None:
-    """Return the Booster that is waiting for a gradient, or None."""
-    lgb = sys.modules.get("lightgbm")
-    if lgb is None:  # the objective was called directly, with arrays
-        return None
-    model = waiting_in("lightgbm.basic", lgb.Booster)
-    return (
-        None
-        if model is None
-        else Training(
-            model,
-            lambda: PARAMETERS.read(model.params),
-            lambda: float(model.feature_importance("split").sum()),
-            lambda: model.train_set.get_field("position") is not None,
-        )
-    )
-
-
-def ignored_objective() -> str | None:
-    """Return the objective if LightGBM ignores it and trains squared error, or None.
-
-    LightGBM splits parameters at ``=``, so text with another one is an unknown parameter to it.
-    """
-    training = current_training()
-    given = None if training is None else training.params().get("objective")
-    return given if isinstance(given, str) and "=" in given else None
 
 
 def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:

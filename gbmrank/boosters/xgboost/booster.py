@@ -6,10 +6,11 @@ from typing import Any, Final, final
 import numpy as np
 
 from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
-from gbmrank.boosters.calling import Training
 from gbmrank.boosters.settings import Setting, robust_settings
+from gbmrank.boosters.state import Training
 from gbmrank.boosters.xgboost.dataset import (
     READS,
+    current_training,
     group_sizes,
     import_xgboost,
     is_dataset,
@@ -17,7 +18,6 @@ from gbmrank.boosters.xgboost.dataset import (
 )
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.xgboost.training import (
-    current_training,
     load_model,
     merge,
     train,

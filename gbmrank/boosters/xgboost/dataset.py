@@ -1,8 +1,9 @@
-"""Read XGBoost's data sets, and build them from batches that keep queries whole.
+"""What a callback of XGBoost reads, and data sets built from batches that keep queries whole.
 
 Weights are per query, groups are offsets.
 """
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -10,14 +11,20 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.calling import frames_of
-from gbmrank.boosters.state import BoosterColumns, latest_training
+from gbmrank.boosters.state import (
+    BoosterColumns,
+    Training,
+    frames_of,
+    latest_training,
+    waiting_in,
+)
 from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
 __all__ = [
     "READS",
+    "current_training",
     "data_iterator",
     "group_sizes",
     "import_xgboost",
@@ -63,6 +70,33 @@ def _queries_in_training(data: Any) -> int:
     training, queries = latest_training()
     beside = is_dataset(training) and training.num_col() == data.num_col()
     return queries if beside else 0
+
+
+def current_training() -> Training | None:
+    """Return the Booster that is waiting for a gradient, or None."""
+    xgb = sys.modules.get("xgboost")
+    if xgb is None:  # the objective was called directly, with arrays
+        return None
+    model = waiting_in("xgboost.core", xgb.Booster)
+    calls = [] if model is None else [one.f_locals for one in frames_of("xgboost.training")]
+    given = next((one["params"] for one in calls if "params" in one), None)
+    return (
+        None
+        if model is None
+        else Training(
+            model,
+            lambda: _settings(model) if given is None else dict(given),
+            lambda: float(sum(model.get_score(importance_type="weight").values())),
+            bool,  # a DMatrix has no positions
+        )
+    )
+
+
+def _settings(model: Any) -> Mapping[str, Any]:
+    """Return the tree parameters; a Booster does not expose its other parameters."""
+    booster = json.loads(model.save_config())["learner"]["gradient_booster"]
+    found: Mapping[str, Any] = booster.get("tree_train_param", {})
+    return found
 
 
 def weighs_by_size() -> bool:

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
-from gbmrank.boosters.calling import Training, frames_of, waiting_in
 from gbmrank.boosters.state import keep_rows
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
-from gbmrank.boosters.xgboost.parameters import OF_DATA_SET, PARAMETERS
+from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import column_names, first_infinite, take_rows
@@ -24,7 +22,6 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = [
     "XGBoostFitted",
-    "current_training",
     "first_rounds",
     "infinite_message",
     "load_model",
@@ -197,33 +194,6 @@ def _rounds_before(xgb: Any, job: Job) -> int:
 def _set_name(name: str) -> str:
     """Return a name that XGBoost can put before that of a metric, with a dash."""
     return re.sub(r"[-:\s]+", "_", name)
-
-
-def current_training() -> Training | None:
-    """Return the Booster that is waiting for a gradient, or None."""
-    xgb = sys.modules.get("xgboost")
-    if xgb is None:  # the objective was called directly, with arrays
-        return None
-    model = waiting_in("xgboost.core", xgb.Booster)
-    calls = [] if model is None else [one.f_locals for one in frames_of("xgboost.training")]
-    given = next((one["params"] for one in calls if "params" in one), None)
-    return (
-        None
-        if model is None
-        else Training(
-            model,
-            lambda: PARAMETERS.read(_settings(model) if given is None else dict(given)),
-            lambda: float(sum(model.get_score(importance_type="weight").values())),
-            bool,  # a DMatrix has no positions
-        )
-    )
-
-
-def _settings(model: Any) -> Mapping[str, Any]:
-    """Return the tree parameters; a Booster does not expose its other parameters."""
-    booster = json.loads(model.save_config())["learner"]["gradient_booster"]
-    found: Mapping[str, Any] = booster.get("tree_train_param", {})
-    return found
 
 
 def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:

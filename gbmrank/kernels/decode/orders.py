@@ -312,8 +312,7 @@ def _decode(flat: FloatArray, sizes: IntArray, surrogate: str, decoder: str) -> 
     pairs = _pair_values(flat, sizes)
     out = np.empty(int(sizes.sum()), np.int64)
     task, cost = _task(surrogate, decoder, pairs, out)
-    chunks = threads.cut_into_chunks(cost(sizes.astype(np.float64)) + 100.0)
-    threads.run_chunks(lambda first, last: task(Span(first, last, longest)), chunks)
+    threads.run_spans(task, threads.cut_into_spans(cost(sizes.astype(np.float64)) + 100.0, longest))
     return out
 
 

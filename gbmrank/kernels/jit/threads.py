@@ -1,4 +1,4 @@
-"""Threads for kernels: one pool per process, over chunks of queries.
+"""Threads for kernels: one pool per process, over spans of queries.
 
 Kernels release the interpreter lock, so plain threads run them side by side. The pool is
 our own because the compiler's parallel loops hang after ``fork`` or abort under threads.
@@ -11,7 +11,7 @@ import contextvars
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.errors import ConfigError, ParameterError
+from gbmrank.kernels.layout import Span
 from gbmrank.types import IntArray, is_whole
 
-__all__ = ["at_most", "cut_into_chunks", "get_num_threads", "run_chunks", "set_num_threads"]
+__all__ = ["at_most", "cut_into_spans", "get_num_threads", "run_spans", "set_num_threads"]
 
-_MAX_CHUNKS = 32
-_SMALL = 20_000.0  # below this cost a chunk is not worth waking a thread for
+_MAX_SPANS = 32
+_SMALL = 20_000.0  # below this cost a span is not worth waking a thread for
 _limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("gbmrank_threads", default=None)
 
 
@@ -99,33 +100,38 @@ def at_most(threads: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
-def cut_into_chunks(costs: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Return the first query of runs of about equal cost (in nanoseconds), then their end."""
-    total = float(costs.sum())
-    chunks = int(min(max(total // _SMALL, 1), _MAX_CHUNKS, max(len(costs), 1)))
-    if chunks == 1 and len(costs):
-        return np.array([0, len(costs)])
-    ends = np.searchsorted(np.cumsum(costs), total * np.arange(1, chunks) / chunks)
-    return np.unique(np.concatenate([[0], ends + 1, [len(costs)]]).clip(0, len(costs))).astype(
-        np.int64
-    )
+def cut_into_spans(
+    costs: npt.NDArray[np.floating[Any]], longest: int = 0, also_at: Sequence[int] | IntArray = ()
+) -> tuple[Span, ...]:
+    """Cut queries into spans of about equal cost (in nanoseconds).
+
+    ``longest`` is the number of items of the longest query, for buffers; ``also_at`` are further
+    queries at which a span begins.
+    """
+    n_queries, total = len(costs), float(costs.sum())
+    spans = int(min(max(total // _SMALL, 1), _MAX_SPANS, max(n_queries, 1)))
+    if spans == 1 and n_queries and not len(also_at):
+        return (Span(0, n_queries, longest),)
+    cuts = np.searchsorted(np.cumsum(costs), total * np.arange(1, spans) / spans) + 1
+    edges = np.unique(np.concatenate([[0], cuts, also_at, [n_queries]]).astype(np.int64))
+    kept = edges[edges <= n_queries].tolist()
+    return tuple(Span(first, last, longest) for first, last in itertools.pairwise(kept))
 
 
-def run_chunks(task: Callable[[int, int], None], chunks: IntArray) -> None:
-    """Call ``task(first, last)`` for every chunk, on this thread and the pool's.
+def run_spans(task: Callable[[Span], None], spans: Sequence[Span]) -> None:
+    """Call ``task(span)`` for every span, on this thread and the pool's.
 
     Returns when all are done; the first exception of a task is raised. The calling thread
-    takes chunks too and does not wait for a thread that never started, so a busy processor
+    takes spans too and does not wait for a thread that never started, so a busy processor
     costs time but does not block.
     """
     numbers = itertools.count()
-    n_chunks = len(chunks) - 1
 
     def work() -> None:
-        while (number := next(numbers)) < n_chunks:
-            task(int(chunks[number]), int(chunks[number + 1]))
+        while (number := next(numbers)) < len(spans):
+            task(spans[number])
 
-    helpers = min(get_num_threads(), _limit.get() or n_chunks, n_chunks) - 1
+    helpers = min(get_num_threads(), _limit.get() or len(spans), len(spans)) - 1
     if helpers < 1:
         work()
         return

@@ -139,7 +139,7 @@ class LongItems:
         ]
         self.runs = np.concatenate([*cuts, blocks[-1:]]).astype(np.int64)
         self.run_sizes = np.diff(self.runs)
-        self.chunks = threads.cut_into_chunks(20.0 * self.run_sizes)  # of runs
+        self.spans = threads.cut_into_spans(20.0 * self.run_sizes)  # of runs
         self.query_of_block = np.repeat(np.arange(len(queries) - 1), self.levels)
 
 
@@ -300,15 +300,11 @@ def _spread(work: _Work, weights: tuple[FloatArray, FloatArray]) -> tuple[FloatA
         )
 
     together = (several & ~apart).any()  # moments that threads would share
-    _in_threads(spread, np.array([0, len(of)]) if together else work.items.chunks)
+    threads.run_spans(spread, [Span(0, len(of), 0)] if together else work.items.spans)
     for r in np.flatnonzero(more).tolist():
         block = slice(runs.begin[r], runs.begin[r] + runs.cells[r])
         moments[block] += moments[begins[r] : begins[r] + runs.cells[r]]
     return moments[:size, 0], moments[:size, 1]
-
-
-def _in_threads(task: Callable[[Span], None], chunks: IntArray) -> None:
-    threads.run_chunks(lambda first, last: task(Span(first, last, 0)), chunks)
 
 
 def _interact(
@@ -332,7 +328,7 @@ def _interact(
 
     cells = np.diff(grid.blocks)
     costs = 60.0 * cells * np.minimum(cells, highest - lowest + 1)
-    _in_threads(interact, threads.cut_into_chunks(costs))
+    threads.run_spans(interact, threads.cut_into_spans(costs))
     plan = tables.plan
     if grid.farthest > min(plan.lower.band, plan.upper.band):
         for begin, end in itertools.pairwise(grid.blocks.tolist()):
@@ -401,7 +397,7 @@ def _read(work: _Work, powers: FloatArray, scale: FloatArray, out: GradHess) -> 
         columns = work.scores, items.weights, grid.numbers, work.slots
         work.kernels.read(runs, span, grid.width, *columns, flat, scales, items.rows, out)
 
-    _in_threads(read, items.chunks)
+    threads.run_spans(read, items.spans)
 
 
 def _read_fields(work: _Work, powers: FloatArray, out: FloatArray) -> None:
@@ -412,4 +408,4 @@ def _read_fields(work: _Work, powers: FloatArray, out: FloatArray) -> None:
         columns = work.scores, work.grid.numbers, work.slots
         work.kernels.read_fields(runs, span, work.grid.width, *columns, flat, out)
 
-    _in_threads(read, work.items.chunks)
+    threads.run_spans(read, work.items.spans)

@@ -169,7 +169,7 @@ class MaxItems(AbstractCondition):
     def holds(self, where: Any) -> bool:
         """Test the longest query."""
         if isinstance(where, RankingData):
-            return int(where.groups.sizes.max(initial=0)) <= self.n
+            return where.groups.longest <= self.n
         return int(where.labels.shape[1]) <= self.n
 
     def __str__(self) -> str:

@@ -7,9 +7,9 @@ import numpy as np
 
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native, Part, Plan, train
-from gbmrank.clicks.bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.bootstrap import bootstrap_means, pools
 from gbmrank.data.columns import read_ids, read_number, read_whole
+from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import read_matrix
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError, warn
