@@ -4,8 +4,10 @@ import ast
 import hashlib
 import importlib.metadata
 import importlib.util
+import io
 import platform
 import re
+import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -301,24 +303,30 @@ def restamp(folder: Path, name: str) -> Path:
 
 
 def _code(text: str) -> tuple[str, list[str]]:
-    """Return the lines of a module that compute, and the modules of this package it imports."""
+    """Return the lines of a module that compute, and the modules of this package it imports.
+
+    The lines are text, not a syntax tree, whose form differs between versions of Python.
+    """
     dropped: set[int] = set()
     imported: list[str] = []
     for node in ast.walk(ast.parse(text)):
-        body = getattr(node, "body", None)
-        first = body[0] if isinstance(body, list) and body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-            dropped.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
             dropped.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-            module = getattr(node, "module", None) or ""
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
             if module == "examples.papers":
                 imported += [each.name for each in node.names]
             elif module.startswith("examples.papers."):
                 imported.append(module.rpartition(".")[2])
-    lines = enumerate(text.split("\n"), 1)
-    kept = [line.rstrip() for at, line in lines if at not in dropped]
-    return "\n".join(one for one in kept if one and not one.lstrip().startswith("#")), imported
+    lines = text.split("\n")
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    kept = [line.rstrip() for at, line in enumerate(lines, 1) if at not in dropped]
+    return "\n".join(filter(None, kept)), imported
 
 
 def write_index(folder: Path) -> Path:

@@ -247,6 +247,11 @@ def test_a_page_is_outdated_when_the_code_of_its_study_changes(report, tmp_path,
     assert pages.outdated(out, ["duchi2010"]) == []
     used.write_text(f"{before}\nRATE = 2\n", encoding="utf-8")
     assert pages.outdated(out, ["duchi2010"]) == ["duchi2010"]
+    report.save(out)
+    used.write_text(f'{before}\nRATE = 2  # of what\n"""Of all."""\n', encoding="utf-8")
+    assert pages.outdated(out, ["duchi2010"]) == []
+    used.write_text(f"{before}\nRATE = '# 2'\n", encoding="utf-8")
+    assert pages.outdated(out, ["duchi2010"]) == ["duchi2010"]
     assert main(["duchi2010", "--stamp", "--out", str(out)]) == 0
     assert pages.outdated(out, ["duchi2010"]) == []
     text = (out / "duchi2010.md").read_text(encoding="utf-8")
