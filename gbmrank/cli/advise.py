@@ -108,7 +108,8 @@ def _advice(name: str, kind: str, rows: Sequence["Advice"]) -> str:
         )
     lines.append(f"No objective is known to be calibrated for {name}.")
     if kind in WITHOUT_UTILITY:
-        lines.append(f"What to do: {WITHOUT_UTILITY[kind]}.")
+        cut = "".join(name.partition("@")[1:])
+        lines.append(f"What to do: {WITHOUT_UTILITY[kind].format(k=cut)}.")
     return "\n".join(map(_wrapped, lines))
 
 

@@ -65,10 +65,9 @@ _ROWS_AT_ONCE = 1_000_000
 _TOP_INSTEAD = "a push risk (pnorm_push) favours the top; target=wta or ndcg@1 has a theorem"
 WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
     {
-        "err": "no loss that orders items by expected utility is calibrated for ERR, whatever "
-        "the utility (Calauzenes, Usunier and Gallinari 2013, Theorem 3.3); use target=ndcg "
-        "(or dcg), whose utility is graded and discounted too, or swap(metric=err), which aims at "
-        "it without a theorem, and report err as a metric",
+        # Calauzenes, Usunier and Gallinari 2013, Theorem 3.3
+        "err": "no utility per item gives its best order; use swap(metric=err{k}) or "
+        "target=ndcg{k}",
         "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
         "hit_rate": "no calibration result is known for the hit rate; " + _TOP_INSTEAD,
         "r_precision": "how many ranks count depends on the labels; target=precision has a theorem "
@@ -80,7 +79,10 @@ WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
         "or the linear template (calibrated under low noise)",
     }
 )
-"""Metrics that are not of the positional family, with the reason and what to use instead."""
+"""Metrics that are not of the positional family, with the reason and what to use instead.
+
+``{k}`` is the place of the cut-off, such as ``@10``.
+"""
 
 
 def check_gain(gain: Gain) -> None:

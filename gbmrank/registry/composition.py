@@ -94,7 +94,7 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     twice = sorted(given.keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is set in the text and as an argument")
-    _check_has_utility(registry, spec.name)
+    _check_has_utility(registry, spec.name, spec.k)
     if registry is UTILITIES and spec.name not in registry and spec.name in METRICS:
         return build(registry, build(METRICS, spec, **params))
     given.update(params)
@@ -258,19 +258,20 @@ def _utility_of(metric: AbstractMetric) -> object:
     """Return the utility of a metric: its field, or the one of the same name and options."""
     if isinstance(metric, Positional | RBP):
         return metric.utility
-    _check_has_utility(UTILITIES, metric.name)
+    _check_has_utility(UTILITIES, metric.name, cut_off(metric))
     shared = {field.name for field in fields(UTILITIES.get(metric.name))}
     own = {field.name: getattr(metric, field.name) for field in fields(metric)}
     given = {name: value for name, value in own.items() if name in shared}
     return build(UTILITIES, metric.name, **given)
 
 
-def _check_has_utility(registry: Registry[Any], name: str) -> None:
+def _check_has_utility(registry: Registry[Any], name: str, k: int | None) -> None:
     """Reject a metric as a target when it has no utility, with the reason."""
     if registry is UTILITIES and name not in registry and name in METRICS:
         reason = WITHOUT_UTILITY.get(METRICS.get(name).name)
         if reason is not None:
-            raise ParameterError(f"{name} is a metric without a utility: {reason}")
+            reason = reason.format(k="" if k is None else f"@{k}")
+            raise ParameterError(f"{name} cannot be a target: {reason}")
 
 
 def _parameters(spec: Spec) -> dict[str, object]:

@@ -329,7 +329,8 @@ def test_a_loss_that_is_wrong_for_the_metric_that_stops_it_warns_once():
         model.fit(TASK.x, TASK.y, qid=TASK.qid, **valid)
     assert len(caught) == 1
     message = str(caught[0].message)
-    assert "pairwise(loss=logistic, target=ndcg@10) is; see gbmrank advise ndcg@10" in message
+    assert "pairwise(loss=logistic, target=ndcg@10)" in message
+    assert "gbmrank check 'comparison(loss=logistic)' --metric ndcg@10" in message
     assert "\n" not in message
     assert caught[0].filename == __file__
     model.fit(TASK.x, TASK.y, qid=TASK.qid, **valid)

@@ -4,6 +4,7 @@ Weights are per row, groups are sizes.
 """
 
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -167,17 +168,22 @@ def _subset(data: Any) -> Subset | None:
         data = data.reference
     if rows is None:
         return None
-    _warn_if_cut(rows, _fields(data)[1])
+    _warn_if_cut(rows, data)
     return Subset(rows, data.num_data())
 
 
-def _warn_if_cut(rows: IntArray, sizes: Any) -> None:
-    """Warn if a subset contains only part of a query."""
+_cut: "weakref.WeakSet[Any]" = weakref.WeakSet()  # lightgbm.cv cuts a data set in every fold
+
+
+def _warn_if_cut(rows: IntArray, data: Any) -> None:
+    """Warn, once per data set, if a subset contains only part of a query."""
+    sizes = _fields(data)[1]
     sizes = np.zeros(0, np.int64) if sizes is None else np.asarray(sizes, dtype=np.int64)
     if sizes.sum() <= rows.max(initial=0):  # the queries are unknown
         return
     taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
-    if np.any((taken > 0) & (taken < sizes)):
+    if data not in _cut and np.any((taken > 0) & (taken < sizes)):
+        _cut.add(data)
         warn(
             "a subset of a lightgbm.Dataset contains only some rows of a query, which then count "
             "as a separate query; lightgbm.cv splits queries unless you pass "

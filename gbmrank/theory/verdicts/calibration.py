@@ -6,6 +6,7 @@
 """
 
 import functools
+import shlex
 from dataclasses import fields, replace
 from typing import Any
 
@@ -133,11 +134,9 @@ def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
     if pair not in _warned:
         _warned.add(pair)
         right = _right_for(metric)
-        known = f"{right} is; " if right is not None else ""
-        message = (
-            f"{pair[0]} is not calibrated for {pair[1]}: {verdict.sentence}; {known}see "
-            f"gbmrank advise {pair[1]}"
-        )
+        use = "" if right is None else f"Use {right}. "
+        reason = shlex.join(["gbmrank", "check", pair[0], "--metric", pair[1]])
+        message = f"{pair[0]} is not calibrated for {pair[1]}. {use}Reason: {reason}"
         warn(message, CalibrationWarning)
     return verdict
 
