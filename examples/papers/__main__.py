@@ -103,7 +103,8 @@ def run_study(name: str, settings: Settings) -> Report:
     finally:
         if settings.threads is not None:
             set_num_threads(before)
-    return Report(name, study.PAPER, settings, outcome, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return Report(name, study.PAPER, settings, outcome, seconds, study.TITLE)
 
 
 def _parser() -> argparse.ArgumentParser:

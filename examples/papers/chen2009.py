@@ -22,6 +22,7 @@ from gbmrank.types import FloatArray
 
 __all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
+TITLE = "Chen et al. 2009: weights that make losses bound NDCG"
 PAPER = (
     'Chen, Liu, Lan, Ma and Li, "Ranking measures and loss functions in learning to rank", NIPS '
     "2009, Table 1"
@@ -274,6 +275,7 @@ def _outcome(values: _Values, parts: list[_Rows], plan: _Plan, settings: Setting
     }
     return Outcome(
         tables=[_levels(pooled, printed), _difference_table(found, printed)],
+        summary="" if settings.small else _summary(found, pooled),
         findings=_findings(found, pooled, small=settings.small),
         figures={"differences": partial(_draw, found, printed)},
         facts=facts,
@@ -333,6 +335,16 @@ _SAID = {
     0: ("{} cannot be told apart from {}", " (printed: above)"),
     -1: ("{} is below {}", ", against the printed direction"),
 }
+
+
+def _summary(found: _Differences, pooled: _Pooled) -> str:
+    """Return the result in plain words."""
+    sure, down = (sum(one.sign == sign for one in found.values()) for sign in (1, -1))
+    return (
+        f"Weighting RankNet and ListMLE as the paper does raised NDCG clearly in {sure} of "
+        f"{len(found)} comparisons and lowered it clearly in {down}; "
+        f"{next(iter(pooled.values())).shape[1]} queries are too few to decide the others."
+    )
 
 
 def _findings(found: _Differences, pooled: _Pooled, *, small: bool) -> list[str]:

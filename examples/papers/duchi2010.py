@@ -27,6 +27,7 @@ from gbmrank.types import FloatArray, IntArray
 
 __all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
+TITLE = "Duchi et al. 2010: consistency of ranking losses"
 PAPER = 'Duchi, Mackey and Jordan, "On the consistency of ranking algorithms", ICML 2010, Table 1'
 FORMULAS = (
     "losses/convex.py",
@@ -231,6 +232,7 @@ def _outcome(losses: _Losses, plan: _Plan, ratings: Ratings, settings: Settings)
     }
     return Outcome(
         tables=[_levels(values), _differences(gaps)],
+        summary="" if settings.small else _summary(gaps),
         findings=_findings(gaps, small=settings.small),
         figures={"losses": partial(_draw, values, plan)},
         facts=facts,
@@ -273,6 +275,22 @@ def _differences(gaps: _Gaps) -> Table:
             rows.append([model, f"{n:,}", f"{name} - {other}", str(found), gap])
     title = "Paired differences, with 95% intervals over runs (below 0: the linear loss is better)"
     return Table(title, ["scorer", "pairs", "difference", "ours", "printed"], rows)
+
+
+def _summary(gaps: _Gaps) -> str:
+    """Return the result in plain words."""
+    signs: dict[str, list[int]] = {}
+    for (_, name, _), by_size in gaps.items():
+        signs.setdefault(name, []).append(list(by_size.values())[-1].sign)
+    said = [
+        f"'{name}' was clearly better in {found.count(-1)} of {len(found)} comparisons and clearly "
+        f"worse in {found.count(1)}"
+        for name, found in signs.items()
+    ]
+    return (
+        "The linear loss against hinge and logistic, on the largest training set: "
+        f"{'; '.join(said)}."
+    )
 
 
 def _findings(gaps: _Gaps, *, small: bool) -> list[str]:

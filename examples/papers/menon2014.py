@@ -25,6 +25,7 @@ from gbmrank.types import FloatArray
 
 __all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
+TITLE = "Menon and Williamson 2014: bipartite ranking"
 PAPER = "Menon and Williamson, Bayes-optimal scorers for bipartite ranking, COLT 2014"
 FORMULAS = (
     "losses/composite.py",
@@ -81,6 +82,7 @@ def run(settings: Settings) -> Outcome:
             _rank_table(ranks, settings.small),
             bayes_scorers.table(found),
         ],
+        summary="" if settings.small else _summary(results),
         findings=[
             *_level_findings(results),
             *_family_findings(results),
@@ -186,6 +188,17 @@ def _level_findings(results: Mapping[str, Values]) -> list[str]:
             f"of the sum of both variances of the printed mean: {', '.join(parts)}."
         )
     return sentences
+
+
+def _summary(results: Mapping[str, Values]) -> str:
+    """Return the result in plain words."""
+    told = " ".join(_family_findings(results))
+    unclear = told.count("not told apart")
+    clear = told.count("the first is better") + told.count("the second is better")
+    return (
+        f"{unclear} of {unclear + clear} differences between kinds of risk and between losses "
+        f"cannot be told from zero on {len(results)} data sets."
+    )
 
 
 def _family_findings(results: Mapping[str, Values]) -> list[str]:

@@ -77,17 +77,22 @@ class Outcome:
         Name of a plot, and a function that draws it on a ``matplotlib`` figure.
     facts : mapping
         Data, sizes, settings; everything needed to run it again.
+    summary : str
+        The result in one plain sentence, which opens the page; nothing in a short run.
     """
 
     tables: Sequence[Table]
     findings: Sequence[str]
     figures: Mapping[str, Callable[[Any], None]] = field(default_factory=dict)
     facts: Mapping[str, object] = field(default_factory=dict)
+    summary: str = ""
 
 
 class Study(Protocol):
     """One paper; a module of this package that offers these names."""
 
+    TITLE: str
+    """Of the page: authors, year, subject."""
     PAPER: str
     """Authors, title, venue, year."""
     NEEDS: str
@@ -103,14 +108,7 @@ class Study(Protocol):
 _PACKAGES = ("numpy", "scipy", "numba", "lightgbm", "xgboost")
 PROGRAM = "python -m examples.papers"
 _NOTE = f"<!-- Written by {PROGRAM}; do not edit. -->"
-_TITLES = {
-    "chen2009": "Chen et al. 2009: losses and measures",
-    "duchi2010": "Duchi et al. 2010: consistency on MovieLens",
-    "calauzenes2013": "Calauzènes et al. 2013: regret bounds",
-    "ramaswamy2013": "Ramaswamy et al. 2013: low-rank surrogates",
-    "menon2014": "Menon and Williamson 2014: bipartite ranking",
-}
-_FINDINGS = "## What was found"
+_FINDINGS, _PAPER = "## What was found", "Paper: "
 _SVG: Any = {"svg.fonttype": "none", "svg.hashsalt": "gbmrank", "figure.figsize": (7.0, 4.2)}
 
 
@@ -131,6 +129,8 @@ class Report:
         What came out.
     seconds : float
         How long it took.
+    title : str
+        Of the page; the name of the study by default.
     """
 
     name: str
@@ -138,6 +138,7 @@ class Report:
     settings: Settings
     outcome: Outcome
     seconds: float
+    title: str = ""
 
     @property
     def command(self) -> str:
@@ -182,9 +183,10 @@ class Report:
         return "\n".join(
             [
                 _NOTE,
-                f"# {_TITLES.get(self.name, self.name)}",
+                f"# {self.title or self.name}",
                 "",
-                self.paper + ("" if self.paper.endswith(".") else "."),
+                *([self.outcome.summary, ""] if self.outcome.summary else []),
+                _PAPER + self.paper + ("" if self.paper.endswith(".") else "."),
                 "",
                 _FINDINGS,
                 "",
@@ -342,10 +344,10 @@ def write_index(folder: Path) -> Path:
         text = page.read_text(encoding="utf-8")
         if page.name == "index.md" or not text.startswith(_NOTE):
             continue
-        paper = text.split("\n")[3]
-        found = text.split(_FINDINGS, 1)[1].split("\n\n", 2)[1]
         title = text.split("\n")[1].removeprefix("# ")
-        lines += [f"## [{title}]({page.name})", "", paper, "", found, ""]
+        about = text.split("\n\n", 1)[1].split(f"\n\n{_FINDINGS}", 1)[0]
+        found = text.split(_FINDINGS, 1)[1].split("\n\n", 2)[1]
+        lines += [f"## [{title}]({page.name})", "", about, "", found, ""]
     path = folder / "index.md"
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

@@ -29,15 +29,17 @@ def report():
         findings=["It is above [0.1, 0.2].", "It is below."],
         figures={"line": lambda figure: figure.subplots().plot([1, 2], [3, 4])},
         facts={"rows": 3, "seed": 5},
+        summary="It holds.",
     )
     settings = Settings(data=Path("/somewhere/private"), seed=5, threads=2)
-    return Report("duchi2010", "Somebody, a paper, 2010", settings, outcome, 61.4)
+    return Report("duchi2010", "Somebody, a paper, 2010", settings, outcome, 61.4, "Somebody 2010")
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_keeps_the_contract(name):
     study = load_study(name)
     assert len(study.PAPER) > 20
+    assert name[-4:] + ": " in study.TITLE
     assert isinstance(study.NEEDS, str)
     assert all((ROOT / "gbmrank" / one).is_file() for one in study.FORMULAS)
     assert f"gbmrank/{study.FORMULAS[-1]}" in pages.stamp(name)
@@ -145,6 +147,7 @@ def test_a_page_tells_all_but_where_the_data_lies(report):
         "- command: `python -m examples.papers duchi2010 --data DATA --seed 5 --threads 2`" in page
     )
     assert "/somewhere/private" not in page
+    assert "# Somebody 2010\n\nIt holds.\n\nPaper: Somebody, a paper, 2010.\n" in page
     assert "- time: 61 seconds" in page
     assert f"gbmrank {gbmrank.__version__}" in page
     assert "- It is below." in page
@@ -164,7 +167,10 @@ def test_saving_writes_page_plot_and_index(report, tmp_path):
     drawn = (folder / "duchi2010-line.svg").read_bytes()
     assert ET.fromstring(drawn).tag.endswith("svg")  # noqa: S314  (our own file)
     index = (folder / "index.md").read_text()
-    assert "(duchi2010.md)\n\nSomebody, a paper, 2010.\n" in index
+    assert (
+        "## [Somebody 2010](duchi2010.md)\n\nIt holds.\n\nPaper: Somebody, a paper, 2010.\n"
+        in index
+    )
     assert "- It is above [0.1, 0.2].\n- It is below.\n" in index
     assert "by hand" not in index
     report.save(folder)
