@@ -109,6 +109,11 @@ class Push(AbstractObjective):
             raise ParameterError(
                 "push: form=log is for the exponential loss, its p and its Hessian"
             )
+        if self.form == "log" and self.engine not in ("auto", "closed"):
+            raise ParameterError(
+                f"push: form=log has a closed form only, and engine={self.engine} visits pairs; "
+                "leave out engine, or use form=raw"
+            )
         if self.engine == "closed" and not exponential:
             raise ParameterError("push: engine=closed is for the exponential loss and its p")
         if self.hessian == "majorise":

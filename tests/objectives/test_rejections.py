@@ -92,6 +92,9 @@ def test_powers_of_a_push():
     assert "p must be" in rejection("push", p=0.0, loss="exponential")
     gbmrank.objective("push", p=0.5, loss="exponential")
     assert "form=log is for the exponential loss" in rejection("push", form="log", loss="logistic")
+    for engine in ("pairs", "linear"):  # would sum the raw form
+        given = {"form": "log", "loss": "exponential", "engine": engine}
+        assert f"engine={engine} visits pairs" in rejection("push", **given)
     assert "form must be one of raw, log" in rejection("push", form="ratio")
     assert "p must be at least 1" in rejection("push", g="power(p=0.5)")
 

@@ -137,7 +137,7 @@ def test_a_small_run_leaves_a_page_with_a_plot(small):
     assert found["command"] == "python -m examples.papers chen2009 --small --threads 1"
     assert "(chen2009-differences.svg)" in page
     assert "weighted - plain" in (folder / "chen2009-differences.svg").read_text()
-    assert "[chen2009](chen2009.md)" in (folder / "index.md").read_text()
+    assert "](chen2009.md)" in (folder / "index.md").read_text()
 
 
 @pytest.mark.parametrize(

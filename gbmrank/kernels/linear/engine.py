@@ -103,10 +103,10 @@ class Tables:
         within = 0.5 * self.plan.width * (NODES[None, :] - NODES[:, None]).ravel()
         points = self.plan.width * np.array(gaps, np.float64)[:, None] + within
         rows = np.array([phi(z, *params) for z in points.ravel().tolist()], np.float64)
-        rows = rows.reshape(len(gaps), _SQUARE, 3)
-        return np.ascontiguousarray(
-            np.stack([rows[:, :, 0], rows[:, :, 1], rows[:, :, 2], rows[:, :, 1] ** 2], axis=1)
-        )
+        value, first, second = rows.reshape(len(gaps), _SQUARE, 3).transpose(2, 0, 1)
+        with np.errstate(over="ignore"):  # farther apart than any two items, perhaps
+            squared = first**2
+        return np.ascontiguousarray(np.stack([value, first, second, squared], axis=1))
 
 
 class LongItems:
