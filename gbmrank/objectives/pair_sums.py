@@ -58,13 +58,29 @@ ACCURACY = 1e-10
 _NEVER = 2**62
 _PATIENCE = 60.0  # largest allowed seconds per round for one query
 _SORTED = ("hinge", "squared_hinge")
-_CLOSED = MappingProxyType(  # templates of closed forms
+
+
+class _ClosedForm(NamedTuple):
+    """A closed form: its template, and its kernels for pairs and for levels."""
+
+    template: str
+    closed_pairs: str
+    closed_levels: str
+
+
+_CLOSED = MappingProxyType(
     {
-        "exponential": "closed.exponential",
-        "p_classification": "closed.exponential",
-        "squared_margin": "closed.polynomial",
-        "hinge": "closed.polynomial",
-        "squared_hinge": "closed.polynomial",
+        "exponential": _ClosedForm("closed.exponential", "exponential_pairs", "exponential_levels"),
+        "p_classification": _ClosedForm(
+            "closed.exponential", "p_classification_pairs", "p_classification_levels"
+        ),
+        "squared_margin": _ClosedForm(
+            "closed.polynomial", "squared_margin_pairs", "squared_margin_levels"
+        ),
+        "hinge": _ClosedForm("closed.polynomial", "hinge_pairs", "hinge_levels"),
+        "squared_hinge": _ClosedForm(
+            "closed.polynomial", "squared_hinge_pairs", "squared_hinge_levels"
+        ),
     }
 )
 _NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
@@ -77,14 +93,14 @@ class _Kind(NamedTuple):
     values: str
     dense: str = ""  # in pairs.dense
     closed: str = ""  # in pairs.sums
-    closed_end: str = ""  # suffix of closed forms: exponential_pairs, exponential_levels
+    closed_slot: str = ""  # the slot of a closed form there
 
 
-PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "_pairs")
+PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "closed_pairs")
 """All ordered pairs of a query, weighted by the utility of the first item."""
 
 LEVELS: Final = _Kind(
-    "level_gradients", "level_values", "dense_different", "closed_different", "_levels"
+    "level_gradients", "level_values", "dense_different", "closed_different", "closed_levels"
 )
 """Pairs of different level, weighted by the better item."""
 
@@ -400,13 +416,11 @@ def is_logistic(loss: AbstractLoss, curvature: Curvature) -> bool:
 
 def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
     """Return the kernel of the closed form, or None if there is none."""
-    form = loss.closed_form or ""
-    if form not in _CLOSED or not kind.closed:
+    form = _CLOSED.get(loss.closed_form or "")
+    if form is None or not kind.closed:
         return None
-    slot = {
-        f"closed{kind.closed_end}": getattr(compiler.load(_CLOSED[form]), form + kind.closed_end)
-    }
-    return getattr(compiler.load("pairs.sums", **slot), kind.closed)
+    one = getattr(compiler.load(form.template), getattr(form, kind.closed_slot))
+    return getattr(compiler.load("pairs.sums", **{kind.closed_slot: one}), kind.closed)
 
 
 def _long_queries(

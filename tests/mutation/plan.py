@@ -101,6 +101,10 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
     "gbmrank/objectives/swap.py": ((_SWAPS,), _SWAPPED),
     "gbmrank/kernels/pairs/changes.py": ((_SWAPS,), _SWAPPED),
     "gbmrank/kernels/pairs/swaps.py": ((_SWAPS, _NATIVE), _SWAPPED),
+    "gbmrank/kernels/ranking/sorting.py": (
+        ("tests/metrics/test_ranked.py", _FORMULAS, _METRIC_EDGES),
+        "not million",
+    ),
     "gbmrank/kernels/ranking/sets.py": (
         (_FORMULAS, "tests/metrics/test_diversity.py"),
         "not seven",

@@ -30,7 +30,7 @@ import numpy as np
 from gbmrank import numerics
 from gbmrank.errors import GbmrankWarning, PluginContractError, warn
 
-__all__ = ["SOURCES", "check_compiles", "is_plain", "load", "template_path", "without_collector"]
+__all__ = ["SOURCES", "check_compiles", "load", "template_path", "without_collector"]
 
 Scalar = Callable[..., Any]
 
@@ -78,11 +78,6 @@ def without_collector() -> Iterator[None]:
 def template_path(template: str) -> Path:
     """Return the source file of a template."""
     return SOURCES.joinpath(*template.split(".")).with_suffix(".py")
-
-
-def is_plain(module: ModuleType) -> bool:
-    """Whether a module returned by :func:`load` runs in plain Python."""
-    return module.__name__.startswith(_PLAIN)
 
 
 def check_compiles(function: FunctionType) -> None:
