@@ -44,11 +44,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
                 "others >= 0": _UNDEFINED
             },
         },
-        "ERU.summed": {
-            "table = self.rank_discounts(int(data.groups.sizes.max(initial=0)))": {
-                "1": "equivalent: a query has at least one row"
-            },
-        },
     },
     "gbmrank/metrics/precision.py": {
         "ERR.bind": {
