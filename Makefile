@@ -76,12 +76,13 @@ mutation: $(VENV)/.dev
 COVERAGE = COVERAGE_FILE=$(CURDIR)/build/coverage/.coverage $(BIN)/coverage
 PLAIN := tests/mutation tests/losses tests/test_utilities.py tests/properties tests/objectives/test_values.py \
 	tests/objectives/test_engines.py tests/objectives/test_graph_sums.py tests/objectives/test_query_sums.py \
-	tests/kernels/test_callback.py tests/metrics/test_disagreement.py
+	tests/kernels/test_callback.py tests/metrics/test_disagreement.py tests/metrics/test_diversity.py \
+	tests/metrics/test_ranked.py tests/objectives/test_swaps.py
 coverage: $(VENV)/.plugins
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "coverage>=7.10"
 	rm -rf build/coverage && mkdir -p build/coverage
 	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) --dist loadfile
-	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -p tests.plain_kernels -k "not long" $(PLAIN)
+	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) -p tests.plain_kernels -k "not long" $(PLAIN)
 	$(COVERAGE) combine --rcfile=.ci/coveragerc
 	$(COVERAGE) report --ignore-errors --rcfile=.ci/coveragerc --fail-under=95
 

@@ -359,6 +359,24 @@ def _query_rmse(template: Any, y: Any, s: Any, _m: Any) -> Any:
     return sum((gap - best) ** 2 for gap in gaps)
 
 
+def _sigmoid_softmax(template: Any, y: Any, s: Any, m: Any) -> Any:
+    u = utility(template.target, y)
+    if u is None:
+        return 0.0
+    logs = [-softplus(-a, m) for a in s]
+    level = log_sum(logs, m)
+    return sum(v * (level - one) for v, one in zip(u, logs, strict=True))
+
+
+def _calibrated_softmax(template: Any, y: Any, s: Any, m: Any) -> Any:
+    u = utility(template.target, y)
+    if u is None:
+        return 0.0
+    level = log_sum([*s, 0 * s[0]], m)
+    total = sum(v * (level - a) for v, a in zip(u, s, strict=True))
+    return total + template.anchor * level
+
+
 _RAW = {
     "pointwise": _pointwise,
     "pairwise": _pairwise,
@@ -369,6 +387,8 @@ _RAW = {
     "bregman": _bregman,
     "listmle": _listmle,
     "query_rmse": _query_rmse,
+    "sigmoid_softmax": _sigmoid_softmax,
+    "calibrated_softmax": _calibrated_softmax,
 }
 
 

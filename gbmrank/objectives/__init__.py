@@ -15,6 +15,7 @@ from gbmrank.objectives.base import (
     with_groups,
 )
 from gbmrank.objectives.bregman import Bregman
+from gbmrank.objectives.calibrated import CalibratedSoftmax, SigmoidSoftmax
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.listmle import ListMLE
 from gbmrank.objectives.pairwise import Pairwise, QueryRMSE
@@ -31,6 +32,7 @@ __all__ = [
     "AbstractObjective",
     "Bipartite",
     "Bregman",
+    "CalibratedSoftmax",
     "Comparison",
     "Linear",
     "ListMLE",
@@ -39,6 +41,7 @@ __all__ = [
     "Pointwise",
     "Push",
     "QueryRMSE",
+    "SigmoidSoftmax",
     "Swap",
     "check_takes_bias",
     "held_preferences",
@@ -63,6 +66,7 @@ PRESETS: Mapping[str, str] = MappingProxyType(
         "map_diagonal": "pointwise(loss=squared, target=map)",
         "softmax": "bregman(loss=softmax_ce)",
         "listnet": "bregman(loss=softmax)",
+        "rcr": "mix(pointwise(loss=logistic, target=identity, eta=1), sigmoid_softmax)",
         "lambdarank": "swap(metric=ndcg)",
         "ndcg_loss2": "swap(metric=ndcg, weights=distance)",
         "ndcg_loss2pp": "swap(metric=ndcg, weights=both)",
@@ -93,5 +97,7 @@ BUILTIN_OBJECTIVES: tuple[type[AbstractObjective], ...] = (
     ListMLE,
     Swap,
     QueryRMSE,
+    SigmoidSoftmax,
+    CalibratedSoftmax,
     Mix,
 )

@@ -419,6 +419,13 @@ class Mix(AbstractObjective):
         """The largest relative error among the parts that use the linear-time engine."""
         return max((a for part in self.parts if (a := part.accuracy) is not None), default=None)
 
+    def inverse_link(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities that scores stand for, if they are the same in every part."""
+        found = [part.inverse_link(scores) for part in self.parts]
+        if not all(np.allclose(found[0], other, rtol=1e-9, atol=0.0) for other in found[1:]):
+            raise ParameterError("mix: its parts link scores to probabilities in different ways")
+        return found[0]
+
     def bind(self, data: RankingData) -> AbstractBound:
         """Bind every part."""
         return _BoundMix(data, tuple(part.bind(data) for part in self.parts), self._factors())

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import LabelRangeError, ParameterError
+from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import ItemTerms
 from gbmrank.losses.convex import AbstractGenerator, Softmax, SoftmaxCE
@@ -23,6 +23,7 @@ from gbmrank.objectives.base import (
 from gbmrank.objectives.pointwise import (
     ItemColumns,
     bind_items,
+    check_not_negative,
     check_range,
     read_eta,
     read_signs,
@@ -125,7 +126,7 @@ class Bregman(AbstractObjective):
             columns = columns._replace(utilities=read_signs(utilities, target, self.eta))
             check_range(self.name, columns, target, data)
         elif self.loss.name != "squared":
-            _check_not_negative(self, utilities, data)
+            self._check_not_negative(utilities, data)
         uses_expected = self.hessian_trait == "expected"
         term = type(self.loss).expected if uses_expected else type(self.loss).term
         return bind_items(data, columns, term, self.loss.params, constant)
@@ -133,7 +134,7 @@ class Bregman(AbstractObjective):
     def _bind_softmax(
         self, data: RankingData, utilities: FloatArray, constant: FloatArray | None
     ) -> AbstractBound:
-        _check_not_negative(self, utilities, data)
+        self._check_not_negative(utilities, data)
         scale = query_scale(data, self.normalize)
         totals = query_sums(np.nan_to_num(utilities, nan=0.0), data.groups)
         scale = np.where(totals > 0, scale, 0.0)
@@ -150,13 +151,6 @@ class Bregman(AbstractObjective):
             constant,
         )
 
-
-def _check_not_negative(objective: Bregman, utilities: FloatArray, data: RankingData) -> None:
-    negative = np.flatnonzero(utilities < 0)
-    if len(negative):
-        row = int(negative[0])
-        raise LabelRangeError(
-            f"bregman(loss={objective.loss.name}) needs utilities that are not negative; "
-            f"target={objective.target.name} gives {utilities[row]:g} in query "
-            f"{data.groups.query_of(row)!r}; shift the labels or use loss=squared"
-        )
+    def _check_not_negative(self, utilities: FloatArray, data: RankingData) -> None:
+        owner = f"bregman(loss={self.loss.name})"
+        check_not_negative(owner, utilities, self.target, data, "loss=squared")

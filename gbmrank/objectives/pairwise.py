@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data.queries import DEBIASED, Groups, RankingData
-from gbmrank.errors import LabelRangeError, ParameterError
+from gbmrank.errors import ParameterError
 from gbmrank.kernels.layout import GradHess, ItemQueries
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.utilities import (
@@ -35,7 +35,7 @@ from gbmrank.objectives.pair_sums import (
     pair_curvature,
     pair_engine,
 )
-from gbmrank.objectives.pointwise import read_utilities, with_options
+from gbmrank.objectives.pointwise import check_not_negative, read_utilities, with_options
 from gbmrank.types import FloatArray
 
 __all__ = ["Pairwise", "QueryRMSE"]
@@ -139,7 +139,8 @@ class Pairwise(AbstractObjective):
             factor = 2.0 if self.hessian == "majorise" else 1.0
             return BoundDifferences(data.groups, (utilities, scale), factor, constant)
         if DEBIASED not in data.columns:  # estimates may be negative where their mean is not
-            _check_not_negative(utilities, self, data)
+            owner = f"pairwise(loss={self.loss.name})"
+            check_not_negative(owner, utilities, self.target, data, "loss=squared")
         order = rows_by_value(np.abs(utilities), data.groups)
         arranged = utilities[order]
         useful = np.add.reduceat(arranged != 0, data.groups.offsets[:-1], dtype=np.int64)
@@ -291,14 +292,3 @@ class _BoundShifts(AbstractBound):
         residuals = scores - self.groups.spread(scores[self.groups.offsets[:-1]]) - self.utilities
         means = query_sums(self.weight * residuals, self.groups) / self.totals
         return residuals - self.groups.spread(means)
-
-
-def _check_not_negative(utilities: FloatArray, objective: Pairwise, data: RankingData) -> None:
-    negative = np.flatnonzero(utilities < 0)
-    if len(negative):
-        row = int(negative[0])
-        raise LabelRangeError(
-            f"pairwise(loss={objective.loss.name}) weighs items by their utility, which cannot be "
-            f"negative; target={objective.target.name} gives {utilities[row]:g} in query "
-            f"{data.groups.query_of(row)!r}; shift the labels or use loss=squared"
-        )

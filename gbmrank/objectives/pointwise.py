@@ -117,6 +117,20 @@ def read_utilities(target: AbstractUtility, data: RankingData) -> FloatArray:
     return values
 
 
+def check_not_negative(
+    owner: str, utilities: FloatArray, target: AbstractUtility, data: RankingData, instead: str
+) -> None:
+    """Raise LabelRangeError if a utility is negative."""
+    negative = np.flatnonzero(utilities < 0)
+    if len(negative):
+        row = int(negative[0])
+        raise LabelRangeError(
+            f"{owner} needs utilities that are not negative; target={target.name} gives "
+            f"{utilities[row]:g} in query {data.groups.query_of(row)!r}; shift the labels or use "
+            f"{instead}"
+        )
+
+
 def read_signs(utilities: FloatArray, target: AbstractUtility, eta: float | None) -> FloatArray:
     """Convert labels -1 and +1 to 0 and 1 for ``target=identity`` and ``eta=1``."""
     signs = eta == 1.0 and isinstance(target, IdentityUtility) and np.all(np.abs(utilities) == 1.0)

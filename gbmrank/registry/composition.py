@@ -99,7 +99,7 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
         return build(registry, build(METRICS, spec, **params))
     given.update(params)
     preset = _preset(registry, spec.name, given)
-    defaults = {} if preset is None else dict(preset.params)
+    defaults = {} if preset is None else _parameters(preset)
     cls = registry.get(spec.name if preset is None else preset.name)
     return _construct(registry, cls, {**defaults, **given})
 

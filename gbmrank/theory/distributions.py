@@ -20,10 +20,12 @@ from gbmrank.losses.convex import Expm1
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, PairwiseDisagreement, Ranked
 from gbmrank.objectives import AbstractObjective, held_preferences
 from gbmrank.objectives.base import Mix
+from gbmrank.objectives.calibrated import SigmoidSoftmax
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.objectives.value_linear import Linear
 from gbmrank.registry.composition import as_metric, as_objective
+from gbmrank.registry.guards import is_ours
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.views import view
 from gbmrank.types import ArrayLike, FloatArray, IntArray
@@ -326,11 +328,17 @@ def nature_of(objective: AbstractObjective) -> Nature:
     return Nature(
         objective.shift_invariant,
         fixed and all(getattr(loss, "differentiable", True) for loss in losses),
-        fixed
-        and all(getattr(loss, "convex", True) for loss in losses)
-        and all(getattr(part, "g", None) in (None, Expm1()) for part in parts),
+        fixed and all(_is_convex(part) for part in parts),
         all(_sums_hinges(part) for part in parts),
     )
+
+
+def _is_convex(template: AbstractObjective) -> bool:
+    """Whether the loss is convex in the scores; of a plugin's template this is not known."""
+    if not is_ours(type(template)) or isinstance(template, SigmoidSoftmax):
+        return False
+    outer = getattr(template, "g", None)
+    return getattr(getattr(template, "loss", None), "convex", True) and outer in (None, Expm1())
 
 
 @functools.lru_cache(maxsize=16)

@@ -151,10 +151,19 @@ MORE = (
     "listmle(weights=gain_discount)",
     "listmle(weights=gain_discount(discount=[1, 0.5, 0.25], k=2))",
     "listmle(weights=[3, 2, 1])",
+    "sigmoid_softmax(hessian=exact)",
+    "calibrated_softmax(anchor=0.3)",
     "mix(ranknet, softmax, weights=[0.7, 0.3])",
     "mix(pairwise(loss=squared), pointwise(target=dcg), listmle)",
 )
-_BINARY_PRESETS = ("p_classification", "asymmetric_a", "asymmetric_b", "map_diagonal", "pnorm_push")
+_BINARY_PRESETS = (
+    "p_classification",
+    "asymmetric_a",
+    "asymmetric_b",
+    "map_diagonal",
+    "pnorm_push",
+    "rcr",
+)
 
 
 @functools.cache

@@ -130,7 +130,16 @@ def test_a_target_that_does_not_follow_from_clicks_is_rejected():
         bound.gradients(np.array([1.0, 0, 1, 0, 0, 0, 1, 0]), SCORES, group=SIZES)
 
 
-REJECT = ("comparison", "bipartite", "push", "listmle", "bregman", "swap(metric=ndcg)")
+REJECT = (
+    "comparison",
+    "bipartite",
+    "push",
+    "listmle",
+    "bregman",
+    "swap(metric=ndcg)",
+    "sigmoid_softmax",
+    "calibrated_softmax",
+)
 
 
 @pytest.mark.parametrize("text", [*REJECT, "mix(pairwise(target=identity), ranknet)"])

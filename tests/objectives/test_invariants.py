@@ -121,7 +121,7 @@ def test_weights_multiply(text):
 
 # One item, equal labels, nothing relevant, all relevant: what SPEC 3.7 says of each loss.
 PULLS_TOGETHER = ("pairwise",)
-ORDINARY = ("pointwise", "linear")
+ORDINARY = ("pointwise", "linear", "calibrated_softmax")
 
 
 @pytest.mark.parametrize("text", KERNELS)

@@ -44,6 +44,8 @@ GRADED = {  # objective: the metric it targets, or the nearest one
     "softmax": "ndcg",
     "listnet": "ndcg",
     "query_rmse": "spearman",
+    "sigmoid_softmax(target=ndcg)": "ndcg",
+    "calibrated_softmax": "spearman",
     "swap": "ndcg",
     "swap(metric=err@5, noise=gumbel, draws=2)": "err@5",
     "lambdarank": "ndcg",
@@ -57,6 +59,7 @@ BINARY = {
     "asymmetric_a": "auc",
     "asymmetric_b": "auc",
     "map_diagonal": "map",
+    "rcr": "auc",
 }
 CASES = {**GRADED, **BINARY}
 

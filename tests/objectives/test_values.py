@@ -127,6 +127,11 @@ def _curvature_of_query(template: Any, y: Any, s: Any) -> Any:
     n, scale = len(y), oracle.scale_of(template, len(y))
     if template.name == "linear":
         return scale * _secants(template, y, s)
+    if template.name == "mix":
+        parts = [_exact_or_expected(part, y, s) for part in template.parts]
+        return sum(w * part for w, part in zip(template.weights or (1.0, 1.0), parts, strict=True))
+    if template.name == "sigmoid_softmax":
+        return scale * _share_curvature(template, y, s)
     if template.name == "bregman":
         assert template.loss.name == "itakura_saito"
         return np.full(n, scale) * (oracle.utility(template.target, y) is not None)
@@ -144,6 +149,24 @@ def _curvature_of_query(template: Any, y: Any, s: Any) -> Any:
     factors = pair_factors(template, y)
     bends = np.array([[bend(a - b) for b in s] for a in s]) * factors
     return scale * (bends.sum(axis=0) + bends.sum(axis=1))
+
+
+def _exact_or_expected(template: Any, y: Any, s: Any) -> Any:
+    if template.hessian_trait != "exact":
+        return _curvature_of_query(template, y, s)
+    assert (template.name, template.loss.name) == ("pointwise", "logistic")
+    p = 1 / (1 + np.exp(-s))
+    return template.eta * p * (1 - p)
+
+
+def _share_curvature(template: Any, y: Any, s: Any) -> Any:
+    """SPEC 13 without the part that can be negative."""
+    u = oracle.utility(template.target, y)
+    if u is None:
+        return np.zeros(len(y))
+    p = 1 / (1 + np.exp(-np.asarray(s)))
+    q = p / p.sum()
+    return sum(u) * (1 - p) ** 2 * q * (1 - q)
 
 
 def _secants(template: Any, y: Any, s: Any) -> Any:

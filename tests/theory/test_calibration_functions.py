@@ -1,6 +1,8 @@
 """Calibration functions: certified from below, found from above."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy.optimize import minimize
 
 from gbmrank import theory
 from gbmrank.errors import LimitError, ParameterError
+from gbmrank.extend import AbstractBound, AbstractObjective, RankingData, bind_queries
 from tests.theory import test_attack as attack
 
 pytestmark = pytest.mark.compiled  # hundred thousands of risks
@@ -269,3 +272,29 @@ def test_the_smallest_constants_of_cut_offs(metric):
             constant * theory.c_phi(phi), rel=0.01
         )
         assert found.constants()[0] >= constant * theory.c_phi(phi) * (1 - 1e-6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wavy(AbstractObjective):
+    """A template of a plugin, of whose shape nothing is known."""
+
+    name: ClassVar[str] = "wavy"
+    hessian_trait = "exact"
+
+    def bind(self, data: RankingData) -> AbstractBound:
+        return bind_queries(self, data, _wave)
+
+
+def _wave(labels, scores, grad, hess):
+    """Two valleys: descent from zero leads to the one at 3, and that at -3 is deeper."""
+    bump = np.exp(-(scores**2))
+    grad += 0.08 * scores * (scores**2 - 9) - 0.6 * (1 - 2 * scores**2) * bump + 0.3 * labels
+    hess += 1.0
+    return (0.02 * (scores**2 - 9) ** 2 - 0.6 * scores * bump + 0.3 * labels * scores).sum()
+
+
+def test_a_template_of_a_plugin_is_not_taken_for_convex():
+    with pytest.raises(ParameterError, match="not convex"):
+        theory.calibration_function(Wavy(), "precision@1")
+    best = theory.Distribution(np.array([[1.0, 1.0]]), [1.0]).minimiser(Wavy())
+    assert best.scores == pytest.approx([-3.1, -3.1], abs=0.1)

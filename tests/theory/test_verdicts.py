@@ -449,10 +449,17 @@ def test_targets_that_are_advised_help(objective):
         sentence = theory.calibration(objective, metric).sentence
         if "; set target=" not in sentence:
             continue
-        target = sentence.split("; set target=")[1]
+        target, *without = sentence.split("; set target=")[1].split(" and leave out ")
+        target, inside, _ = target.partition(" in its parts")
         template: Any = as_objective(objective)
-        aimed = replace(template, target=build(UTILITIES, target))
-        assert _status(aimed, metric) == "calibrated"
+        assert bool(inside) == (template.name == "mix")
+        aimed = [
+            replace(each, target=build(UTILITIES, target), **dict.fromkeys(names))
+            for each in getattr(template, "parts", (template,))
+            for names in [[x for y in without for x in y.split(" and ") if hasattr(each, x)]]
+        ]
+        made = replace(template, parts=tuple(aimed)) if inside else aimed[0]
+        assert _status(made, metric) == "calibrated"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import numpy as np
 from gbmrank.kernels.jit.decorators import allocating, entry, inner
 from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Params, Span
 from gbmrank.kernels.scores import apart
+from gbmrank.numerics import sigmoid, softplus
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -162,6 +163,91 @@ def softmax_values(
             if v[i] > 0.0:
                 own = np.log(v[i]) if entropy else 0.0
                 total += v[i] * apart(largest, s[i], rest + own)
+        out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
+
+
+@entry
+def anchored_gradients(
+    items: ItemTerms, span: Span, scores: FloatArray, majorise: bool, out: GradHess
+) -> None:
+    """Write the softmax's with one more item, of score 0 and utility ``eta``, in every query."""
+    for q in range(span.first, span.last):
+        begin, end = items.offsets[q], items.offsets[q + 1]
+        s, v = scores[begin:end], items.utilities[begin:end]
+        scale, total = items.scale[q], np.sum(v) + items.eta[q]
+        largest, powers = _sum_exp_and_one(s)
+        for i in range(len(s)):
+            p = np.exp(s[i] - largest) / powers
+            out.grad[begin + i] = scale * (total * p - v[i])
+            rest = 1.0 if majorise else 1.0 - p
+            out.hess[begin + i] = scale * total * p * rest
+
+
+@entry
+def anchored_values(items: ItemTerms, span: Span, scores: FloatArray, out: FloatArray) -> None:
+    """Write ``sum v (LSE(s, 0) - s) + eta LSE(s, 0)`` for a span of queries."""
+    for q in range(span.first, span.last):
+        begin, end = items.offsets[q], items.offsets[q + 1]
+        s, v = scores[begin:end], items.utilities[begin:end]
+        largest, powers = _sum_exp_and_one(s)
+        level = largest + np.log(powers)
+        total = items.eta[q] * level
+        for i in range(len(s)):
+            if v[i] > 0.0:
+                total += v[i] * (level - s[i])
+        out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
+
+
+@inner
+def _sum_exp_and_one(s: FloatArray) -> tuple[float, float]:
+    """Return the largest of the scores and 0, and the sum of their exponentials over its own."""
+    largest, powers = _sum_exp(s)
+    if largest < 0.0:
+        return 0.0, 1.0 + powers * np.exp(largest)
+    return largest, powers + np.exp(-largest)
+
+
+@allocating
+def sigmoid_gradients(
+    items: ItemTerms, span: Span, scores: FloatArray, exact: bool, out: GradHess
+) -> None:
+    """Write ``(1 - p)(V q - v)`` and its curvature; q are the shares of ``p = sigmoid(s)``.
+
+    Without ``exact`` the curvature leaves out a part whose mean is zero at the minimum.
+    """
+    logs = np.empty(span.longest)
+    for q in range(span.first, span.last):
+        begin, end = items.offsets[q], items.offsets[q + 1]
+        s, v, own = scores[begin:end], items.utilities[begin:end], logs[: end - begin]
+        for i in range(len(s)):
+            own[i] = -softplus(-s[i])
+        largest, powers = _sum_exp(own)
+        scale, total = items.scale[q], np.sum(v)
+        for i in range(len(s)):
+            share, rest = np.exp(own[i] - largest) / powers, sigmoid(-s[i])
+            slope = total * share - v[i] if len(s) > 1 else 0.0
+            bend = total * rest * share * (1.0 - share)
+            if exact:
+                bend -= sigmoid(s[i]) * slope
+            out.grad[begin + i] = scale * rest * slope
+            out.hess[begin + i] = scale * rest * bend if len(s) > 1 else 0.0
+
+
+@allocating
+def sigmoid_values(items: ItemTerms, span: Span, scores: FloatArray, out: FloatArray) -> None:
+    """Write ``sum v (log sum p - log p)`` with ``p = sigmoid(s)`` for a span of queries."""
+    logs = np.empty(span.longest)
+    for q in range(span.first, span.last):
+        begin, end = items.offsets[q], items.offsets[q + 1]
+        v, own = items.utilities[begin:end], logs[: end - begin]
+        for i in range(len(v)):
+            own[i] = -softplus(-scores[begin + i])
+        largest, powers = _sum_exp(own)
+        rest = np.log(powers)
+        total = 0.0
+        for i in range(len(v)):
+            if v[i] > 0.0:
+                total += v[i] * apart(largest, own[i], rest)
         out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
 
 

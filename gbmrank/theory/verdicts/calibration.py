@@ -150,7 +150,8 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
     if changed is not None and _right(changed, measure):
         given = _options(template)
         without = f" and leave out {' and '.join(given)}" if given else ""
-        return f"set target={text_of(target)}{without}"
+        inside = " in its parts" if isinstance(template, Mix) else ""
+        return f"set target={text_of(target)}{inside}{without}"
     if isinstance(measure, PairwiseDisagreement) and measure.normalize:
         raw = replace(measure, normalize=False)
         if _right(template, raw):
@@ -173,8 +174,11 @@ def _aimed(template: Any, target: AbstractUtility) -> Any | None:
 
 
 def _options(template: Any) -> list[str]:
-    """Return the options of the target that a template was given."""
-    return [name for name in _OF_TARGETS if getattr(template, name, None) is not None]
+    """Return the options of the target that a template, or a part of it, was given."""
+    parts = getattr(template, "parts", (template,))
+    return [
+        name for name in _OF_TARGETS if any(getattr(each, name, None) is not None for each in parts)
+    ]
 
 
 def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:

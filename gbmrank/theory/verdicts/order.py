@@ -13,11 +13,19 @@ the rules below, where the papers have none:
 * *pairs, parabola*: with V the sum of U and scores that sum to 0, the minimiser is
   ``s_i = 1 - V / ((1 - A) (n U_i + V))`` with ``A = sum_j U_j / (n U_j + V)``, and A is at most
   1/2 because ``x / (n x + V)`` is concave; so s_i increases with U_i.
+* *softmax of log-probabilities* (``sigmoid_softmax``): with V the sum of U, the risk is V times
+  the cross-entropy of ``U / V`` and the shares q of ``sigmoid(s)``, and q sorts like s. It is
+  strictly convex on a compact set, so the least risk with ``q_i <= q_j`` is attained; it is not
+  the least of all, as a swap gains where ``q_i < q_j`` and moving apart gains at a tie.
+* *softmax with an anchor*: the risk is ``(V + anchor) log Z - <U, s>``; a swap of ``s_i < s_j``
+  gains ``(U_i - U_j) (s_j - s_i)``, and moving apart gains at a rate of at least ``U_i - U_j``.
 * *sums* of such losses for utilities that sort alike, parabolas of pairs excepted: a swap of
   ``s_i < s_j`` loses in no part. Where they are apart by d or more it gains at least
   ``(U_i - U_j) (phi(-d) - phi(d))`` (or as much in the loss of items); nearer than that, moving
   them apart gains at a rate of at least a constant, as curvatures are bounded. So there is a gap
-  for every distribution, and no limit is needed.
+  for every distribution, and no limit is needed. ``sigmoid_softmax`` alone has no such rate,
+  since probabilities near 1 hardly move, but neither step loses: for scores d apart the rate is
+  at most ``(1 - p_i) (d V - (U_i - U_j))``. A sum of several of them is a function of q again.
 
 Whether two utilities give the same order is derived from their forms
 (:mod:`gbmrank.theory.verdicts.forms`). :func:`disagreements` searches numerically for distributions
@@ -26,8 +34,9 @@ on which they differ: it can refute, but not confirm.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -55,6 +64,7 @@ from gbmrank.losses.utilities import (
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.bregman import Bregman
+from gbmrank.objectives.calibrated import CalibratedSoftmax, SigmoidSoftmax
 from gbmrank.objectives.pairwise import Pairwise, QueryRMSE
 from gbmrank.objectives.pointwise import Pointwise, with_options
 from gbmrank.objectives.value_linear import Linear
@@ -87,6 +97,8 @@ __all__ = [
 Utilities = Callable[[RankingData], FloatArray]
 _THEOREM = "Calauzenes et al. 2013, Thm 3.2"
 _PARABOLA = "closed-form minimiser of the parabola over pairs (gbmrank.theory.verdicts.order)"
+_SHARES = "cross-entropy of shares of probabilities (gbmrank.theory.verdicts.order)"
+_ANCHORED = "softmax with an anchor (gbmrank.theory.verdicts.order)"
 _EACH = 40  # candidates of one length
 
 
@@ -107,19 +119,8 @@ class Preserved:
 
 def preserved_order(objective: AbstractObjective) -> Preserved | None:
     """Return the utility whose order an objective preserves, or None if nothing is proven."""
-    if isinstance(objective, Pointwise):
-        return _pointwise(objective)
-    if isinstance(objective, Pairwise):
-        return _pairwise(objective)
-    if isinstance(objective, QueryRMSE):  # that of pointwise, at scores with another shift
-        form, values = objective.target.form, objective.target.values
-        constant = Constant("sqrt(2)", math.sqrt(2.0))
-        return Preserved(form, legal(form), values, constant, f"{_THEOREM}, Table 2", True)
-    if isinstance(objective, Bregman):
-        return _bregman(objective)
-    if isinstance(objective, Linear):
-        return _linear(objective)
-    return _mix(objective) if isinstance(objective, Mix) else None
+    rule = _RULES.get(type(objective))
+    return None if rule is None else rule(objective)
 
 
 def utility_bound(objective: AbstractObjective, n: int) -> float | None:
@@ -296,6 +297,21 @@ def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> str:
     return f"the loss {loss.name} is {shape}, nowhere rising and bounded below at every margin"
 
 
+def _query_rmse(objective: QueryRMSE) -> Preserved:
+    """Return that of pointwise, at scores with another shift."""
+    form, values = objective.target.form, objective.target.values
+    constant = Constant("sqrt(2)", math.sqrt(2.0))
+    return Preserved(form, legal(form), values, constant, f"{_THEOREM}, Table 2", True)
+
+
+def _softmax(objective: SigmoidSoftmax | CalibratedSoftmax) -> Preserved:
+    form, anchored = objective.target.form, isinstance(objective, CalibratedSoftmax)
+    labels = tuple(bounded(form, each) for each in legal(form))
+    values = _not_negative(objective.target.values)
+    constant = None if anchored else _generator_constant(SoftmaxCE())
+    return Preserved(form, labels, values, constant, _ANCHORED if anchored else _SHARES, True)
+
+
 def _bregman(objective: Bregman) -> Preserved | None:
     target = with_options(objective.target, objective.max_grade, objective.threshold)
     constant = _generator_constant(objective.loss)
@@ -400,6 +416,20 @@ def _mix(objective: Mix) -> Preserved | None:
         constant=None,
         reference=f"{_THEOREM}, for sums of losses",
     )
+
+
+_RULES: Mapping[type[AbstractObjective], Callable[[Any], Preserved | None]] = MappingProxyType(
+    {
+        Pointwise: _pointwise,
+        Pairwise: _pairwise,
+        QueryRMSE: _query_rmse,
+        Bregman: _bregman,
+        SigmoidSoftmax: _softmax,
+        CalibratedSoftmax: _softmax,
+        Linear: _linear,
+        Mix: _mix,
+    }
+)
 
 
 def _number(factor: float) -> str:
