@@ -22,6 +22,7 @@ _WORTH_NOTHING = "equivalent: a move that gains less than rounding is made, or i
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
 _UNDEFINED = "equivalent: divided by zero instead of NaN; either way the query has no value"
+_HASH = "equivalent: another hash, as good as this one"
 _NO_GAIN = "equivalent: an item with itself, or two without utility: both terms cancel"
 # Module, function, text of the line, code after: the reason. When the text changes, its mutants
 # are open again, and test_plan.py asks for the explanation to be revised.
@@ -31,7 +32,15 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             "groups, longest = data.groups, int(data.groups.sizes.max(initial=1))": {
                 "2": _NO_MORE_ROWS
             },
-            "depth = counted if counted < longest else None": {"counted >= longest": _ONLY_SPEED},
+            "depth = counted if counted < longest else None": {
+                "counted >= longest": _ONLY_SPEED,
+                "counted <= longest": _ONLY_SPEED,
+            },
+        },
+        "AbstractPositional.swap_terms": {
+            ("scale, cuts = 1.0 / self.divisors(sizes), np.minimum(sizes, self._counted(table))"): {
+                "np.maximum": _ONLY_SPEED
+            },
         },
         "AbstractPositional._counted": {
             (
@@ -170,12 +179,17 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             (
                 "words = words + (place.astype(np.uint64) + np.uint64(1)) * "
                 "np.uint64(0x9E3779B97F4A7C15)"
-            ): {"2": "equivalent: another hash, as good as this one"},
+            ): {"2": _HASH, "place.astype(np.uint64) - np.uint64(1)": _HASH},
         },
         "_BoundSwap.__init__": {
             "costs = self.rule.draws * sizes * (30.0 + 2.0 * below) + 100.0": {
-                "self.rule.draws * sizes * (30.0 + 2.0 * below) - 100.0": _COST
+                "self.rule.draws * sizes * (30.0 + 2.0 * below) - 100.0": _COST,
+                "self.rule.draws / sizes": _COST,
             },
+            (
+                "below = 1.0 if self.rule.neighbours else np.minimum(sizes, "
+                "float(self.rule.truncation))"
+            ): {"2.0": _COST},
         },
     },
     "gbmrank/kernels/pairs/dense.py": {

@@ -36,8 +36,8 @@ _SHORT = (1, 2, 3, 40)
 _SWAPS = "tests/objectives/test_swaps.py"
 _NATIVE = "tests/boosters/test_native_gradients.py"
 _SWAPPED = (
-    "change_of or mean_over or lambda_presets or rejected or row_order or underflow or gumbel or "
-    "neighbours or native_gradients"
+    "change_of or mean_over or lambda_presets or distances_of or rejected or row_order or "
+    "underflow or gumbel or neighbours or native_gradients"
 )
 _PUSHED = f"{_ENGINES}test_engines_of_a_push_agree"
 _PUSHES = f"{_ENGINES}test_long_queries_of_a_push_do_not_see_each_other"

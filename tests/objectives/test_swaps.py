@@ -279,6 +279,26 @@ def test_lambda_presets(name, weight, k, scores):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("scores", [UNTIED, TIED, np.zeros(7)], ids=["untied", "tied", "all tied"])
+@pytest.mark.parametrize("metric", ["spearman", "eru", "dcg@3"])
+def test_distances_of_ranks(metric, scores):
+    """Under a discount that grows towards the end, too."""
+    found = weights_of(f"swap(metric={metric}, weights=distance)", GRADED, scores)
+    utilities, discounts, _ = gbmrank.theory.positional(metric, GRADED)
+    tables = []
+    for order in oracles.orders_of(scores):
+        table = np.zeros((7, 7))
+        for (a, i), (b, j) in itertools.permutations(enumerate(order, 1), 2):
+            near, far = discounts[abs(a - b) - 1], discounts[abs(a - b)]
+            table[i, j] = abs(utilities[i] - utilities[j]) * abs(near - far)
+        tables.append(table)
+    np.testing.assert_allclose(found, np.mean(tables, axis=0), rtol=1e-9, atol=1e-12)
+    made = gbmrank.objective(f"swap(metric={metric}, weights=distance, noise=none)")
+    labels, rows = np.concatenate([GRADED[:4], GRADED]), np.concatenate([scores[:4], scores])
+    behind, _ = made.gradients(labels, rows, group=[4, 7])
+    np.testing.assert_allclose(behind[4:], made.gradients(GRADED, scores)[0], rtol=1e-12)
+
+
 def test_the_cut_off_of_a_preset_is_its_truncation():
     made = gbmrank.objective("ndcg_loss2pp(mu=2)@3")
     assert made == gbmrank.objective("ndcg_loss2pp", k=3, mu=2)
