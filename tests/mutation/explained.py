@@ -192,6 +192,18 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             ): {"2.0": _COST},
         },
     },
+    "gbmrank/kernels/pairs/changes.py": {
+        "add_noise": {
+            "out[first + i] = _uniform(key, first - drawn + i)": {
+                "first - drawn - i": "equivalent: other numbers of the generator, none twice"
+            },
+        },
+        "first_relevant": {
+            "at_found = queries.discounts[begin + found] if found < n else 0.0": {
+                "1.0": _NEVER_READ
+            },
+        },
+    },
     "gbmrank/kernels/pairs/dense.py": {
         "dense_all": {
             "for j in range(i if i < stop else stop):": {

@@ -36,11 +36,12 @@ _SHORT = (1, 2, 3, 40)
 _SWAPS = "tests/objectives/test_swaps.py"
 _NATIVE = "tests/boosters/test_native_gradients.py"
 _SWAPPED = (
-    "change_of or mean_over or lambda_presets or distances_of or rejected or row_order or "
-    "underflow or gumbel or neighbours or native_gradients"
+    "change_of or mean_over or lambda_presets or distances_of or drawn_alike or rejected or "
+    "row_order or underflow or gumbel or neighbours or native_gradients"
 )
 _PUSHED = f"{_ENGINES}test_engines_of_a_push_agree"
 _PUSHES = f"{_ENGINES}test_long_queries_of_a_push_do_not_see_each_other"
+_CALIBRATED = "tests/objectives/test_calibrated.py"
 _RMSE = "tests/objectives/test_query_rmse.py"
 
 
@@ -98,6 +99,10 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
     "gbmrank/objectives/value_linear.py": (_OBJECTIVES, f"linear or {_QUICK}"),
     "gbmrank/objectives/listmle.py": (_OBJECTIVES, f"listmle or {_QUICK}"),
     "gbmrank/objectives/bregman.py": (_OBJECTIVES, f"bregman or {_QUICK}"),
+    "gbmrank/objectives/calibrated.py": (
+        (*_OBJECTIVES, _CALIBRATED),
+        f"calibrated or sigmoid_softmax or {_QUICK}",
+    ),
     "gbmrank/objectives/swap.py": ((_SWAPS,), _SWAPPED),
     "gbmrank/kernels/pairs/changes.py": ((_SWAPS,), _SWAPPED),
     "gbmrank/kernels/pairs/swaps.py": ((_SWAPS, _NATIVE), _SWAPPED),
@@ -114,8 +119,8 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         "not million",
     ),
     "gbmrank/kernels/closed/lists.py": (
-        (*_PAIRS, _FAR, "tests/objectives/test_query_sums.py"),
-        "pointwise or linear or bregman or listmle or softmax or query_sums",
+        (*_PAIRS, _FAR, _CALIBRATED, "tests/objectives/test_query_sums.py"),
+        "pointwise or linear or bregman or listmle or softmax or query_sums or calibrated",
     ),
     "gbmrank/kernels/closed/polynomial.py": (
         (

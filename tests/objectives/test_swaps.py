@@ -10,6 +10,7 @@ import pytest
 
 import gbmrank
 from gbmrank import ParameterError, RankingData
+from gbmrank.kernels.layout import Span
 from tests import oracles
 from tests.formulas import PLAIN
 
@@ -157,6 +158,24 @@ def test_other_ties_are_drawn(name, measure, labels):
     untied = weights_of(f"swap(metric={name}, draws=4000)", labels, UNTIED)
     one = weights_of(f"swap(metric={name}, draws=1)", labels, UNTIED)
     assert untied.tolist() == one.tolist()
+
+
+@pytest.mark.parametrize("how", ["noise=none", "noise=gumbel", "noise=logistic"])
+def test_every_ordering_of_ties_is_drawn_alike_in_every_query(how):
+    """Also that successive orderings have nothing to do with each other."""
+    data = RankingData.from_arrays([1.0, 0.0, 1.0, 2.0, 0.0], group=[2, 3])
+    ready: Any = gbmrank.objective(f"swap(metric=err, {how}, draws=2000)").bind(data)
+    ranked = ready._ranked(Span(0, 2, 3), np.array([0.0, 0.0, 5.0, 5.0, 5.0]))
+    assert ranked.begins.tolist() == [0, 4000, 10000]
+    for begin, n in ((0, 2), (4000, 3)):
+        orders = ranked.order[begin : begin + 2000 * n].reshape(2000, n)
+        places = list(itertools.permutations(range(n)))
+        drawn = np.array([places.index(tuple(order)) for order in orders.tolist()])
+        pairs = np.bincount(drawn[:-1] * len(places) + drawn[1:], minlength=len(places) ** 2)
+        expected = 1999 / len(pairs)
+        assert ((pairs - expected) ** 2 / expected).sum() < len(pairs) + 5 * math.sqrt(
+            2 * len(pairs)
+        )
 
 
 @pytest.mark.compiled
