@@ -332,7 +332,7 @@ def _difference_table(found: _Differences, printed: _Printed) -> Table:
 
 _SAID = {
     1: ("{} is above {}", ", as printed"),
-    0: ("{} cannot be told apart from {}", " (printed: above)"),
+    0: ("{} does not differ clearly from {}", " (printed: above)"),
     -1: ("{} is below {}", ", against the printed direction"),
 }
 

@@ -306,7 +306,7 @@ def _findings(gaps: _Gaps, *, small: bool) -> list[str]:
 
 _SAID = {
     -1: ("has a lower loss than {}", ", as printed"),
-    0: ("cannot be told apart from {}", " (printed: lower)"),
+    0: ("does not differ clearly from {}", " (printed: lower)"),
     1: ("has a higher loss than {}", ", against the printed direction"),
 }
 

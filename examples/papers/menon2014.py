@@ -193,7 +193,7 @@ def _level_findings(results: Mapping[str, Values]) -> list[str]:
 def _summary(results: Mapping[str, Values]) -> str:
     """Return the result in plain words."""
     told = " ".join(_family_findings(results))
-    unclear = told.count("not told apart")
+    unclear = told.count("no clear difference")
     clear = told.count("the first is better") + told.count("the second is better")
     return (
         f"{unclear} of {unclear + clear} differences between kinds of risk and between losses "
@@ -223,7 +223,7 @@ def _differences(results: Mapping[str, Values], pairs: Sequence[tuple[str, str]]
             for values in results.values()
         ]
         found = over_runs(np.concatenate(gaps))
-        verdict = ("the second is better", "not told apart", "the first is better")[found.sign + 1]
+        verdict = ("the second is better", "no clear difference", "the first is better")[found.sign + 1]
         texts.append(f"{measure} {found} ({verdict})")
     return ", ".join(texts) + f" over {sum(map(len, gaps))} splits."
 
