@@ -196,8 +196,8 @@ def _summary(results: Mapping[str, Values]) -> str:
     unclear = told.count("no clear difference")
     clear = told.count("the first is better") + told.count("the second is better")
     return (
-        f"{unclear} of {unclear + clear} differences between kinds of risk and between losses "
-        f"cannot be told from zero on {len(results)} data sets."
+        f"{clear} of {unclear + clear} differences between kinds of risk and between losses are "
+        f"clearly different from zero, on {len(results)} data sets."
     )
 
 
@@ -223,7 +223,9 @@ def _differences(results: Mapping[str, Values], pairs: Sequence[tuple[str, str]]
             for values in results.values()
         ]
         found = over_runs(np.concatenate(gaps))
-        verdict = ("the second is better", "no clear difference", "the first is better")[found.sign + 1]
+        verdict = ("the second is better", "no clear difference", "the first is better")[
+            found.sign + 1
+        ]
         texts.append(f"{measure} {found} ({verdict})")
     return ", ".join(texts) + f" over {sum(map(len, gaps))} splits."
 

@@ -144,7 +144,7 @@ def test_a_small_run_leaves_a_page_with_a_plot(small):
     ("estimate", "said"),
     [
         (Estimate(0.02, 0.01, 0.03), "W-RankNet is above RankNet, as printed"),
-        (Estimate(0.02, -0.01, 0.05), "cannot be told apart from RankNet (printed: above)"),
+        (Estimate(0.02, -0.01, 0.05), "does not differ clearly from RankNet (printed: above)"),
         (Estimate(-0.02, -0.03, -0.01), "is below RankNet, against the printed direction"),
     ],
 )

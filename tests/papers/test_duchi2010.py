@@ -234,7 +234,7 @@ def test_the_plot_shows_every_loss(outcome):
     ("last", "said"),
     [
         (Estimate(-0.01, -0.02, -0.005), "linear has a lower loss than hinge, as printed"),
-        (Estimate(-0.01, -0.02, 0.005), "cannot be told apart from hinge (printed: lower)"),
+        (Estimate(-0.01, -0.02, 0.005), "does not differ clearly from hinge (printed: lower)"),
         (Estimate(0.01, 0.005, 0.02), "a higher loss than hinge, against the printed direction"),
     ],
 )

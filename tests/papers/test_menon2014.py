@@ -177,7 +177,7 @@ def test_level_and_differences_are_told_whichever_way_they_come_out():
     }
     told = study._family_findings({"car": values})
     assert "AUC +0.1000 [+0.1000, +0.1000] (the first is better)" in told[0]
-    assert "AUC +0.0000 [+0.0000, +0.0000] (not told apart)" in told[1]
+    assert "AUC +0.0000 [+0.0000, +0.0000] (no clear difference)" in told[1]
     level = study._level_findings({"car": values})[0]
     assert level.startswith("Level on car")
     printed = np.mean([PRINTED["car"][method, "PTop"].mean for method in METHODS])
