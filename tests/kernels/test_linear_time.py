@@ -9,6 +9,7 @@ import pytest
 
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import Engines, GradHess
+from gbmrank.kernels.linear import engine
 from gbmrank.kernels.linear.engine import LongItems, Tables, sum_pairs
 from gbmrank.kernels.linear.interpolation import make_plan
 from gbmrank.numerics import exp, sigmoid, softplus
@@ -170,6 +171,20 @@ def test_all_pairs_match_the_double_loop(name, vector, sparse_weights):
     loss, params = LOSSES[name]
     expected = expected_all_pairs(loss, params, s, v)
     floor = floor_of(loss, params, v)
+    assert_close(out.grad, expected["grad"], floor)
+    assert_close(out.hess, expected["hess"], floor)
+    assert_close(value, expected["value"], floor * len(s))
+
+
+@pytest.mark.parametrize("vector", ["normal", "two_clusters", "ties", "uniform"])
+def test_runs_of_a_query_add_up(vector, monkeypatch):
+    """A query of so many items that its moments are summed in several runs."""
+    monkeypatch.setattr(engine, "_RUN", 20)
+    rng = np.random.default_rng(8)
+    s, v = np.concatenate([VECTORS[vector], 0.1 * rng.normal(size=90)]), rng.random(180)
+    value, out = all_pairs("logistic", s, v)
+    expected = expected_all_pairs(logistic, (1.0,), s, v)
+    floor = floor_of(logistic, (1.0,), v)
     assert_close(out.grad, expected["grad"], floor)
     assert_close(out.hess, expected["hess"], floor)
     assert_close(value, expected["value"], floor * len(s))

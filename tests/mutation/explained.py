@@ -22,6 +22,7 @@ _WORTH_NOTHING = "equivalent: a move that gains less than rounding is made, or i
 _NO_PAIRS = "equivalent: the terms of a query without pairs are zero by the formulas, too"
 _NO_MORE_ROWS = "equivalent: there are no rows at the ranks that come on top"
 _UNDEFINED = "equivalent: divided by zero instead of NaN; either way the query has no value"
+_AS_MANY = "equivalent: both have as many entries"
 _HASH = "equivalent: another hash, as good as this one"
 _NO_GAIN = "equivalent: an item with itself, or two without utility: both terms cancel"
 # Module, function, text of the line, code after: the reason. When the text changes, its mutants
@@ -230,11 +231,26 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         "_interact": {
             "costs = 60.0 * cells * np.minimum(cells, highest - lowest + 1)": {"2": _COST},
         },
+        "LongItems.__init__": {
+            "for begin, end, count in zip(blocks[:-1], blocks[1:], runs, strict=True)": {
+                "False": _AS_MANY
+            },
+        },
         "_spread": {
             (
                 "extra = [numbers[b : b + n] for b, n in zip(runs.begin, more, strict=True) "
                 "if n > 0]"
-            ): {"False": "equivalent: both have as many entries"},
+            ): {"False": _AS_MANY},
+        },
+    },
+    "gbmrank/kernels/ranking/sorting.py": {
+        "sort_down": {
+            ("bucket = bucket if bucket < n else n - 1  # rounding may lead one past the end"): {
+                "2": _ONLY_SPEED
+            },
+        },
+        "settle": {
+            "if stop - start > 1:": {"stop - start >= 1": _ONLY_SPEED},
         },
     },
     "gbmrank/kernels/ranking/measures.py": {

@@ -36,8 +36,8 @@ _SHORT = (1, 2, 3, 40)
 _SWAPS = "tests/objectives/test_swaps.py"
 _NATIVE = "tests/boosters/test_native_gradients.py"
 _SWAPPED = (
-    "change_of or mean_over or lambda_presets or distances_of or drawn_alike or rejected or "
-    "row_order or underflow or gumbel or neighbours or native_gradients"
+    "change_of or mean_over or lambda_presets or distances_of or drawn_alike or nearly_exact or "
+    "rejected or row_order or underflow or gumbel or neighbours or native_gradients"
 )
 _PUSHED = f"{_ENGINES}test_engines_of_a_push_agree"
 _PUSHES = f"{_ENGINES}test_long_queries_of_a_push_do_not_see_each_other"
@@ -105,7 +105,10 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "gbmrank/objectives/swap.py": ((_SWAPS,), _SWAPPED),
     "gbmrank/kernels/pairs/changes.py": ((_SWAPS,), _SWAPPED),
-    "gbmrank/kernels/pairs/swaps.py": ((_SWAPS, _NATIVE), _SWAPPED),
+    "gbmrank/kernels/pairs/swaps.py": (
+        (_SWAPS, _NATIVE, "tests/objectives/test_item_weights.py"),
+        f"{_SWAPPED} or preferred_item",
+    ),
     "gbmrank/kernels/ranking/sorting.py": (
         ("tests/metrics/test_ranked.py", _FORMULAS, _METRIC_EDGES),
         "not million",

@@ -241,6 +241,7 @@ def test_training_is_nearly_exact(text):
     labels, scores = rng.integers(0, 5, 320).astype(float), rng.normal(size=320)
     scores[40:80] = np.round(scores[40:80])
     scores[80:160] *= 100.0
+    scores[160:200] += 500.0
     weight = rng.uniform(0.5, 2.0, 320)
     data = RankingData.from_arrays(labels, group=[40] * 8, weight=weight)
     ready: Any = gbmrank.objective(text).bind(data)
