@@ -107,6 +107,17 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
                 "1.0": _NO_FACTOR
             },
         },
+        "_BoundShifts.__init__": {
+            "self.utilities = np.nan_to_num(utilities, nan=0.0)": {"1.0": _NO_FACTOR},
+        },
+    },
+    "gbmrank/objectives/calibrated.py": {
+        "_items": {
+            (
+                "data.groups.offsets, np.nan_to_num(utilities, nan=0.0), anchors, scale, "
+                "np.empty(0)"
+            ): {"1.0": _NO_FACTOR},
+        },
     },
     "gbmrank/objectives/pointwise.py": {
         "bind_items": {

@@ -108,8 +108,9 @@ def test_options():
         gbmrank.objective("rcr").loss([2, 0], [0, 0])
     with pytest.raises(ParameterError, match="different ways"):
         gbmrank.mix("rcr", "calibrated_softmax").inverse_link([0.0, 1.0])
-    graded = gbmrank.objective("calibrated_softmax(threshold=2)")
-    assert graded == gbmrank.objective("calibrated_softmax", target="precision(threshold=2)")
+    for name in ("sigmoid_softmax", "calibrated_softmax"):
+        graded = gbmrank.objective(f"{name}(threshold=2)")
+        assert graded == gbmrank.objective(name, target="precision(threshold=2)")
 
 
 @pytest.mark.compiled

@@ -197,3 +197,19 @@ def test_linear_curvature_on_a_longer_way_is_the_mean_one():
     made = gbmrank.objective("linear(regulariser=cosh, nu=2, normalize=none)")
     _, hess = made.gradients([1.0, 1.0], np.array([1.0, -2.0]))  # no preference: best is zero
     np.testing.assert_allclose(hess, [2.0 * np.sinh(1.0), np.sinh(2.0)], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("text", "separable"),
+    [
+        ("pointwise(target=dcg)", True),
+        ("pointwise(target=dcg, normalize=items)", False),
+        ("pointwise(target=ndcg)", False),
+        ("bregman(loss=poisson, target=dcg)", True),
+        ("bregman(loss=softmax_ce, target=dcg)", False),
+        ("mix(pointwise(target=dcg), ranknet)", False),
+        ("pairwise", False),
+    ],
+)
+def test_a_sum_over_rows_needs_no_queries(text, separable):
+    assert gbmrank.objective(text).template.separable == separable
