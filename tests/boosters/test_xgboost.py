@@ -16,7 +16,7 @@ import gbmrank
 from gbmrank.boosters import state
 from gbmrank.errors import DataError, GroupError, LabelRangeError
 from gbmrank.metrics import AbstractMetric
-from tests.ranking_tasks import agreement_metric, make_task, run_python
+from tests.ranking_tasks import agreement_metric, is_before, make_task, run_python
 
 OBJECTIVE = gbmrank.objective("pairwise", loss="logistic", target="ndcg@10")
 NDCG = gbmrank.metric("ndcg@10")
@@ -533,6 +533,10 @@ def test_settings_carry_their_reasons_and_matter():
     assert len(bare.trees_to_dataframe()) < len(train().trees_to_dataframe())
 
 
+@pytest.mark.skipif(
+    is_before("xgboost", 3, 2),
+    reason="XGBRegressor of XGBoost 3.1 does not take a callable metric with scikit-learn 1.8",
+)
 def test_a_regressor_with_weights_trains_as_the_native_interface():
     """XGBRegressor hands weights by name, to the objective and to the metric."""
     objective = gbmrank.objective("pointwise(loss=squared, target=identity)")

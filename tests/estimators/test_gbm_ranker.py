@@ -105,7 +105,7 @@ def test_features_of_every_form_give_the_same_model(backend, form):
     x = TASK.x + 1.0
     valid = OTHER.x + 1.0
     if form == "polars" and backend == "lightgbm" and is_before("lightgbm", 4, 7):
-        with pytest.raises(DataError, match=r"pip install 'lightgbm>=4\.7', or give X\.to_pandas"):
+        with pytest.raises(DataError, match=r"pip install 'lightgbm>=4\.7', or pass X\.to_pandas"):
             ranker(backend).fit(as_form(form, x), TASK.y, qid=TASK.qid)
         return
     if form == "pyarrow" and backend == "lightgbm" and is_before("lightgbm", 4, 7):

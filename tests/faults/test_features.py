@@ -47,6 +47,9 @@ CATEGORIES = {
 }
 
 
+NO_POLARS = r"polars data frame, which needs LightGBM 4\.7"
+
+
 @pytest.mark.fault(
     "a column of dates, spans of time, decimals, lists, complex numbers, or of nothing",
     promise="`DataError` that names the column and its type",
@@ -54,7 +57,10 @@ CATEGORIES = {
 @BOTH
 @pytest.mark.parametrize("what", NO_NUMBERS)
 def test_columns_that_are_no_numbers(backend, what):
-    with pytest.raises(DataError, match=r"the column 'z' of X has type .*, not numbers; encode it"):
+    words = r"the column 'z' of X has type .*, not numbers; encode it"
+    if what.startswith("polars") and backend == "lightgbm" and is_before("lightgbm", 4, 7):
+        words = NO_POLARS
+    with pytest.raises(DataError, match=words):
         ranker(backend).fit(NO_NUMBERS[what], TASK.y, qid=TASK.qid)
 
 
@@ -67,6 +73,8 @@ def test_columns_that_are_no_numbers(backend, what):
 def test_categories_outside_pandas(what):
     table = CATEGORIES[what]
     words = r"the column 'z' of X has type .*, but LightGBM reads categories only from pandas"
+    if what != "arrow" and is_before("lightgbm", 4, 7):
+        words = NO_POLARS
     with pytest.raises(DataError, match=words):
         ranker("lightgbm").fit(table, TASK.y, qid=TASK.qid)
     frame = pd.DataFrame({"z": pd.Categorical(WORDS), "a": TASK.x[:, 0]})
