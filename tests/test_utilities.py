@@ -158,7 +158,7 @@ def test_metrics_without_a_utility_are_rejected_with_the_reason(text):
 
 
 def test_err_names_alternatives_with_its_cut_off():
-    for target in ("err@5", gbmrank.metric("err@5")):
+    for target in ("err@5", "err(k=5)", gbmrank.metric("err@5")):
         with pytest.raises(ParameterError) as rejected:
             gbmrank.objective("pairwise", target=target)
         for part in ("swap(metric=err@5)", "target=ndcg@5"):

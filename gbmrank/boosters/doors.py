@@ -61,18 +61,24 @@ def read_call(
     """
     booster = booster_of(b)
     if booster is not None:
-        return booster, booster.columns(b), _on_host(a)
-    a, b = _on_host(a), _on_host(b)
-    if not isinstance(a, np.ndarray):
-        raise DataError(
-            "expected (scores, lightgbm.Dataset), (scores, xgboost.DMatrix) or numpy arrays "
-            f"(labels, scores, weight, group), got {type(a).__name__}; for other columns use "
-            "gradients(), loss() or score()"
+        columns, scores = booster.columns(b), _on_host(a)
+    else:
+        labels, scores = _on_host(a), _on_host(b)
+        if not isinstance(labels, np.ndarray):
+            raise DataError(
+                "expected (scores, lightgbm.Dataset), (scores, xgboost.DMatrix) or numpy arrays "
+                f"(labels, scores, weight, group), got {type(labels).__name__}; for other columns "
+                "use gradients(), loss() or score()"
+            )
+        columns = BoosterColumns(
+            _numbers(labels, "labels"), _array(group, "group"), _array(weight, "weight"), labels
         )
-    columns = BoosterColumns(
-        _numbers(a, "labels"), _array(group, "group"), _array(weight, "weight"), a
-    )
-    return LIGHTGBM, columns, b
+    if columns.labels.ndim != 1:
+        raise DataError(
+            "a ranker needs one label per row, but the data set has labels of shape "
+            f"{columns.labels.shape}; pass one column"
+        )
+    return booster or LIGHTGBM, columns, scores
 
 
 _warned: "dict[int, weakref.ref[Any]]" = {}  # metrics by identity

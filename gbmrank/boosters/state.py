@@ -114,11 +114,6 @@ class BoosterColumns:
 
     def to_data(self) -> RankingData:
         """Validate the columns and return them as ranking data."""
-        if np.ndim(self.labels) != 1:
-            raise DataError(
-                f"a ranker needs one label per row, but the data set has labels of shape "
-                f"{np.shape(self.labels)}; pass one column"
-            )
         kept = _kept_with(self.owner)
         weight = self.weight if kept is None or kept.weight is None else kept.weight
         data = RankingData.from_arrays(self.labels, group=self.sizes, weight=weight)

@@ -21,7 +21,13 @@ from gbmrank.errors import (
 )
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess, Span
-from gbmrank.losses.utilities import AbstractUtility, check_threshold, gains
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    IdentityUtility,
+    PrecisionUtility,
+    check_threshold,
+    gains,
+)
 from gbmrank.types import FloatArray
 
 __all__ = [
@@ -421,14 +427,26 @@ class Mix(AbstractObjective):
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return the probabilities that scores stand for, if they are the same in every part."""
-        found = [part.inverse_link(scores) for part in self.parts]
-        if not all(np.allclose(found[0], other, rtol=1e-9, atol=0.0) for other in found[1:]):
-            raise ParameterError("mix: its parts link scores to probabilities in different ways")
-        return found[0]
+        probes = np.linspace(-3.0, 3.0, 13)
+        links = [part.inverse_link(probes) for part in self.parts]
+        alike = all(np.allclose(links[0], other, rtol=1e-9, atol=0.0) for other in links[1:])
+        if not alike or any(_linked(part) != _linked(self.parts[0]) for part in self.parts):
+            raise ParameterError(
+                "mix: its parts link scores to probabilities, or to utilities, in different ways"
+            )
+        return self.parts[0].inverse_link(scores)
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Bind every part."""
         return _BoundMix(data, tuple(part.bind(data) for part in self.parts), self._factors())
+
+
+def _linked(template: AbstractObjective) -> tuple[AbstractUtility | None, float | None]:
+    """Return the utility that an inverse link stands for, and the bound that it is a share of."""
+    target, threshold = getattr(template, "target", None), getattr(template, "threshold", None)
+    if threshold is not None and isinstance(target, IdentityUtility):
+        target = PrecisionUtility(threshold=threshold)
+    return target, getattr(template, "eta", 1.0)
 
 
 def held_preferences(template: AbstractObjective) -> tuple[PreferenceGraphs, ...]:
@@ -447,8 +465,9 @@ def check_takes_bias(template: AbstractObjective) -> None:
         return
     if not template.linear_in_utility:
         raise ParameterError(
-            f"{template.name} cannot correct clicks for their position: its gradient is not linear "
-            "in relevance. Use pairwise(target=identity), pointwise, query_rmse or linear"
+            f"{template.name} cannot correct clicks for their position: estimates of relevance, "
+            "which may be negative, cannot replace its labels. Use pairwise(target=identity), "
+            "pointwise, query_rmse or linear"
         )
     target: AbstractUtility | None = getattr(template, "target", None)
     if target is not None and not target.per_item:

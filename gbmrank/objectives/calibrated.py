@@ -20,7 +20,12 @@ from gbmrank.objectives.base import (
     constant_hessian,
     query_scale,
 )
-from gbmrank.objectives.pointwise import check_not_negative, read_utilities, with_options
+from gbmrank.objectives.pointwise import (
+    check_not_negative,
+    read_signs,
+    read_utilities,
+    with_options,
+)
 from gbmrank.types import FloatArray
 
 __all__ = ["CalibratedSoftmax", "SigmoidSoftmax"]
@@ -176,7 +181,7 @@ class CalibratedSoftmax(AbstractObjective):
 def _items(
     objective: AbstractObjective, target: AbstractUtility, data: RankingData, anchor: float
 ) -> ItemTerms:
-    utilities = read_utilities(target, data)
+    utilities = read_signs(read_utilities(target, data), target, 1.0)
     check_not_negative(objective.name, utilities, target, data, "query_rmse")
     undefined = np.isnan(utilities[data.groups.offsets[:-1]])
     scale = np.where(undefined, 0.0, query_scale(data, objective.normalize))

@@ -94,7 +94,7 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     twice = sorted(given.keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is set in the text and as an argument")
-    _check_has_utility(registry, spec.name, spec.k)
+    _check_has_utility(registry, spec.name, given.get("k", params.get("k")))
     if registry is UTILITIES and spec.name not in registry and spec.name in METRICS:
         return build(registry, build(METRICS, spec, **params))
     given.update(params)
@@ -265,7 +265,7 @@ def _utility_of(metric: AbstractMetric) -> object:
     return build(UTILITIES, metric.name, **given)
 
 
-def _check_has_utility(registry: Registry[Any], name: str, k: int | None) -> None:
+def _check_has_utility(registry: Registry[Any], name: str, k: object) -> None:
     """Reject a metric as a target when it has no utility, with the reason."""
     if registry is UTILITIES and name not in registry and name in METRICS:
         reason = WITHOUT_UTILITY.get(METRICS.get(name).name)
@@ -341,6 +341,8 @@ def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
             if inner is None
             else f"{name} has no k; write {inner}='ndcg@10'"
         )
+    if name == "mix":
+        return f"mix has no parameter {key!r}; write its parts out and set it there"
     near = difflib.get_close_matches(key, known, n=1)
     hint = (
         f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(known) or 'none'}"

@@ -119,10 +119,10 @@ def regret_bound(
         Mean over queries of the objective's expected loss above its infimum, in the
         objective's own units.
     largest_utility : float, optional
-        Bound of the expected utility of an item (of their sum for softmax_ce), if the objective
-        has none or a larger one. It replaces ``max U`` in the constant; ``eta`` is part of the
-        loss and is kept. Without it, gains are those of labels up to ``max_grade``, which is 4
-        unless the target sets another.
+        Bound of the expected utility of an item (of their sum in a query for ``softmax_ce`` and
+        ``sigmoid_softmax``), if the objective has none or a larger one. It replaces ``max U`` in
+        the constant; ``eta`` is part of the loss and is kept. Without it, gains are those of
+        labels up to ``max_grade``, which is 4 unless the target sets another.
     best_value : float, optional
         Mean over queries of the metric under the best orders, or an upper bound of it. An item's
         expected utility is at most that of its query over the discount of the first rank, so
@@ -452,8 +452,9 @@ def _utility_bound(
     if bound is None:
         if constant.of == "none":
             return 1.0
+        what = "the sum of a query's utilities" if constant.of == "sum" else "the utilities"
         raise ParameterError(
-            f"the constant {constant} needs a bound of the utilities; give largest_utility="
+            f"the constant {constant} needs a bound of {what}; give largest_utility="
         )
     if constant.of == "sum" and largest is None:
         bound *= n

@@ -203,8 +203,8 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     nature = nature_of(template)
     if not (nature.smooth and nature.convex):
         raise ParameterError(
-            f"{text_of(template)} has a kink or is not convex; calibration functions are computed "
-            "for convex losses that are differentiable"
+            f"{text_of(template)} has a kink or is not known to be convex; calibration functions "
+            "are computed for convex losses that are differentiable"
         )
     outcomes = _outcomes(items, grades, graphs)
     problem = _Problem(template, measure, outcomes)

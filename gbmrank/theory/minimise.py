@@ -345,8 +345,8 @@ def _spread(scores: FloatArray) -> float:
 def _check_kinks(n: int, nature: Nature) -> None:
     if not nature.convex:
         raise LimitError(
-            "the minimiser of a risk that has kinks and is not convex is not computed; use a loss "
-            "without kinks, or a convex one"
+            "the minimiser of a risk that has kinks and is not known to be convex is not "
+            "computed; use a loss without kinks, or a convex one"
         )
     if n > MOST_WITH_KINKS:
         raise LimitError(

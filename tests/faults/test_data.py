@@ -271,6 +271,9 @@ def test_labels_of_several_columns():
     words = rf"one label per row, .* of shape \({TASK.n}, 2\)|but there are {2 * TASK.n} rows"
     with pytest.raises(GbmrankError, match=words):  # the second where XGBoost flattens them
         train("xgboost", "ranknet", rows)
+    for labels in (np.array(1.0), np.zeros((0, 2)), np.zeros((3, 2))):
+        with pytest.raises(GbmrankError, match="one label per row"):
+            gbmrank.objective("ranknet")(labels, np.zeros(1))
 
 
 @pytest.mark.fault(

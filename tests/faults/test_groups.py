@@ -211,6 +211,10 @@ def test_subsets_that_cut_queries():
         warnings.simplefilter("always")
         lgb.cv(params, rows(), 2, nfold=3, stratified=False, feval=NDCG)
     assert [re.search(words, str(one.message)) is None for one in caught] == [False]
+    again = rows()
+    for _ in range(2):  # a warning that is an error is no warning given
+        with pytest.raises(GbmrankWarning, match=words):
+            lgb.cv(params, again, 2, nfold=3, stratified=False, feval=NDCG)
     with pytest.warns(GbmrankWarning, match=words):
         lgb.cv({**params, "objective": "regression"}, rows(), 2, feval=NDCG, stratified=False)
     first = int(TASK.sizes[0])

@@ -94,20 +94,52 @@ def test_verdicts(name):
 
 
 def test_a_loss_that_is_not_convex_has_no_calibration_function():
-    with pytest.raises(ParameterError, match="not convex"):
+    with pytest.raises(ParameterError, match="not known to be convex"):
         theory.calibration_function("sigmoid_softmax", "precision@1")
     assert theory.calibration_function("calibrated_softmax", "precision@1", eps=[0.5]).lower > 0
+
+
+@pytest.mark.parametrize("name", ["sigmoid_softmax", "calibrated_softmax", "rcr"])
+def test_labels_of_minus_one_are_zeros(name):
+    made = gbmrank.objective(name)
+    signs = made.gradients(2.0 * LABELS - 1.0, SCORES)
+    for one, other in zip(signs, made.gradients(LABELS, SCORES), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["sigmoid_softmax", "calibrated_softmax", "rcr"])
+def test_the_same_bits_wherever_arrays_lie(name):
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 30, 400)
+    labels, scores = rng.integers(0, 2, sizes.sum()).astype(float), rng.normal(size=sizes.sum())
+    ready = gbmrank.objective(name).bind(gbmrank.RankingData.from_arrays(labels, group=sizes))
+    first, held = ready.gradients(scores), []
+    for _ in range(200):
+        held.append(np.empty(rng.integers(1, 5000)))
+        for one, other in zip(first, ready.gradients(scores), strict=True):
+            assert one.tobytes() == other.tobytes()
 
 
 def test_options():
     with pytest.raises(ParameterError, match="anchor must be above 0"):
         gbmrank.objective("calibrated_softmax", anchor=0.0)
-    with pytest.raises(LabelRangeError, match="gives -1 in query 0"):
-        gbmrank.objective("sigmoid_softmax").loss([1, -1], [0, 0])
+    with pytest.raises(LabelRangeError, match="gives -2 in query 0"):
+        gbmrank.objective("sigmoid_softmax").loss([1, -2], [0, 0])
     with pytest.raises(LabelRangeError, match="0/1"):
         gbmrank.objective("rcr").loss([2, 0], [0, 0])
-    with pytest.raises(ParameterError, match="different ways"):
-        gbmrank.mix("rcr", "calibrated_softmax").inverse_link([0.0, 1.0])
+    logistic = "pointwise(loss=logistic, target=identity, eta=1)"
+    for parts in (
+        ("rcr", "calibrated_softmax"),
+        (logistic, "sigmoid_softmax(target=ndcg)"),
+        (logistic, "pointwise(loss=logistic, target=identity, eta=4)"),
+    ):
+        with pytest.raises(ParameterError, match="different ways"):
+            gbmrank.mix(*parts).inverse_link([-30.0, -40.0])
+    graded = gbmrank.mix(f"{logistic[:-1]}, threshold=2)", "sigmoid_softmax(threshold=2)")
+    assert graded.inverse_link([0.0])[0] == 0.5
+    with pytest.raises(ParameterError, match="write its parts out and set it there"):
+        gbmrank.objective("rcr", threshold=2)
     for name in ("sigmoid_softmax", "calibrated_softmax"):
         graded = gbmrank.objective(f"{name}(threshold=2)")
         assert graded == gbmrank.objective(name, target="precision(threshold=2)")

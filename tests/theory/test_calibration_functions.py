@@ -294,7 +294,7 @@ def _wave(labels, scores, grad, hess):
 
 
 def test_a_template_of_a_plugin_is_not_taken_for_convex():
-    with pytest.raises(ParameterError, match="not convex"):
+    with pytest.raises(ParameterError, match="not known to be convex"):
         theory.calibration_function(Wavy(), "precision@1")
     best = theory.Distribution(np.array([[1.0, 1.0]]), [1.0]).minimiser(Wavy())
     assert best.scores == pytest.approx([-3.1, -3.1], abs=0.1)

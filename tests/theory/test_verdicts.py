@@ -462,6 +462,13 @@ def test_targets_that_are_advised_help(objective):
         assert _status(made, metric) == "calibrated"
 
 
+def test_options_of_parts_within_parts_are_named():
+    inner = "mix(pointwise(target=dcg, max_grade=2), sigmoid_softmax(target=dcg))"
+    for text in (inner, f"mix({inner}, sigmoid_softmax(target=dcg))"):
+        sentence = theory.calibration(text, "ndcg").sentence
+        assert sentence.endswith("set target=ndcg in its parts and leave out max_grade")
+
+
 @pytest.mark.parametrize(
     "objective", ["native:rank:pairwise", "native:lambdarank", Native("rank:ndcg")]
 )

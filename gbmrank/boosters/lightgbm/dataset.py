@@ -183,10 +183,10 @@ def _warn_if_cut(rows: IntArray, data: Any) -> None:
         return
     taken = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[rows], minlength=len(sizes))
     if data not in _cut and np.any((taken > 0) & (taken < sizes)):
-        _cut.add(data)
         warn(
             "a subset of a lightgbm.Dataset contains only some rows of a query, which then count "
             "as a separate query; lightgbm.cv splits queries unless you pass "
             "folds=gbmrank.query_folds(dataset)",
             GbmrankWarning,
         )
+        _cut.add(data)

@@ -223,8 +223,10 @@ def sigmoid_gradients(
             own[i] = -softplus(-s[i])
         largest, powers = _sum_exp(own)
         scale, total = items.scale[q], np.sum(v)
+        for i in range(len(s)):  # by itself: in the loop below its last bit depended on addresses
+            own[i] = np.exp(own[i] - largest) / powers
         for i in range(len(s)):
-            share, rest = np.exp(own[i] - largest) / powers, sigmoid(-s[i])
+            share, rest = own[i], sigmoid(-s[i])
             slope = total * share - v[i] if len(s) > 1 else 0.0
             bend = total * rest * share * (1.0 - share)
             if exact:

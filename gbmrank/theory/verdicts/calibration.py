@@ -175,9 +175,11 @@ def _aimed(template: Any, target: AbstractUtility) -> Any | None:
 
 def _options(template: Any) -> list[str]:
     """Return the options of the target that a template, or a part of it, was given."""
-    parts = getattr(template, "parts", (template,))
+    inside = [_options(part) for part in getattr(template, "parts", ())]
     return [
-        name for name in _OF_TARGETS if any(getattr(each, name, None) is not None for each in parts)
+        name
+        for name in _OF_TARGETS
+        if getattr(template, name, None) is not None or any(name in each for each in inside)
     ]
 
 

@@ -15,8 +15,8 @@ the rules below, where the papers have none:
   1/2 because ``x / (n x + V)`` is concave; so s_i increases with U_i.
 * *softmax of log-probabilities* (``sigmoid_softmax``): with V the sum of U, the risk is V times
   the cross-entropy of ``U / V`` and the shares q of ``sigmoid(s)``, and q sorts like s. It is
-  strictly convex on a compact set, so the least risk with ``q_i <= q_j`` is attained; it is not
-  the least of all, as a swap gains where ``q_i < q_j`` and moving apart gains at a tie.
+  lower semicontinuous on a compact set, so the least risk with ``q_i <= q_j`` is attained; it is
+  not the least of all, as a swap gains where ``q_i < q_j`` and moving apart gains at a tie.
 * *softmax with an anchor*: the risk is ``(V + anchor) log Z - <U, s>``; a swap of ``s_i < s_j``
   gains ``(U_i - U_j) (s_j - s_i)``, and moving apart gains at a rate of at least ``U_i - U_j``.
 * *sums* of such losses for utilities that sort alike, parabolas of pairs excepted: a swap of
