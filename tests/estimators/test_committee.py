@@ -201,6 +201,8 @@ def test_all_kinds_of_trees_are_merged(backend, objectives, params):
     assert np.ptp(expected) > 0.1
 
 
+@pytest.mark.filterwarnings("ignore:.*_log_callback")  # XGBoost 3.4 calls gblinear deprecated
+@pytest.mark.filterwarnings("ignore:.*gblinear")
 def test_linear_models_are_rejected():
     with pytest.raises(ConfigError, match="gblinear"):
         fitted(TWO, "xgboost", booster="gblinear", max_depth=None)

@@ -255,13 +255,17 @@ def merge(
 
 
 def _trees_of(grown: Any) -> tuple[Any, list[float]]:
-    """Return the trees of a model and their factors, which only dart has."""
+    """Return the trees of a model and their factors, which only dart has.
+
+    From 3.4 on dart is a kind of gbtree, and its factors are beside the trees.
+    """
     if grown["name"] == "gblinear":
         raise ConfigError(
             "booster='gblinear' grows no trees, which a committee needs; leave it out"
         )
-    model = grown["gbtree"]["model"] if grown["name"] == "dart" else grown["model"]
-    return model, grown.get("weight_drop", [1.0] * len(model["trees"]))
+    model = grown["gbtree"]["model"] if "gbtree" in grown else grown["model"]
+    factors = grown.get("weight_drop") or model.pop("weight_drop", None)
+    return model, factors or [1.0] * len(model["trees"])
 
 
 def _scaled(tree: Any, factor: float, gain: float) -> Any:
