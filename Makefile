@@ -82,7 +82,7 @@ coverage: $(VENV)/.plugins
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "coverage>=7.10"
 	rm -rf build/coverage && mkdir -p build/coverage
 	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) --dist loadfile
-	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) -p tests.plain_kernels -k "not long" $(PLAIN)
+	$(COVERAGE) run --rcfile=.ci/coveragerc -m pytest -n $(WORKERS) -p tests.plain_kernels -k "not long and not number_of_threads" $(PLAIN)
 	$(COVERAGE) combine --rcfile=.ci/coveragerc
 	$(COVERAGE) report --ignore-errors --rcfile=.ci/coveragerc --fail-under=95
 
