@@ -21,6 +21,14 @@ QRELS = "1 0 a 2\n1 0 b -1\n1 0 z 1\n1 0 y 0\n2 0 a 1\n"
 RUN = "1 Q0 a 9 0.5 tag and more\n1\tQ0\tb\t1\t 0.25\ttag\n1 Q0 c 3 0.5 tag\n3 Q0 a 1 1 tag\n"
 
 
+@pytest.mark.parametrize("blank", ["", "  \t", "\u2028", "\u00a0 \u3000"])
+def test_blank_lines_are_skipped(tmp_path, blank):
+    plain, spaced = (
+        read(tmp_path, f"{more}{QRELS}", f"{more}{RUN}") for more in ("", f"{blank}\n")
+    )
+    assert spaced.labels.tolist() == plain.labels.tolist()
+
+
 def test_files_are_matched_as_trec_eval_does(tmp_path):
     got = read(tmp_path, QRELS, RUN)
     assert got.ids is not None

@@ -140,7 +140,7 @@ def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
     topics: Topics = {}
     for number, line in read_lines(path, limits):
         words = line.split()
-        if form is _QRELS and _is_comment(words):
+        if not words or (form is _QRELS and _is_comment(words)):
             continue
         if not form.least <= len(words) <= form.most:
             raise fail(path, number, 1, f"expected {form.columns}; got {len(words)} columns")
