@@ -432,7 +432,8 @@ class Mix(AbstractObjective):
         alike = all(np.allclose(links[0], other, rtol=1e-9, atol=0.0) for other in links[1:])
         if not alike or any(_linked(part) != _linked(self.parts[0]) for part in self.parts):
             raise ParameterError(
-                "mix: its parts link scores to probabilities, or to utilities, in different ways"
+                "mix: its parts link scores to probabilities, or to utilities, in different ways; "
+                "give them the same link, target and eta, as rcr does"
             )
         return self.parts[0].inverse_link(scores)
 

@@ -141,7 +141,8 @@ class Bregman(AbstractObjective):
         divided = isinstance(self.loss, Softmax)
         shares = data.groups.spread(np.where(totals > 0, totals, 1.0)) if divided else 1.0
         utilities = np.nan_to_num(utilities, nan=0.0) / shares
-        items = ItemTerms(data.groups.offsets, utilities, scale, scale, np.empty(0))
+        anchors = np.zeros(len(scale))
+        items = ItemTerms(data.groups.offsets, utilities, anchors, scale, np.empty(0))
         majorise, kernels = self.hessian == "majorise", compiler.load("closed.lists")
         return BoundSums(
             data.groups,

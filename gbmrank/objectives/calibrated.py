@@ -1,8 +1,7 @@
 """Softmax losses whose scores stand for probabilities or expected labels."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -88,12 +87,13 @@ class SigmoidSoftmax(AbstractObjective):
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute utilities."""
         kernels, exact = compiler.load("closed.lists"), self.hessian == "exact"
-        items = _items(self, self.target, data, 0.0)
-        return _bound(
-            self,
-            data,
+        items = _items(self, data, 0.0)
+        return BoundSums(
+            data.groups,
+            30.0 * data.groups.sizes + 20.0,
             lambda span, scores, out: kernels.sigmoid_gradients(items, span, scores, exact, out),
             lambda span, scores, out: kernels.sigmoid_values(items, span, scores, out),
+            constant_hessian(self.hessian, data),
         )
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
@@ -162,14 +162,13 @@ class CalibratedSoftmax(AbstractObjective):
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute utilities."""
         kernels, majorise = compiler.load("closed.lists"), self.hessian == "majorise"
-        items = _items(self, self.target, data, self.anchor)
-        return _bound(
-            self,
-            data,
-            lambda span, scores, out: kernels.anchored_gradients(
-                items, span, scores, majorise, out
-            ),
-            lambda span, scores, out: kernels.anchored_values(items, span, scores, out),
+        items = _items(self, data, self.anchor)
+        return BoundSums(
+            data.groups,
+            20.0 * data.groups.sizes + 20.0,
+            lambda span, scores, out: kernels.softmax_gradients(items, span, scores, majorise, out),
+            lambda span, scores, out: kernels.softmax_values(items, span, scores, False, out),
+            constant_hessian(self.hessian, data),
         )
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
@@ -179,24 +178,13 @@ class CalibratedSoftmax(AbstractObjective):
 
 
 def _items(
-    objective: AbstractObjective, target: AbstractUtility, data: RankingData, anchor: float
+    objective: SigmoidSoftmax | CalibratedSoftmax, data: RankingData, anchor: float
 ) -> ItemTerms:
-    utilities = read_signs(read_utilities(target, data), target, 1.0)
-    check_not_negative(objective.name, utilities, target, data, "query_rmse")
+    utilities = read_signs(read_utilities(objective.target, data), objective.target, 1.0)
+    check_not_negative(objective.name, utilities, objective.target, data, "query_rmse")
     undefined = np.isnan(utilities[data.groups.offsets[:-1]])
     scale = np.where(undefined, 0.0, query_scale(data, objective.normalize))
     anchors = np.full(len(scale), anchor)
     return ItemTerms(
         data.groups.offsets, np.nan_to_num(utilities, nan=0.0), anchors, scale, np.empty(0)
     )
-
-
-def _bound(
-    objective: AbstractObjective,
-    data: RankingData,
-    gradients: Callable[..., None],
-    values: Callable[..., Any],
-) -> AbstractBound:
-    costs = 30.0 * data.groups.sizes + 20.0
-    constant = constant_hessian(objective.hessian, data)
-    return BoundSums(data.groups, costs, gradients, values, constant)

@@ -15,11 +15,7 @@ from gbmrank.boosters.lightgbm.dataset import (
     read_columns,
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.lightgbm.training import (
-    load_model,
-    merge,
-    train,
-)
+from gbmrank.boosters.lightgbm.training import load_model, merge, train
 from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray

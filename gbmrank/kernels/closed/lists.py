@@ -119,12 +119,12 @@ def query_values(
 
 
 @inner
-def _sum_exp(s: FloatArray) -> tuple[float, float]:
-    """Return the largest score and the sum of ``exp(s - largest)``."""
-    largest = s[0]
+def _sum_exp(s: FloatArray, anchored: bool) -> tuple[float, float]:
+    """Return the largest score and the sum of ``exp(s - largest)``, perhaps with a score 0 more."""
+    largest = 0.0 if anchored else s[0]
     for i in range(len(s)):
         largest = max(largest, s[i])
-    total = 0.0
+    total = np.exp(-largest) if anchored else 0.0
     for i in range(len(s)):
         total += np.exp(apart(s[i], largest, 0.0))
     return largest, total
@@ -134,77 +134,43 @@ def _sum_exp(s: FloatArray) -> tuple[float, float]:
 def softmax_gradients(
     items: ItemTerms, span: Span, scores: FloatArray, majorise: bool, out: GradHess
 ) -> None:
-    """Write ``V p - v`` and ``V p (1 - p)``, or its bound ``V p``, for a span of queries."""
+    """Write ``V p - v`` and ``V p (1 - p)``, or its bound ``V p``, for a span of queries.
+
+    With ``eta`` above 0 there is one more item in the query, of that utility and score 0.
+    """
     for q in range(span.first, span.last):
         begin, end = items.offsets[q], items.offsets[q + 1]
         s, v = scores[begin:end], items.utilities[begin:end]
-        scale = items.scale[q]
-        total = np.sum(v)
-        largest, powers = _sum_exp(s)
+        scale, anchor = items.scale[q], items.eta[q]
+        total, several = np.sum(v) + anchor, len(s) > 1 or anchor > 0.0
+        largest, powers = _sum_exp(s, anchor > 0.0)
         for i in range(len(s)):
             p = np.exp(apart(s[i], largest, 0.0)) / powers
-            out.grad[begin + i] = scale * (total * p - v[i]) if len(s) > 1 else 0.0
+            out.grad[begin + i] = scale * (total * p - v[i]) if several else 0.0
             rest = 1.0 if majorise else 1.0 - p
-            out.hess[begin + i] = scale * total * p * rest if len(s) > 1 else 0.0
+            out.hess[begin + i] = scale * total * p * rest if several else 0.0
 
 
 @entry
 def softmax_values(
     items: ItemTerms, span: Span, scores: FloatArray, entropy: bool, out: FloatArray
 ) -> None:
-    """Write ``sum v (LSE(s) - s)``, plus ``sum v log v`` if asked, for a span of queries."""
+    """Write ``sum v (LSE(s) - s)``, plus ``sum v log v`` if asked, for a span of queries.
+
+    ``eta`` is as for :func:`softmax_gradients`.
+    """
     for q in range(span.first, span.last):
         begin, end = items.offsets[q], items.offsets[q + 1]
         s, v = scores[begin:end], items.utilities[begin:end]
-        largest, powers = _sum_exp(s)
+        anchor = items.eta[q]
+        largest, powers = _sum_exp(s, anchor > 0.0)
         rest = np.log(powers)
-        total = 0.0
+        total = anchor * (largest + rest) if anchor > 0.0 else 0.0
         for i in range(len(s)):
             if v[i] > 0.0:
                 own = np.log(v[i]) if entropy else 0.0
                 total += v[i] * apart(largest, s[i], rest + own)
         out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
-
-
-@entry
-def anchored_gradients(
-    items: ItemTerms, span: Span, scores: FloatArray, majorise: bool, out: GradHess
-) -> None:
-    """Write the softmax's with one more item, of score 0 and utility ``eta``, in every query."""
-    for q in range(span.first, span.last):
-        begin, end = items.offsets[q], items.offsets[q + 1]
-        s, v = scores[begin:end], items.utilities[begin:end]
-        scale, total = items.scale[q], np.sum(v) + items.eta[q]
-        largest, powers = _sum_exp_and_one(s)
-        for i in range(len(s)):
-            p = np.exp(s[i] - largest) / powers
-            out.grad[begin + i] = scale * (total * p - v[i])
-            rest = 1.0 if majorise else 1.0 - p
-            out.hess[begin + i] = scale * total * p * rest
-
-
-@entry
-def anchored_values(items: ItemTerms, span: Span, scores: FloatArray, out: FloatArray) -> None:
-    """Write ``sum v (LSE(s, 0) - s) + eta LSE(s, 0)`` for a span of queries."""
-    for q in range(span.first, span.last):
-        begin, end = items.offsets[q], items.offsets[q + 1]
-        s, v = scores[begin:end], items.utilities[begin:end]
-        largest, powers = _sum_exp_and_one(s)
-        level = largest + np.log(powers)
-        total = items.eta[q] * level
-        for i in range(len(s)):
-            if v[i] > 0.0:
-                total += v[i] * (level - s[i])
-        out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
-
-
-@inner
-def _sum_exp_and_one(s: FloatArray) -> tuple[float, float]:
-    """Return the largest of the scores and 0, and the sum of their exponentials over its own."""
-    largest, powers = _sum_exp(s)
-    if largest < 0.0:
-        return 0.0, 1.0 + powers * np.exp(largest)
-    return largest, powers + np.exp(-largest)
 
 
 @allocating
@@ -221,7 +187,7 @@ def sigmoid_gradients(
         s, v, own = scores[begin:end], items.utilities[begin:end], logs[: end - begin]
         for i in range(len(s)):
             own[i] = -softplus(-s[i])
-        largest, powers = _sum_exp(own)
+        largest, powers = _sum_exp(own, False)
         scale, total = items.scale[q], np.sum(v)
         for i in range(len(s)):  # by itself: in the loop below its last bit depended on addresses
             own[i] = np.exp(own[i] - largest) / powers
@@ -244,7 +210,7 @@ def sigmoid_values(items: ItemTerms, span: Span, scores: FloatArray, out: FloatA
         v, own = items.utilities[begin:end], logs[: end - begin]
         for i in range(len(v)):
             own[i] = -softplus(-scores[begin + i])
-        largest, powers = _sum_exp(own)
+        largest, powers = _sum_exp(own, False)
         rest = np.log(powers)
         total = 0.0
         for i in range(len(v)):
