@@ -18,8 +18,6 @@ from gbmrank.boosters import state
 from gbmrank.boosters.doors import booster_of
 from gbmrank.kernels.jit import compiler
 
-__all__ = ["run"]
-
 OURS = "pairwise(loss=logistic, target=dcg)"
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RankingSample", "mslr_like", "one_query"]
-
 _LABEL_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)  # of MSLR-WEB10K
 _MEAN_SIZE, _SIZE_DEVIATION = 120.0, 59.0
 _INFORMATIVE = 20

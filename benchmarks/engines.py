@@ -11,8 +11,6 @@ from benchmarks.data import RankingSample, mslr_like
 from benchmarks.settings import Settings
 from benchmarks.timing import interleave, print_table
 
-__all__ = ["run"]
-
 PEER = "numpy, query by query (logistic)"
 LOGISTIC = "plugin_logistic", "logistic"
 

@@ -20,8 +20,6 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table, ratio
 from gbmrank import decoders
 
-__all__ = ["run"]
-
 AT_MOST = 1.2
 OBJECTIVES = ("linear", "comparison(loss=logistic)")
 

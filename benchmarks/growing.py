@@ -22,8 +22,6 @@ from benchmarks.timing import Times, interleave, print_table
 from gbmrank.boosters.doors import booster_of
 from gbmrank.boosters.state import training_state
 
-__all__ = ["OURS", "PER_QUERY", "Rows", "make_rows", "run"]
-
 OURS = "pairwise(loss=logistic, target=ndcg@10)"
 NATIVE = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg"}
 FEATURES, PER_QUERY = 20, 100

@@ -12,8 +12,6 @@ from benchmarks.data import one_query
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table, ratio, speed
 
-__all__ = ["run"]
-
 OURS = "pairwise(loss=logistic, target=dcg)"
 _EXACT_UP_TO = 100_000
 _NOT_RUN = "not run"

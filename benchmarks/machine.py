@@ -7,8 +7,6 @@ from pathlib import Path
 
 from benchmarks.settings import Settings
 
-__all__ = ["print_machine", "versions"]
-
 _PACKAGES = ("gbmrank", "numpy", "numba", "lightgbm", "xgboost")
 
 

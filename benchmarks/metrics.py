@@ -24,8 +24,6 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table, ratio, speed
 from gbmrank.metrics import Ranked
 
-__all__ = ["run"]
-
 _LABEL_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)  # of MSLR-WEB10K
 _NDCG, _ALL = "ndcg@10", "ndcg@10, map(threshold=1), err@10"
 _TARGETS = {"ranx": 60, "pytrec_eval": 20, "scikit-learn": 20, "lightgbm": 4, "xgboost": 4}

@@ -26,7 +26,8 @@ import gbmrank
 from benchmarks.machine import versions
 from benchmarks.quality_sets import SETS, RankingSet
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import train
 from gbmrank.data import Groups, RankingData
 
 OBJECTIVES = (

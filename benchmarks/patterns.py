@@ -25,8 +25,6 @@ import gbmrank
 from benchmarks.machine import versions
 from benchmarks.settings import Settings
 
-__all__ = ["curvatures", "run"]
-
 TARGET = "pairwise(target=ndcg@10)"
 LAMBDARANK, XGBOOST = 3.0, 6.0
 _QUIET = {"verbosity": -1, "seed": 0, "deterministic": True, "force_row_wise": True}

@@ -3,8 +3,6 @@
 import gbmrank
 from gbmrank.numerics import exp, log1p_unit, sigmoid, softplus
 
-__all__ = ["plugin_hinge", "plugin_logistic", "register"]
-
 
 def plugin_logistic(z: float, sigma: float = 1.0) -> tuple[float, float, float]:
     """The same loss as the built-in logistic, without its hand-written kernels."""

@@ -16,23 +16,10 @@ import numpy.typing as npt
 import gbmrank
 from benchmarks.quality_sets import RankingSet
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, squared_deviations, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import squared_deviations, train
 from gbmrank.data.queries import RankingData
 from gbmrank.estimators.committee import default_members
-
-__all__ = [
-    "BAGGED",
-    "NATIVE",
-    "PARAMS",
-    "Cell",
-    "Model",
-    "Scores",
-    "as_part",
-    "grow",
-    "members_of",
-    "run_cell",
-    "split",
-]
 
 Scores = npt.NDArray[np.float64]
 

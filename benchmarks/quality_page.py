@@ -18,8 +18,6 @@ from benchmarks.machine import versions
 from benchmarks.quality_models import BAGGED, NATIVE, PARAMS
 from benchmarks.quality_plot import Mark, Panel, draw
 
-__all__ = ["DEVELOPMENT", "Effect", "pooled", "rewrite_page", "write_page"]
-
 DEVELOPMENT = ("ohsumed", "movielens")  # named before anything was run; all was chosen here
 GOALS = {"ndcg@10": "NDCG@10", "err@10": "ERR@10", "map": "MAP"}
 _TITLE = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Mark", "Panel", "draw"]
-
 _COLORS, _BAND = ("#0b5394", "#8ab6dd"), "#eef2f7"
 _STYLE: Any = {"svg.hashsalt": "gbmrank", "font.size": 10, "font.family": "DejaVu Sans"}
 _LEGEND = "minus one model", "minus 4 seeds of it, averaged (equal cost); bars: 95% intervals"

@@ -21,8 +21,6 @@ from examples.papers.movielens import features, read_movielens
 from gbmrank.data.readers import read_letor
 from gbmrank.errors import ConfigError
 
-__all__ = ["SETS", "RankingSet", "read_parts"]
-
 
 @dataclass(frozen=True)
 class RankingSet:

@@ -18,8 +18,6 @@ from benchmarks.data import RankingSample, mslr_like
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table, ratio, speed
 
-__all__ = ["run"]
-
 OURS = "pairwise(loss=logistic, target=dcg)"
 ALL_PAIRS = 100_000
 

@@ -30,8 +30,6 @@ from gbmrank.api.objectives import training_plan
 from gbmrank.boosters import state
 from gbmrank.demo_data import demo_data
 
-__all__ = ["Line", "fits", "kept", "long_training", "processes", "side_by_side", "thread_budget"]
-
 BACKENDS = ("lightgbm", "xgboost")
 OBJECTIVE = "pairwise(loss=logistic, target=ndcg@10)"
 DATA = demo_data(30, items=10)
@@ -90,7 +88,8 @@ def long_training(backend: str, rows: int, rounds: int, slack: float) -> list[Li
 
 
 def _train_watched(model: gbmrank.GBMRanker, rows: Any, seen: list[float]) -> None:
-    from gbmrank.boosters.plan import Part, train
+    from gbmrank.boosters.base import Part
+    from gbmrank.boosters.plan import train
 
     features, labels, groups = rows
     plan = training_plan(

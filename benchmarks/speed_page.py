@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["TOPICS", "Section", "printed", "speed_page"]
-
 TOPICS = ("rounds", "swaps", "engines", "long_queries", "metrics")  # of docs/results/speed.md
 _BY = "These are ratios of medians; the tables have minima as well."
 _RULE = re.compile(r"[-:| ]+")

@@ -18,8 +18,6 @@ import gbmrank
 from benchmarks.settings import Settings
 from benchmarks.timing import print_table
 
-__all__ = ["run"]
-
 _CLOCK = """
 import resource
 def clock():

@@ -11,8 +11,6 @@ from benchmarks.data import mslr_like
 from benchmarks.settings import Settings
 from benchmarks.timing import interleave, print_table, ratio, speed
 
-__all__ = ["run"]
-
 NATIVE = "native lambdarank, truncated at 30"
 PROMISES = {"lambdarank@30": 0.5, "yetirank": 1.5}
 OTHERS = ("lambdarank", "ndcg_loss2pp@30", "swap(metric=err@10)", "query_rmse")

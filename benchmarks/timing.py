@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Times", "interleave", "others_seconds", "print_table", "ratio", "speed"]
-
 _QUIET = 0.1  # of the time of a pass may go to others, summed over processors
 _PATIENCE = 3  # times as many passes as wanted, at most
 _ENOUGH = 10

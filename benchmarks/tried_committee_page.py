@@ -29,8 +29,6 @@ from benchmarks.tried_tables import (
     shown,
 )
 
-__all__ = ["committee_section"]
-
 _OWN = "OWN"  # the booster's own objective in names of committees
 Corner = tuple[str, str]  # set, booster
 

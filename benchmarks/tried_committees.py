@@ -12,8 +12,6 @@ from benchmarks.quality_sets import RankingSet
 from benchmarks.tried_pool import SIZE, Member, parts_of
 from gbmrank.data.queries import RankingData
 
-__all__ = ["WEIGHTS", "Committee", "combine", "committee_values", "committees", "seeds_of"]
-
 Value = Callable[[Scores], float]  # of scores of the validation rows
 
 

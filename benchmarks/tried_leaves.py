@@ -20,9 +20,7 @@ import gbmrank
 from benchmarks.quality_models import PARAMS, Scores
 from benchmarks.quality_sets import RankingSet
 from benchmarks.tried_pool import CALIBRATED, ROUNDS, parts_of
-from gbmrank.boosters.plan import Part
-
-__all__ = ["SETTINGS", "leaves", "tuned"]
+from gbmrank.boosters.base import Part
 
 METRIC = gbmrank.metric("ndcg@10")
 RIDGES = (None, 0.01, 0.1, 1.0)  # of the mean curvature of a leaf; None: LightGBM's own leaves

@@ -45,8 +45,6 @@ from benchmarks.tried_tables import (
     shown,
 )
 
-__all__ = ["Kept", "write_page"]
-
 
 class Kept(NamedTuple):
     """A file of a finished training."""

@@ -13,25 +13,8 @@ import numpy.typing as npt
 import gbmrank
 from benchmarks.quality_models import NATIVE, Cell, Scores, as_part, grow, members_of, split
 from benchmarks.quality_sets import RankingSet
-from gbmrank.boosters.plan import Part
+from gbmrank.boosters.base import Part
 from gbmrank.data.queries import RankingData
-
-__all__ = [
-    "CALIBRATED",
-    "FOLDS",
-    "GOALS",
-    "ROUNDS",
-    "SIZE",
-    "Member",
-    "mixes",
-    "native",
-    "parts_of",
-    "pool",
-    "query_ids",
-    "swaps",
-    "train",
-    "yetiranks",
-]
 
 GOALS = ("ndcg@10", "err@10", "map")
 FOLDS, ROUNDS = 3, 100

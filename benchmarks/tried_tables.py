@@ -12,22 +12,6 @@ from benchmarks.quality_models import Cell, Scores
 from benchmarks.quality_page import Effect
 from benchmarks.tried_pool import Member
 
-__all__ = [
-    "BOOSTERS",
-    "SETS",
-    "By",
-    "Files",
-    "Rows",
-    "effect",
-    "head",
-    "listed",
-    "over_seeds",
-    "read",
-    "row",
-    "scores_of",
-    "shown",
-]
-
 BOOSTERS = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
 SETS = {"ohsumed": "OHSUMED", "movielens": "MovieLens"}
 

@@ -17,13 +17,11 @@ from benchmarks.growing import OURS, PER_QUERY, Rows, make_rows
 from benchmarks.settings import Settings
 from benchmarks.timing import interleave, print_table
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part
+from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train as train_here
 from gbmrank.dask import train
 from gbmrank.data import RankingData
 from gbmrank.types import FloatArray
-
-__all__ = ["run"]
 
 MEASURE = "ndcg@10"
 

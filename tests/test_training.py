@@ -11,10 +11,10 @@ import xgboost as xgb
 
 import gbmrank
 from gbmrank.api.objectives import ranking_objective, training_plan
-from gbmrank.boosters.base import Job
+from gbmrank.boosters.base import Job, Part
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
-from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.boosters.plan import Native, Plan, train
 from gbmrank.boosters.settings import QueryBagging
 from gbmrank.data import RankingData
 from gbmrank.errors import (

@@ -22,8 +22,6 @@ from gbmrank.cli.arguments import whole
 from gbmrank.cli.screen import bold, clean, system_message, table
 from gbmrank.errors import ParameterError, UnknownNameError
 
-__all__ = ["STUDIES", "load_study", "main", "run_study"]
-
 STUDIES = ("chen2009", "duchi2010", "calauzenes2013", "ramaswamy2013", "menon2014")
 """Their modules; a new one is one name here."""
 

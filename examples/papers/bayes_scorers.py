@@ -17,8 +17,6 @@ from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build
 from gbmrank.types import FloatArray
 
-__all__ = ["figures", "findings", "minimise_all", "table"]
-
 _BIPARTITE = (
     "logistic",
     "exponential",

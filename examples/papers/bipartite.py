@@ -12,18 +12,6 @@ from examples.papers.linear import LinearModel, fit_linear, standardise
 from gbmrank import RankingData, metric
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "FILES",
-    "LOSSES",
-    "MEASURES",
-    "BipartiteSet",
-    "Grid",
-    "evaluate_split",
-    "load_uci",
-    "method_names",
-    "simulated",
-]
-
 FILES = ("ionosphere.data", "housing.data", "german.data-numeric", "car.data")
 """Files of the UCI repository, without a header."""
 _CHAS, _BAD, _GOOD_RADAR, _VERY_GOOD = 3, "2", "g", "vgood"

@@ -18,10 +18,9 @@ import numpy as np
 from examples.papers.study import Outcome, Settings, Table
 from gbmrank import Groups, RankingData, theory
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, Plan, Trained, train
+from gbmrank.boosters.base import Part, Trained
+from gbmrank.boosters.plan import Plan, train
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 TITLE = "Calauzènes et al. 2013: regret bounds"
 PAPER = (

@@ -14,13 +14,12 @@ from examples.papers.linear import LinearModel, fit_linear, standardise
 from examples.papers.study import Outcome, Settings, Table
 from gbmrank import RankingData, metric
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import train
 from gbmrank.data.readers import read_letor
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError
 from gbmrank.types import FloatArray
-
-__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 TITLE = "Chen et al. 2009: weights that make losses bound NDCG"
 PAPER = (

@@ -11,7 +11,6 @@ from examples.papers.intervals import Estimate, over_runs
 from examples.papers.linear import LinearModel, fit_linear, standardise
 from examples.papers.movielens import (
     FEATURES,
-    NEEDS,
     Pairs,
     Ratings,
     features,
@@ -22,10 +21,9 @@ from examples.papers.movielens import (
 from examples.papers.study import Outcome, Settings, Table
 from gbmrank import Objective, RankingData, metric, objective
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import train
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
 
 TITLE = "Duchi et al. 2010: consistency of ranking losses"
 PAPER = 'Duchi, Mackey and Jordan, "On the consistency of ranking algorithms", ICML 2010, Table 1'

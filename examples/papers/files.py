@@ -7,8 +7,6 @@ from pathlib import Path
 
 from gbmrank.errors import ConfigError
 
-__all__ = ["VARIABLE", "data_folder", "find_files", "find_parts"]
-
 VARIABLE = "GBMRANK_DATA"
 """Environment variable that names the folder with data."""
 

@@ -4,10 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbmrank.experiments.statistics.resampling import bootstrap_means
+from gbmrank.data.bootstrap import bootstrap_means
 from gbmrank.types import FloatArray
-
-__all__ = ["Estimate", "over_queries", "over_runs"]
 
 _LEVEL = 0.95
 _RESAMPLES = 10_000

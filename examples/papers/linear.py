@@ -11,8 +11,6 @@ from gbmrank.errors import DataError, NumericError, ParameterError
 from gbmrank.objectives import AbstractBound
 from gbmrank.types import FloatArray
 
-__all__ = ["LinearModel", "fit_linear", "standardise"]
-
 _RESTARTS = 20
 _SETTLED = 1e-6  # a restart that gains less than this share has nothing more to find
 _TOO_LARGE = 1e50  # value where a loss is as large or not finite: the line search turns back

@@ -16,21 +16,11 @@ import numpy as np
 
 from gbmrank import Groups, PairRanker, PreferenceGraphs, RankingData, objective, theory
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import train
 from gbmrank.errors import CalibrationWarning, NoProgressWarning
 from gbmrank.kernels.decode.orders import orders
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = [
-    "SURROGATES",
-    "Surrogate",
-    "Task",
-    "boosted_scores",
-    "draw_types",
-    "limits",
-    "regrets",
-    "tasks",
-]
 
 ITEMS = 5
 _VECTORS, _GRADES, _NEUTRAL = 4, 4, 1.0

@@ -23,8 +23,6 @@ from examples.papers.intervals import over_runs
 from examples.papers.study import Outcome, Settings, Table
 from gbmrank.types import FloatArray
 
-__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
-
 TITLE = "Menon and Williamson 2014: bipartite ranking"
 PAPER = "Menon and Williamson, Bayes-optimal scorers for bipartite ranking, COLT 2014"
 FORMULAS = (

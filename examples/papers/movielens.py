@@ -13,17 +13,6 @@ from gbmrank import Groups, PreferenceGraphs, metric
 from gbmrank.errors import DataError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "FEATURES",
-    "NEEDS",
-    "Pairs",
-    "Ratings",
-    "features",
-    "read_movielens",
-    "sample_pairs",
-    "simulate_ratings",
-]
-
 NEEDS = (
     "MovieLens 100k: u.data and u.item, from https://grouplens.org/datasets/movielens/100k/, in "
     "the folder or in a folder below it"

@@ -26,8 +26,6 @@ from examples.papers.study import Outcome, Settings, Table
 from gbmrank import theory
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["FORMULAS", "NEEDS", "PAPER", "run"]
-
 TITLE = "Ramaswamy et al. 2013: low-rank surrogates"
 PAPER = (
     "Ramaswamy, Agarwal and Tewari, Convex calibrated surrogates for low-rank loss matrices with "

@@ -13,19 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, final
 
-__all__ = [
-    "Outcome",
-    "Report",
-    "Settings",
-    "Study",
-    "Table",
-    "has_matplotlib",
-    "outdated",
-    "restamp",
-    "stamp",
-    "write_index",
-]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from gbmrank.boosters.base import Part
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.boosters.plan import Native, Plan, train
 from gbmrank.data.bootstrap import bootstrap_means, pools
 from gbmrank.data.columns import read_ids, read_number, read_whole
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
@@ -14,8 +15,6 @@ from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import read_matrix
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError, warn
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
-
-__all__ = ["count_covariance", "differs_from_none", "estimate_bias"]
 
 _METHODS = ("harvesting", "randomised", "em")
 _MOST = 10_000  # positions; larger numbers are probably ids

@@ -11,8 +11,6 @@ from gbmrank.data.queries import Groups
 from gbmrank.errors import GroupError, ParameterError
 from gbmrank.types import ArrayLike, IntArray, is_whole
 
-__all__ = ["query_folds"]
-
 
 def query_folds(
     data: Any = None,

@@ -33,16 +33,6 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import Spec, parse_list
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = [
-    "Metric",
-    "MetricList",
-    "any_preferences",
-    "bind_in_training",
-    "metric",
-    "metric_list",
-    "metrics_callback",
-]
-
 _CUTOFF_IN_NAME = re.compile(r"(?P<name>.+?)(?:_at)?[_.](?P<k>\d{1,9})")  # ndcg_cut_10, map_cut.10
 _ABSENT: Any = object()  # tells plain arrays from LightGBM's four arguments
 

@@ -12,15 +12,10 @@ from gbmrank.boosters.doors import booster_named, read_call, unlabelled
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
 from gbmrank.boosters.state import watched_gradients
+from gbmrank.data.columns import as_floats
 from gbmrank.data.demonstration import demo_data
 from gbmrank.data.position_bias import PositionBias
-from gbmrank.data.queries import (
-    Groups,
-    RankingData,
-    as_floats,
-    check_finite,
-    check_weights,
-)
+from gbmrank.data.queries import Groups, RankingData, check_finite, check_weights
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -35,19 +30,6 @@ from gbmrank.registry.composition import AbstractValue, build, check_text
 from gbmrank.registry.guards import bind_objective
 from gbmrank.registry.spec import Spec, Value, format_value, parse
 from gbmrank.types import ArrayLike, FloatArray, is_whole
-
-__all__ = [
-    "BoosterParams",
-    "Committee",
-    "Objective",
-    "booster_params",
-    "check_texts",
-    "mix",
-    "objective",
-    "objectives_in",
-    "ranking_objective",
-    "training_plan",
-]
 
 
 @final

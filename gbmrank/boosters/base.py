@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from gbmrank.boosters.settings import Parameters, Setting
     from gbmrank.boosters.state import BoosterColumns, Training
 
-__all__ = [
-    "Booster",
-    "Fitted",
-    "Job",
-    "Member",
-    "Monitor",
-    "Part",
-    "Range",
-    "Report",
-    "Rows",
-    "Target",
-    "Trained",
-    "Tuning",
-    "import_booster",
-    "plain_name",
-]
-
 
 def plain_name(text: str) -> str:
     """Reduce the text of a metric to letters, digits, ``_``, ``.``, ``-`` and ``@``.

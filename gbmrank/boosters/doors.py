@@ -12,19 +12,8 @@ from gbmrank.boosters.lightgbm.booster import LIGHTGBM
 from gbmrank.boosters.state import BoosterColumns
 from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.boosters.xgboost.dataset import weighs_by_size
-from gbmrank.data.queries import as_floats
+from gbmrank.data.columns import as_floats
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, warn
-
-__all__ = [
-    "BACKENDS",
-    "BOOSTERS",
-    "booster_named",
-    "booster_of",
-    "callable_name",
-    "read_call",
-    "unlabelled",
-    "warn_if_weighted",
-]
 
 BOOSTERS: tuple[Booster, ...] = (LIGHTGBM, XGBOOST)
 BACKENDS = tuple(booster.name for booster in BOOSTERS)

@@ -42,23 +42,6 @@ from gbmrank.kernels.jit.threads import at_most
 from gbmrank.objectives import held_preferences, with_groups
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "PREFIX",
-    "Engine",
-    "Facts",
-    "LocalEngine",
-    "Native",
-    "Part",
-    "Plan",
-    "Trained",
-    "check_plan",
-    "merged_labels",
-    "native_lists",
-    "near_native",
-    "squared_deviations",
-    "train",
-]
-
 PREFIX = "native:"
 TRAINING = "the training set"
 _NOTHING = ("", "none", "null", "custom", "na")  # LightGBM grows no tree, or takes its default

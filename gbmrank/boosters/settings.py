@@ -18,22 +18,6 @@ from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, ParameterError
 from gbmrank.types import IntArray, is_whole
 
-__all__ = [
-    "METRIC_HINT",
-    "Parameters",
-    "Purpose",
-    "QueryBagging",
-    "Setting",
-    "check_count",
-    "check_seed",
-    "is_on",
-    "number_of",
-    "place_constraints",
-    "robust_settings",
-    "truncation_obstacle",
-    "with_bagging",
-]
-
 METRIC_HINT = "pass metrics as metric=, with their cut-off: ndcg@10"
 BAGGING = ("bagging_by_query", "bagging_fraction", "bagging_freq", "bagging_seed")
 _ROUNDS_HINT = "pass the number of rounds as {rounds}"

@@ -37,23 +37,6 @@ from gbmrank.types import FloatArray
 if TYPE_CHECKING:
     from gbmrank.boosters.base import Booster, Target
 
-__all__ = [
-    "BoosterColumns",
-    "InTraining",
-    "Training",
-    "bound_to",
-    "frames_of",
-    "in_training",
-    "keep_rows",
-    "latest_training",
-    "read_scores",
-    "round_gradients",
-    "training_gradients",
-    "training_state",
-    "waiting_in",
-    "watched_gradients",
-]
-
 _CLAMPED = float(np.float32(1e38))  # LightGBM replaces infinity by this
 _INFINITE = 1e300  # a score that was infinite may arrive as this (LightGBM's init_score)
 FLOOR_RELATIVE = 1e-3

@@ -12,8 +12,6 @@ from gbmrank.cli.screen import bold, clean, fitted, line_width
 if TYPE_CHECKING:
     from gbmrank.theory.verdicts.advice import Advice
 
-__all__ = ["add_arguments", "run"]
-
 _WIDTH = 100
 _FIRST = 5  # objectives of each verdict that are shown without --all
 _MEANING = {

@@ -12,17 +12,6 @@ from gbmrank.errors import GbmrankError, UnknownNameError
 from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
 from gbmrank.registry.composition import build
 
-__all__ = [
-    "DELIMITER_HELP",
-    "character",
-    "check_no_loss",
-    "check_not_native",
-    "number",
-    "objective_with",
-    "read_value",
-    "whole",
-]
-
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
 DELIMITER_HELP = "separator between the cells of a CSV file"
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)

@@ -9,8 +9,6 @@ from gbmrank.cli.arguments import check_no_loss, check_not_native, number, whole
 from gbmrank.cli.screen import bold, clean
 from gbmrank.errors import ParameterError
 
-__all__ = ["add_arguments", "run"]
-
 T = TypeVar("T")
 _MOST_ITEMS = 12
 _METRICS = ("dcg", "ndcg", "auc", "map", "err")

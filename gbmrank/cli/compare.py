@@ -38,8 +38,6 @@ from gbmrank.experiments.sources import FORMATS, Reading, Source, further_column
 from gbmrank.experiments.store import check_folder
 from gbmrank.experiments.systems import split_list
 
-__all__ = ["add_arguments", "run"]
-
 _SCHEMA = "gbmrank.compare/1"
 _FILES = {"results": "results.json", "per_query": "per_query.csv", "report": "report.html"}
 _SOME_FAILED, _MACHINE, _INTERRUPTED = 3, 4, 130

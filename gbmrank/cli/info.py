@@ -31,8 +31,6 @@ from gbmrank.registry.catalogue import (
 from gbmrank.registry.composition import build
 from gbmrank.types import FloatArray
 
-__all__ = ["add_arguments", "run"]
-
 Curve = tuple[str, FloatArray]
 _MARKS = "*'."
 _COLUMNS, _ROWS = 61, 15

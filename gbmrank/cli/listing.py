@@ -8,9 +8,8 @@ from typing import Any
 from gbmrank.cli.screen import bold, fitted, line_width
 from gbmrank.errors import PluginError
 from gbmrank.registry import catalogue
-from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Entry, Registry
-
-__all__ = ["add_arguments", "run"]
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
+from gbmrank.registry.entry_points import Entry
 
 Row = dict[str, str | None]
 

@@ -13,8 +13,6 @@ from gbmrank.errors import ParameterError
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
 from gbmrank.registry.entry_points import project
 
-__all__ = ["add_arguments", "run"]
-
 _LOSS = '''"""A loss for gbmrank: one function of the margin by which the better item leads."""
 
 from gbmrank.numerics import sigmoid, softplus

@@ -8,18 +8,8 @@ import traceback
 from typing import Any
 
 from gbmrank.cli.screen import bold, clean, table
-from gbmrank.registry.catalogue import (
-    LOSSES,
-    METRICS,
-    OBJECTIVES,
-    UTILITIES,
-    Entry,
-    Registry,
-    Status,
-)
-from gbmrank.registry.entry_points import API_VERSION, Origin, unreadable
-
-__all__ = ["add_arguments", "run"]
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
+from gbmrank.registry.entry_points import API_VERSION, Entry, Origin, Status, unreadable
 
 _KINDS: tuple[Registry[Any], ...] = (LOSSES, OBJECTIVES, METRICS, UTILITIES)
 _FINE, _BROKEN = 0, 2

@@ -8,8 +8,6 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["bold", "clean", "fitted", "line_width", "system_message", "table", "unmarked"]
-
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
     r"|\x1b[PX^_].*?(?:\x1b\\|$)"  # device strings

@@ -11,8 +11,6 @@ from gbmrank.cli.arguments import check_no_loss, check_not_native
 from gbmrank.cli.screen import clean
 from gbmrank.errors import GbmrankError, ParameterError
 
-__all__ = ["add_arguments", "run"]
-
 _USUAL = ("pairwise", "ndcg@10")
 _SIZES = (20, 5000)  # a typical query, and one for the linear-time engine
 

@@ -12,8 +12,6 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
-__all__ = ["ClickLog", "simulate_clicks"]
-
 _MODELS = ("position", "cascade", "dependent")
 
 

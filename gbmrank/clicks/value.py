@@ -14,8 +14,6 @@ from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterErro
 from gbmrank.metrics import AbstractPositional
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["OfflineValue", "offline_value"]
-
 _ESTIMATORS = ("ips", "ratio", "clipped", "doubly_robust")
 _CLIPPED = ("clipped", "doubly_robust")
 _CLICKS = "clicks"

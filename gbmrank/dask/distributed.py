@@ -25,8 +25,6 @@ from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.committee import train as run_plan
 from gbmrank.objectives import held_preferences
 
-__all__ = ["train"]
-
 
 def train(
     client: Any,

@@ -23,8 +23,6 @@ from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.errors import DataError
 from gbmrank.metrics import Ranked
 
-__all__ = ["train"]
-
 
 @final
 class _Objective:

@@ -28,8 +28,6 @@ from gbmrank.data.schema import (
 from gbmrank.data.tables import categorical_columns, is_sparse, read_table, take_rows
 from gbmrank.errors import DataError, GbmrankError, LimitError
 
-__all__ = ["Loaded", "Prepared", "load"]
-
 
 class Limit(NamedTuple):
     """Memory of a worker, and the multiple of the rows' size that the booster needs."""

@@ -18,17 +18,6 @@ from gbmrank.data.queries import Groups
 from gbmrank.errors import ConfigError, DataError, GroupError, LimitError
 from gbmrank.types import IntArray
 
-__all__ = [
-    "Table",
-    "array_of",
-    "blocks",
-    "check_whole",
-    "features_of",
-    "is_frame",
-    "repartition_by_query",
-    "row_chunks",
-]
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,15 +8,13 @@ from distributed import default_client
 
 from gbmrank.api import MetricList
 from gbmrank.api.metrics import metric_list
-from gbmrank.boosters.plan import Trained
+from gbmrank.boosters.base import Trained
 from gbmrank.dask.distributed import train
 from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import evaluate, predict
 from gbmrank.errors import ConfigError
 from gbmrank.estimators import GBMRanker
 from gbmrank.estimators.base import AbstractEstimator, reject_unknown
-
-__all__ = ["DaskGBMRanker"]
 
 
 @final

@@ -25,8 +25,6 @@ from gbmrank.metrics.base import weighted_sum
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray
 
-__all__ = ["DaskTrained", "evaluate", "means", "predict", "totals", "values_on"]
-
 
 def totals(bound: Sequence[AbstractBoundMetric], ranked: Ranked) -> npt.NDArray[np.float64]:
     """Return a row of sum and weight for each metric, shape (n_metrics, 2)."""

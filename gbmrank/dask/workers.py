@@ -14,8 +14,6 @@ from distributed import get_worker
 from gbmrank.errors import GbmrankError, WorkerLostError
 from gbmrank.kernels.jit import threads
 
-__all__ = ["Parcel", "limit_threads", "while_workers_live"]
-
 
 @final
 @dataclass(frozen=True, slots=True)

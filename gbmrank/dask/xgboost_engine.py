@@ -34,8 +34,6 @@ from gbmrank.data.tables import categorical_columns, column_names, first_infinit
 from gbmrank.errors import DataError, GbmrankError
 from gbmrank.metrics import Ranked
 
-__all__ = ["train"]
-
 _CARRIER = "label_lower_bound"
 _HISTORY = "gbmrank_history"
 

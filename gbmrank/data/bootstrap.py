@@ -6,8 +6,6 @@ import numpy as np
 
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["blocks", "bootstrap_means", "pools"]
-
 _BLOCK = 65_536  # numbers in memory at a time: they fit into the cache of a core
 _POOLS = 2_000
 

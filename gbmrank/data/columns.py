@@ -15,25 +15,6 @@ import numpy.typing as npt
 from gbmrank.errors import DataError, GroupError, ParameterError, PluginContractError
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
-__all__ = [
-    "LARGEST",
-    "as_floats",
-    "check_digits",
-    "check_graphs",
-    "check_symmetric",
-    "computed_column",
-    "find_missing",
-    "id_texts",
-    "one_column",
-    "read_ids",
-    "read_number",
-    "read_square",
-    "read_table",
-    "read_whole",
-    "read_wholes",
-    "shared_ids",
-]
-
 LARGEST = 1e150  # label, weight or entry: squares and sums of these are finite
 _EXACT = 2**53  # float64 represents every whole number up to here
 

@@ -29,8 +29,6 @@ import numpy.typing as npt
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["FEATURES", "DemoData", "demo_data"]
-
 FEATURES = ("match", "quality", "hit_or_miss", "ease", *(f"noise_{i}" for i in range(1, 7)))
 """Names of the columns of ``X``."""
 

@@ -7,8 +7,6 @@ checksum detects accidental damage only: anyone who edits a file on purpose can 
 import hashlib
 import re
 
-__all__ = ["BLANK", "NAME", "is_unchanged", "with_checksum"]
-
 NAME = "gbmrank_sha256"
 # A marker before the digits and one after them: no single change hides both.
 _ZEROS, _WORDS = b"0" * 64, b" of this file with zeros here"

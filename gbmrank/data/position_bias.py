@@ -10,8 +10,6 @@ from gbmrank.data.columns import as_floats, read_number, read_wholes
 from gbmrank.errors import DataError, MissingPackageError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["PositionBias", "read_clicks", "read_positions"]
-
 _COLUMNS = 30  # characters of the longest bar
 
 

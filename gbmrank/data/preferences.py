@@ -13,15 +13,21 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import find_missing, id_texts, one_column, read_ids, shared_ids
-from gbmrank.data.queries import LARGEST, Groups, RankingData, as_floats
+from gbmrank.data.columns import (
+    LARGEST,
+    as_floats,
+    find_missing,
+    id_texts,
+    one_column,
+    read_ids,
+    shared_ids,
+)
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.readers.frames import open_parquet, read_texts, table_format
 from gbmrank.data.readers.text import to_number
 from gbmrank.data.tables import column_names, columns_by_name
 from gbmrank.errors import DataError, GroupError, LimitError, ParameterError, WeightError
 from gbmrank.types import ArrayLike, FloatArray, IntArray
-
-__all__ = ["Edges", "PreferenceGraphs", "preferences_for"]
 
 _MOST_EDGES = 200_000_000  # 4.8 GB
 

@@ -14,18 +14,6 @@ from gbmrank.types import ArrayLike, FloatArray, IntArray
 if TYPE_CHECKING:
     from gbmrank.data.preferences import PreferenceGraphs
 
-__all__ = [
-    "DEBIASED",
-    "LARGEST",
-    "Groups",
-    "RankingData",
-    "Subset",
-    "as_floats",
-    "check_finite",
-    "check_weights",
-]
-
-
 DEBIASED = "click / propensity"
 """Column of unbiased relevance estimates; data that has it has clicks as labels."""
 

@@ -27,21 +27,6 @@ from gbmrank.data.tables import (
 from gbmrank.errors import DataError, GbmrankWarning, warn
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "Schema",
-    "agreed",
-    "blank_columns",
-    "check_names",
-    "check_zeros",
-    "conformed",
-    "fits",
-    "outline_of",
-    "renamed",
-    "safe_names",
-    "with_types",
-]
-
-
 _TRAINING = "the training data"
 
 _UNSAFE = re.compile(r'[\s,:\[\]{}"<\x00-\x1f]')  # what LightGBM or XGBoost changes or rejects

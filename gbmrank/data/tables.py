@@ -22,29 +22,6 @@ from gbmrank.data.columns import as_floats, find_missing, id_texts, one_column
 from gbmrank.errors import DataError, MissingPackageError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "Categories",
-    "Reads",
-    "categorical_columns",
-    "category_codes",
-    "category_frame",
-    "check_columns",
-    "column_names",
-    "columns_by_name",
-    "first_infinite",
-    "is_before",
-    "is_sparse",
-    "parts_to_score",
-    "read_matrix",
-    "read_table",
-    "reject_sparse",
-    "take_rows",
-    "unmasked",
-    "with_names",
-    "with_zeros",
-    "zeros_of",
-]
-
 _LARGEST = float(np.finfo(np.float32).max) / 2
 _CELLS_AT_ONCE = 1 << 22
 _HALVES = ("Float16", "halffloat")  # of polars and pyarrow, which older versions of narwhals lack

@@ -18,7 +18,8 @@ import numpy as np
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.api.metrics import any_preferences
 from gbmrank.boosters.base import Part
-from gbmrank.data.queries import Groups, RankingData, as_floats
+from gbmrank.data.columns import as_floats
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import Reads, column_names, read_table, take_rows, with_zeros
 from gbmrank.errors import (
@@ -32,22 +33,6 @@ from gbmrank.errors import (
 )
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray, is_whole
-
-__all__ = [
-    "AbstractEstimator",
-    "check_count",
-    "check_labels",
-    "named_sets",
-    "ranks_within",
-    "read_part",
-    "read_queries",
-    "read_valid",
-    "reject_column_names",
-    "reject_unknown",
-    "top_rows",
-    "warn_about_stopping",
-]
-
 
 E = TypeVar("E", bound="AbstractEstimator")
 

@@ -18,8 +18,6 @@ from gbmrank.errors import DataError, GbmrankWarning, ParameterError, warn
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.types import FloatArray
 
-__all__ = ["ClickTraining"]
-
 _FIRST = 4  # rounds before the first estimate of the bias; repeated whenever they have doubled
 _BINS = 24  # bins of scores, with about equally many rows
 _STEPS = 50  # iterations of the fit to a table of bins and positions

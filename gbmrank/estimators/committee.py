@@ -21,8 +21,6 @@ from gbmrank.boosters.plan import Engine, LocalEngine, Plan, check_plan
 from gbmrank.boosters.settings import check_seed
 from gbmrank.errors import ConfigError, GbmrankWarning, NumericError, ParameterError, warn
 
-__all__ = ["default_members", "member_plans", "train"]
-
 _log = logging.getLogger("gbmrank")
 _SEEDS = 2**31  # number of seeds a booster accepts
 

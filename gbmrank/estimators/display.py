@@ -8,8 +8,6 @@ from gbmrank.boosters.base import Report
 from gbmrank.errors import MissingPackageError, ParameterError
 from gbmrank.types import is_whole
 
-__all__ = ["shown"]
-
 _BAR = "bar"
 _History = Mapping[str, Mapping[str, list[float]]]
 

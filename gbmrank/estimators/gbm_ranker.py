@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeVar, final
 from gbmrank.api import Objective, objective
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective, training_plan
-from gbmrank.boosters.base import Fitted, Member
+from gbmrank.boosters.base import Fitted, Member, Part, Trained
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Part, Plan, Trained
+from gbmrank.boosters.plan import Plan
 from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table
@@ -45,8 +45,6 @@ from gbmrank.estimators.model_file import Identity, holds_preferences, read_mode
 from gbmrank.registry.composition import spec_of
 from gbmrank.registry.spec import Spec
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = ["GBMRanker", "load"]
 
 
 def parameters_of(target: Objective) -> dict[str, Any]:

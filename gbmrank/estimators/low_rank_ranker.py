@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
-from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.base import Fitted, Part
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.boosters.plan import Native, Plan, train
 from gbmrank.boosters.settings import check_seed
 from gbmrank.data.columns import read_whole
 from gbmrank.data.queries import Groups, RankingData
@@ -29,8 +29,6 @@ from gbmrank.estimators.base import (
     reject_unknown,
 )
 from gbmrank.types import ArrayLike, FloatArray, IntArray
-
-__all__ = ["LowRankRanker"]
 
 Matrix = npt.NDArray[Any]
 Self = TypeVar("Self", bound="LowRankRanker")

@@ -15,9 +15,6 @@ from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.objectives import held_preferences
 
-__all__ = ["Identity", "holds_preferences", "read_model", "write_model"]
-
-
 _SCHEMA = 1
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
-from gbmrank.boosters.base import Fitted
+from gbmrank.boosters.base import Fitted, Part
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Native, Part, Plan, train
+from gbmrank.boosters.plan import Native, Plan, train
 from gbmrank.boosters.settings import check_seed
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
@@ -27,9 +27,6 @@ from gbmrank.estimators.base import (
 from gbmrank.kernels.decode.orders import check_decoder, query_matrices, tied_places
 from gbmrank.losses.utilities import binarise, query_sums
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
-
-__all__ = ["PairRanker"]
-
 
 Matrix: TypeAlias = npt.NDArray[Any]
 PairFeatures: TypeAlias = str | Callable[[Matrix, Matrix], Matrix]

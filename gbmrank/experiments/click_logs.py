@@ -30,8 +30,6 @@ from gbmrank.experiments.splits import cut, judged
 from gbmrank.objectives import check_takes_bias
 from gbmrank.types import IntArray
 
-__all__ = ["Clicks", "check_correction", "click_objectives", "correction_of", "read_log"]
-
 DEBIASED, JOINT = "debiased", "joint"
 METHOD = "em"
 """Method that estimates the bias if none is given."""

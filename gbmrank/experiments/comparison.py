@@ -31,8 +31,6 @@ from gbmrank.experiments.store import (
 from gbmrank.experiments.systems import find_baseline, own_baselines
 from gbmrank.experiments.trial import failed_run, regret_name
 
-__all__ = ["Comparison", "compare", "compare_source"]
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,6 @@ from gbmrank.experiments.click_logs import Clicks
 from gbmrank.experiments.results import System
 from gbmrank.types import is_whole
 
-__all__ = ["LEARNING_RATE", "TUNERS", "Design", "Options", "Task", "plain_seeds"]
-
 LEARNING_RATE = 0.1
 """Learning rate of every booster, unless set by a parameter."""
 TUNERS = ("random", "optuna")

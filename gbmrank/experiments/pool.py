@@ -37,8 +37,6 @@ from gbmrank.experiments.store import Store
 from gbmrank.experiments.trial import failed_run, run_task
 from gbmrank.kernels.jit.threads import set_num_threads
 
-__all__ = ["run_here", "run_in_processes"]
-
 Events: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 _MODULE = "gbmrank.experiments.pool"
 _OPTIONAL = ("parts", "gain", "times")

@@ -36,17 +36,6 @@ from gbmrank.kernels.jit.threads import get_num_threads
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 
-__all__ = [
-    "CLICK_METRICS",
-    "DEFAULT_METRICS",
-    "DEMO_METRICS",
-    "TRUTH_METRICS",
-    "Prepared",
-    "Settings",
-    "demonstration",
-    "prepare",
-]
-
 DEFAULT_METRICS = "ndcg@10, ndcg@5, ndcg@1"
 """Default metrics."""
 DEMO_METRICS = "dcg@10, ndcg@10"

@@ -10,8 +10,6 @@ import numpy as np
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Run
 
-__all__ = ["Progress", "printable", "progress_on"]
-
 
 def printable(text: object) -> str:
     r"""Return text with control characters escaped.

@@ -30,29 +30,15 @@ from gbmrank.registry.catalogue import (
     METRICS,
     OBJECTIVES,
     UTILITIES,
-    Origin,
     list_losses,
     list_metrics,
     list_objectives,
     list_utilities,
 )
-from gbmrank.registry.entry_points import class_name
+from gbmrank.registry.entry_points import Origin, class_name
 from gbmrank.registry.guards import is_ours
 from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.types import FloatArray
-
-__all__ = [
-    "column_notes",
-    "conventions",
-    "data_facts",
-    "environment",
-    "fingerprints",
-    "needs_this_process",
-    "queries_of",
-    "split_facts",
-    "verdicts",
-    "versions",
-]
 
 _LEVELS = 12  # label values that are counted separately
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["GIVEN", "Measure", "Queries", "Results", "Run", "System"]
-
 GIVEN = "given scores"
 """Backend name of a system whose scores are given, so it is not trained."""
 _FEW_ROUNDS = 5

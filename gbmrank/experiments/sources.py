@@ -39,8 +39,6 @@ from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.splits import PARTS, Scheme, read_times
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["FORMATS", "Reading", "Source", "further_columns", "read_source", "scores_key"]
-
 FORMATS = ("letor", "csv", "parquet")
 """Formats of files."""
 _TITLES = {

@@ -16,17 +16,6 @@ from gbmrank.data.readers.text import quoted, to_number
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.types import IntArray
 
-__all__ = [
-    "PARTS",
-    "Scheme",
-    "Split",
-    "check_split",
-    "cut",
-    "judged",
-    "read_times",
-    "time_table",
-]
-
 PARTS = ("train", "valid", "test")
 """Names of predefined splits, in the order of their numbers."""
 _TRAIN, _VALID, _TEST = range(len(PARTS))

@@ -31,19 +31,6 @@ from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Measure, Queries, Results, Run, System
 
-__all__ = [
-    "PLAN",
-    "Store",
-    "check_folder",
-    "json_bytes",
-    "load_results",
-    "locked",
-    "per_query_csv",
-    "results_to_json",
-    "spreadsheet_cell",
-    "write_whole",
-]
-
 LOCK = "running.json"
 PLAN = "plan.json"
 _RUN_SCHEMA, _PLAN_SCHEMA, _SCHEMA = "gbmrank.run/1", "gbmrank.plan/1", "gbmrank.results/1"

@@ -12,16 +12,6 @@ from gbmrank.experiments.results import Results, Run, System
 from gbmrank.experiments.statistics import Analysis, Interval, MeasureAnalysis, Summary
 from gbmrank.experiments.systems import title_of
 
-__all__ = [
-    "as_text",
-    "failure_sentence",
-    "footnotes",
-    "is_constant",
-    "notes",
-    "regret_sentence",
-    "summary_table",
-]
-
 _MANY_TIES = 0.1
 _REGRET = "regret@"
 _DEFINITION = "regret: share of the best possible expected DCG that a ranking loses; 0 is perfect"

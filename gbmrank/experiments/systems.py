@@ -20,17 +20,6 @@ from gbmrank.registry.composition import build, spec_of
 from gbmrank.registry.spec import parse
 from gbmrank.theory.verdicts.advice import target_for
 
-__all__ = [
-    "Chosen",
-    "choose_systems",
-    "default_objectives",
-    "find_baseline",
-    "installed_backends",
-    "own_baselines",
-    "split_list",
-    "title_of",
-]
-
 
 class Chosen(NamedTuple):
     """Systems to train, the objective of each, and notes about those left out."""

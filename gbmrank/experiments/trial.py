@@ -17,9 +17,9 @@ import numpy as np
 
 from gbmrank.api import MetricList, metrics_callback
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.base import Range
+from gbmrank.boosters.base import Part, Range, Trained
 from gbmrank.boosters.doors import booster_named
-from gbmrank.boosters.plan import Part, Plan, Trained
+from gbmrank.boosters.plan import Plan
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
@@ -34,17 +34,6 @@ from gbmrank.experiments.splits import Split, cut, judged
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = [
-    "check_tuner",
-    "failed_run",
-    "part_of",
-    "plan_of",
-    "regret_name",
-    "run_task",
-    "split_of",
-    "tied_pairs",
-]
 
 Candidates: TypeAlias = Generator[dict[str, Any], float, None]
 T = TypeVar("T")

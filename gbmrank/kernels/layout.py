@@ -13,42 +13,6 @@ import numpy.typing as npt
 
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "LANES",
-    "Buffers",
-    "CutItems",
-    "EdgeQueries",
-    "EdgeWeights",
-    "Engines",
-    "GradHess",
-    "ItemQueries",
-    "ItemTerms",
-    "Items",
-    "Level",
-    "LevelQueries",
-    "Levels",
-    "Out",
-    "PairValues",
-    "Params",
-    "Positions",
-    "PushParams",
-    "PushQueries",
-    "Ranking",
-    "Rankings",
-    "Span",
-    "SwapBuffers",
-    "SwapQueries",
-    "SwapRule",
-    "SwapTerms",
-    "TopicItems",
-    "closed_levels",
-    "closed_pairs",
-    "outer",
-    "phi",
-    "query",
-    "term",
-]
-
 Out = tuple[FloatArray, FloatArray]
 """Gradient and Hessian diagonal of one query."""
 

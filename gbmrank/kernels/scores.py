@@ -9,16 +9,6 @@ from gbmrank.kernels.jit.decorators import columns, entry, exact_inner, inner, s
 from gbmrank.kernels.layout import GradHess, Level
 from gbmrank.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "apart",
-    "finish",
-    "mark_served",
-    "middle_and_range",
-    "read_levels",
-    "read_scores",
-    "write_scaled",
-]
-
 
 @inner
 def read_scores(scores: FloatArray, rows: npt.NDArray[Any], s: FloatArray) -> None:

@@ -22,18 +22,6 @@ from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
 from gbmrank.numerics import expit, logit
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "PROVEN",
-    "AbstractLoss",
-    "AbstractMarginLoss",
-    "AbstractParametric",
-    "ScalarFunction",
-    "loss_class",
-    "pair_penalty",
-    "positive_number",
-    "with_curvature",
-]
-
 ScalarFunction: TypeAlias = Callable[..., tuple[float, float, float]]
 """``(z, *params) -> (value, first derivative, second derivative)``, compilable."""
 PROVEN: tuple[str, ...] = (

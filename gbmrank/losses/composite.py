@@ -13,16 +13,6 @@ from gbmrank.losses.margin import squared_hinge_margin
 from gbmrank.numerics import exp, expit, log1p_unit, logit, sigmoid, softplus
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "AbstractCompositeLoss",
-    "AsymmetricA",
-    "AsymmetricB",
-    "DifferentiableHinge",
-    "PClassification",
-    "Squared",
-    "SquaredHinge",
-]
-
 _LOG_2 = math.log(2.0)
 _FALLING = ("proper", "differentiable", "convex", "decreasing", "bounded_below")
 

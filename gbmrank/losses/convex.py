@@ -17,26 +17,6 @@ from gbmrank.losses.base import AbstractParametric, positive_number
 from gbmrank.numerics import exp, sigmoid, softplus
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "BUILTIN_GENERATORS",
-    "BUILTIN_OUTERS",
-    "BUILTIN_REGULARISERS",
-    "AbstractGenerator",
-    "AbstractOuter",
-    "AbstractRegulariser",
-    "BinaryEntropy",
-    "Cosh",
-    "Expm1",
-    "ItakuraSaito",
-    "Poisson",
-    "Power",
-    "PowerOf",
-    "Softmax",
-    "SoftmaxCE",
-    "Square",
-    "SquaredGenerator",
-]
-
 _BESIDE_ZERO = 1e-12
 
 

@@ -11,23 +11,6 @@ from gbmrank.losses.base import AbstractMarginLoss, positive_number
 from gbmrank.numerics import exp, expit, log1p_unit, logit, sigmoid
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "BrierSigmoid",
-    "CanonicalBoosting",
-    "Exponential",
-    "Hinge",
-    "Logistic",
-    "SquaredHingeMargin",
-    "SquaredMargin",
-    "brier_sigmoid",
-    "canonical_boosting",
-    "exponential",
-    "hinge",
-    "logistic",
-    "squared_hinge_margin",
-    "squared_margin",
-]
-
 _FALLING = ("proper", "differentiable", "convex", "decreasing", "bounded_below")
 
 

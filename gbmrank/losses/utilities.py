@@ -16,45 +16,10 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import computed_column
-from gbmrank.data.queries import DEBIASED, LARGEST, Groups, RankingData
+from gbmrank.data.columns import LARGEST, computed_column
+from gbmrank.data.queries import DEBIASED, Groups, RankingData
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = [
-    "BUILTIN_UTILITIES",
-    "LARGEST_CUTOFF",
-    "WITHOUT_UTILITY",
-    "AbstractUtility",
-    "AucUtility",
-    "DcgUtility",
-    "EruUtility",
-    "Form",
-    "Gain",
-    "IdentityUtility",
-    "MapUtility",
-    "NdcgUtility",
-    "NetDegreeUtility",
-    "PrecisionUtility",
-    "RecallUtility",
-    "SpearmanUtility",
-    "WtaUtility",
-    "best_sums",
-    "binarise",
-    "check_gain",
-    "check_rank_utility",
-    "check_threshold",
-    "debiased",
-    "discounts",
-    "excess",
-    "exp2_gains",
-    "gain_form",
-    "gains",
-    "ideal_dcg",
-    "mid_ranks",
-    "query_sums",
-    "rows_by_value",
-]
 
 Gain: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
 """``"exp2"`` (2^y - 1), ``"linear"`` (y), a table indexed by integer labels, or a function."""

@@ -17,19 +17,6 @@ from gbmrank.kernels.layout import Ranking, Span, SwapTerms
 from gbmrank.losses.utilities import LARGEST_CUTOFF, check_threshold
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "AbstractBoundMetric",
-    "AbstractMetric",
-    "BoundKernel",
-    "Ranked",
-    "check_choice",
-    "check_cutoff",
-    "check_same_rows",
-    "mean_over_queries",
-    "run_queries",
-    "weighted_sum",
-]
-
 _DEEPEST_SELECTION = 30  # beyond this cut-off a full sort is as fast
 Kernel = Callable[[Ranking, Any, Span, FloatArray], None]
 

@@ -41,8 +41,6 @@ from gbmrank.metrics.positional import AUC, DCG, NDCG, AbstractPositional, Preci
 from gbmrank.metrics.precision import ERR, MAP, MRR, HitRate, PTop, RPrecision
 from gbmrank.types import IntArray
 
-__all__ = ["TOOLS", "conventions", "withhold"]
-
 Fields = Mapping[str, Any]
 
 _ABOVE_HALF = 0.5000000000000001  # "greater than 0.5", expressed as "at least"

@@ -21,8 +21,6 @@ from gbmrank.metrics.base import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["PairwiseDisagreement"]
-
 # Share of a tied edge's weight that counts when the preferred row is the first, or the second.
 _TIED = {"mean": (0.5, 0.5), "index": (0.0, 1.0), "duchi": (1.0, 0.0)}
 

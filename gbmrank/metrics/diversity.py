@@ -23,8 +23,6 @@ from gbmrank.metrics.base import (
 )
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["AlphaNDCG", "average_overlap", "rbo", "subtopic_columns"]
-
 _COLUMN = "subtopic "
 
 

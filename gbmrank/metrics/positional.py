@@ -11,8 +11,8 @@ from typing import ClassVar, TypeAlias, final
 
 import numpy as np
 
-from gbmrank.data.columns import computed_column
-from gbmrank.data.queries import DEBIASED, LARGEST, RankingData
+from gbmrank.data.columns import LARGEST, computed_column
+from gbmrank.data.queries import DEBIASED, RankingData
 from gbmrank.errors import MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import Positions, SwapTerms
@@ -46,21 +46,6 @@ from gbmrank.metrics.base import (
     check_cutoff,
 )
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = [
-    "AUC",
-    "DCG",
-    "ERU",
-    "NDCG",
-    "RBP",
-    "WTA",
-    "AbstractPositional",
-    "Positional",
-    "Precision",
-    "Recall",
-    "Spearman",
-    "cut",
-]
 
 Discount: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
 """A name, a table for the ranks 1, 2, ... (zero beyond it), or a function of ranks."""

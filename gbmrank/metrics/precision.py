@@ -25,8 +25,6 @@ from gbmrank.metrics.base import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["ERR", "MAP", "MRR", "HitRate", "PTop", "RPrecision"]
-
 _LARGEST_GRADE = 1000.0
 
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.data.columns import as_floats
 from gbmrank.data.preferences import PreferenceGraphs
-from gbmrank.data.queries import Groups, RankingData, as_floats, check_finite
+from gbmrank.data.queries import Groups, RankingData, check_finite
 from gbmrank.errors import (
     DataError,
     GbmrankWarning,
@@ -29,25 +30,6 @@ from gbmrank.losses.utilities import (
     gains,
 )
 from gbmrank.types import FloatArray
-
-__all__ = [
-    "AbstractBound",
-    "AbstractObjective",
-    "BoundSums",
-    "HessianTrait",
-    "Mix",
-    "check_choice",
-    "check_losses",
-    "check_takes_bias",
-    "constant_hessian",
-    "gain_weights",
-    "held_preferences",
-    "query_scale",
-    "row_scale",
-    "scale_hessian",
-    "sum_queries",
-    "with_groups",
-]
 
 HessianTrait = Literal["exact", "bound", "expected", "heuristic", "constant"]
 _NORMALIZE = ("none", "items", "pairs")

@@ -32,8 +32,6 @@ from gbmrank.objectives.pointwise import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["Bregman"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

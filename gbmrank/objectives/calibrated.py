@@ -27,8 +27,6 @@ from gbmrank.objectives.pointwise import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["CalibratedSoftmax", "SigmoidSoftmax"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,6 @@ from gbmrank.objectives.pair_sums import (
 from gbmrank.objectives.step_weights import Weights, check_weights, step_weights
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["Bipartite", "Comparison", "binary_counts", "check_pair_loss"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

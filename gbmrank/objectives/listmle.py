@@ -21,8 +21,6 @@ from gbmrank.objectives.base import (
 from gbmrank.objectives.step_weights import Weights, check_weights, step_weights
 from gbmrank.types import is_whole
 
-__all__ = ["ListMLE"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,19 +40,6 @@ from gbmrank.objectives.base import (
 )
 from gbmrank.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "LEVELS",
-    "PAIRS",
-    "PUSH",
-    "BoundPairs",
-    "PairSum",
-    "check_engine",
-    "is_logistic",
-    "linear_accuracy",
-    "pair_curvature",
-    "pair_engine",
-]
-
 ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
 _NEVER = 2**62

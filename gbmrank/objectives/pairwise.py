@@ -38,8 +38,6 @@ from gbmrank.objectives.pair_sums import (
 from gbmrank.objectives.pointwise import check_not_negative, read_utilities, with_options
 from gbmrank.types import FloatArray
 
-__all__ = ["Pairwise", "QueryRMSE"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

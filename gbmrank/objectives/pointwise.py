@@ -32,17 +32,6 @@ from gbmrank.objectives.base import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "ItemColumns",
-    "Pointwise",
-    "bind_items",
-    "check_range",
-    "read_eta",
-    "read_signs",
-    "read_utilities",
-    "with_options",
-]
-
 _TAKES = {"max_grade": "dcg or eru", "threshold": "precision, recall, wta, auc, map or identity"}
 
 

@@ -32,8 +32,6 @@ from gbmrank.objectives.pair_sums import (
     pair_engine,
 )
 
-__all__ = ["Push"]
-
 _ENGINES = ("auto", "pairs", "closed", "linear")
 _P = 4.0
 

@@ -21,8 +21,6 @@ from gbmrank.objectives.base import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["bind_queries"]
-
 QueryFunction = Callable[..., float]
 
 

@@ -14,8 +14,6 @@ from gbmrank.losses.utilities import Gain, check_gain, discounts, gains
 from gbmrank.objectives.base import check_choice, gain_weights
 from gbmrank.types import FloatArray, IntArray, is_whole
 
-__all__ = ["BUILTIN_WEIGHTS", "GainDiscount", "Weights", "check_weights", "step_weights"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

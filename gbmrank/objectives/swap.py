@@ -37,8 +37,6 @@ from gbmrank.objectives.levels import check_pair_loss
 from gbmrank.objectives.pair_sums import is_logistic, pair_curvature
 from gbmrank.types import FloatArray, IntArray, is_whole
 
-__all__ = ["Swap", "SwapMetric"]
-
 _NOISE = ("none", "logistic", "gumbel")
 _WEIGHTS = ("change", "distance", "both")
 _ALL_RANKS = 2**62

@@ -23,8 +23,6 @@ from gbmrank.objectives.base import (
 from gbmrank.objectives.pointwise import ItemColumns, bind_items
 from gbmrank.types import FloatArray
 
-__all__ = ["Linear"]
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

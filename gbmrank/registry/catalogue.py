@@ -39,36 +39,12 @@ from gbmrank.registry.entry_points import (
     Entry,
     Loader,
     Origin,
-    Status,
     check_class,
     class_name,
     installed,
     project,
 )
 from gbmrank.registry.spec import Spec, parse
-
-__all__ = [
-    "GENERATORS",
-    "LOSSES",
-    "METRICS",
-    "OBJECTIVES",
-    "OUTERS",
-    "REGULARISERS",
-    "UTILITIES",
-    "WEIGHTS",
-    "Entry",
-    "Origin",
-    "Registry",
-    "Status",
-    "list_losses",
-    "list_metrics",
-    "list_objectives",
-    "list_utilities",
-    "register_loss",
-    "register_metric",
-    "register_objective",
-    "register_utility",
-]
 
 T = TypeVar("T")
 _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {  # that other libraries use

@@ -30,18 +30,6 @@ from gbmrank.registry.entry_points import with_article
 from gbmrank.registry.guards import is_ours, naming
 from gbmrank.registry.spec import Spec, Value, parse
 
-__all__ = [
-    "AbstractValue",
-    "as_metric",
-    "as_objective",
-    "build",
-    "check_text",
-    "cut_off",
-    "loss_text",
-    "spec_of",
-    "text_of",
-]
-
 T = TypeVar("T")
 P = TypeVar("P")
 _NATIVE = "native:"

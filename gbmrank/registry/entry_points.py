@@ -20,20 +20,6 @@ from typing import Any, Final, Generic, Literal, TypeVar, final
 
 from gbmrank.errors import PluginContractError, PluginError, RegistrationError
 
-__all__ = [
-    "API_VERSION",
-    "Entry",
-    "Loader",
-    "Origin",
-    "Status",
-    "check_class",
-    "class_name",
-    "installed",
-    "project",
-    "unreadable",
-    "with_article",
-]
-
 T = TypeVar("T")
 API_VERSION: Final = 1
 """Version of the contract between gbmrank and plugins, described in docs/plugins.md."""

@@ -20,8 +20,6 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.catalogue import METRICS, OBJECTIVES, Registry
 from gbmrank.types import FloatArray
 
-__all__ = ["bind_metric", "bind_objective", "is_ours", "naming"]
-
 
 def is_ours(cls: type) -> bool:
     """Whether a class is part of gbmrank."""

@@ -21,8 +21,6 @@ from typing import TypeAlias, final
 
 from gbmrank.errors import SpecError
 
-__all__ = ["Spec", "Value", "format_value", "parse", "parse_list"]
-
 Value: TypeAlias = "bool | int | float | str | Spec | tuple[Value, ...] | None"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]*")

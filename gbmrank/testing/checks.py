@@ -28,31 +28,6 @@ from gbmrank.registry.composition import build
 from gbmrank.registry.spec import parse
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "SIZES",
-    "STEP",
-    "Check",
-    "ConformanceError",
-    "LossSubject",
-    "MetricSubject",
-    "ObjectiveSubject",
-    "Report",
-    "Result",
-    "SkipCheck",
-    "close",
-    "derivative",
-    "evaluates_in",
-    "fail_unless",
-    "hold_close",
-    "kind_of",
-    "permuted_rows",
-    "query_slices",
-    "row_derivatives",
-    "scores_of",
-    "trains_in",
-]
-
-
 SIZES = (5, 1, 4, 7, 3, 6, 2)
 """Rows per query of the data that objectives and metrics are checked on."""
 _MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped", "expected": "expected"}

@@ -22,16 +22,6 @@ from gbmrank.testing.loss_checks import LOSS_CHECKS
 from gbmrank.testing.metric_checks import METRIC_CHECKS
 from gbmrank.testing.objective_checks import OBJECTIVE_CHECKS
 
-__all__ = [
-    "CHECKS",
-    "check_loss",
-    "check_metric",
-    "check_objective",
-    "list_checks",
-    "parametrize_checks",
-    "run_checks",
-]
-
 CHECKS: Mapping[str, tuple[Check, ...]] = MappingProxyType(
     {"loss": LOSS_CHECKS, "objective": OBJECTIVE_CHECKS, "metric": METRIC_CHECKS}
 )

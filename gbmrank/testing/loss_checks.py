@@ -29,8 +29,6 @@ from gbmrank.testing.checks import (
 from gbmrank.testing.objective_checks import OBJECTIVE_CHECKS
 from gbmrank.theory.shapes import contradictions
 
-__all__ = ["LOSS_CHECKS"]
-
 _TAILS = (-20.07, -14.06, -9.04, 9.02, 14.05, 20.03)
 _MARGINS = np.concatenate([np.linspace(-6.03, 6.01, 61), _TAILS])
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of a few operations on numbers of order one

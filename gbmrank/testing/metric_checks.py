@@ -26,8 +26,6 @@ from gbmrank.testing.checks import (
     scores_of,
 )
 
-__all__ = ["METRIC_CHECKS"]
-
 _EXACT = 1e-10
 _SMALL = (4, 3, 2, 4, 1)  # few enough items to try all orders
 

@@ -28,8 +28,6 @@ from gbmrank.testing.checks import (
 )
 from gbmrank.types import FloatArray
 
-__all__ = ["OBJECTIVE_CHECKS"]
-
 _EXACT = 1e-10  # results that differ only by the order of sums
 _SEEDS = 30
 

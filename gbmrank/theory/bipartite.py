@@ -28,8 +28,6 @@ from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.shapes import pair_shape
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["FiniteBipartite", "auc_regret_bound", "four_risks"]
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)

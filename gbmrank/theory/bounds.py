@@ -36,16 +36,6 @@ from gbmrank.theory.verdicts.verdict import (
 from gbmrank.theory.views import View, c_phi, view
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = [
-    "Bound",
-    "EssentialCheck",
-    "essential_check",
-    "essential_loss",
-    "inversion_bound",
-    "regression_bound",
-    "regret_bound",
-]
-
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,6 @@ from gbmrank.theory.distributions import Distribution, all_orders, nature_of, re
 from gbmrank.theory.minimise import FAR
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["CalibrationFunction", "calibration_function"]
-
 _BATCHES = (16, 64, 256)  # rows of scores that are evaluated together
 _BATCH = _BATCHES[-1]
 _STEPS = 60

@@ -34,17 +34,6 @@ from gbmrank.theory.minimise import Minimum, Nature, Risk, Tiers, minimise, mini
 from gbmrank.theory.views import order_value, view
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "Counterexample",
-    "best_tiers",
-    "grouped",
-    "known_for",
-    "padded",
-    "padded_distributions",
-    "shown",
-    "stored_counterexamples",
-]
-
 _ENUMERATED = 5  # items; beyond, positional metrics are sorted
 _MOST = 24
 _LEAD = 1e-3

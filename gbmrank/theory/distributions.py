@@ -30,8 +30,6 @@ from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.views import view
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["Distribution", "all_orders", "nature_of", "pair_risk"]
-
 _MOST_ITEMS = 8
 _ROWS_AT_ONCE = 2_000_000
 

@@ -35,21 +35,6 @@ from gbmrank.theory.noise import is_low_noise
 from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.views import view
 
-__all__ = [
-    "TABLE_METRICS",
-    "SearchResult",
-    "adversarial",
-    "climbed",
-    "falsify",
-    "falsify_on_graphs",
-    "random_one",
-    "search",
-    "search_on_graphs",
-    "settings_for",
-    "table_objectives",
-    "worth_of_a_swap",
-]
-
 _CLIMB = 12
 Judge = Callable[[Distribution], Counterexample | None]
 _ROUNDINGS = (4, 5, 8, 10, 20, 50, 100)

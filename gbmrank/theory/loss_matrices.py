@@ -18,8 +18,6 @@ from gbmrank.registry.composition import as_metric, text_of
 from gbmrank.theory.distributions import Distribution, all_orders
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = ["MOST_ITEMS", "LowRank", "check_work", "factorise", "low_rank"]
-
 MOST_ITEMS = 8
 """Longest list whose orders are enumerated."""
 

@@ -14,8 +14,6 @@ import numpy as np
 from gbmrank.errors import LimitError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = ["MOST_WITH_KINKS", "Minimum", "Nature", "Risk", "Tiers", "minimise", "minimise_in_tiers"]
-
 Risk = Callable[[FloatArray], tuple[float, FloatArray]]
 """``scores -> (value, gradient)``."""
 

@@ -16,19 +16,6 @@ from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.errors import DataError
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = [
-    "Answer",
-    "NoiseReport",
-    "degree_condition",
-    "difference_graph",
-    "independence",
-    "is_acyclic",
-    "is_low_noise",
-    "net_degree",
-    "noise_report",
-    "reinforces",
-]
-
 _TOLERANCE = 1e-12
 _JUDGES = 8
 

@@ -19,8 +19,6 @@ from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build
 from gbmrank.types import FloatArray
 
-__all__ = ["contradictions", "decomposable_rate", "item_shape", "pair_shape"]
-
 _GRID: FloatArray = np.linspace(-12.0, 12.0, 961)  # zero and +-1 are grid points
 _FAR: FloatArray = np.array([1e1, 1e2, 1e3, 1e4, 1e5])
 _RATE_TOLERANCE = 1e-6

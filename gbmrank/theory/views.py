@@ -21,8 +21,6 @@ from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, AbstractPositional, P
 from gbmrank.registry.composition import as_metric, cut_off
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = ["Positional", "View", "c_phi", "order_value", "positional", "view"]
-
 
 class Positional(NamedTuple):
     """Utilities of the items, discounts of the ranks, and the constant of one query."""

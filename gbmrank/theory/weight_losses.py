@@ -23,8 +23,6 @@ from gbmrank.numerics import MAX_EXPONENT, expit, logit
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.types import FloatArray
 
-__all__ = ["loss_from_weight"]
-
 LinkFunction: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """``v -> (q, q')``: the inverse link and its derivative, for arrays of scores."""
 

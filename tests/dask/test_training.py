@@ -7,7 +7,7 @@ import pytest
 
 import gbmrank
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part
+from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train as train_here
 from gbmrank.dask import predict, train
 from gbmrank.data import RankingData

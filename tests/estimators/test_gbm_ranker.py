@@ -15,7 +15,8 @@ from sklearn.base import clone
 import gbmrank
 from gbmrank import GBMRanker
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import train
 from gbmrank.errors import (
     CalibrationWarning,
     ConfigError,

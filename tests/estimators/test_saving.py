@@ -12,7 +12,8 @@ import xgboost as xgb
 import gbmrank
 from gbmrank import GBMRanker
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import train
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.estimators.model_file import Identity
 from tests.ranking_tasks import make_task, run_python

@@ -11,14 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gbmrank.data.bootstrap import bootstrap_means
 from gbmrank.experiments.results import Measure, System
 from gbmrank.experiments.statistics import analyse, paired, slices
-from gbmrank.experiments.statistics.resampling import (
-    bootstrap_means,
-    flip_p_values,
-    holm,
-    range_p_values,
-)
+from gbmrank.experiments.statistics.resampling import flip_p_values, holm, range_p_values
 from gbmrank.experiments.summary import notes
 from tests.experiments.make_results import failed_run, make_results, table_results
 

@@ -8,7 +8,8 @@ import pytest
 
 import gbmrank
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters.plan import Part, train
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import train
 from gbmrank.data import Groups
 from gbmrank.demo_data import demo_data
 from gbmrank.experiments import trial

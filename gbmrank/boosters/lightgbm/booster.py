@@ -20,9 +20,6 @@ from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray
 
-__all__ = ["LIGHTGBM"]
-
-
 _ROBUST: Mapping[str, Any] = {
     "sampled": {"bagging_fraction": 0.7, "bagging_freq": 1, "feature_fraction": 0.5},
     "small": {"num_leaves": 15, "min_data_in_leaf": 20},

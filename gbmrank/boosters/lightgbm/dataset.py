@@ -18,17 +18,6 @@ from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError, warn
 from gbmrank.types import IntArray
 
-__all__ = [
-    "READS",
-    "check_bagging",
-    "current_training",
-    "group_sizes",
-    "ignored_objective",
-    "import_lightgbm",
-    "is_dataset",
-    "read_columns",
-]
-
 READS = Reads(
     name="LightGBM",
     package="lightgbm",

@@ -11,8 +11,6 @@ import numpy as np
 from gbmrank.boosters.settings import METRIC_HINT, Parameters, Setting, is_on
 from gbmrank.errors import ConfigError
 
-__all__ = ["PARAMETERS", "needed_settings"]
-
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "objective": ("objective_type", "app", "application", "loss"),
     "metric": ("metrics", "metric_types"),

@@ -17,14 +17,6 @@ from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "LightGBMFitted",
-    "load_model",
-    "merge",
-    "train",
-]
-
-
 # A model file lists the parameters of its training, and LightGBM keeps that list when it loads and
 # saves. "data", the path of a training file, is the one that does not matter for a model trained
 # from memory. The text is percent-encoded, since LightGBM's parser of the list knows no quotes.

@@ -27,9 +27,6 @@ from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
 from gbmrank.types import FloatArray
 
-__all__ = ["XGBOOST"]
-
-
 _ROBUST: Mapping[str, Any] = {
     "sampled": {"subsample": 0.7, "colsample_bytree": 0.5},
     "small": {"grow_policy": "lossguide", "max_leaves": 15, "max_depth": 0},

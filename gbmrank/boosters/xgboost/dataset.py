@@ -22,17 +22,6 @@ from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
 
-__all__ = [
-    "READS",
-    "current_training",
-    "data_iterator",
-    "group_sizes",
-    "import_xgboost",
-    "is_dataset",
-    "read_columns",
-    "weighs_by_size",
-]
-
 READS = Reads(
     name="XGBoost",
     package="xgboost",

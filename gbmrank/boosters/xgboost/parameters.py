@@ -17,8 +17,6 @@ from gbmrank.boosters.settings import BAGGING, METRIC_HINT, Parameters, Setting,
 from gbmrank.boosters.xgboost.dataset import import_xgboost
 from gbmrank.errors import ConfigError, DataError, MissingBackendError
 
-__all__ = ["OF_DATA_SET", "PARAMETERS", "needed_settings"]
-
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "num_boost_round": ("n_estimators", "num_round", "num_iterations", "num_trees"),
     "early_stopping_rounds": (),

@@ -20,19 +20,6 @@ from gbmrank.data.tables import column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = [
-    "XGBoostFitted",
-    "first_rounds",
-    "infinite_message",
-    "load_model",
-    "merge",
-    "needs_all_values",
-    "train",
-    "unseen_message",
-    "without_stack",
-]
-
-
 _SLOT = "gbmrank"
 _RAW = {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}  # no link
 _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")

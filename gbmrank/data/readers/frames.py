@@ -13,8 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.data.columns import check_digits, find_missing, id_texts, one_column
-from gbmrank.data.queries import as_floats
+from gbmrank.data.columns import as_floats, check_digits, find_missing, id_texts, one_column
 from gbmrank.data.readers.text import (
     MISSING,
     NO_ID,
@@ -35,18 +34,6 @@ from gbmrank.data.tables import (
     columns_by_name,
 )
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
-
-__all__ = [
-    "Header",
-    "is_frame",
-    "open_parquet",
-    "read_csv",
-    "read_frame",
-    "read_parquet",
-    "read_texts",
-    "table_format",
-]
-
 
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "labels", "relevance", "grade", "rating", "target", "y"),

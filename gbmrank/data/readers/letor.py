@@ -33,8 +33,6 @@ from gbmrank.data.readers.text import (
 from gbmrank.errors import DataError, LimitError
 from gbmrank.types import FloatArray
 
-__all__ = ["read_letor", "sizes_beside"]
-
 _TOKEN = re.compile(r"[^ \t]+")
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 _LARGEST_INDEX = 999_999_999

@@ -16,24 +16,6 @@ from gbmrank.data.tables import Categories
 from gbmrank.errors import LimitError, ParseError
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "MISSING",
-    "NO_ID",
-    "Limits",
-    "PathLike",
-    "RankingFile",
-    "check_line",
-    "decode",
-    "fail",
-    "quoted",
-    "read_blocks",
-    "read_column",
-    "read_lines",
-    "text_array",
-    "to_number",
-]
-
-
 PathLike: TypeAlias = str | os.PathLike[str]
 
 MISSING = ("", "NULL", "NA", "N/A", "NaN")  # cells without a value

@@ -27,8 +27,6 @@ from gbmrank.data.readers.text import (
 )
 from gbmrank.errors import DataError
 
-__all__ = ["read_trec"]
-
 Topics = dict[str, dict[str, float]]
 
 

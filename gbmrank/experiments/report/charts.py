@@ -25,8 +25,6 @@ from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis
 from gbmrank.experiments.systems import title_of
 from gbmrank.types import FloatArray
 
-__all__ = ["curves", "differences", "has_curve", "scatter", "sliced", "sorted_differences"]
-
 _WIDTH = 460.0
 _STEP = 42.0
 _DOTS = 2_000

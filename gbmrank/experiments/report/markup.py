@@ -16,28 +16,6 @@ import numpy as np
 
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "Child",
-    "Frame",
-    "Html",
-    "Scale",
-    "breakable",
-    "color",
-    "details",
-    "el",
-    "figure",
-    "fixed",
-    "join",
-    "label",
-    "number",
-    "path",
-    "percent",
-    "rounded",
-    "signed",
-    "table",
-    "ticks",
-]
-
 # Control characters are not allowed in HTML; direction marks could disguise a name.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _VOID = ("meta", "br", "wbr")

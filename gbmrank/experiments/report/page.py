@@ -14,8 +14,6 @@ from gbmrank.experiments.statistics import Analysis, Comparison, slices
 from gbmrank.experiments.store import write_whole
 from gbmrank.experiments.systems import title_of
 
-__all__ = ["write_report"]
-
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; img-src data:"
 
 

@@ -36,24 +36,6 @@ from gbmrank.experiments.statistics import (
 from gbmrank.experiments.store import json_bytes, per_query_csv, results_to_json
 from gbmrank.experiments.systems import title_of
 
-__all__ = [
-    "View",
-    "all_pairs",
-    "calibration",
-    "data_table",
-    "failures",
-    "files",
-    "measure_table",
-    "mixed",
-    "notebook",
-    "origins",
-    "overview",
-    "queries_table",
-    "system_name",
-    "tie_table",
-    "warnings_list",
-]
-
 _MARKS = {"better": "\u25b2", "worse": "\u25bc", "undecided": ""}
 _TONES = {"calibrated": "better", "conditional": "same", "not calibrated": "worse"}
 _FACTS = {

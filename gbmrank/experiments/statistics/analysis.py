@@ -8,18 +8,6 @@ from typing import Any, Literal, NamedTuple, final
 from gbmrank.experiments.results import Measure, Results, System
 from gbmrank.experiments.systems import title_of
 
-__all__ = [
-    "Analysis",
-    "Comparison",
-    "Interval",
-    "MeasureAnalysis",
-    "Outcome",
-    "Pair",
-    "Summary",
-    "not_established",
-    "verdict",
-]
-
 Outcome = Literal["better", "worse", "undecided"]
 _FEW_QUERIES = 50
 _NAMES = 4  # of systems in one sentence

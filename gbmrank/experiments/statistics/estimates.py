@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from gbmrank.data.bootstrap import bootstrap_means
 from gbmrank.experiments.results import Measure, Results, System
 from gbmrank.experiments.statistics.analysis import (
     Analysis,
@@ -19,15 +20,8 @@ from gbmrank.experiments.statistics.analysis import (
     not_established,
     verdict,
 )
-from gbmrank.experiments.statistics.resampling import (
-    bootstrap_means,
-    flip_p_values,
-    holm,
-    range_p_values,
-)
+from gbmrank.experiments.statistics.resampling import flip_p_values, holm, range_p_values
 from gbmrank.types import FloatArray, IntArray
-
-__all__ = ["Paired", "Slice", "analyse", "paired", "slices"]
 
 _RESAMPLES = 10_000
 _SLICE_RESAMPLES = 2_000

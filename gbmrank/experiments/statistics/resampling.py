@@ -9,10 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.bootstrap import blocks, bootstrap_means
+from gbmrank.data.bootstrap import blocks
 from gbmrank.types import FloatArray
-
-__all__ = ["bootstrap_means", "flip_p_values", "holm", "range_p_values"]
 
 _CLOSE = 1e-12  # sums that differ by less, relative to their terms, are equal
 

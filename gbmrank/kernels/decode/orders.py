@@ -18,20 +18,6 @@ from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import PairValues, Span
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
-__all__ = [
-    "DECODERS",
-    "check_decoder",
-    "diagonal",
-    "exact_disagreement",
-    "exact_map",
-    "graph_order",
-    "greedy_map",
-    "map_value",
-    "orders",
-    "query_matrices",
-    "tied_places",
-]
-
 _MOST_EXACT = 20  # items; a million sets
 _EXACT_AUTO = 12  # items up to which "auto" is exact
 DECODERS = {

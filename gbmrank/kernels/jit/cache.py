@@ -32,8 +32,6 @@ from numba.core.serialize import dumps
 from gbmrank.errors import GbmrankWarning, warn
 from gbmrank.kernels.jit import compiler
 
-__all__ = ["FILLED", "KernelCache", "cache_folder", "holds", "sources_digest"]
-
 FILLED = "gbmrank.kernels._filled."
 """Prefix of the names of modules whose kernels are cached."""
 

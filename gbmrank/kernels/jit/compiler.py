@@ -30,8 +30,6 @@ import numpy as np
 from gbmrank import numerics
 from gbmrank.errors import GbmrankWarning, PluginContractError, warn
 
-__all__ = ["SOURCES", "check_compiles", "load", "template_path", "without_collector"]
-
 Scalar = Callable[..., Any]
 
 SOURCES = Path(__file__).parents[1]

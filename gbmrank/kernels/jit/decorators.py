@@ -35,8 +35,6 @@ from gbmrank.kernels.jit import notice
 from gbmrank.kernels.jit.cache import FILLED, KernelCache
 from gbmrank.kernels.jit.compiler import without_collector
 
-__all__ = ["INLINED", "allocating", "columns", "entry", "exact_inner", "inner", "separate", "slot"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 # Division by zero must follow IEEE rules: a check would keep loops from being vectorised.
 _LOOSE: dict[str, Any] = {

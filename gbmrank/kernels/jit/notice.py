@@ -7,8 +7,6 @@ import threading
 
 from gbmrank.kernels.jit.cache import cache_folder
 
-__all__ = ["compiled"]
-
 _LONG = 0.5  # seconds
 _log = logging.getLogger("gbmrank")
 _lock = threading.Lock()

@@ -22,8 +22,6 @@ from gbmrank.errors import ConfigError, ParameterError
 from gbmrank.kernels.layout import Span
 from gbmrank.types import IntArray, is_whole
 
-__all__ = ["at_most", "cut_into_spans", "get_num_threads", "run_spans", "set_num_threads"]
-
 _MAX_SPANS = 32
 _SMALL = 20_000.0  # below this cost a span is not worth waking a thread for
 _limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("gbmrank_threads", default=None)

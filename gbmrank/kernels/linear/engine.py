@@ -39,8 +39,6 @@ from gbmrank.kernels.layout import Engines, GradHess, Span
 from gbmrank.kernels.linear.interpolation import NODES, ORDER, LinearPlan
 from gbmrank.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["LongItems", "Tables", "sum_pairs", "sum_push"]
-
 _MAX_CELL = 2.0**45
 """Cell numbers up to this leave enough bits for exact positions inside a cell."""
 

@@ -17,8 +17,6 @@ from numpy.polynomial import chebyshev
 
 from gbmrank.types import FloatArray
 
-__all__ = ["NODES", "ORDER", "LinearPlan", "PlanReport", "Tail", "make_plan"]
-
 Loss = Callable[..., tuple[float, float, float]]
 
 ORDER = 12

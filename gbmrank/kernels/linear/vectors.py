@@ -17,8 +17,6 @@ from numba.extending import intrinsic
 
 from gbmrank.kernels.linear.interpolation import ORDER
 
-__all__ = ["add_chebyshev", "add_product", "evaluate_four"]
-
 _LANES = 4  # divides ORDER
 _SCALAR = ir.DoubleType()
 _VECTOR = ir.VectorType(_SCALAR, _LANES)

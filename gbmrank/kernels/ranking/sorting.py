@@ -21,8 +21,6 @@ from gbmrank.kernels.jit.decorators import columns, entry, exact_inner, inner
 from gbmrank.kernels.layout import Ranking, Span
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["PART", "block_end", "block_sum"]
-
 _MOVES_PER_ITEM = 6  # beyond this merging is faster than insertion
 _FEW = 3  # times k items, among which there is nothing to select
 _CROWDED = 6  # times k items, for which counting takes too long

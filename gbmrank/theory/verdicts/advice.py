@@ -21,8 +21,6 @@ from gbmrank.theory.verdicts.verdict import (
     Verdict,
 )
 
-__all__ = ["GIVEN", "Advice", "advise", "target_for"]
-
 GIVEN = ("independent", "low-noise")
 """Possible assumptions about the data."""
 

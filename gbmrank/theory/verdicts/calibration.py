@@ -57,8 +57,6 @@ from gbmrank.theory.verdicts.witnesses import (
 )
 from gbmrank.theory.views import View, view
 
-__all__ = ["calibration", "given_independent", "warn_if_not_calibrated"]
-
 _OF_TARGETS = ("threshold", "max_grade")
 _C = "Calauzenes et al. 2013"
 _MENON = "; Menon and Williamson 2014"

@@ -24,21 +24,6 @@ from typing import Any, NamedTuple, final
 
 from gbmrank.losses.utilities import Form
 
-__all__ = [
-    "BINARY",
-    "SIGNS",
-    "Alike",
-    "Labels",
-    "alike",
-    "bounded",
-    "common",
-    "is_constant",
-    "legal",
-    "probes",
-    "shares",
-    "weighs_relevance",
-]
-
 _EPS = 2.0**-52
 
 

@@ -81,19 +81,6 @@ from gbmrank.theory.verdicts.forms import (
 from gbmrank.theory.verdicts.verdict import Constant
 from gbmrank.types import FloatArray
 
-__all__ = [
-    "Preserved",
-    "Utilities",
-    "assumed_of",
-    "disagreements",
-    "generates",
-    "preserved_order",
-    "ratio",
-    "same_order",
-    "utility_bound",
-    "utility_rows",
-]
-
 Utilities = Callable[[RankingData], FloatArray]
 _THEOREM = "Calauzenes et al. 2013, Thm 3.2"
 _PARABOLA = "closed-form minimiser of the parabola over pairs (gbmrank.theory.verdicts.order)"

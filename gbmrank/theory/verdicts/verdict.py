@@ -16,21 +16,6 @@ from gbmrank.losses.utilities import binarise
 from gbmrank.theory.noise import Answer, degree_condition, independence, net_degree, reinforces
 from gbmrank.types import ArrayLike, FloatArray
 
-__all__ = [
-    "AbstractCondition",
-    "AllOf",
-    "Assumed",
-    "BinaryLabels",
-    "Constant",
-    "DegreeCondition",
-    "IndependentLabels",
-    "LabelsFrom",
-    "MaxItems",
-    "Reinforcement",
-    "SortsPreferences",
-    "Verdict",
-]
-
 Status = Literal["calibrated", "conditional", "not calibrated", "unknown"]
 
 

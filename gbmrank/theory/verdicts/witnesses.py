@@ -30,8 +30,6 @@ from gbmrank.theory.verdicts.order import Preserved, Utilities, disagreements, u
 from gbmrank.theory.views import View, order_value, view
 from gbmrank.types import FloatArray, IntArray
 
-__all__ = ["comparison_witness", "cut_offs", "graph_witness", "kink_witness", "order_witness"]
-
 _SUPPORT = 3
 _MARGIN = 1e-4
 _MIXTURES = 4000
