@@ -11,6 +11,7 @@ from examples.papers.intervals import Estimate, over_runs
 from examples.papers.linear import LinearModel, fit_linear, standardise
 from examples.papers.movielens import (
     FEATURES,
+    NEEDS,  # noqa: F401  (a study says what data it needs)
     Pairs,
     Ratings,
     features,
