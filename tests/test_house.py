@@ -18,7 +18,7 @@ DEFAULT = "the default of a parameter that users write"
 ENGINE = "runs the booster's own training on Dask; no other file imports it"
 # Where a booster is named outside of gbmrank/boosters: file, function, reason.
 NAMED = {
-    ("api/bias_estimation.py", "estimate_bias"): DEFAULT,
+    ("clicks/estimation.py", "estimate_bias"): DEFAULT,
     ("estimators/gbm_ranker.py", "GBMRanker.__init__"): DEFAULT,
     ("estimators/low_rank_ranker.py", "LowRankRanker.__init__"): DEFAULT,
     ("estimators/pair_ranker.py", "PairRanker.__init__"): DEFAULT,

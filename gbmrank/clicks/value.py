@@ -1,24 +1,25 @@
 """Off-policy evaluation: the value of a new ranking, estimated from the log of another."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from gbmrank.api.metrics import metric as read_metric
-from gbmrank.data.bootstrap import bootstrap_means, pools
-from gbmrank.data.columns import as_floats, read_number, read_whole
+from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
+from gbmrank.data.columns import as_floats, read_number
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError, warn
 from gbmrank.metrics import AbstractPositional
-from gbmrank.types import ArrayLike, FloatArray, IntArray
+from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
 _ESTIMATORS = ("ips", "ratio", "clipped", "doubly_robust")
-_CLIPPED = ("clipped", "doubly_robust")
+_CLIPPING = ("clipped", "doubly_robust")
 _CLICKS = "clicks"
-_CLIP = 0.1
-_FEW = 30  # effective clicks below which an interval is not reliable
+_USUAL_CLIP = 0.1
+_FEW_CLICKS = 30  # effective ones, below which an interval is not reliable
 _UNLIKELY = 3.0  # standard errors
 
 
@@ -215,8 +216,8 @@ def offline_value(
         )
     _check_options(estimator, bias is None, clip, relevance, policy)
     least = 0.0
-    if estimator in _CLIPPED:
-        least = _CLIP if clip is None else read_number(clip, "clip", 0.0, 1.0)
+    if estimator in _CLIPPING:
+        least = _USUAL_CLIP if clip is None else read_number(clip, "clip", 0.0, 1.0)
     log = _read(clicks, position, np.zeros(len(clicks)) if scores is None else scores, qid)
     if bias is not None:
         terms = _by_bias(log, bias, _rank_discounts(metric, log, bias), (least, relevance))
@@ -224,11 +225,7 @@ def offline_value(
             terms = terms._replace(earned=terms.earned + _at_new_ranks(log, bias.false_clicks))
     else:
         terms = _by_action(log, metric, propensity, policy, least)
-    draws = (
-        read_number(level, "level", 0.5, 1.0),
-        read_whole(resamples, "resamples", 1),
-        np.random.default_rng(read_whole(seed, "seed", 0)),
-    )
+    draws = Draws.read(level, resamples, seed, fewest=1)
     unit = "session"
     if estimator == "ratio":
         unit = "row shown" if bias is None else "relevant item"
@@ -250,8 +247,8 @@ def _check_options(
             "relevance= and estimator='doubly_robust' go together: relevance is the estimated "
             "probability of a click on each row once it is examined"
         )
-    if clip is not None and estimator not in _CLIPPED:
-        raise ParameterError(f"clip= is for estimator={' or '.join(_CLIPPED)}, got {estimator!r}")
+    if clip is not None and estimator not in _CLIPPING:
+        raise ParameterError(f"clip= is for estimator={' or '.join(_CLIPPING)}, got {estimator!r}")
     if policy is not None and not actions:
         raise ParameterError("policy= needs propensity=, the logged probability of each row")
 
@@ -262,9 +259,7 @@ def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayL
     groups, values = data.groups, data.read_scores(scores)
     if not groups.n_rows:
         raise DataError("there are no rows, so there is nothing to evaluate")
-    at = read_positions(position)
-    if len(at) != groups.n_rows:
-        raise DataError(f"position has {len(at)} rows, clicks has {groups.n_rows}")
+    at = read_positions(position, groups.n_rows)
     session = groups.spread(np.arange(groups.n_queries))
     order = np.lexsort((-values, session))
     ranked = values[order]
@@ -295,11 +290,19 @@ def _rank_discounts(metric: Any, log: _Log, bias: PositionBias) -> FloatArray:
     """Return the discount of each row at its new rank, the mean over equal scores."""
     if metric == _CLICKS:
         return _at_new_ranks(log, bias.propensity)
+    size = log.groups.spread(log.groups.sizes)
+    return _by_length(metric, size, lambda table, rows: _at_new_ranks(log, table, rows))
+
+
+def _by_length(
+    metric: Any, size: IntArray, entries: Callable[[FloatArray, BoolArray], FloatArray]
+) -> FloatArray:
+    """Return discounts times the gain of a click, which depend on the length of a list."""
     measure, worth = _measure(metric)
-    made, size = np.empty(log.groups.n_rows), log.groups.spread(log.groups.sizes)
-    for n in np.unique(log.groups.sizes).tolist():
+    made = np.empty(len(size))
+    for n in np.unique(size).tolist():
         rows = size == n
-        made[rows] = worth * _at_new_ranks(log, measure.discounts(n), rows)
+        made[rows] = worth * entries(measure.discounts(n), rows)
     return made
 
 
@@ -344,13 +347,10 @@ def _by_action(
     weight = shows / np.maximum(logged, least)
     discount = np.ones(log.groups.n_rows)
     if metric != _CLICKS:
-        measure, worth = _measure(metric)
         size = log.groups.spread(log.groups.sizes)
         if (log.position > size).any():  # rows of lists that are not logged as a whole
             size = np.full(len(size), log.position.max())
-        for n in np.unique(size).tolist():
-            rows = size == n
-            discount[rows] = worth * measure.discounts(n)[log.position[rows] - 1]
+        discount = _by_length(metric, size, lambda table, rows: table[log.position[rows] - 1])
     _warn_of_support(weight if least == 0.0 else shows / logged)
     earned = weight * discount * log.clicks
     return _Terms(earned, weight, weight, earned)
@@ -383,29 +383,24 @@ def _warn_of_support(weight: FloatArray) -> None:
         )
 
 
-def _valued(
-    log: _Log,
-    terms: _Terms,
-    names: tuple[str, str, str],
-    draws: tuple[float, int, np.random.Generator],
-) -> OfflineValue:
+def _valued(log: _Log, terms: _Terms, names: tuple[str, str, str], draws: Draws) -> OfflineValue:
     """Average over sessions, with a bootstrap interval."""
     level, resamples, rng = draws
     count = log.groups.n_queries
     session = log.groups.spread(np.arange(count))
     pool = pools(count, rng)
-    over = _sums(session, terms.divisor, count) if names[1] == "ratio" else np.ones(count)
-    columns = (_sums(session, terms.earned, count), over)
-    table = np.array([_sums(pool, column, 1) for column in columns])
+    over = sums_by(session, terms.divisor, count) if names[1] == "ratio" else np.ones(count)
+    columns = (sums_by(session, terms.earned, count), over)
+    table = np.array([sums_by(pool, column, 1) for column in columns])
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(columns[0].sum() / columns[1].sum())
         drawn = np.divide(*bootstrap_means(table, resamples, rng).T)
-    low, high = np.nanquantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    low, high = np.nanquantile(drawn, tails(level))
     clicked = terms.counted > 0.0
     if not clicked.any():  # fewer clicks than this have at least the chance 1 - level to be none
         high = -np.log(max(1.0 - level, 1e-9)) * terms.weight.max() / columns[1].sum()
     effective = _effective(terms.counted[clicked])
-    if effective < _FEW:
+    if effective < _FEW_CLICKS:
         warn(
             f"the estimate rests on {clicked.sum()} clicks ({effective:.0f} effective), too few "
             "to be reliable. Use a longer log, estimator='clipped', or a ranking closer to the "
@@ -425,10 +420,6 @@ def _valued(
         effective_sample_size=_effective(terms.weight),
         effective_clicks=effective,
     )
-
-
-def _sums(at: IntArray, values: FloatArray, width: int) -> FloatArray:
-    return np.bincount(at, values, minlength=width).astype(np.float64)
 
 
 def _effective(weight: FloatArray) -> float:

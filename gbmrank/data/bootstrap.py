@@ -1,13 +1,42 @@
 """Bootstrap means over queries or sessions."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
+from gbmrank.data.columns import read_number, read_whole
 from gbmrank.types import FloatArray, IntArray
 
 _BLOCK = 65_536  # numbers in memory at a time: they fit into the cache of a core
 _POOLS = 2_000
+
+
+class Draws(NamedTuple):
+    """How many replicates to draw, and for intervals of which level."""
+
+    level: float
+    resamples: int
+    rng: np.random.Generator
+
+    @classmethod
+    def read(cls, level: float, resamples: int, seed: int, fewest: int) -> "Draws":
+        """Validate the options of an interval."""
+        return cls(
+            read_number(level, "level", 0.5, 1.0),
+            read_whole(resamples, "resamples", fewest),
+            np.random.default_rng(read_whole(seed, "seed", 0)),
+        )
+
+
+def tails(level: float) -> list[float]:
+    """Return the two shares at which an interval of a level cuts its replicates."""
+    return [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+
+
+def sums_by(at: IntArray, values: FloatArray, width: int = 0) -> FloatArray:
+    """Return sums of values by a whole number from 0, of which there are ``width`` or more."""
+    return np.bincount(at, values, minlength=width).astype(np.float64)
 
 
 def bootstrap_means(table: FloatArray, resamples: int, rng: np.random.Generator) -> FloatArray:

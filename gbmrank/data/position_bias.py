@@ -177,9 +177,7 @@ class PositionBias:
             items that were not clicked at a position with false clicks.
         """
         rate = read_clicks(clicks, impressions)
-        at = self._at(position)
-        if len(at) != len(rate):
-            raise DataError(f"position has {len(at)} rows, clicks has {len(rate)}")
+        at = self._at(position, len(rate))
         theta = self.propensity[at]
         if clip is not None:
             theta = np.maximum(theta, read_number(clip, "clip", 0.0, 1.0))
@@ -266,9 +264,9 @@ class PositionBias:
         ax.legend(frameon=False)
         return ax
 
-    def _at(self, position: ArrayLike) -> IntArray:
+    def _at(self, position: ArrayLike, count: int | None = None) -> IntArray:
         """Return the index of each position."""
-        found = read_positions(position)
+        found = read_positions(position, count)
         beyond = np.flatnonzero(found > self.n_positions)
         if len(beyond):
             row = int(beyond[0])
@@ -280,11 +278,14 @@ class PositionBias:
         return found - 1
 
 
-def read_positions(position: ArrayLike) -> IntArray:
-    """Return positions as whole numbers from 1, or raise DataError with row and value."""
+def read_positions(position: ArrayLike, count: int | None = None) -> IntArray:
+    """Return positions as whole numbers from 1; ``count`` is the number of clicks, if known."""
     if position is None:
         raise DataError("position is missing; give one number per row, 1 for the top of the list")
-    return read_wholes(position, "positions", 1)
+    found = read_wholes(position, "positions", 1)
+    if count is not None and len(found) != count:
+        raise DataError(f"position has {len(found)} rows, clicks has {count}")
+    return found
 
 
 def read_clicks(clicks: ArrayLike, impressions: ArrayLike | None = None) -> FloatArray:

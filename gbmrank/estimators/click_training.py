@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import MetricList, Objective
-from gbmrank.api.bias_estimation import count_covariance, differs_from_none, estimate_bias
 from gbmrank.boosters.base import Part, Trained
 from gbmrank.boosters.plan import Plan
 from gbmrank.boosters.state import InTraining, in_training, read_scores, training_gradients
+from gbmrank.clicks.estimation import count_covariance, differs_from_none, estimate_bias
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, GbmrankWarning, ParameterError, warn
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.types import FloatArray
 
-_FIRST = 4  # rounds before the first estimate of the bias; repeated whenever they have doubled
+_FIRST_ROUND = 4  # of an estimate of the bias, which is repeated whenever rounds have doubled
 _BINS = 24  # bins of scores, with about equally many rows
 _STEPS = 50  # iterations of the fit to a table of bins and positions
-_LEAST = 1e-3  # smallest propensity
+_SMALLEST_PROPENSITY = 1e-3
 _LEVEL = 0.95  # of the test for a bias
 _METHODS = ("em", "joint")
 
@@ -165,12 +165,12 @@ class _JointObjective:
         self._places = data.columns["position"].astype(np.int64) - 1
         self._bias = PositionBias(np.ones(int(self._places.max()) + 1))
         self._state: InTraining | None = None
-        self._calls, self._next = 0, _FIRST
+        self._calls, self._next = 0, _FIRST_ROUND
 
     @property
     def bias(self) -> PositionBias | None:
         """The latest estimate; None before the first one."""
-        return self._bias if self._next > _FIRST else None
+        return self._bias if self._next > _FIRST_ROUND else None
 
     @property
     def template(self) -> AbstractObjective:
@@ -216,7 +216,7 @@ class _JointObjective:
         shown = np.bincount(cells, minlength=size).reshape(shape).astype(np.float64)
         clicked = np.bincount(cells, self._data.labels, minlength=size).astype(np.float64)
         table = clicked.reshape(shape)
-        theta = np.maximum(_examination(shown, table), _LEAST)
+        theta = np.maximum(_examination(shown, table), _SMALLEST_PROPENSITY)
         covariance = count_covariance(table.sum(axis=0), shown.sum(axis=0))
         logs = np.where(shown.sum(axis=0) > 0, np.log(theta), np.nan)
         if not differs_from_none(logs, covariance, _LEVEL):

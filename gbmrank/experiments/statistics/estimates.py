@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.bootstrap import bootstrap_means
+from gbmrank.data.bootstrap import bootstrap_means, tails
 from gbmrank.experiments.results import Measure, Results, System
 from gbmrank.experiments.statistics.analysis import (
     Analysis,
@@ -151,7 +151,7 @@ class _Setting(NamedTuple):
 
 def _interval(draws: FloatArray, level: float) -> Interval:
     """Return the percentile interval of bootstrap draws."""
-    low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    low, high = np.quantile(draws, tails(level))
     return Interval(float(low), float(high))
 
 

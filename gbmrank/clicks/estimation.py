@@ -8,8 +8,8 @@ import numpy as np
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native, Plan, train
-from gbmrank.data.bootstrap import bootstrap_means, pools
-from gbmrank.data.columns import read_ids, read_number, read_whole
+from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
+from gbmrank.data.columns import read_ids
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.queries import RankingData
 from gbmrank.data.tables import read_matrix
@@ -17,13 +17,13 @@ from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
 _METHODS = ("harvesting", "randomised", "em")
-_MOST = 10_000  # positions; larger numbers are probably ids
+_LAST_POSITION = 10_000  # larger numbers are probably ids
 _UNSEEN_CLICKS = 0.5  # assumed for a position without clicks
 _RIDGE = 1e-6  # on the logarithms, for separable clicks in harvesting
 _FOLDS = 2
 _PARTS = 10  # jackknife parts of the queries, for the intervals of EM
 _CLOSE = 0.002  # relative change of the propensities at which EM ends
-_LEAST = 1e-3  # smallest relevance
+_SMALLEST_RELEVANCE = 1e-3
 # Little regularisation: noise of the relevance averages out over items, but shrinkage does not.
 _BOOSTER = {"learning_rate": 0.1, "max_depth": 3}
 _ROUNDS = 120
@@ -44,7 +44,7 @@ class _Log:
 
     def by_position(self, values: FloatArray) -> FloatArray:
         """Return sums by position."""
-        return _sums(self.position, values, self.n_positions)
+        return sums_by(self.position, values, self.n_positions)
 
     def only(self, rows: BoolArray) -> "_Log":
         """Return some of the impressions."""
@@ -79,14 +79,6 @@ class _Estimate(NamedTuple):
     logs: FloatArray
     covariance: FloatArray
     around: FloatArray | None = None
-
-
-class _Draws(NamedTuple):
-    """How to draw replicates, and for which level."""
-
-    level: float
-    resamples: int
-    rng: np.random.Generator
 
 
 def estimate_bias(
@@ -194,11 +186,7 @@ def estimate_bias(
     if method not in _METHODS:
         raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
     log = _read(clicks, position, impressions, qid, (item, X))
-    draws = _Draws(
-        read_number(level, "level", 0.5, 1.0),
-        read_whole(resamples, "resamples", 0),
-        np.random.default_rng(read_whole(seed, "seed", 0)),
-    )
+    draws = Draws.read(level, resamples, seed, fewest=0)
     if method == "em":
         plan = Plan(
             objective=Native(booster_named(backend).squared_error),
@@ -224,14 +212,15 @@ def _read(
     shown: tuple[ArrayLike | None, Any],
 ) -> _Log:
     """Validate the columns; ``shown`` are ids of items and features."""
-    rate, at = read_clicks(clicks, impressions), read_positions(position) - 1
-    count, (item, features) = len(rate), shown
-    if len(at) != count:
-        raise DataError(f"position has {len(at)} rows, clicks has {count}")
+    rate, (item, features) = read_clicks(clicks, impressions), shown
+    count = len(rate)
+    at = read_positions(position, count) - 1
     if not rate.any():
         raise DataError(f"there is no click in {count} rows, so nothing can be estimated")
-    if at.max() >= _MOST:
-        raise DataError(f"position {at.max() + 1} is beyond {_MOST}; positions are ranks of a list")
+    if at.max() >= _LAST_POSITION:
+        raise DataError(
+            f"position {at.max() + 1} is beyond {_LAST_POSITION}; positions are ranks of a list"
+        )
     times = np.ones(count) if impressions is None else np.asarray(impressions, np.float64)
     query = np.arange(count) if qid is None else _codes(qid, count, "qid")
     table = None if features is None else read_matrix(features)
@@ -263,11 +252,6 @@ def _equal_rows(table: FloatArray) -> IntArray:
     )[1]
 
 
-def _sums(at: IntArray, values: FloatArray, width: int = 0) -> FloatArray:
-    """Return sums of values by a whole number from 0, of which there are ``width`` or more."""
-    return np.bincount(at, values, minlength=width).astype(np.float64)
-
-
 def _cells(log: _Log) -> _Cells:
     """Aggregate the impressions of each pair at each position."""
     if log.pair is None:
@@ -275,7 +259,7 @@ def _cells(log: _Log) -> _Cells:
     _, first, pair = np.unique(log.pair, return_index=True, return_inverse=True)
     keys, at = np.unique(pair * log.n_positions + log.position, return_inverse=True)
     pair, position = np.divmod(keys, log.n_positions)
-    return _Cells(pair, position, _sums(at, log.clicks), _sums(at, log.shown), first)
+    return _Cells(pair, position, sums_by(at, log.clicks), sums_by(at, log.shown), first)
 
 
 def _some_clicks(clicks: FloatArray) -> FloatArray:
@@ -285,11 +269,11 @@ def _some_clicks(clicks: FloatArray) -> FloatArray:
 
 def _by_pool(pool: IntArray, position: IntArray, values: FloatArray, width: int) -> FloatArray:
     """Return sums by pool and position."""
-    sums = _sums(pool * width + position, values, int(pool.max() + 1) * width)
+    sums = sums_by(pool * width + position, values, int(pool.max() + 1) * width)
     return sums.reshape(-1, width)
 
 
-def _randomised(log: _Log, draws: _Draws) -> _Estimate:
+def _randomised(log: _Log, draws: Draws) -> _Estimate:
     """Return click rates."""
     clicks, shown = log.by_position(log.clicks), log.by_position(log.shown)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -305,15 +289,15 @@ def _randomised(log: _Log, draws: _Draws) -> _Estimate:
         return _Estimate(logs, covariance, np.log(drawn / times))
 
 
-def _harvesting(log: _Log, draws: _Draws) -> _Estimate:
+def _harvesting(log: _Log, draws: Draws) -> _Estimate:
     """Maximise the conditional likelihood in the logarithms, by Newton's method."""
     from scipy.sparse import csr_matrix
 
     cells = _informative(_cells(log))
-    total = _sums(cells.pair, cells.clicks)
+    total = sums_by(cells.pair, cells.clicks)
     shown = csr_matrix((cells.shown, (cells.pair, cells.position)), (len(total), log.n_positions))
     known = _connected(shown)
-    clicks = _sums(cells.position, cells.clicks, log.n_positions)[known]
+    clicks = sums_by(cells.position, cells.clicks, log.n_positions)[known]
     found = np.zeros(len(known))
     for _ in range(100):
         shares = shown[:, known].multiply(np.exp(found)).tocsr()
@@ -338,7 +322,7 @@ def _harvesting(log: _Log, draws: _Draws) -> _Estimate:
 
 
 def _one_step(
-    logs: FloatArray, known: IntArray, scores: FloatArray, curvature: FloatArray, draws: _Draws
+    logs: FloatArray, known: IntArray, scores: FloatArray, curvature: FloatArray, draws: Draws
 ) -> FloatArray:
     """Return replicates by one step of Newton's method from the estimate, of drawn scores."""
     drawn = bootstrap_means(scores.T, draws.resamples, draws.rng) * len(scores)
@@ -355,7 +339,7 @@ def _informative(cells: _Cells) -> _Cells:
             "no query-item pair was shown at two positions, so harvesting has nothing to compare. "
             "Give the query as qid=, not the session; or use method='em' with features"
         )
-    kept = several & (_sums(cells.pair, cells.clicks) > 0)
+    kept = several & (sums_by(cells.pair, cells.clicks) > 0)
     if not kept.any():
         raise DataError(
             f"none of the {several.sum()} query-item pairs that were shown at several positions "
@@ -382,7 +366,7 @@ def _connected(shown: Any) -> IntArray:
     return np.flatnonzero((part == largest) & seen)
 
 
-def _em(log: _Log, draws: _Draws, plan: Plan) -> _Estimate:
+def _em(log: _Log, draws: Draws, plan: Plan) -> _Estimate:
     """Return the fixed point of EM, and those of the jackknife over queries."""
     if log.features is None:
         raise DataError("method='em' needs X=, features that explain the relevance of an item")
@@ -455,23 +439,23 @@ class _Step:
     def _relevance(self, theta: FloatArray) -> FloatArray:
         """Return the relevance of every item, by models of the other folds."""
         at, pair = theta[self.cells.position], self.cells.pair
-        weight = _sums(pair, at * self.cells.shown)
-        labels = _sums(pair, self.cells.clicks) / weight
+        weight = sums_by(pair, at * self.cells.shown)
+        labels = sums_by(pair, self.cells.clicks) / weight
         made = np.empty(len(labels))
         for number in range(_FOLDS):
             mine = self.fold == number
             data = RankingData.from_arrays(labels[~mine], weight=weight[~mine])
             trained = train(self.plan, Part(self.features[~mine], data))
             made[mine] = trained.scores(self.features[mine])
-        return np.clip(made, _LEAST, 1.0 - _LEAST)
+        return np.clip(made, _SMALLEST_RELEVANCE, 1.0 - _SMALLEST_RELEVANCE)
 
     def _examination(self, theta: FloatArray, g: FloatArray) -> FloatArray:
         """Return the propensities that fit given relevances."""
         cells, width = self.cells, len(theta)
         for _ in range(10):
             w = 1.0 / (1.0 - theta[cells.position] * g)
-            clicks = _sums(cells.position, w * cells.clicks, width)
-            times = _sums(cells.position, w * g * cells.shown, width)
+            clicks = sums_by(cells.position, w * cells.clicks, width)
+            times = sums_by(cells.position, w * g * cells.shown, width)
             with np.errstate(divide="ignore", invalid="ignore"):
                 theta = np.minimum(_some_clicks(clicks) / times, 1.0)
         return np.where(times > 0, theta / np.nanmax(theta), np.nan)
@@ -562,8 +546,7 @@ def _ends(
         return logs - margin, logs + margin
     ends = np.full((2, len(logs)), np.nan)
     known = np.isfinite(logs)
-    shares = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    ends[:, known] = np.quantile(around[:, known], shares, axis=0, method="inverted_cdf")
+    ends[:, known] = np.quantile(around[:, known], tails(level), axis=0, method="inverted_cdf")
     return ends[0], ends[1]
 
 
