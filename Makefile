@@ -74,7 +74,7 @@ mutation: $(VENV)/.dev
 
 # Branch coverage: everything compiled, then the kernels as plain Python on small data.
 COVERAGE = COVERAGE_FILE=$(CURDIR)/build/coverage/.coverage $(BIN)/coverage
-PLAIN := tests/mutation tests/losses tests/test_utilities.py tests/properties tests/objectives/test_values.py \
+PLAIN := tests/mutation tests/losses tests/properties tests/objectives/test_values.py \
 	tests/objectives/test_engines.py tests/objectives/test_graph_sums.py tests/objectives/test_query_sums.py \
 	tests/kernels/test_callback.py tests/metrics/test_disagreement.py tests/metrics/test_diversity.py \
 	tests/metrics/test_ranked.py tests/objectives/test_swaps.py
@@ -127,8 +127,8 @@ soak: $(VENV)/.dev
 # The experiments of the papers, with data from GBMRANK_DATA; long, and not a part of CI.
 STUDIES ?= chen2009 duchi2010 calauzenes2013 ramaswamy2013 menon2014
 reproduce: $(VENV)/.dev
-	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/python -m examples.papers says what it must hold"; exit 2; }
-	for study in $(STUDIES); do OMP_NUM_THREADS=1 $(BIN)/python -m examples.papers $$study --threads 1 --out docs/results || exit 1; done
+	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/python -m studies says what it must hold"; exit 2; }
+	for study in $(STUDIES); do OMP_NUM_THREADS=1 $(BIN)/python -m studies $$study --threads 1 --out docs/results || exit 1; done
 
 # Distributions of gbmrank and its plugins, installed in an empty environment and tried there.
 DIST := build/dist

@@ -3,7 +3,7 @@
 python -m benchmarks [NAME ...] [--quick] [--threads N] [--page FILE]
 
 ``--page docs/results/speed.md`` runs the topics of that page, or those named, and writes what they
-print; ``patterns --page docs/results/patterns.md`` writes that page.
+print.
 """
 
 import argparse
@@ -26,8 +26,6 @@ TOPICS = {
     "metrics": "tie-exact metrics against other tools",
     "growing": "cost per row from 1e5 to 1e7 rows, memory of our own state",
     "workers": "Dask: one worker against two, and two against one machine",
-    "patterns": "public ways to train a ranker, with only the objective replaced",
-    "clicks": "rankers trained on simulated clicks, judged by the truth (only when named)",
     "start": "import time, first gradient call with and without cached kernels",
 }
 
@@ -48,15 +46,12 @@ def main() -> None:
     unknown = sorted(set(given.names) - set(TOPICS))
     if unknown:
         parser.error(f"no benchmark is called {', '.join(unknown)}; known: {', '.join(TOPICS)}")
-    own = sorted({"patterns", "clicks"} & set(given.names))
-    if given.page and own and len(given.names) > 1:
-        parser.error(f"{' and '.join(own)} write pages of their own: run them one by one")
     settings = Settings(quick=given.quick, threads=given.threads, page=given.page)
-    if given.page and not own:
+    if given.page:
         _write_speed_page(given.names or list(speed_page.TOPICS), settings, given.page)
         return
     print_machine(settings)
-    for name in given.names or [topic for topic in TOPICS if topic != "clicks"]:
+    for name in given.names or TOPICS:
         _run(name, settings)
 
 

@@ -43,7 +43,7 @@ def main() -> int:
         names = " ".join(old)
         print(
             f"results older than their code: {names}; run make reproduce STUDIES='{names}', or, "
-            "where no result changes, python -m examples.papers NAME --stamp --out docs/results",
+            "where no result changes, python -m studies NAME --stamp --out docs/results",
             file=sys.stderr,
         )
     return 1 if stale or old else 0
@@ -51,9 +51,9 @@ def main() -> int:
 
 def _old_results() -> list[str]:
     """Return the studies whose page was made by other code than that of today."""
-    sys.path.insert(0, str(HERE.parent))  # examples are not installed
-    from examples.papers.__main__ import STUDIES
-    from examples.papers.study import outdated
+    sys.path.insert(0, str(HERE.parent))  # studies are not installed
+    from studies.__main__ import STUDIES
+    from studies.stamps import outdated
 
     return outdated(HERE / "results", STUDIES)
 

@@ -1,1 +1,1 @@
-"""Short scripts, and the papers run again."""
+"""Short scripts."""

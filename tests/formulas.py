@@ -23,8 +23,7 @@ FORMULAS = (
     "tests/objectives",
     "tests/precision/test_gradients.py",
     "tests/properties",
-    "tests/test_decoders.py",
-    "tests/test_utilities.py",
+    "tests/kernels/test_decoders.py",
     "tests/testing",
     "tests/theory",
 )

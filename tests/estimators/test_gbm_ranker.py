@@ -31,9 +31,9 @@ from gbmrank.errors import (
     WeightError,
 )
 from gbmrank.theory.verdicts import calibration
+from tests.boosters.test_plan import Breaking
 from tests.formulas import each
 from tests.ranking_tasks import is_before, make_task, run_python
-from tests.test_training import Breaking
 
 BACKENDS = ["lightgbm", "xgboost"]
 TASK, OTHER = make_task(seed=0), make_task(seed=1)

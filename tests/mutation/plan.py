@@ -28,8 +28,8 @@ _OBJECTIVES = (
     "tests/objectives/test_printed_numbers.py",
     f"{_ENGINES}test_accuracy_is_reported_where_the_engine_serves",
     f"{_GRAPHS}test_the_minimiser_comes_in_the_order_of_the_rows",
-    "tests/test_preferences.py::test_a_minimiser_beyond_float64_is_an_error",
-    "tests/test_preferences.py::test_the_first_minimiser_beyond_float64_is_named",
+    "tests/data/test_preferences.py::test_a_minimiser_beyond_float64_is_an_error",
+    "tests/data/test_preferences.py::test_the_first_minimiser_beyond_float64_is_named",
     *_VALUES,
 )
 _SHORT = (1, 2, 3, 40)
@@ -78,7 +78,7 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         "bregman or generators or linear or regularisers or powers or outside_their_range or eps",
     ),
     "gbmrank/losses/utilities.py": (
-        ("tests/test_utilities.py", _METRIC_EDGES, *_VALUES),
+        ("tests/losses/test_utilities.py", _METRIC_EDGES, *_VALUES),
         "test_utilities or pointwise or function_as_gain",
     ),
     "gbmrank/objectives/pairwise.py": (
@@ -177,7 +177,7 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         f"{_FEW_ITEMS} and not asym and not canonical",
     ),
     "gbmrank/kernels/decode/search.py": (
-        ("tests/test_decoders.py", "tests/properties/test_decoders.py"),
+        ("tests/kernels/test_decoders.py", "tests/properties/test_decoders.py"),
         _SMALL,
     ),
 }
@@ -185,7 +185,7 @@ SLOW = (  # on large data: not for plain Python
     f"{_METRIC_EDGES}::test_a_million_tied_items",
     f"{_METRIC_EDGES}::test_long_tied_blocks_of_grades",
     f"{_METRIC_EDGES}::test_auc_keeps_its_digits_where_one_class_is_rare[1000000",
-    "tests/test_decoders.py::test_a_thousand_queries_of_a_hundred_items_take_seconds",
+    "tests/kernels/test_decoders.py::test_a_thousand_queries_of_a_hundred_items_take_seconds",
 )
 MODULES = tuple(_PLAN)
 

@@ -1,0 +1,1 @@
+"""Regret bounds of Calauzènes et al. 2013."""

@@ -1,0 +1,1 @@
+"""Consistency of ranking losses, of Duchi et al. 2010."""

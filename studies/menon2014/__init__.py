@@ -1,0 +1,1 @@
+"""Bipartite ranking, of Menon and Williamson 2014."""

@@ -1,0 +1,1 @@
+"""Label noise of growing strength."""

@@ -1,0 +1,1 @@
+"""Public ways to train a ranker, with only the objective replaced."""

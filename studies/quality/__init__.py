@@ -1,0 +1,1 @@
+"""Which objective ranks best on real data."""

@@ -1,0 +1,1 @@
+"""Low-rank surrogates of Ramaswamy et al. 2013."""

@@ -1,0 +1,1 @@
+"""What was tried for quality and did not become a default."""
