@@ -51,6 +51,7 @@ Discount: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArra
 """A name, a table for the ranks 1, 2, ... (zero beyond it), or a function of ranks."""
 
 _DISCOUNTS = ("log2", "reciprocal", "constant")
+_RANKS = 1000  # at which a function of ranks is checked when the metric is made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +225,8 @@ class Positional(AbstractPositional):
                 f"positional: discount must be one of {', '.join(_DISCOUNTS)}, a table such as "
                 f"[1, 0.5, 0.25] or a function of ranks; got {self.discount!r}"
             )
+        else:  # a whole table; of a function, ranks beyond these are checked where data has them
+            self.rank_discounts(len(self.discount) if isinstance(self.discount, tuple) else _RANKS)
 
     @property
     def form(self) -> Form:
@@ -245,12 +248,15 @@ class Positional(AbstractPositional):
         """Return the discounts of the ranks 1..n, zero beyond k."""
         table = self._table(n)
         with np.errstate(invalid="ignore"):  # NaN is between no two numbers
-            allowed = np.all((table >= 0) & (table <= LARGEST)) and not np.any(np.diff(table) > 0)
-        if not allowed:
+            allowed = (table >= 0) & (table <= LARGEST)
+            allowed[1:] &= np.diff(table) <= 0
+        if not allowed.all():
+            at = int(allowed.argmin())
+            before = f", after {table[at - 1]:g}" if at else ""
             raise MetricError(
                 "positional: a discount is finite, not negative and does not increase with the "
-                f"rank; got {np.array2string(table[:5], precision=4)} for the first ranks, and "
-                f"{LARGEST:g} is the largest that is taken"
+                f"rank; got {table[at]:g} at rank {at + 1}{before}, and {LARGEST:g} is the largest "
+                "that is taken"
             )
         return cut(table, self.k)
 

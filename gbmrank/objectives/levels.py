@@ -7,7 +7,7 @@ import numpy as np
 
 from gbmrank.data.preferences import PreferenceGraphs, preferences_for
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import ParameterError
+from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import EdgeQueries, LevelQueries
 from gbmrank.losses import AbstractLoss, Logistic
@@ -101,6 +101,15 @@ class Comparison(AbstractObjective):
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is."""
         return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    @property
+    def relevant_weight(self) -> float:
+        """Weight of every pair of a relevant and another item, where labels are 0 and 1."""
+        try:
+            first = step_weights(self.name, self.weights, np.ones(1), np.ones(1, np.int64))
+        except LabelRangeError:  # a table of gains that ends before 1
+            return 0.0
+        return float(first[0])
 
     @property
     def accuracy(self) -> float | None:

@@ -50,6 +50,7 @@ _HOMES = MappingProxyType(
         "DegreeCondition": "verdicts.verdict",
         "IndependentLabels": "verdicts.verdict",
         "LabelsFrom": "verdicts.verdict",
+        "LabelsUpTo": "verdicts.verdict",
         "MaxItems": "verdicts.verdict",
         "Reinforcement": "verdicts.verdict",
         "SortsPreferences": "verdicts.verdict",

@@ -19,6 +19,7 @@ from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import row_scale
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.listmle import ListMLE
+from gbmrank.objectives.pointwise import with_options
 from gbmrank.objectives.step_weights import GainDiscount, Weights, check_weights, step_weights
 from gbmrank.registry.catalogue import WEIGHTS
 from gbmrank.registry.composition import as_metric, as_objective, build, text_of
@@ -31,7 +32,9 @@ from gbmrank.theory.verdicts.verdict import (
     BinaryLabels,
     Constant,
     LabelsFrom,
+    LabelsUpTo,
     MaxItems,
+    all_of,
 )
 from gbmrank.theory.views import View, c_phi, view
 from gbmrank.types import ArrayLike, FloatArray
@@ -61,7 +64,8 @@ class Bound:
     formula : str
         Formula of c.
     condition : AbstractCondition or None
-        Condition of the bound, as of the verdict; None if it always holds.
+        Condition of the verdict, and the largest label if the constant depends on it; None if the
+        bound always holds.
 
     Examples
     --------
@@ -112,7 +116,8 @@ def regret_bound(
         Bound of the expected utility of an item (of their sum in a query for ``softmax_ce`` and
         ``sigmoid_softmax``), if the objective has none or a larger one. It replaces ``max U`` in
         the constant; ``eta`` is part of the loss and is kept. Without it, gains are those of
-        labels up to ``max_grade``, which is 4 unless the target sets another.
+        labels up to ``max_grade``, which is 4 unless the target sets another: that no label is
+        larger is a condition of the bound.
     best_value : float, optional
         Mean over queries of the metric under the best orders, or an upper bound of it. An item's
         expected utility is at most that of its query over the discount of the first rank, so
@@ -153,6 +158,8 @@ def regret_bound(
             f"calibrated for {measure.name} when {pieces.condition}"
         )
     best = None if best_value is None else _best_value(best_value, pieces, largest_utility)
+    if best is None and largest_utility is None and pieces.constant.of in ("largest", "sum"):
+        pieces = pieces._replace(condition=all_of(pieces.condition, _largest_label(template)))
     bounds = [_bound_at(int(n), template, pieces, (largest_utility, best)) for n in sizes]
     worst = max(bounds, key=lambda bound: bound.value)
     return replace(worst, value=worst.value * float(np.sqrt(regret)))
@@ -191,11 +198,13 @@ def essential_loss(
 ) -> FloatArray:
     r"""Return the essential loss of each query.
 
-    .. math:: L_\beta = \sum_{p=1}^{n-1} \beta_p\, \mathbf 1[s_{o_p} \le \max\{s_j :
-              y_j < y_{o_p}\}]
+    .. math:: L_\beta = \min_o \sum_{p=1}^{n-1} \beta_p\, \mathbf 1[\text{a later item of } o
+              \text{ beats item } o_p]
 
-    with items o sorted by label, then by score: it counts the steps at which the best remaining
-    item is not ranked first. A tied score is an error only against a lower label.
+    over the orders o by label, of which there are several where labels are equal. A later item
+    beats one of a higher label with a score that is not lower, and one of the same label with a
+    higher score. So an item errs at every step of its level if no lower label has a lower best
+    score, and the least sum puts these items at the steps of the smallest weights.
 
     Parameters
     ----------
@@ -392,6 +401,14 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
     return _Pieces(preserved, seen, preserved.constant, labels, verdict.condition)
 
 
+def _largest_label(template: AbstractObjective) -> LabelsUpTo | None:
+    """Return the condition under which the utilities are below their bound, if there is one."""
+    target = with_options(template.target, getattr(template, "max_grade", None), None)  # type: ignore[attr-defined]
+    table = isinstance(getattr(target, "gain", None), tuple)
+    grade = None if table else getattr(target, "max_grade", None)
+    return None if grade is None else LabelsUpTo(grade)
+
+
 def _best_value(given: float, pieces: _Pieces, largest: float | None) -> float:
     """Validate ``best_value`` for constants in which it can replace a bound of the utilities."""
     best, constant = read_number(given, "best_value", 0.0), pieces.constant
@@ -487,13 +504,14 @@ def _essential(data: RankingData, scores: FloatArray, weights: Weights) -> Float
     losses = np.zeros(data.groups.n_queries)
     for query, (begin, end) in enumerate(_spans(data.groups)):
         labels, column = data.labels[begin:end], scores[begin:end]
-        order = np.lexsort((-column, -labels))
+        order = np.argsort(-labels, kind="stable")
         y, s = labels[order], column[order]
-        # Largest score among strictly lower labels: a suffix maximum past the level's end.
-        after = np.append(np.maximum.accumulate(s[::-1])[::-1], -np.inf)
-        level_end = np.searchsorted(-y, -y, side="right")
-        errors = (s <= after[level_end])[:-1]
-        losses[query] = float(_betas(y, weights)[:-1] @ errors)
+        betas, below = _betas(y, weights), -np.inf
+        levels = np.append(np.flatnonzero(np.diff(y, prepend=np.inf)), len(y))
+        for first, last in reversed(list(itertools.pairwise(levels.tolist()))):
+            errors = np.count_nonzero(s[first:last] <= below)
+            losses[query] += float(np.sort(betas[first:last])[:errors].sum())
+            below = max(below, s[first:last].max())
     return losses
 
 

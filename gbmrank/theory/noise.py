@@ -1,8 +1,8 @@
 """Noise conditions on preferences, under which surrogates are consistent.
 
 The functions on matrices take the expected graph of one query (or its estimate, the sum of
-repeated judgments) and return yes, or no with a witness. Comparisons have a tolerance of 10^-12
-of the largest weight.
+repeated judgments) and return yes, or no with a witness. Numbers that differ by less than 10^-12
+of the largest weight count as tied, and a condition that needs them apart does not hold.
 """
 
 from collections.abc import Iterator
@@ -165,11 +165,22 @@ def degree_condition(A: ArrayLike, f: ArrayLike | None = None) -> Answer:  # noq
     """
     weights = _graph(A)
     if f is None:
-        words, sorted_by = "a net degree", net_degree(weights)
-        size = len(weights) * _largest(weights)
-    else:
-        words, sorted_by = "an f", _per_item(f, len(weights))
-        size = _largest(sorted_by)
+        sorted_by = net_degree(weights)
+        return sorts_preferences(
+            weights, sorted_by, len(weights) * _largest(weights), "a net degree"
+        )
+    sorted_by = _per_item(f, len(weights))
+    return sorts_preferences(weights, sorted_by, _largest(sorted_by))
+
+
+def sorts_preferences(
+    weights: FloatArray, sorted_by: FloatArray, size: float, words: str = "an f"
+) -> Answer:
+    """Return whether a graph prefers no item to one that is not clearly behind it.
+
+    ``size`` is the largest of the numbers that ``sorted_by`` was summed from: their rounding does
+    not count as a difference.
+    """
     behind = sorted_by[:, None] <= sorted_by[None, :] + _TOLERANCE * size
     wrong = np.argwhere((difference_graph(weights) > 0) & behind)
     if not len(wrong):
@@ -200,7 +211,8 @@ def reinforces(U: ArrayLike) -> Answer:  # noqa: N803
         np.fill_diagonal(more, 0.0)
         more[:, i] = 0.0
         needed = diagonal + more.sum(axis=1)
-        wrong = np.flatnonzero((diagonal[i] >= diagonal) & (diagonal[i] < needed - slack))
+        ahead = diagonal[i] >= diagonal - _TOLERANCE * _largest(u)
+        wrong = np.flatnonzero(ahead & (diagonal[i] < needed - slack))
         if len(wrong):
             j = int(wrong[0])
             reason = f"{i} is at least as often relevant as {j}, which others reinforce more"

@@ -155,9 +155,15 @@ def test_err_does_not_read_the_largest_grade_from_the_data():
 
 @pytest.mark.parametrize("discount", [(1.0, 2.0), (-1.0,), (1.0, NAN), lambda k: k])
 def test_a_discount_must_not_increase(discount: object):
-    metric = Positional(discount=discount)  # type: ignore[arg-type]
     with pytest.raises(MetricError, match="discount"):
-        value(metric, [1, 0, 1], [3, 2, 1])
+        Positional(discount=discount)  # type: ignore[arg-type]
+
+
+def test_a_discount_that_increases_at_a_late_rank_is_rejected_where_lists_are_that_long():
+    metric = Positional(discount=lambda k: np.where(k == 1500, 2.0, 1.0 / k))
+    assert value(metric, [1, 0], [2, 1]) == 1.0
+    with pytest.raises(MetricError, match="2 at rank 1500"):
+        value(metric, np.ones(1500), np.zeros(1500))
 
 
 def test_own_measures():
@@ -347,9 +353,8 @@ def test_long_tied_blocks_of_grades(max_grade: int, share: list[float], above: i
 
 
 def test_a_discount_whose_sums_overflow_is_rejected():
-    metric = Positional(discount=(1e308, 1e308))
     with pytest.raises(MetricError, match=r"1e\+150 is the largest that is taken"):
-        metric.rank_discounts(3)
+        Positional(discount=(1e308, 1e308))
     assert Positional(discount=(1e150,)).rank_discounts(2).tolist() == [1e150, 0.0]
 
 

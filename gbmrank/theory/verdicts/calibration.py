@@ -15,13 +15,14 @@ import numpy as np
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import CalibrationWarning, GbmrankError, warn
 from gbmrank.losses.convex import BUILTIN_OUTERS
-from gbmrank.losses.utilities import AbstractUtility, Form
+from gbmrank.losses.utilities import AbstractUtility, Form, gain_form
 from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, PairwiseDisagreement, PTop
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.objectives.push import Push
+from gbmrank.objectives.step_weights import GainDiscount
 from gbmrank.objectives.value_linear import Linear
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import Counterexample, known_for
@@ -38,7 +39,6 @@ from gbmrank.theory.verdicts.forms import (
 from gbmrank.theory.verdicts.order import Preserved, assumed_of, preserved_order, same_order
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
-    AllOf,
     Assumed,
     BinaryLabels,
     DegreeCondition,
@@ -48,6 +48,7 @@ from gbmrank.theory.verdicts.verdict import (
     Reinforcement,
     SortsPreferences,
     Verdict,
+    all_of,
 )
 from gbmrank.theory.verdicts.witnesses import (
     comparison_witness,
@@ -261,14 +262,16 @@ def labels_of(template: AbstractObjective) -> tuple[Labels, ...]:
     if isinstance(template, Mix):
         parts = [labels_of(part) for part in template.parts]
         return functools.reduce(common, parts)
-    weighted = getattr(template, "weights", "none") != "none"
     preserved = preserved_order(template)
     if preserved is not None:
         return preserved.labels
     target = getattr(template, "target", None)
     if target is not None:
         return legal(target.form)
-    return (Labels(0.0, 31.0),) if weighted else (Labels(),)
+    weights = getattr(template, "weights", "none")
+    if weights == GainDiscount.name:
+        weights = GainDiscount()
+    return legal(gain_form(weights.gain)) if isinstance(weights, GainDiscount) else (Labels(),)
 
 
 def _positional(
@@ -298,7 +301,7 @@ def _sorted(
 ) -> Verdict:
     """Return the verdict if the minimiser sorts the utility of the metric."""
     narrower, labels = found
-    condition = _all_of(narrower, *_assumed(preserved, measure, seen))
+    condition = all_of(narrower, *_assumed(preserved, measure, seen))
     constant, reference = preserved.constant, preserved.reference
     if condition is None:
         sentence = (
@@ -339,13 +342,6 @@ def _no_contradiction(where: Any) -> bool:  # noqa: ARG001  (labels say nothing 
     return True
 
 
-def _all_of(*conditions: AbstractCondition | None) -> AbstractCondition | None:
-    there = tuple(each for each in conditions if each is not None)
-    if len(there) < 2:
-        return there[0] if there else None
-    return AllOf(there)
-
-
 def _not_sorted(
     template: AbstractObjective,
     measure: AbstractMetric,
@@ -381,7 +377,7 @@ def _if_alike(measure: AbstractMetric, preserved: Preserved, seen: View) -> Verd
         return same_order(preserved.utilities, seen.utilities, where)
 
     words = f"the utility it sorts is, on your labels, that of {measure.name} times a factor"
-    condition = _all_of(Assumed(words, agree), *_assumed(preserved, measure, seen))
+    condition = all_of(Assumed(words, agree), *_assumed(preserved, measure, seen))
     sentence = f"its minimisers are in the best order if {words}; no contradiction was found"
     return Verdict("conditional", condition, None, preserved.reference, sentence)
 
@@ -392,7 +388,7 @@ def _on_p_f(
     preserved: Preserved,
     example: Counterexample | None,
 ) -> Verdict:
-    condition = _all_of(
+    condition = all_of(
         SortsPreferences(preserved.utilities, measure.normalize),
         *_assumed(preserved, measure, None),
     )
@@ -445,7 +441,7 @@ def given_independent(template: AbstractObjective, measure: AbstractMetric) -> V
             return None
         reference = "Menon and Williamson 2014, Prop. 8, Cor. 9 and Cor. 12"
         assumed = tuple(Assumed(one, _no_contradiction) for one in words)
-    condition = _all_of(IndependentLabels(threshold), *assumed)
+    condition = all_of(IndependentLabels(threshold), *assumed)
     sentence = (
         "its minimisers are sorted like the probability of relevance, which is best for "
         f"{measure.name} when {condition}"
@@ -481,12 +477,14 @@ def _threshold(template: AbstractObjective) -> float | None:
 def _sorts_probability(template: AbstractObjective) -> tuple[str, ...] | None:
     """Return the assumptions under which a loss of pairs sorts by probability of relevance.
 
-    None if it does not. The weights of pairs must depend only on the number of relevant items. If
-    item i is more probably relevant than j, swapping scores with ``s_i < s_j`` does not raise the
-    loss, and moving tied ones apart lowers it, because the loss decreases at zero; the losses of
-    a push are increasing functions of such sums.
+    None if it does not. The weights of pairs must be positive and depend only on the number of
+    relevant items. If item i is more probably relevant than j, swapping scores with ``s_i < s_j``
+    does not raise the loss, and moving tied ones apart lowers it, because the loss decreases at
+    zero; the losses of a push are increasing functions of such sums.
     """
     if not isinstance(template, Comparison | Bipartite | Push):
+        return None
+    if isinstance(template, Comparison) and not template.relevant_weight > 0.0:
         return None
     shape, margin = pair_shape(template.loss), getattr(template, "margin", 0.0)
     shift = 1.0 if isinstance(margin, str) else float(margin)
@@ -516,8 +514,8 @@ def _other_measure(
             condition = Reinforcement(measure.threshold)
             sentence = f"sorting E[y/P] is best for average precision when {condition}"
             reference = "Ramaswamy et al. 2013, Thm 4 and Cor. 5"
-            all_of = _all_of(condition, *_assumed(preserved, measure, None))
-            return Verdict("conditional", all_of, None, reference, sentence, example)
+            together = all_of(condition, *_assumed(preserved, measure, None))
+            return Verdict("conditional", together, None, reference, sentence, example)
     independent = given_independent(template, measure)
     if independent is not None:
         return replace(independent, counterexample=example)
@@ -609,6 +607,8 @@ def _theorem_against(
 
 
 def _why_not(template: AbstractObjective) -> str:
+    if isinstance(template, Comparison) and template.relevant_weight == 0.0:
+        return "its weights are zero for every pair of 0/1 labels, so it does not order such items"
     if isinstance(template, Comparison | Bipartite):
         return (
             "it counts how often an item wins a comparison, not what it is worth: an item that "

@@ -13,7 +13,14 @@ import numpy as np
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import binarise
-from gbmrank.theory.noise import Answer, degree_condition, independence, net_degree, reinforces
+from gbmrank.theory.noise import (
+    Answer,
+    degree_condition,
+    independence,
+    net_degree,
+    reinforces,
+    sorts_preferences,
+)
 from gbmrank.types import ArrayLike, FloatArray
 
 Status = Literal["calibrated", "conditional", "not calibrated", "unknown"]
@@ -184,6 +191,27 @@ class LabelsFrom(AbstractCondition):
 
 @final
 @dataclass(frozen=True, slots=True)
+class LabelsUpTo(AbstractCondition):
+    """No label is above a number.
+
+    Parameters
+    ----------
+    high : float
+        The largest label.
+    """
+
+    high: float
+
+    def holds(self, where: Any) -> bool:
+        """Test every label."""
+        return bool(np.all(where.labels <= self.high))
+
+    def __str__(self) -> str:
+        return f"no label is above {self.high:g}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Assumed(AbstractCondition):
     """An assumption about user-defined parts that no proof covers.
 
@@ -225,6 +253,12 @@ class AllOf(AbstractCondition):
 
     def __str__(self) -> str:
         return ", and ".join(map(str, self.parts))
+
+
+def all_of(*conditions: AbstractCondition | None) -> AbstractCondition | None:
+    """Return one condition for several, of which some may be None."""
+    there = tuple(each for each in conditions if each is not None)
+    return AllOf(there) if len(there) > 1 else there[0] if there else None
 
 
 @final
@@ -346,7 +380,8 @@ class DegreeCondition(AbstractCondition):
             return bool(degree_condition(where))
         raw = _mean_graph(where, normalize=False)
         mean = _mean_graph(where, normalize=self.normalize)
-        return bool(degree_condition(mean, f=net_degree(raw)))
+        size = len(raw) * float(np.abs(where.labels).max(initial=0.0))
+        return bool(sorts_preferences(mean, net_degree(raw), size))
 
     def __str__(self) -> str:
         over = ", over total weights," if self.normalize else ""
@@ -388,8 +423,10 @@ class SortsPreferences(AbstractCondition):
         m, n = labels.shape
         groups = Groups(np.arange(0, m * n + 1, n, dtype=np.int64))
         values = self.f(RankingData(labels.ravel().copy(), groups)).reshape(m, n)
-        expected = probabilities @ np.nan_to_num(values, nan=0.0)
-        return bool(degree_condition(_mean_graph(where, normalize=self.normalize), f=expected))
+        values = np.nan_to_num(values, nan=0.0)
+        mean = _mean_graph(where, normalize=self.normalize)
+        size = float(np.abs(values).max(initial=0.0))
+        return bool(sorts_preferences(mean, probabilities @ values, size))
 
     def __str__(self) -> str:
         return "it orders every pair of items as their mean preference does"

@@ -99,6 +99,8 @@ def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counter
     vectors, p = np.array([[0.0, 0, 1], [1, 0, 0], [1, 1, 0]]), np.array([0.2, 0.5, 0.3])
     if view(measure) is None or not pair_shape(template.loss).convex:
         return None
+    if not template.relevant_weight > 0.0:
+        return _without_loss(template, measure)
     wins = np.einsum("m,mi,mj->ij", p, vectors, 1.0 - vectors)
     margin = 1.0 if isinstance(template.margin, str) else float(template.margin)
     risk = pair_risk(template.loss.kappa, template.loss.params, wins, margin)
@@ -108,6 +110,18 @@ def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counter
         return _solved(Distribution(vectors, p), (template, measure), risk, nature)
     except (ValueError, NumericError):
         return None
+
+
+def _without_loss(template: Comparison, measure: AbstractMetric) -> Counterexample | None:
+    """Return one relevant item and another, whose order costs nothing where weights are zero."""
+    distribution = Distribution([[1.0, 0.0]], [1.0])
+    try:
+        distribution.inner_risk(template, np.zeros(2))  # raises where it takes no such labels
+        regret = distribution.regret(measure, np.zeros(2))
+    except ValueError:
+        return None
+    found = (np.zeros(2), regret, np.arange(2))
+    return _example(distribution, (template, measure), found, 0.0) if regret > _MARGIN else None
 
 
 def graph_witness(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
