@@ -330,6 +330,10 @@ class Booster(Protocol):
         """Raise ConfigError for a parameter that breaks custom objectives."""
         ...
 
+    def start_training(self, training: "Training") -> None:
+        """Prepare a training, in the first call of its objective."""
+        ...
+
     def ignored_objective(self) -> str | None:
         """Return the objective, as text, that the current training ignores, or None."""
         ...

@@ -325,6 +325,7 @@ def watched_gradients(
             seen = _seen[training.model] = _Seen(training.splits())
         seen.calls += 1
     if seen.calls == 1:
+        booster.start_training(training)
         _warn_at_start(booster, training, objective, columns)
     grad, hess = round_gradients(objective, columns, preds)
     if seen.calls == _ROUNDS + 1 and training.splits() == seen.splits:

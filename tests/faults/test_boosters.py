@@ -1,5 +1,8 @@
 """What the boosters' own interfaces would silently do to a model."""
 
+import os
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -9,9 +12,14 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
+from gbmrank.api.metrics import metric_list
+from gbmrank.boosters.base import Part
+from gbmrank.boosters.plan import Plan
+from gbmrank.boosters.plan import train as train_plan
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, GbmrankWarning, NoProgressWarning
 from tests.faults import doors
-from tests.faults.doors import BACKENDS, TASK
+from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK
 from tests.ranking_tasks import make_task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -235,6 +243,82 @@ def test_trees_that_dart_drops_are_no_constant_model():
     train("lightgbm", data_set("lightgbm"), rounds=8, boosting="dart", drop_rate=1, skip_drop=0)
     train("xgboost", data_set("xgboost"), booster="dart", rate_drop=0.9)
     train("xgboost", data_set("xgboost"), booster="gblinear")
+
+
+DART: dict[str, Any] = {"boosting": "dart", "drop_rate": 0.5, "skip_drop": 0.3, "seed": 3}
+REPEATED = """
+import hashlib, warnings, gbmrank, lightgbm as lgb
+from tests.faults.test_boosters import DART, OBJECTIVE, TASK, data_set, train
+warnings.simplefilter("ignore")
+for _ in range(4):
+    for before in range(1, 4000, 7):  # other memory for each training
+        bytes(before)
+    made = [
+        train("lightgbm", data_set("lightgbm"), rounds=12, **DART),
+        lgb.LGBMRanker(objective=OBJECTIVE, n_estimators=12, n_jobs=1, verbose=-1, **DART)
+        .fit(TASK.x, TASK.y, group=TASK.sizes).booster_,
+        gbmrank.GBMRanker(OBJECTIVE, n_estimators=12, n_jobs=1, **DART)
+        .fit(TASK.x, TASK.y, qid=TASK.qid),
+    ]
+    print(*[hashlib.md5(one.predict(TASK.x).tobytes()).hexdigest() for one in made])
+"""
+
+
+@pytest.mark.fault(
+    "LightGBM's `dart`, twice with one seed",
+    promise="the same model, although LightGBM reads a flag that it has not set",
+)
+def test_dart_is_repeatable():
+    seen = set()
+    for byte in ("254", "255"):  # what glibc fills new memory with, inverted: 1 and 0
+        run = subprocess.run(
+            [sys.executable, "-c", REPEATED],
+            env={**os.environ, "MALLOC_PERTURB_": byte},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen.update(run.stdout.splitlines())
+    assert len(seen) == 1
+
+
+@pytest.mark.fault(
+    "LightGBM's `dart` with a custom objective, evaluated on its training set",
+    promise="`ConfigError`, since LightGBM saves a wrong model; `GBMRanker` evaluates a copy",
+)
+def test_dart_evaluated_on_its_training_set():
+    rows = data_set("lightgbm")
+    given = {**QUIET, **DART, "objective": OBJECTIVE}
+    with pytest.raises(ConfigError, match="evaluates the training set"):
+        lgb.train(given, rows, 5, valid_sets=[rows])
+    ranker = lgb.LGBMRanker(objective=OBJECTIVE, n_estimators=3, verbose=-1, n_jobs=1, **DART)
+    with pytest.raises(ConfigError, match="evaluates the training set"):
+        ranker.fit(TASK.x, TASK.y, group=TASK.sizes, eval_set=[(TASK.x, TASK.y)],
+                   eval_group=[TASK.sizes])  # fmt: skip
+    train("lightgbm", rows, **DART)  # without it the data set trains
+
+    ours = Plan(objective=OBJECTIVE, metric=metric_list("ndcg@5"), rounds=12, params=DART)
+    rows = Part(TASK.x, RankingData.from_arrays(TASK.y, qid=TASK.qid))
+    made = train_plan(ours, rows, {"train": rows})
+    expected = train_plan(ours, rows)
+    np.testing.assert_array_equal(made.scores(TASK.x), expected.scores(TASK.x))
+    scored = gbmrank.metric("ndcg@5").score(TASK.y, made.scores(TASK.x), qid=TASK.qid)
+    assert made.history["train"]["ndcg@5"][-1] == pytest.approx(scored, abs=1e-12)
+
+
+def test_trees_that_are_dropped_when_dart_ends():
+    """LightGBM leaves trees negated if it finds no split for a round."""
+    ended = 0
+    for seed in range(6):
+        options = {**DART, "drop_rate": 0.9, "skip_drop": 0, "seed": seed, "n_estimators": 60}
+        limits = {"learning_rate": 1.0, "min_split_gain": 4.0, "num_leaves": 4}
+        made = doors.ranker("lightgbm", OBJECTIVE, metric="ndcg@5", **options, **limits)
+        made.fit(TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER_QID)
+        ended += made.booster_.num_trees() < 60
+        assert "shrinkage=-" not in made.booster_.model_to_string()
+        shown = made.evals_result_["valid_0"]["ndcg@5"][made.booster_.num_trees() - 1]
+        assert shown == pytest.approx(made.score(OTHER.x, OTHER.y, qid=OTHER_QID), abs=1e-12)
+    assert ended
 
 
 @pytest.mark.fault(

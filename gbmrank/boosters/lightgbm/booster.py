@@ -13,6 +13,7 @@ from gbmrank.boosters.lightgbm.dataset import (
     import_lightgbm,
     is_dataset,
     read_columns,
+    start_training,
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import load_model, merge, train
@@ -112,6 +113,7 @@ class _LightGBM:
     merge = staticmethod(merge)
     training = staticmethod(current_training)
     check_training = staticmethod(check_bagging)
+    start_training = staticmethod(start_training)
     ignored_objective = staticmethod(ignored_objective)
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from gbmrank.boosters.base import import_booster
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.settings import is_on
-from gbmrank.boosters.state import BoosterColumns, Training, waiting_in
+from gbmrank.boosters.state import BoosterColumns, Training, frames_of, waiting_in
 from gbmrank.data.queries import Subset
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError, warn
@@ -115,6 +115,30 @@ def check_bagging(training: Training) -> None:
             "with a custom objective LightGBM trains a wrong model when bagging_by_query is "
             "on; leave it out, or train with gbmrank.GBMRanker, which samples queries itself"
         )
+
+
+def start_training(training: Training) -> None:
+    """Make dart repeatable; raise ConfigError if it would end with a wrong model."""
+    if PARAMETERS.read(training.params()).get("boosting") != "dart":
+        return
+    for call in frames_of("lightgbm.engine"):
+        if call.f_locals.get("is_valid_contain_train"):
+            raise ConfigError(
+                "with boosting='dart' and a custom objective, LightGBM saves a wrong model if it "
+                "evaluates the training set. Leave the training set out of the validation sets, "
+                "or train with gbmrank.GBMRanker"
+            )
+    seed_drops(training.model)
+
+
+def seed_drops(model: Any) -> None:
+    """Seed the trees that dart drops, after the first scores of a training were read.
+
+    Until then LightGBM may or may not have drawn a number: it reads ``is_update_score_cur_iter_``
+    (src/boosting/dart.hpp) before it is set. A parameter that is set again seeds the generator.
+    """
+    names = ("boosting", *PARAMETERS.aliases["boosting"])
+    model.reset_parameter({name: "dart" for name in names if name in model.params})
 
 
 def _fields(data: Any) -> tuple[Any, Any, Any]:

@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import quote, unquote
@@ -11,7 +10,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
-from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm
+from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm, seed_drops
 from gbmrank.boosters.state import keep_rows
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
@@ -23,6 +22,7 @@ from gbmrank.types import FloatArray
 _SLOT = re.compile(r"^\[data: [^\]\n]*\]$", re.MULTILINE)
 _TREE = re.compile(r"^Tree=\d+\n", re.MULTILINE)
 _VALUES = re.compile(r"^(?:leaf_value|leaf_const|leaf_coeff|internal_value)=(.*)$", re.MULTILINE)
+_DROPPED = re.compile(r"^shrinkage=-", re.MULTILINE)
 _GAINS = re.compile(r"^split_gain=(.*)$", re.MULTILINE)
 _OWN = re.compile(r"^(?:objective=.*|average_output)\n", re.MULTILINE)  # no part of raw scores
 _HAS_OBJECTIVE = re.compile(r"^objective=", re.MULTILINE)
@@ -120,22 +120,27 @@ def merge(
     a model sum to its share.
     """
     texts = [one.booster.model_to_string(num_iteration=one.n_rounds) for one in models]
-    numbers, blocks = count(), []
+    blocks = []
     for text, factor, share in zip(texts, factors, shares, strict=True):
         _, *trees = _TREE.split(text.partition("end of trees")[0])
         gain = sum(float(one) for tree in trees for one in _numbers(_GAINS, tree))
         for tree in trees:
             scaled = _scaled(_VALUES, tree, factor)
             scaled = _scaled(_GAINS, scaled, share / gain if gain > 0.0 else 1.0)
-            blocks.append(f"Tree={next(numbers)}\n{scaled}")
+            blocks.append(scaled)
     head, tail = _TREE.split(texts[0], maxsplit=1)[0], texts[0].partition("end of trees")[2]
-    sizes = " ".join(str(len(block.encode())) for block in blocks)
-    head = re.sub(r"^tree_sizes=.*$", f"tree_sizes={sizes}", _OWN.sub("", head), flags=re.MULTILINE)
     tail = re.sub(r"^\[objective: .*\]$", "[objective: custom]", tail, flags=re.MULTILINE)
-    made = import_lightgbm().Booster(model_str=f"{head}{''.join(blocks)}end of trees{tail}")
-    merged = LightGBMFitted(made, len(blocks))
+    merged = LightGBMFitted(_assembled(_OWN.sub("", head), blocks, tail), len(blocks))
     merged._options = models[0]._options
     return merged
+
+
+def _assembled(head: str, trees: Sequence[str], tail: str) -> Any:
+    """Return a booster of trees, and of the text before and after them."""
+    blocks = [f"Tree={number}\n{tree}" for number, tree in enumerate(trees)]
+    sizes = " ".join(str(len(block.encode())) for block in blocks)
+    head = re.sub(r"^tree_sizes=.*$", f"tree_sizes={sizes}", head, flags=re.MULTILINE)
+    return import_lightgbm().Booster(model_str=f"{head}{''.join(blocks)}end of trees{tail}")
 
 
 def _numbers(line: re.Pattern[str], tree: str) -> list[str]:
@@ -175,9 +180,11 @@ def train(job: Job) -> Trained:
     before = _rounds_before(lgb, job)
     train_set = _data_set(lgb, job, job.train, params)
     monitor = job.monitor()
+    drops = params.get("boosting") == "dart"
+    more = [_seed_drops] if drops and callable(job.objective) else []
     sets = []
     for name, part in job.valid.items():
-        same = part is job.train
+        same = part is job.train and not drops  # scoring the training set would drop trees
         sets.append(train_set if same else _data_set(lgb, job, part, params, train_set))
         monitor.watch(name, sets[-1])
     grown: list[Any] = []
@@ -197,7 +204,7 @@ def train(job: Job) -> Trained:
             valid_names=list(job.valid),
             feval=monitor if sets else None,
             init_model=job.start,
-            callbacks=[*job.callbacks, after_round],
+            callbacks=[*job.callbacks, *more, after_round],
         )
     except NumericError as error:
         error.add_note(f"in round {monitor.rounds_done + 1} of {job.rounds}, LightGBM")
@@ -212,6 +219,29 @@ def train(job: Job) -> Trained:
         raise ConfigError(f"LightGBM: {error}") from error
     kept = job.rounds_kept(monitor, before, booster.best_iteration)
     return job.finished(_fitted(booster, kept, params), monitor, kept, before)
+
+
+def _seed_drops(env: Any) -> None:
+    """Score the training set, as the first round will, then seed the trees that dart drops."""
+    if env.iteration == env.begin_iteration:
+        env.model.eval_train(lambda scores, data: ("", 0.0, True))
+        seed_drops(env.model)
+
+
+_seed_drops.before_iteration = True  # type: ignore[attr-defined]
+
+
+def _without_drops(booster: Any) -> Any:
+    """Restore the trees of dart that are still dropped, thus negated, after the last round.
+
+    LightGBM leaves them so if that round found no split.
+    """
+    body, _, tail = booster.model_to_string(num_iteration=-1).partition("end of trees")
+    head, *trees = _TREE.split(body)
+    if not any(map(_DROPPED.search, trees)):
+        return booster
+    whole = [_scaled(_VALUES, one, -1.0) if _DROPPED.search(one) else one for one in trees]
+    return _assembled(head, [_DROPPED.sub("shrinkage=", one) for one in whole], tail)
 
 
 def _rounds_before(lgb: Any, job: Job) -> int:
@@ -233,6 +263,8 @@ def _rounds_before(lgb: Any, job: Job) -> int:
 
 
 def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
+    if params.get("boosting") == "dart":
+        booster = _without_drops(booster)
     rounds = n_rounds or booster.current_iteration()
     return LightGBMFitted(booster, rounds, params.get("num_threads"))
 

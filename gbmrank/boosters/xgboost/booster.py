@@ -120,6 +120,9 @@ class _XGBoost:
     def check_training(self, training: Training) -> None:
         """Accept all parameters: none breaks custom objectives."""
 
+    def start_training(self, training: Training) -> None:
+        """Do nothing."""
+
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return a name from which XGBoost infers the right direction.
 
