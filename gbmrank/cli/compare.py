@@ -21,7 +21,7 @@ from gbmrank.boosters.doors import BACKENDS
 from gbmrank.cli.arguments import DELIMITER_HELP, character, number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
 from gbmrank.clicks import PositionBias
-from gbmrank.data.readers import Header, Limits, read_column
+from gbmrank.data.readers import ROW_FORMATS, FileOptions, Header, Limits, read_column
 from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
@@ -34,7 +34,7 @@ from gbmrank.experiments.preparation import (
     demonstration,
 )
 from gbmrank.experiments.progress import Progress, progress_on
-from gbmrank.experiments.sources import FORMATS, Reading, Source, further_columns, read_source
+from gbmrank.experiments.sources import Source, further_columns, read_source
 from gbmrank.experiments.store import check_folder
 from gbmrank.experiments.systems import split_list
 
@@ -117,7 +117,7 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--allow-overlap", action="store_true", help="accept queries that are in two splits"
     )
-    group.add_argument("--format", choices=FORMATS, help="default: by the name of the file")
+    group.add_argument("--format", choices=ROW_FORMATS, help="default: by name and first line")
     group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
     group.add_argument("--max-bytes", type=whole, metavar="N", help="maximum size, uncompressed")
 
@@ -264,20 +264,21 @@ def _data(given: argparse.Namespace) -> Any:
 
 
 def _source(given: argparse.Namespace, data: Any) -> Source:
-    limits = Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes)
-    reading = Reading(
+    options = FileOptions(
         form=given.format,
-        columns=Header(label=given.label_column, qid=given.qid_column),
-        features=given.feature,
-        categorical=[name for text in given.categorical or () for name in split_list(text)],
-        given=further_columns(
-            given.weight, given.position, given.time, _scores(given.scores), given.truth
+        columns=Header(
+            label=given.label_column,
+            qid=given.qid_column,
+            features=given.feature,
+            categorical=[name for text in given.categorical or () for name in split_list(text)],
         ),
         delimiter=given.delimiter,
         zero_based=given.zero_based,
-        limits=limits,
+        limits=Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes),
     )
-    source = read_source(data, reading)
+    scores = _scores(given.scores)
+    further = further_columns(given.weight, given.position, given.time, scores, given.truth)
+    source = read_source(data, options, further)
     leakage = source.leakage()
     if leakage is not None and not given.allow_overlap:
         raise ConfigError(

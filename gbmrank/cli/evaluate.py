@@ -3,12 +3,8 @@
 import argparse
 import csv
 import io
-import itertools
 import json
 import math
-import os
-import re
-import stat
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -20,31 +16,27 @@ import numpy.typing as npt
 from gbmrank.api import Metric, MetricList, metric, metrics_callback
 from gbmrank.cli.arguments import DELIMITER_HELP, character, number, whole
 from gbmrank.cli.screen import bold, clean, table
+from gbmrank.data.files import spreadsheet_cell, write_whole
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.readers import (
+    FORMATS,
+    FileOptions,
     Header,
     Limits,
     RankingFile,
+    guess_format,
     read_column,
-    read_csv,
-    read_letor,
-    read_parquet,
-    read_trec,
-    sizes_beside,
+    read_rows,
     table_format,
 )
-from gbmrank.data.readers.text import quoted, read_lines, to_number
+from gbmrank.data.readers.text import quoted, to_number
 from gbmrank.errors import ConfigError, DataError, MetricError
-from gbmrank.experiments.store import spreadsheet_cell, write_whole
 from gbmrank.metrics import BUILTIN_METRICS, TOOLS, Ranked, mean_over_queries
 from gbmrank.metrics.conventions import withhold
 from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list
 from gbmrank.types import FloatArray, IntArray
 
-_FORMATS = {"letor": "LETOR", "csv": "CSV", "parquet": "Parquet", "trec": "TREC qrels and run"}
-_TABLES = ("csv", "parquet")
-_LETOR_LINE = re.compile(r"\S+(\s+qid:\S+)?(\s+\d+:\S+)*\s*(#.*)?")
 _DEFAULTS = Limits()
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
 _STANDARD_INPUT = "/dev/stdin"
@@ -99,7 +91,7 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         files.add_argument(option, metavar="FILE", help=about)
     files.add_argument(
-        "--format", choices=tuple(_FORMATS), help="format of the labels (default: guessed)"
+        "--format", choices=tuple(FORMATS), help="format of the labels (default: guessed)"
     )
     for option, about in (
         ("--complete", "TREC: count judged topics missing from the run"),
@@ -150,7 +142,6 @@ class _Input(NamedTuple):
 
     file: RankingFile
     scores: FloatArray
-    sizes: FloatArray | None
     form: str
 
 
@@ -208,78 +199,33 @@ class _Evaluation(NamedTuple):
 def _read_input(given: argparse.Namespace) -> _Input:
     """Read the files named on the command line."""
     limits = replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
-    form = given.format or _guess(given.labels, limits)
-    if given.scores is None and form not in _TABLES:
-        raise ConfigError(f"--scores FILE is needed with {_FORMATS[form]} ({given.labels})")
-    group = given.group
-    if form == "trec":
-        file = read_trec(given.labels, given.scores, complete=given.complete, limits=limits)
-    elif form == "letor":
-        file, group = _read_letor(given, limits)
-    else:
-        columns = Header(
+    form = given.format or guess_format(given.labels, limits)
+    in_table = given.scores is None and form in ("csv", "parquet")
+    if given.scores is None and not in_table:
+        raise ConfigError(f"--scores FILE is needed with {FORMATS[form]} ({given.labels})")
+    score_table = given.scores is not None and table_format(given.scores) is not None
+    if given.score_column is not None and not in_table and not score_table:
+        raise ConfigError(f"--score-column needs a CSV or Parquet table; {given.scores} is not one")
+    options = FileOptions(
+        form=form,
+        columns=Header(
             label=given.label_column,
             qid=given.qid_column,
-            score=given.score_column if given.scores is None else None,
-        )
-        file = _read_table(given.labels, form, columns, given, limits)
-    has_sizes = group is not None and form != "trec"
-    sizes = read_column(group, limits) if has_sizes else None
-    if sizes is None and file.qid is None:
-        raise DataError(
-            f"{quoted(given.labels)} has no column of query ids under a usual name (qid, query_id, "
-            "topic); name one with --qid-column, or give the rows per query with --group FILE"
-        )
-    if sizes is not None and file.qid is not None:
-        ends = np.append(np.flatnonzero(file.qid[1:] != file.qid[:-1]) + 1, file.n_rows)
-        if sizes.sum() == file.n_rows and not np.array_equal(np.cumsum(sizes), ends):
-            raise DataError(
-                f"--group {given.group} has {len(sizes):,} queries that do not match the query ids "
-                f"of {quoted(given.labels)}; leave out the option or the ids"
-            )
-    return _Input(file, _scores(file, given, limits), sizes, form)
-
-
-def _read_letor(given: argparse.Namespace, limits: Limits) -> tuple[RankingFile, Any]:
-    """Return the rows, and the file of rows per query: that given, or LightGBM's beside them."""
-    beside = sizes_beside(given.labels)
-    found = given.group is None and beside.is_file()
-    file = read_letor(
-        given.labels,
-        features=False,
+            score=given.score_column if in_table else None,
+        ),
+        delimiter=None if score_table and form != "csv" else given.delimiter,
         zero_based=given.zero_based,
-        need_qid=given.group is None and not found,
+        sizes=given.group,
+        run=given.scores if form == "trec" else None,
+        complete=given.complete,
         limits=limits,
     )
-    if not found:
-        return file, given.group
-    note = f"queries were read from {beside.name}"
-    if file.qid is not None:
-        note = f"the labels have query ids, so {beside.name} beside them was not read"
-    return replace(file, notes=(*file.notes, note)), beside if file.qid is None else None
-
-
-def _read_table(
-    path: str, form: str, columns: Header, given: argparse.Namespace, limits: Limits
-) -> RankingFile:
-    if form == "parquet":
-        return read_parquet(path, columns, limits=limits)
-    return read_csv(path, columns, delimiter=given.delimiter, limits=limits)
-
-
-def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> FloatArray:
-    scores, source, other = file.scores, given.labels, None
-    if given.scores is not None and file.unranked is None:
-        source = given.scores
-        form = table_format(source)
-        if form is None and given.score_column is not None:
-            raise ConfigError(f"--score-column needs a CSV or Parquet table; {source} is not one")
-        if form is None:
-            scores = read_column(source, limits)
-        else:
-            columns = Header(score=given.score_column, need_label=False)
-            other = _read_table(source, form, columns, given, limits)
-            scores = other.scores
+    file = read_rows(given.labels, options)
+    other, scores = None, file.scores
+    if not in_table and form != "trec":
+        other = _read_scores(given, limits) if score_table else None
+        scores = read_column(given.scores, limits) if other is None else other.scores
+    source = given.scores or given.labels
     if scores is None:
         raise DataError(
             f"{quoted(source)} has no column of scores under a usual name (score, prediction); "
@@ -292,7 +238,15 @@ def _scores(file: RankingFile, given: argparse.Namespace, limits: Limits) -> Flo
         )
     if other is not None:
         _check_order(file, other, given)
-    return scores
+    return _Input(file, scores, form)
+
+
+def _read_scores(given: argparse.Namespace, limits: Limits) -> RankingFile:
+    """Read a table of scores, whose ids are compared with those of the labels."""
+    columns = Header(score=given.score_column, need_label=False)
+    delimiter = given.delimiter if table_format(given.scores) == "csv" else None
+    options = FileOptions(columns=columns, delimiter=delimiter, need_qid=False, limits=limits)
+    return read_rows(given.scores, options)
 
 
 def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespace) -> None:
@@ -320,35 +274,6 @@ def _alike(one: str, other: str) -> bool:
         return True
     number = to_number(one)
     return number is not None and number == to_number(other)
-
-
-def _guess(path: str, limits: Limits) -> str:
-    """Infer the format from the file's name, else from its first line."""
-    known = table_format(path)
-    if known is not None:
-        return known
-    if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
-        raise ConfigError(
-            f"{quoted(path)} is not a regular file (a pipe?), and guessing its format would "
-            f"consume its first lines; give --format {' or '.join(_FORMATS)}"
-        )
-    small = replace(limits, block=1 << 16)
-    lines = (line for _, line in read_lines(path, small))
-    first = next(lines, "")
-    if not first:
-        raise DataError(f"{quoted(path)} is empty")
-    line = next((one for one in itertools.chain([first], lines) if not one.startswith("#")), first)
-    words = line.split()
-    if "," in line.partition("#")[0]:
-        return "csv"
-    if len(words) == 4 and not any(":" in word for word in words[:2]) and not line.startswith("#"):
-        return "trec"
-    if _LETOR_LINE.fullmatch(line.strip()) or line.startswith("#"):
-        return "letor"
-    raise DataError(
-        f"cannot infer the format of {quoted(path)} from its first line, {quoted(line)}; give "
-        f"--format {' or '.join(_FORMATS)}"
-    )
 
 
 def _metrics(given: argparse.Namespace) -> MetricList:
@@ -398,8 +323,7 @@ def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
     Rows that were judged and not retrieved get no credit; see
     :func:`gbmrank.metrics.conventions.withhold`.
     """
-    columns = {"qid": given.file.qid} if given.sizes is None else {"group": given.sizes}
-    data = RankingData.from_arrays(given.file.labels, **columns)
+    data = RankingData.from_arrays(given.file.labels, qid=given.file.qid)
     scores, groups = data.read_scores(given.scores), data.groups
     unranked = given.file.unranked
     hidden = np.zeros(len(scores), bool) if unranked is None else groups.arrange(unranked)
@@ -481,7 +405,7 @@ def _about(given: argparse.Namespace, source: _Input, result: _Evaluation) -> st
         else "no ties"
     )
     lines = [
-        ("labels", f"{given.labels} ({_FORMATS[source.form]})"),
+        ("labels", f"{given.labels} ({FORMATS[source.form]})"),
         ("scores", given.scores or given.labels),
         ("rows", f"{n_rows:,} in {groups.n_queries:,} queries, labels {grades}"),
         ("ties", tied),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, final
 
-from gbmrank.data.readers import Header
+from gbmrank.data.files import write_whole
+from gbmrank.data.readers import FileOptions, Header
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning, warn
 from gbmrank.experiments import provenance, summary
 from gbmrank.experiments.click_logs import correction_of
@@ -17,7 +18,7 @@ from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
 from gbmrank.experiments.progress import Progress, printable, progress_on
 from gbmrank.experiments.results import Measure, Results, Run
-from gbmrank.experiments.sources import Reading, Source, further_columns, read_source
+from gbmrank.experiments.sources import Source, further_columns, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
 from gbmrank.experiments.store import (
     Store,
@@ -26,7 +27,6 @@ from gbmrank.experiments.store import (
     locked,
     per_query_csv,
     results_to_json,
-    write_whole,
 )
 from gbmrank.experiments.systems import find_baseline, own_baselines
 from gbmrank.experiments.trial import failed_run, regret_name
@@ -249,15 +249,11 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     given |= {"seeds": plain_seeds(seeds), "progress": progress_on() if progress else None}
     names = [one.name for one in fields(Settings) if one.name in given]
     settings = Settings(**{name: given[name] for name in names})
-    reading = Reading(
-        columns=Header(label=label, qid=qid),
-        features=features,
-        categorical=categorical,
-        given=further_columns(weight, position, time, scores, truth),
-    )
+    columns = Header(label=label, qid=qid, features=features, categorical=categorical)
     if data is None:
         settings = demonstration(settings)
-    source = read_source(data, reading)
+    further = further_columns(weight, position, time, scores, truth)
+    source = read_source(data, FileOptions(columns=columns), further)
     leakage = source.leakage()
     if leakage is not None:
         warn(leakage, LeakageWarning)

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
@@ -14,15 +14,13 @@ from gbmrank.data.columns import as_floats, id_texts, one_column
 from gbmrank.data.demonstration import FEATURES, DemoData, demo_data
 from gbmrank.data.queries import RankingData
 from gbmrank.data.readers import (
+    ROW_FORMATS,
+    FileOptions,
     Header,
-    Limits,
     RankingFile,
+    guess_format,
     read_column,
-    read_csv,
-    read_letor,
-    read_parquet,
-    sizes_beside,
-    table_format,
+    read_rows,
 )
 from gbmrank.data.readers.frames import is_frame, read_frame
 from gbmrank.data.readers.text import PathLike, quoted
@@ -39,75 +37,11 @@ from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.splits import PARTS, Scheme, read_times
 from gbmrank.types import FloatArray, IntArray
 
-FORMATS = ("letor", "csv", "parquet")
-"""Formats of files."""
-_TITLES = {
-    "letor": "LETOR, which has no columns (--format csv says otherwise)",
-    "csv": "CSV",
-    "parquet": "Parquet",
-}
-_USED = {
-    "letor": ("zero_based",),
-    "csv": ("label", "qid", "delimiter", "columns"),
-    "parquet": ("label", "qid", "columns"),
-}
-_OPTIONS = {
-    "label": "the column of labels (label, --label-column)",
-    "qid": "the column of query ids (qid, --qid-column)",
-    "format": "--format",
-    "delimiter": "--delimiter",
-    "zero_based": "--zero-based",
-}
 _SHOWN_NAMES = 8
 _SCORES = "scores:"
 _TEST = PARTS.index("test")
 _COLUMNS = ("position", "truth")  # stored with the rows under these names
 _FILL = {"weight": 1.0}  # for rows in parts that need no value; NaN otherwise
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How files and frames are read."""
-
-    form: str | None = None  # None: by the name of the file, else LETOR
-    columns: Header = field(default_factory=Header)
-    features: Sequence[str] | None = None  # by column or by LETOR index
-    categorical: Sequence[str] = ()  # names of categorical features
-    # Further columns by role ("weight", "position", "time", "truth", "scores:NAME"): the
-    # name of one, a file of numbers, an array, or arrays by part.
-    given: Mapping[str, Any] = field(default_factory=dict)
-    delimiter: str | None = None
-    zero_based: bool = False  # the first LETOR feature has index 0
-    limits: Limits = field(default_factory=Limits)
-    names: Mapping[str, str] = field(default_factory=dict)  # of files, in titles and ids
-
-    def __post_init__(self) -> None:
-        named = {key: one for key, one in self.given.items() if isinstance(one, str)}
-        columns = replace(
-            self.columns, features=self.features, columns=named, categorical=self.categorical
-        )
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "features", columns.features)
-
-    def check_options(self, what: str, used: Collection[str] = ()) -> None:
-        """Raise ConfigError for an option that would have no effect."""
-        given = {
-            "label": self.columns.label,
-            "qid": self.columns.qid,
-            "format": self.form,
-            "delimiter": self.delimiter,
-            "zero_based": self.zero_based or None,
-        }
-        for name, value in given.items():
-            if value is not None and name not in used:
-                raise ConfigError(f"{_OPTIONS[name]} has no effect on {what}; leave it out")
-        for key, name in self.columns.columns.items():
-            if "columns" not in used:
-                raise ConfigError(
-                    f"{key} is the name of a column, {name!r}, but there are no named columns in "
-                    f"{what}; give an array, or a table"
-                )
 
 
 @final
@@ -181,24 +115,35 @@ class Source:
         return state.hexdigest()
 
 
-def read_source(data: Any, reading: Reading | None = None) -> Source:
-    """Read data in any of the supported forms."""
-    reading = reading or Reading()
+def read_source(
+    data: Any, options: FileOptions | None = None, further: Mapping[str, Any] | None = None
+) -> Source:
+    """Read data in any of the supported forms.
+
+    ``further`` has columns by role ("weight", "position", "time", "truth", "scores:NAME"): the
+    name of one, a file of numbers, an array, or arrays by part.
+    """
+    options = options or FileOptions(columns=Header(features=None))
+    further = further or {}
+    named = {key: one for key, one in further.items() if isinstance(one, str)}
+    columns = replace(options.columns, columns=named)
+    options = replace(options, columns=columns)
     if data is None:
         data = demo_data()
     if isinstance(data, Source):
         return data
-    reading = replace(reading, names=_distinct_names(_paths(data)))
-    source = _joined(data, reading) if isinstance(data, Mapping) else _one(data, reading)
-    if reading.features is not None:
-        source = _selected(source, reading.features)
-    source = _with_categories(source, reading.categorical)
+    names = _distinct_names(_paths(data))
+    read = _joined if isinstance(data, Mapping) else _one
+    source = read(data, options, names)
+    if columns.features is not None:
+        source = _selected(source, columns.features)
+    source = _with_categories(source, columns.categorical)
     if not source.X.shape[0] or not source.X.shape[1]:
         raise DataError(
             f"{source.title}: {source.X.shape[0]} rows and {source.X.shape[1]} features; a "
             "comparison needs both"
         )
-    return _completed(source, reading.given)
+    return _completed(source, further)
 
 
 def further_columns(
@@ -375,9 +320,9 @@ def _paths(data: Any) -> list[PathLike]:
     return [path for part in parts for path in _paths(part)]
 
 
-def _one(data: Any, reading: Reading) -> Source:
+def _one(data: Any, options: FileOptions, names: Mapping[str, str]) -> Source:
     if isinstance(data, DemoData):
-        reading.check_options("the demonstration data")
+        options.check_used("the demonstration data")
         return Source(
             title="demonstration data",
             X=data.X,
@@ -388,16 +333,16 @@ def _one(data: Any, reading: Reading) -> Source:
     if isinstance(data, str | os.PathLike):
         data = [data]
     if isinstance(data, list) and data and all(isinstance(p, str | os.PathLike) for p in data):
-        return _read_files(data, reading)
+        return _read_files(data, options, names)
     if isinstance(data, RankingFile):
-        reading.check_options("a file that is already read")
+        options.check_used("a file that is already read")
         return _from_file(data, "a file")
     if isinstance(data, tuple) and len(data) == 3:
-        reading.check_options("arrays")
-        return _from_arrays(data, reading)
+        options.check_used("arrays")
+        return _from_arrays(data, options.columns.categorical)
     if is_frame(data):
-        reading.check_options("a table in memory", ("label", "qid", "columns"))
-        return _from_file(read_frame(data, reading.columns), "a table")
+        options.check_used("a table in memory", ("label", "qid", "columns"))
+        return _from_file(read_frame(data, options.columns), "a table")
     raise DataError(
         "data must be a path or a list of paths, a tuple (X, y, qid), a table with named columns "
         "(call collect() or compute() on a lazy one), a mapping with train and test, or None for "
@@ -411,7 +356,7 @@ def _from_file(file: RankingFile, title: str) -> Source:
     if file.qid is None:
         raise DataError(
             f"{title} has no column of query ids under a usual name (qid, query_id, topic); name "
-            "one with Header(qid=...) or --qid-column"
+            "one with qid="
         )
     rows = RankingData.from_arrays(file.labels, qid=file.qid)
     notes = list(file.notes)
@@ -430,15 +375,11 @@ def _from_file(file: RankingFile, title: str) -> Source:
     )
 
 
-def _from_arrays(data: tuple[Any, Any, Any], reading: Reading) -> Source:
+def _from_arrays(data: tuple[Any, Any, Any], categorical: Sequence[str]) -> Source:
     features, labels, qid = data
     reject_sparse(features, "X")
     names = column_names(features)
-    table, categories = (
-        (read_table(features), {})
-        if names is None
-        else _coded_table(features, names, reading.categorical)
-    )
+    table, categories = _coded_table(features, names or [], categorical)
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
     rows = RankingData.from_arrays(labels, qid=qid)
@@ -457,10 +398,10 @@ def _from_arrays(data: tuple[Any, Any, Any], reading: Reading) -> Source:
 def _coded_table(
     features: Any, names: list[str], wanted: Sequence[str]
 ) -> tuple[npt.NDArray[Any], dict[int, Categories]]:
-    """Return a data frame as numbers, with codes for categories."""
+    """Return a table as numbers, with codes for the categories of a data frame."""
     kinds = {*categorical_columns(features), *(at for at, one in enumerate(names) if one in wanted)}
     if not kinds:
-        return read_table(np.asarray(features)), {}
+        return read_table(np.asarray(features) if names else features), {}
     columns = columns_by_name(features) or {}
     made, categories = [], {}
     for at, name in enumerate(names):
@@ -472,7 +413,7 @@ def _coded_table(
     return np.column_stack(made), categories
 
 
-def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
+def _joined(data: Mapping[str, Any], options: FileOptions, names: Mapping[str, str]) -> Source:
     """Concatenate predefined splits; equal ids in two splits stay two queries."""
     unknown = [key for key in data if key not in PARTS]
     if unknown or not {"train", "test"} <= set(data):
@@ -481,7 +422,7 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
             f"{', '.join(map(repr, data)) or 'none'}"
         )
     parts = {
-        name: _one(data[name], _of_part(reading, name))
+        name: _one(data[name], _of_part(options, name), names)
         for name in PARTS
         if data.get(name) is not None
     }
@@ -500,23 +441,33 @@ def _joined(data: Mapping[str, Any], reading: Reading) -> Source:
     )
 
 
-def _of_part(reading: Reading, name: str) -> Reading:
+def _of_part(options: FileOptions, name: str) -> FileOptions:
     """Return how a split is read: test needs no weights, the others no scores and no truth."""
     tested = name == PARTS[_TEST]
     optional = [
         key
-        for key in reading.columns.columns
+        for key in options.columns.columns
         if (key == "weight" if tested else key == "truth" or key.startswith(_SCORES))
     ]
-    return replace(reading, columns=replace(reading.columns, optional=optional))
+    return replace(options, columns=replace(options.columns, optional=optional))
 
 
-def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
+def _read_files(
+    paths: Sequence[PathLike], options: FileOptions, names: Mapping[str, str]
+) -> Source:
     """Read files and concatenate their rows; equal query ids are one query."""
-    names = [reading.names[os.fspath(path)] for path in paths]
-    files = [
-        _from_file(_read(path, reading), name) for path, name in zip(paths, names, strict=True)
-    ]
+    files = []
+    for path in paths:
+        form = options.form or guess_format(path, options.limits)
+        if form not in ROW_FORMATS:
+            allowed = ", ".join(ROW_FORMATS)
+            raise ConfigError(
+                f"{quoted(path)} has the format {form}; rows with features are in {allowed}"
+            )
+        file, name = read_rows(path, replace(options, form=form)), names[os.fspath(path)]
+        if file.numbered and file.qid is not None:  # the same numbers are other queries elsewhere
+            file = replace(file, qid=np.array([f"{name}:{number}" for number in file.qid]))
+        files.append(_from_file(file, name))
     if len(files) == 1:
         return files[0]
     stacked = _stacked(files)
@@ -530,7 +481,7 @@ def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
     )
     return replace(
         stacked,
-        title=", ".join(names),
+        title=", ".join(file.title for file in files),
         X=rows.groups.arrange(stacked.X),
         data=rows,
         rows=rows.groups.arrange(_row_numbers(files)),
@@ -542,47 +493,6 @@ def _read_files(paths: Sequence[PathLike], reading: Reading) -> Source:
 def _repeated(ids: npt.NDArray[np.str_]) -> list[str]:
     known, count = np.unique(ids, return_counts=True)
     return [str(one) for one in known[count > 1]]
-
-
-def _read(path: PathLike, reading: Reading) -> RankingFile:
-    form = reading.form or table_format(path) or "letor"
-    if form not in FORMATS:
-        raise ConfigError(f"format must be one of {', '.join(FORMATS)}; got {form!r}")
-    columns, limits = reading.columns, reading.limits
-    reading.check_options(f"{quoted(path)}, read as {_TITLES[form]}", ("format", *_USED[form]))
-    if form == "parquet":
-        file = read_parquet(path, columns, limits=limits)
-    elif form == "csv":
-        file = read_csv(path, columns, delimiter=reading.delimiter, limits=limits)
-    else:
-        file = read_letor(path, zero_based=reading.zero_based, need_qid=False, limits=limits)
-    return _with_queries(file, path, reading)
-
-
-def _with_queries(file: RankingFile, path: PathLike, reading: Reading) -> RankingFile:
-    """Return a file with query ids, if necessary from LightGBM's file of sizes."""
-    sizes_path = sizes_beside(path)
-    if file.qid is not None:
-        note = f"{quoted(path)} has query ids, so {sizes_path.name} beside it was not read"
-        return replace(file, notes=(*file.notes, note)) if sizes_path.exists() else file
-    if not sizes_path.exists():
-        raise DataError(
-            f"{quoted(path)} has no query ids: give qid:... in LETOR lines, --qid-column for a "
-            f"table, or a file {sizes_path.name} with the rows per query, one number per line"
-        )
-    sizes = read_column(sizes_path, reading.limits)
-    if sizes.sum() != file.n_rows or (sizes < 1).any() or (sizes != np.floor(sizes)).any():
-        raise DataError(
-            f"{quoted(sizes_path)} must contain whole numbers from 1 that sum to {file.n_rows}, "
-            f"the rows of {quoted(path)}; they sum to {sizes.sum():g}"
-        )
-    numbers = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
-    stem = reading.names[os.fspath(path)]
-    return replace(
-        file,
-        qid=np.array([f"{stem}:{number}" for number in numbers]),
-        notes=(*file.notes, f"queries of {stem} were read from {sizes_path.name}"),
-    )
 
 
 def _stacked(tables: Sequence[Source]) -> Source:

@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-import secrets
 import shutil
 import socket
 import sys
@@ -25,8 +24,14 @@ from typing import IO, Any, final
 
 import numpy as np
 
-from gbmrank.data.files import BLANK, NAME, is_unchanged, with_checksum
-from gbmrank.data.readers.text import to_number
+from gbmrank.data.files import (
+    BLANK,
+    NAME,
+    is_unchanged,
+    spreadsheet_cell,
+    with_checksum,
+    write_whole,
+)
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Measure, Queries, Results, Run, System
@@ -39,8 +44,6 @@ _WORK = "work"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
 _HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 @final
@@ -191,22 +194,6 @@ def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> 
     return False
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically: completely or not at all."""
-    temporary = path.parent / f".writing-{os.getpid()}-{secrets.token_hex(8)}"
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename, error.filename2 = str(path), None
-        raise
-
-
 def slug(text: str) -> str:
     """Return a file name for any text: readable, safe and unique.
 
@@ -292,19 +279,6 @@ def per_query_csv(results: Results) -> bytes:
     for row in _rows(results):
         writer.writerow([spreadsheet_cell(cell) if isinstance(cell, str) else cell for cell in row])
     return text.getvalue().encode("utf-8", "backslashreplace")
-
-
-def spreadsheet_cell(text: str) -> str:
-    r"""Return a cell that is safe in spreadsheets and terminals: no formulas, no escapes.
-
-    >>> spreadsheet_cell("=1+1"), spreadsheet_cell("-5"), spreadsheet_cell("q1")
-    ("'=1+1", '-5', 'q1')
-    >>> print(spreadsheet_cell("\x1b[31mred"))
-    \x1b[31mred
-    """
-    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-    formula = text.startswith(_FORMULAS) and to_number(text) is None
-    return f"'{text}" if formula else text
 
 
 def _differences(old: Any, new: Any, name: str = "") -> list[str]:

@@ -208,8 +208,8 @@ def test_sizes_instead_of_qid(capsys, tmp_path, files):
     plain = ["--labels", str(tmp_path / "plain.txt"), *files[2:], "--zero-based"]
     assert run_json(capsys, *plain, *sizes)["metrics"] == want
     message = refused(capsys, *plain)
-    assert "without qid, give the rows per query: --group FILE" in message
-    assert "need_qid" not in message
+    assert "plain.txt' has no query ids" in message
+    assert "--group" in message
     (tmp_path / "sizes.txt").write_text("3\n2\n")
     assert "group sizes sum to 5 in 2 queries, but there are 6 rows" in refused(
         capsys, *plain, *sizes
@@ -228,7 +228,8 @@ def test_the_query_file_of_lightgbm_is_read_as_compare_does(capsys, tmp_path, fi
     (tmp_path / "rows.txt.query").write_text("5\n1\n")
     own = run_json(capsys, *files)
     assert own["metrics"] == expected["metrics"]
-    assert own["notes"] == ["the labels have query ids, so rows.txt.query beside them was not read"]
+    (note,) = own["notes"]
+    assert "rows.txt' has query ids, so rows.txt.query beside it was not read" in note
 
 
 def test_scattered_queries_are_put_together(capsys, tmp_path, files):
@@ -434,7 +435,7 @@ def test_files_that_are_not_there_or_do_not_match(capsys, tmp_path, files):
     assert "scores.txt:6:1: expected one finite number, got 'nan'" in refused(capsys, *files)
     path = same_table(tmp_path, "rows.csv")
     path.write_text("label,score\n1,2\n")
-    assert "no column of query ids" in refused(capsys, "--labels", str(path))
+    assert "has no query ids" in refused(capsys, "--labels", str(path))
     path.write_text("label,qid\n1,2\n")
     assert "no column of scores" in refused(capsys, "--labels", str(path))
     (tmp_path / "odd").write_text("a b c d e\n")

@@ -13,11 +13,12 @@ import gbmrank
 from gbmrank.cli import main
 from gbmrank.clicks import PositionBias, offline_value, simulate_clicks
 from gbmrank.data.demonstration import demo_data
+from gbmrank.data.readers import FileOptions, Header
 from gbmrank.experiments.click_logs import Clicks, read_log
 from gbmrank.experiments.comparison import compare
 from gbmrank.experiments.design import Design
 from gbmrank.experiments.results import System
-from gbmrank.experiments.sources import Reading, further_columns, read_source
+from gbmrank.experiments.sources import further_columns, read_source
 from gbmrank.experiments.splits import Scheme, cut
 from gbmrank.experiments.store import load_results
 
@@ -199,8 +200,8 @@ def test_scores_that_are_given_are_judged_by_the_log():
 
 def test_the_bias_of_a_fold_has_not_seen_its_test_queries():
     given = further_columns(position="position")
-    columns = gbmrank.data.readers.Header(label="click", qid="session")
-    source = read_source(LOG, Reading(given=given, features=FEATURES, columns=columns))
+    columns = Header(label="click", qid="session", features=FEATURES)
+    source = read_source(LOG, FileOptions(columns=columns), given)
     made, _ = read_log(source, 2, 0.2, None, None, "lightgbm")
     changed = source.data.labels.copy()
     test = cut(source.scheme, folds=2, share=0.2, at=(0, 0)).test

@@ -12,13 +12,14 @@ import pytest
 
 import gbmrank
 from gbmrank.cli import main
+from gbmrank.data.readers import FileOptions, Header
 from gbmrank.errors import ConfigError, DataError, WeightError
 from gbmrank.experiments.comparison import compare, compare_source
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.pool import _read_input, _write_input
 from gbmrank.experiments.preparation import Settings, prepare
 from gbmrank.experiments.results import GIVEN, System
-from gbmrank.experiments.sources import Reading, further_columns, read_source
+from gbmrank.experiments.sources import further_columns, read_source
 from gbmrank.experiments.splits import cut
 from gbmrank.experiments.store import load_results
 from gbmrank.experiments.trial import part_of, split_of
@@ -52,9 +53,14 @@ DATA = frame()
 FEATURES = ["color", "number", "noise"]
 
 
+def choose(features=None, categorical=()):
+    """Return the options that choose columns."""
+    return FileOptions(columns=Header(features=features, categorical=categorical))
+
+
 def ranker_values(table: pd.DataFrame, run: Any, backend: str, weight: str | None = None):
     """Return NDCG@5 of the test queries from a GBMRanker on the same parts."""
-    source = read_source(table, Reading(features=FEATURES))
+    source = read_source(table, choose(FEATURES))
     split = cut(source.scheme, folds=2, share=0.2, at=(0, 0))
     parts = [table[table["qid"].isin(source.ids[part].astype(int))] for part in split]
     train, valid, test = parts
@@ -105,7 +111,7 @@ def test_categories_are_the_same_from_every_kind_of_table(tmp_path):
     for at, rows in enumerate((plain[:half], plain[half:])):
         only = rows.assign(color=rows["color"].astype(str))
         only.to_csv(tmp_path / f"{at}.csv", index=False)
-    named = Reading(categorical=["color"])
+    named = choose(categorical=["color"])
     read = [
         read_source(plain),
         read_source(pl.from_pandas(plain)),
@@ -146,12 +152,15 @@ def test_categories_of_parts_are_put_together():
 
 def test_numbers_of_letor_files_can_be_categories(tmp_path):
     (tmp_path / "rows.txt").write_text("1 qid:1 1:7 2:0.5\n0 qid:1 1:3 2:0.1\n")
-    source = read_source(tmp_path / "rows.txt", Reading(categorical=["1"]))
+    source = read_source(tmp_path / "rows.txt", choose(categorical=["1"]))
     assert source.categories[0].values == ("3", "7")
     with pytest.raises(ConfigError, match="'9'"):
-        read_source(tmp_path / "rows.txt", Reading(categorical=["9"]))
+        read_source(tmp_path / "rows.txt", choose(categorical=["9"]))
     with pytest.raises(ConfigError, match="no names"):
-        read_source((np.ones((2, 1)), [0, 1], [1, 1]), Reading(categorical=["a"]))
+        read_source(
+            (np.ones((2, 1)), [0, 1], [1, 1]),
+            choose(categorical=["a"]),
+        )
 
 
 def test_row_weights_are_for_objectives_that_weigh_items():
@@ -176,21 +185,21 @@ def test_row_weights_are_for_objectives_that_weigh_items():
 def test_weights_as_arrays_are_per_query_or_per_row():
     per_query = DATA.drop_duplicates("qid")["weight"].to_numpy()
     sources = [
-        read_source(DATA, Reading(given={"weight": given}, features=["number"]))
+        read_source(DATA, choose(["number"]), {"weight": given})
         for given in ("weight", per_query, DATA["weight"])
     ]
     for source in sources:
         np.testing.assert_array_equal(source.data.weight, sources[0].data.weight)
     assert len({source.digest() for source in sources}) == 1
     with pytest.raises(DataError, match="7 entries"):
-        read_source(DATA, Reading(given={"weight": np.ones(7)}, features=["number"]))
+        read_source(DATA, choose(["number"]), {"weight": np.ones(7)})
     with pytest.raises(WeightError, match="-1"):
-        read_source(DATA, Reading(given={"weight": -np.ones(40)}, features=["number"]))
+        read_source(DATA, choose(["number"]), {"weight": -np.ones(40)})
 
 
 def test_positions_reach_the_training_rows_and_the_workers(tmp_path):
     source = read_source(
-        DATA, Reading(given=further_columns("weight", "rank", "day", {"production": "old"}))
+        DATA, None, further_columns("weight", "rank", "day", {"production": "old"})
     )
     assert source.feature_names == tuple(FEATURES)
     part = part_of(source, np.array([5]))
@@ -323,7 +332,7 @@ def test_scores_that_cannot_be_judged_are_rejected():
 
     def prepared(**given):
         return prepare(
-            read_source(DATA, Reading(features=["number"], given=further_columns(**given))),
+            read_source(DATA, choose(["number"]), further_columns(**given)),
             settings,
         )
 
@@ -338,7 +347,7 @@ def test_scores_that_cannot_be_judged_are_rejected():
     with pytest.raises(DataError, match="3 entries"):
         prepared(scores={"production": [1.0, 2.0, 3.0]})
     with pytest.raises(ConfigError, match="there are no named columns in arrays"):
-        read_source((np.ones((2, 1)), [0, 1], [1, 1]), Reading(given={"scores:production": "old"}))
+        read_source((np.ones((2, 1)), [0, 1], [1, 1]), None, {"scores:production": "old"})
 
 
 def test_folds_by_time_are_trained_on_earlier_queries(tmp_path):
@@ -390,12 +399,12 @@ def test_folds_by_time_are_trained_on_earlier_queries(tmp_path):
 
 def test_queries_of_several_times_are_noted():
     times = np.where(DATA["qid"] == 3, np.arange(len(DATA)), DATA["qid"])
-    source = read_source(DATA, Reading(features=["number"], given={"time": times}))
+    source = read_source(DATA, choose(["number"]), {"time": times})
     at = source.ids.tolist().index("3")
     assert source.times is not None
     assert source.times[at] == np.flatnonzero(DATA["qid"] == 3)[0]
     assert any(note.startswith("1 queries have rows of several times") for note in source.notes)
-    steady = read_source(DATA, Reading(features=["number"], given={"time": "day"}))
+    steady = read_source(DATA, choose(["number"]), {"time": "day"})
     assert not any("several times" in note for note in steady.notes)
 
 
@@ -408,7 +417,8 @@ def test_times_do_not_go_with_given_splits():
 def test_further_columns_work_in_processes_of_their_own():
     source = read_source(
         DATA,
-        Reading(features=FEATURES, given=further_columns("weight", None, "day", {"p": "old"})),
+        choose(FEATURES),
+        further_columns("weight", None, "day", {"p": "old"}),
     )
     settings = Settings(
         objectives=["ranknet"],
@@ -435,7 +445,7 @@ def test_query_ids_of_files_keep_their_scores(tmp_path):
     plain = DATA[["qid", "label", "number"]]
     plain[:half].to_csv(paths[0], index=False)
     plain[half:].to_csv(paths[1], index=False)
-    source = read_source(paths, Reading(given={"scores:p": DATA["number"].to_numpy()}))
+    source = read_source(paths, None, {"scores:p": DATA["number"].to_numpy()})
     np.testing.assert_allclose(source.scores["p"], source.X[:, 0])  # queries are in both files
 
 

@@ -7,11 +7,11 @@ import string
 import numpy as np
 import pytest
 
-from gbmrank.data.files import BLANK, NAME, with_checksum
+from gbmrank.data.files import BLANK, NAME, with_checksum, write_whole
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Run, System
-from gbmrank.experiments.store import Store, slug, write_whole
+from gbmrank.experiments.store import Store, slug
 
 PLAN = {"data": {"rows": 3}, "design": {"folds": 2}}
 HOSTILE = [

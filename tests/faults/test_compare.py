@@ -13,6 +13,7 @@ import pytest
 
 import gbmrank
 from gbmrank.cli import main
+from gbmrank.data.files import write_whole
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import (
     ConfigError,
@@ -24,9 +25,9 @@ from gbmrank.errors import (
 from gbmrank.experiments.comparison import compare_source
 from gbmrank.experiments.preparation import Settings
 from gbmrank.experiments.progress import Progress
-from gbmrank.experiments.sources import Reading, read_source
+from gbmrank.experiments.sources import read_source
 from gbmrank.experiments.statistics import analyse
-from gbmrank.experiments.store import load_results, write_whole
+from gbmrank.experiments.store import load_results
 from tests.experiments.make_results import table_results
 from tests.faults.doors import TASK, fit
 from tests.formulas import each
@@ -146,7 +147,7 @@ def test_an_interrupted_comparison(out):
         progress=Interrupted(),
     )
     with pytest.raises(KeyboardInterrupt, match="stopped; 1 of 2 runs are done"):
-        compare_source(read_source(DATA, Reading()), settings)
+        compare_source(read_source(DATA), settings)
     assert len(list((out / "runs").glob("*.json"))) == 1
     assert len(compare(out=out, resume=True).results.runs) == 2
 
@@ -154,7 +155,7 @@ def test_an_interrupted_comparison(out):
 FULL = """
 import resource, signal, sys
 from pathlib import Path
-from gbmrank.experiments.store import write_whole
+from gbmrank.data.files import write_whole
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -193,6 +193,8 @@ class RankingFile:
         Larger is better; finite.
     qid : array of shape (n_rows,) or None
         One query id per row, as string; ``None`` if the file has none.
+    numbered : bool
+        Whether the ids are numbers from 0, since the file has sizes instead of ids.
     scores : array of shape (n_rows,) or None
         Scores, if the file has them (a table with a score column, a TREC run); finite.
     X : array of shape (n_rows, n_features) or None
@@ -215,6 +217,7 @@ class RankingFile:
 
     labels: FloatArray
     qid: npt.NDArray[np.str_] | None = None
+    numbered: bool = False
     scores: FloatArray | None = None
     X: npt.NDArray[Any] | None = None
     ids: npt.NDArray[np.str_] | None = None

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from importlib.resources import files as package_files
 from pathlib import Path
 
+from gbmrank.data.files import write_whole
 from gbmrank.experiments.report import charts, sections
 from gbmrank.experiments.report.markup import Child, Html, details, el, number
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Results, System
 from gbmrank.experiments.statistics import Analysis, Comparison, slices
-from gbmrank.experiments.store import write_whole
 from gbmrank.experiments.systems import title_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; img-src data:"
