@@ -46,7 +46,7 @@ def main() -> None:
     unknown = sorted(set(given.names) - set(TOPICS))
     if unknown:
         parser.error(f"no benchmark is called {', '.join(unknown)}; known: {', '.join(TOPICS)}")
-    settings = Settings(quick=given.quick, threads=given.threads, page=given.page)
+    settings = Settings(quick=given.quick, threads=given.threads)
     if given.page:
         _write_speed_page(given.names or list(speed_page.TOPICS), settings, given.page)
         return

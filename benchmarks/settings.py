@@ -1,7 +1,6 @@
 """What every benchmark is told."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +9,6 @@ class Settings:
 
     quick: bool = False
     threads: int = 2
-    page: Path | None = None  # where to write the tables as a page
 
     def repeats(self, full: int) -> int:
         """Return how often to repeat: three times in a smoke run."""

@@ -1,7 +1,8 @@
-"""Run the experiments of a paper again: ``python -m studies NAME --data FOLDER``.
+"""Run a study again: ``python -m studies NAME --data FOLDER``.
 
 Without a name the studies are listed, with the data that each needs. ``--small`` makes a short
-run on built-in data. A study is a module of this package with the names of ``study.Study``.
+run on built-in data. A study is a folder here, whose ``experiment.py`` has the names of
+``study.Study``.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from gbmrank import GbmrankError, get_num_threads, set_num_threads
 from gbmrank.cli.arguments import whole
@@ -22,13 +23,16 @@ from gbmrank.errors import ParameterError, UnknownNameError
 from studies.files import data_folder
 from studies.report import PROGRAM, Report, has_matplotlib
 from studies.stamps import restamp
-from studies.study import Settings, Study
+from studies.study import Option, Page, Settings, Study
 
-STUDIES = ("chen2009", "duchi2010", "calauzenes2013", "ramaswamy2013", "menon2014")
-"""Their modules; a new one is one name here."""
+PAPERS = ("chen2009", "duchi2010", "calauzenes2013", "ramaswamy2013", "menon2014")
+OWN = ("quality", "tried", "clicks", "noise", "patterns")
+STUDIES = (*PAPERS, *OWN)
+"""Their folders; a new one is one name here."""
 
 _SCHEMA = "gbmrank.reproduce/1"
 _WIDTH = 100
+_HELP = ("-h", "--help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0 when done, 2 after a mistake in the input.
     """
-    given = _parser().parse_args(argv)
     try:
+        given = _parsed(argv)
         if given.name is None:
             _list(as_json=given.json)
         else:
@@ -78,7 +82,7 @@ def load_study(name: str) -> Study:
     return cast("Study", importlib.import_module(f"studies.{name}.experiment"))
 
 
-def run_study(name: str, settings: Settings) -> Report:
+def run_study(name: str, settings: Settings) -> Report | None:
     """Run a study and measure how long it takes.
 
     Parameters
@@ -90,8 +94,8 @@ def run_study(name: str, settings: Settings) -> Report:
 
     Returns
     -------
-    Report
-        To print, or to save as a page.
+    Report or None
+        To print, or to save as a page; none where only the cost was wanted.
     """
     study = load_study(name)
     before = get_num_threads()
@@ -104,12 +108,43 @@ def run_study(name: str, settings: Settings) -> Report:
         if settings.threads is not None:
             set_num_threads(before)
     seconds = time.perf_counter() - began
-    return Report(name, study.PAPER, settings, outcome, seconds, study.TITLE)
+    if outcome is None:
+        return None
+    return Report(name, study.PAPER, settings, outcome, seconds, study.TITLE, study.OPTIONS)
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line, with the options of the study that it names."""
+    parser = _parser()
+    words = sys.argv[1:] if argv is None else argv
+    named = parser.parse_known_args([word for word in words if word not in _HELP])[0]
+    if named.name is not None:
+        own = parser.add_argument_group(f"options of {named.name}")
+        for name, option in load_study(named.name).OPTIONS.items():
+            flag = f"--{name.replace('_', '-')}"
+            own.add_argument(flag, default=option.default, help=option.about, **_kind(option))
+    return parser.parse_args(words)
+
+
+def _kind(option: Option) -> dict[str, Any]:
+    """Return how an option is read, by the type of its default."""
+    if isinstance(option.default, bool):
+        return {"action": "store_true"}
+    if isinstance(option.default, tuple):
+        return {"nargs": "*", "choices": option.choices, "action": _Tuple}
+    return {"type": whole if isinstance(option.default, int) else Path}
+
+
+class _Tuple(argparse.Action):
+    """Keep several values as a tuple, as the default is one."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, tuple(values))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=PROGRAM, description="Run the experiments of a paper again."
+        prog=PROGRAM, description="Run the experiments of a paper again, or a study of our own."
     )
     add = parser.add_argument
     add("name", nargs="?", help="a study; without it, all of them are listed")
@@ -131,15 +166,13 @@ def _list(*, as_json: bool) -> None:
     studies = {name: load_study(name) for name in STUDIES}
     if as_json:
         rows = [
-            {"name": name, "paper": one.PAPER, "needs": one.NEEDS} for name, one in studies.items()
+            {"name": name, "title": one.TITLE, "paper": one.PAPER, "needs": one.NEEDS}
+            for name, one in studies.items()
         ]
         print(json.dumps({"schema": _SCHEMA, "studies": rows}, indent=2))
         return
-    cells = [
-        (name, "needed" if one.NEEDS else "none", textwrap.shorten(one.PAPER, _WIDTH))
-        for name, one in studies.items()
-    ]
-    print(table(["study", "data", "paper"], cells) + "\n")
+    cells = [(name, "needed" if one.NEEDS else "none", one.TITLE) for name, one in studies.items()]
+    print(table(["study", "data", "about"], cells) + "\n")
     for name, one in studies.items():
         if one.NEEDS:
             print(_wrapped(f"{name} needs {one.NEEDS}"))
@@ -147,7 +180,6 @@ def _list(*, as_json: bool) -> None:
 
 
 def _run(given: argparse.Namespace) -> None:
-    load_study(given.name)
     if given.seed < 0 or (given.threads is not None and given.threads < 1):
         raise ParameterError(
             f"--seed is 0 or more and --threads 1 or more, got {given.seed} and {given.threads}"
@@ -163,8 +195,11 @@ def _run(given: argparse.Namespace) -> None:
         seed=given.seed,
         threads=given.threads,
         report=_say,
+        options={name: getattr(given, name) for name in load_study(given.name).OPTIONS},
     )
     report = run_study(given.name, settings)
+    if report is None:
+        return
     if given.json:
         print(json.dumps({"schema": _SCHEMA, **report.as_dict()}, indent=2))
     else:
@@ -177,6 +212,8 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _as_text(report: Report) -> str:
+    if isinstance(report.outcome, Page):
+        return "\n".join(map(clean, report.outcome.lines))
     parts = [bold(clean(f"{report.name}: {report.paper}"))]
     parts += [
         f"{bold(clean(one.title))}\n{table(one.columns, one.rows)}" for one in report.outcome.tables

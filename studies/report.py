@@ -4,15 +4,16 @@ import importlib.metadata
 import importlib.util
 import platform
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from studies.stamps import stamp
-from studies.study import Outcome, Settings, Table
+from studies.stamps import AGAIN, stamp
+from studies.study import Option, Outcome, Page, Settings, Table
 
-_PACKAGES = ("numpy", "scipy", "numba", "lightgbm", "xgboost")
+_PACKAGES = ("numpy", "scipy", "numba", "lightgbm", "xgboost", "catboost")
 PROGRAM = "python -m studies"
 _NOTE = f"<!-- Written by {PROGRAM}; do not edit. -->"
 _FINDINGS, _PAPER = "## What was found", "Paper: "
@@ -29,23 +30,26 @@ class Report:
     name : str
         Of the study.
     paper : str
-        What it reproduces.
+        What it reproduces, if anything.
     settings : Settings
         How it was run.
-    outcome : Outcome
+    outcome : Outcome or Page
         What came out.
     seconds : float
         How long it took.
     title : str
         Of the page; the name of the study by default.
+    options : mapping of str to Option
+        The study's own options.
     """
 
     name: str
     paper: str
     settings: Settings
-    outcome: Outcome
+    outcome: Outcome | Page
     seconds: float
     title: str = ""
+    options: Mapping[str, Option] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -55,6 +59,11 @@ class Report:
         words += ["--small"] if given.small else ["--data DATA"] if given.data else []
         words += [f"--seed {given.seed}"] if given.seed else []
         words += [f"--threads {given.threads}"] if given.threads else []
+        for name, option in self.options.items():
+            value = given.options.get(name, option.default)
+            if option.quoted and value != option.default:
+                shown = " ".join(value) if isinstance(value, tuple) else str(value)
+                words += [f"--{name.replace('_', '-')} {shown}"]
         return " ".join(words)
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,16 +74,7 @@ class Report:
             "command": self.command,
             "seconds": round(self.seconds, 1),
             "versions": versions(),
-            "facts": {key: _plain(value) for key, value in self.outcome.facts.items()},
-            "findings": list(self.outcome.findings),
-            "tables": [
-                {
-                    "title": one.title,
-                    "columns": list(one.columns),
-                    "rows": list(map(list, one.rows)),
-                }
-                for one in self.outcome.tables
-            ],
+            **_parts(self.outcome),
         }
 
     def as_markdown(self, figures: Sequence[str] = ()) -> str:
@@ -85,32 +85,29 @@ class Report:
         figures : sequence of str
             File names of plots, beside the page.
         """
-        facts = [f"- {key}: {_cell(value)}" for key, value in self.outcome.facts.items()]
-        used = ", ".join(f"{name} {version}" for name, version in versions().items())
-        return "\n".join(
-            [
-                _NOTE,
-                f"# {self.title or self.name}",
-                "",
-                *([self.outcome.summary, ""] if self.outcome.summary else []),
-                _PAPER + self.paper + ("" if self.paper.endswith(".") else "."),
-                "",
-                _FINDINGS,
-                "",
-                *(f"- {sentence}" for sentence in self.outcome.findings),
-                "",
-                *(line for name in figures for line in (f"![{name}]({name})", "")),
-                *(line for one in self.outcome.tables for line in (*_markdown(one), "")),
-                "## How it was run",
-                "",
-                f"- command: `{self.command}`",
-                f"- time: {_duration(self.seconds)}",
-                f"- versions: {used}",
-                stamp(self.name),
-                *facts,
-                "",
-            ]
-        )
+        found = self.outcome
+        body = found.lines if isinstance(found, Page) else _body(self.paper, found, figures)
+        page = [_NOTE, f"# {self.title or self.name}", "", *body, "", "## How it was run", ""]
+        return "\n".join([*page, *self._how_it_was_run(), ""])
+
+    def _how_it_was_run(self) -> list[str]:
+        found = self.outcome
+        used, duration, made_by = used_versions(), _duration(self.seconds), stamp(self.name)
+        again = []
+        if isinstance(found, Page):
+            used, duration = found.versions or used, found.time or duration
+            again = [AGAIN] if found.stamp not in (None, made_by) else []
+            notes = [f"- {one}" for one in found.notes]
+        else:
+            notes = [f"- {key}: {_cell(value)}" for key, value in found.facts.items()]
+        return [
+            f"- command: `{self.command}`",
+            f"- time: {duration}",
+            f"- versions: {used}",
+            made_by,
+            *again,
+            *notes,
+        ]
 
     def save(self, folder: Path) -> list[Path]:
         """Write the page, its plots and the index into a folder, which is made if need be.
@@ -128,18 +125,52 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob(f"{self.name}*.svg"):
             old.unlink()
-        plots = [folder / f"{self.name}-{name}.svg" for name in self.outcome.figures]
-        if not has_matplotlib():
-            plots = []
-        for path, draw in zip(plots, self.outcome.figures.values(), strict=False):
-            _draw(draw, path)
+        beside = [folder / name for name in self._files()]
+        for path, write in zip(beside, self._files().values(), strict=True):
+            write(path)
         page = folder / f"{self.name}.md"
-        page.write_text(self.as_markdown([path.name for path in plots]), encoding="utf-8")
-        return [page, *plots, write_index(folder)]
+        page.write_text(self.as_markdown([path.name for path in beside]), encoding="utf-8")
+        return [page, *beside, write_index(folder)]
+
+    def _files(self) -> dict[str, Callable[[Path], None]]:
+        """Return what lies beside the page: by name, what writes it."""
+        if isinstance(self.outcome, Page):
+            files = dict(self.outcome.files)
+        else:
+            draws = self.outcome.figures.items()
+            files = {f"{self.name}-{name}.svg": partial(_draw, draw) for name, draw in draws}
+        return {n: one for n, one in files.items() if not n.endswith(".svg") or has_matplotlib()}
+
+
+def _parts(found: Outcome | Page) -> dict[str, Any]:
+    """Return what came out, ready for JSON."""
+    if isinstance(found, Page):
+        return {"page": list(found.lines), "notes": list(found.notes)}
+    tables = [one._asdict() for one in found.tables]
+    return {
+        "facts": {key: _plain(value) for key, value in found.facts.items()},
+        "findings": list(found.findings),
+        "tables": [{**one, "rows": list(map(list, one["rows"]))} for one in tables],
+    }
+
+
+def _body(paper: str, found: Outcome, figures: Sequence[str]) -> list[str]:
+    lines = [
+        *([found.summary, ""] if found.summary else []),
+        _PAPER + paper + ("" if paper.endswith(".") else "."),
+        "",
+        _FINDINGS,
+        "",
+        *(f"- {sentence}" for sentence in found.findings),
+        "",
+        *(line for name in figures for line in (f"![{name}]({name})", "")),
+        *(line for one in found.tables for line in (*_markdown(one), "")),
+    ]
+    return lines[:-1]
 
 
 def write_index(folder: Path) -> Path:
-    """Write ``index.md``: the findings of every page of a study in a folder.
+    """Write ``index.md``: the findings of every page of a paper in a folder.
 
     Parameters
     ----------
@@ -149,7 +180,7 @@ def write_index(folder: Path) -> Path:
     lines = [_NOTE, "# Reproduced papers", ""]
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        if page.name == "index.md" or not text.startswith(_NOTE):
+        if page.name == "index.md" or not text.startswith(_NOTE) or _FINDINGS not in text:
             continue
         title = text.split("\n")[1].removeprefix("# ")
         about = text.split("\n\n", 1)[1].split(f"\n\n{_FINDINGS}", 1)[0]
@@ -176,6 +207,11 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def used_versions() -> str:
+    """Return the versions in one line."""
+    return ", ".join(f"{name} {version}" for name, version in versions().items())
 
 
 def _draw(draw: Any, path: Path) -> None:

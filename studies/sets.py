@@ -1,4 +1,4 @@
-"""Real ranking data for the benchmark of quality, read from a folder the user names.
+"""Ranking data of our own studies, read from a folder the user names.
 
 Each set says how its labels are to be judged: which are relevant, and the highest grade. Large
 public sets (MSLR-WEB10K and 30K, Yahoo, Istella) are read from a folder with their files by
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 import gbmrank
 from gbmrank.data.readers import read_letor
+from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError
 from studies.files import find_files, find_parts
 from studies.movielens import features, read_movielens
@@ -59,6 +60,14 @@ class RankingSet:
         """Return some rows, without parts."""
         rows = self.X[chosen], self.y[chosen], self.qid[chosen]
         return replace(self, X=rows[0], y=rows[1], qid=rows[2], part=None)
+
+
+def demonstration(queries: int = 120) -> RankingSet:
+    """The made-up data of ``gbmrank.demo_data``, for short runs."""
+    data = demo_data(n_queries=queries, seed=0)
+    about = "made up, grades 0 to 4"
+    rows = data.X.astype(np.float32), data.labels.astype(np.float64), data.qid
+    return RankingSet("demonstration", about, *rows, threshold=1, max_grade=4)
 
 
 def ohsumed(folder: Path) -> RankingSet:

@@ -11,7 +11,7 @@ _HERE = Path(__file__).parent
 _PACKAGE = _HERE.parent / "gbmrank"
 _LAYOUT = ("study", "report", "stamps", "__main__")  # how a page looks, not what it says
 _STAMP = "- stamp: "
-_AGAIN = "- stamped without a new run: the figures are of an earlier version of this code"
+AGAIN = "- stamped without a new run: the figures are of an earlier version of this code"
 
 
 def stamp(name: str) -> str:
@@ -78,9 +78,9 @@ def restamp(folder: Path, name: str) -> Path:
     """
     page = folder / f"{name}.md"
     lines = page.read_text(encoding="utf-8").split("\n")
-    kept = [line for line in lines if not line.startswith((_STAMP, _AGAIN))]
+    kept = [line for line in lines if not line.startswith((_STAMP, AGAIN))]
     after = 1 + next(at for at, line in enumerate(kept) if line.startswith("- versions: "))
-    page.write_text("\n".join([*kept[:after], stamp(name), _AGAIN, *kept[after:]]), "utf-8")
+    page.write_text("\n".join([*kept[:after], stamp(name), AGAIN, *kept[after:]]), "utf-8")
     return page
 
 

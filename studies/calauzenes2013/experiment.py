@@ -20,13 +20,14 @@ from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Part, Trained
 from gbmrank.boosters.plan import Plan, train
 from gbmrank.types import FloatArray, IntArray
-from studies.study import Outcome, Settings, Table
+from studies.study import Option, Outcome, Settings, Table
 
 TITLE = "Calauzènes et al. 2013: regret bounds"
 PAPER = (
     "Calauzenes, Usunier and Gallinari, Calibration and regret bounds for order-preserving "
     "surrogate losses in learning to rank, Machine Learning 93, 2013"
 )
+OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
     "losses/composite.py",
     "losses/margin.py",

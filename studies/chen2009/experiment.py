@@ -19,7 +19,7 @@ from gbmrank.types import FloatArray
 from studies.files import find_parts
 from studies.intervals import Estimate, over_queries
 from studies.linear import LinearModel, fit_linear, standardise
-from studies.study import Outcome, Settings, Table
+from studies.study import Option, Outcome, Settings, Table
 
 TITLE = "Chen et al. 2009: weights that make losses bound NDCG"
 PAPER = (
@@ -31,6 +31,7 @@ NEEDS = (
     "normalised per query), from the LETOR project of Microsoft Research, in the folder or in a "
     "folder below it"
 )
+OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
     "losses/convex.py",
     "losses/margin.py",

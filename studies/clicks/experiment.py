@@ -20,15 +20,15 @@ only the ten best of longer lists were shown, the choice of shown items mattered
 - *oracle*: ``pairwise(target=identity)`` on the click probabilities of examined items, in all
   sessions. The others learn from sessions with a click: without one there is nothing to compare.
 
-``python -m benchmarks clicks`` writes ``docs/results/clicks.md``; it keeps finished runs in
-``build/clicks.jsonl`` and continues from there. Real sets are read from ``GBMRANK_DATA``.
+``python -m studies clicks`` keeps finished runs in ``--work``, and an interrupted run continues
+there. Without a folder with data it has the synthetic set alone.
 """
 
 import json
-import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,19 +37,24 @@ import numpy as np
 import xgboost as xgb
 
 import gbmrank
-from benchmarks.machine import versions
-from benchmarks.settings import Settings
 from gbmrank.clicks import ClickLog, PositionBias, estimate_bias, simulate_clicks
-from gbmrank.demo_data import demo_data
-from studies.sets import SETS
+from studies.sets import SETS, demonstration
+from studies.study import Option, Page, Settings
 
+TITLE = "Training on clicks"
+PAPER = ""
+NEEDS = "OHSUMED of LETOR 3.0 and LightGBM's ranking example; without them, the synthetic set alone"
+FORMULAS = ("objectives/pairwise.py",)
+OPTIONS: Mapping[str, Option] = {
+    "work": Option(Path("build/clicks"), "where finished runs are kept", quoted=False),
+    "seeds": Option(10, "logs of clicks of each kind"),
+}
 REAL = ("ohsumed", "lightgbm_example")
 CONDITIONS = {"no bias": 0.0, "power 0.5": 0.5, "power 1": 1.0, "power 2": 2.0, "cascade": None}
-SEEDS, SESSIONS, ITEMS, ROUNDS, RATE = 10, 3000, 20, 60, 0.1
+SESSIONS, ITEMS, ROUNDS, RATE = 3000, 20, 60, 0.1
 FIRST_SEED = 200  # others were used to choose the settings
 # Small trees: a click is a noisy label, and sessions repeat items, so 20 rows may be one item.
 LEAVES, DEPTH, LEAF = 4, 2, 200
-KEPT, PAGE = Path("build/clicks.jsonl"), Path("docs/results")
 CLIP = 0.2
 OURS = "pairwise(target=identity)"
 Done = dict[tuple[str, str, str, int], float]  # NDCG@10 by set, click model, system and seed
@@ -76,28 +81,55 @@ class Rows(NamedTuple):
     log: ClickLog  # with all sessions
 
 
-def run(settings: Settings) -> None:
-    """Run what is not there yet, and write the page."""
-    seeds, done = 1 if settings.quick else SEEDS, read()
-    KEPT.parent.mkdir(exist_ok=True)
-    given = list(sets())
-    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-        for name, data in given:
-            for condition, power in CONDITIONS.items():
-                if not all((name, condition, system, seed) in done for system in SYSTEMS):
-                    run_task(make_task(data, power, seed), (name, condition, seed), done)
-        if not settings.quick:
-            write_page(done)
+def run(settings: Settings) -> Page:
+    """Run what is not there yet, and make the page.
+
+    Parameters
+    ----------
+    settings : Settings
+        ``data`` holds the real sets; ``small`` takes one log of two kinds of clicks on the
+        synthetic set.
+    """
+    given = {name: one.default for name, one in OPTIONS.items()} | dict(settings.options)
+    kept = Kept(given["work"] / "runs.jsonl", settings.report)
+    conditions = dict(list(CONDITIONS.items())[:2]) if settings.small else CONDITIONS
+    first, seeds = FIRST_SEED + settings.seed, 1 if settings.small else given["seeds"]
+    wanted: Done = {}
+    for seed, (name, data) in product(range(first, first + seeds), sets(settings.data)):
+        for condition, power in conditions.items():
+            keys = [(name, condition, system, seed) for system in SYSTEMS]
+            if not all(key in kept.done for key in keys):
+                run_task(make_task(data, power, seed), (name, condition, seed), kept)
+            wanted |= {key: kept.done[key] for key in keys}
+    return page(wanted)
 
 
-def sets() -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
-    """Yield name, and features, grades and query ids."""
-    data = demo_data(n_queries=600, seed=0)
-    yield "demonstration", _shortened(data.X, data.labels.astype(float), data.qid)
-    folder = os.environ.get("GBMRANK_DATA")
-    for name in REAL if folder else ():
-        found = SETS[name](Path(str(folder)))
-        yield name, _shortened(found.X, found.y, found.qid)
+class Kept:
+    """Finished runs in a file, and in ``done``."""
+
+    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
+        self.path, self.report = path, report
+        self.done: Done = {}
+        if path.exists():
+            for text in path.read_text(encoding="utf-8").splitlines():
+                line = json.loads(text)
+                key = line["set"], line["condition"], line["system"], line["seed"]
+                self.done[key] = line["ndcg@10"]
+
+    def add(self, key: tuple[str, str, str, int], value: float, seconds: float) -> None:
+        """Keep a run."""
+        self.done[key] = value
+        made = dict(zip(("set", "condition", "system", "seed"), key, strict=True))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**made, "ndcg@10": value, "seconds": seconds}) + "\n")
+        self.report(f"{', '.join(map(str, key))}: {value:.4f} ({seconds:.1f} s)")
+
+
+def sets(folder: Path | None) -> list[tuple[str, tuple[Any, Any, Any]]]:
+    """Return name, and features, grades and query ids."""
+    found = [demonstration(600), *(SETS[name](folder) for name in REAL if folder is not None)]
+    return [(one.name, _shortened(one.X, one.y, one.qid)) for one in found]
 
 
 def _shortened(x: Any, labels: Any, qid: Any) -> tuple[Any, Any, Any]:
@@ -139,7 +171,7 @@ def _with_rows(log: ClickLog, rows: Any) -> ClickLog:
     return ClickLog(log.session, log.query, rows[log.row], log.position, log.clicks, log.relevance)
 
 
-def run_task(task: Task, place: tuple[str, str, int], done: Done) -> None:
+def run_task(task: Task, place: tuple[str, str, int], kept: Kept) -> None:
     """Train every system, and keep its NDCG@10."""
     name, condition, seed = place
     clicked = np.bincount(task.log.session, task.log.clicks)[task.log.session] > 0
@@ -153,7 +185,7 @@ def run_task(task: Task, place: tuple[str, str, int], done: Done) -> None:
         log,
     )
     for system, train in SYSTEMS.items():
-        if (name, condition, system, seed) in done:
+        if (name, condition, system, seed) in kept.done:
             continue
         start = time.process_time()
         with warnings.catch_warnings():
@@ -162,25 +194,8 @@ def run_task(task: Task, place: tuple[str, str, int], done: Done) -> None:
         value = gbmrank.metric("ndcg@10").score(
             task.labels[task.test], scores, qid=task.qid[task.test]
         )
-        done[name, condition, system, seed] = value
         seconds = time.process_time() - start
-        made = {"set": name, "condition": condition, "system": system, "seed": seed}
-        with KEPT.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**made, "ndcg@10": value, "seconds": seconds}) + "\n")
-        print(
-            f"{name}, {condition}, seed {seed}, {system}: {value:.4f} ({seconds:.1f} s)", flush=True
-        )
-
-
-def read() -> Done:
-    """Return finished runs."""
-    if not KEPT.exists():
-        return {}
-    lines = map(json.loads, KEPT.read_text(encoding="utf-8").splitlines())
-    return {
-        (line["set"], line["condition"], line["system"], line["seed"]): line["ndcg@10"]
-        for line in lines
-    }
+        kept.add((name, condition, system, seed), value, seconds)
 
 
 Predict = Callable[[Any], Any]
@@ -269,15 +284,13 @@ SYSTEMS: dict[str, Callable[[Rows], Predict]] = {
 }
 
 
-def write_page(done: Done) -> None:
-    """Write tables of means and paired differences."""
+def page(done: Done) -> Page:
+    """Return tables of means and paired differences."""
     assert __doc__ is not None
     about = __doc__.partition("\n\n")[2].partition("``python -m")[0].replace("``", "`").strip()
     seeds = len({seed for _, _, _, seed in done})
     names = list(dict.fromkeys(key[0] for key in done))
     lines = [
-        "# Training on clicks",
-        "",
         _headline(done),
         "",
         *_mean_table(done),
@@ -308,17 +321,13 @@ def write_page(done: Done) -> None:
         for system in SYSTEMS:
             cells = [_cell(done, name, condition, system) for condition in CONDITIONS]
             lines.append(f"| {system} | {' | '.join(cells)} |")
-    lines += [
-        "",
-        "## How it was run",
-        "",
+    notes = [
         (
-            f"`python -m benchmarks clicks`: {seeds} seeds, {SESSIONS} sessions, {ROUNDS} rounds. "
-            f"{versions()}."
-        ),
+            f"{seeds} seeds, {SESSIONS} sessions, {ROUNDS} rounds; continuing earlier "
+            "runs takes less time"
+        )
     ]
-    PAGE.mkdir(parents=True, exist_ok=True)
-    (PAGE / "clicks.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return Page(lines=lines, notes=notes)
 
 
 def _headline(done: Done) -> str:

@@ -24,11 +24,12 @@ from studies.movielens import (
     sample_pairs,
     simulate_ratings,
 )
-from studies.study import Outcome, Settings, Table
+from studies.study import Option, Outcome, Settings, Table
 
 TITLE = "Duchi et al. 2010: consistency of ranking losses"
 PAPER = 'Duchi, Mackey and Jordan, "On the consistency of ranking algorithms", ICML 2010, Table 1'
 NEEDS = SOURCE
+OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
     "losses/convex.py",
     "losses/margin.py",

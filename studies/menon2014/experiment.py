@@ -21,10 +21,11 @@ from studies.menon2014.bipartite import (
     method_names,
     simulated,
 )
-from studies.study import Outcome, Settings, Table
+from studies.study import Option, Outcome, Settings, Table
 
 TITLE = "Menon and Williamson 2014: bipartite ranking"
 PAPER = "Menon and Williamson, Bayes-optimal scorers for bipartite ranking, COLT 2014"
+OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
     "losses/composite.py",
     "losses/convex.py",

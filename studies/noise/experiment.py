@@ -1,7 +1,7 @@
 """Label noise of growing strength on real features: which losses degrade.
 
-``python -m benchmarks.noise --data FOLDER --out docs/results`` spoils the labels that LightGBM
-learns from and stops by, and judges on clean ones. Two kinds of noise:
+``python -m studies noise --data FOLDER`` spoils the labels that LightGBM learns from and stops by,
+and judges on clean ones. Two kinds of noise:
 
 - *random*: a label is replaced by one drawn from all labels of the data with probability e.
   The expected gain of a row becomes ``(1 - e) gain + e mean``, which sorts as before, so a
@@ -12,10 +12,9 @@ learns from and stops by, and judges on clean ones. Two kinds of noise:
   grades are no longer those of the judges, so every loss is off by what the mapping bends.
 """
 
-import argparse
 import json
-import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,29 @@ import numpy as np
 import numpy.typing as npt
 
 import gbmrank
-from benchmarks.machine import versions
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train
 from gbmrank.data import Groups, RankingData
-from studies.sets import SETS, RankingSet
+from gbmrank.errors import ConfigError
+from studies.files import VARIABLE
+from studies.report import used_versions
+from studies.sets import SETS, RankingSet, demonstration
+from studies.study import Option, Page, Settings
 
+TITLE = "Label noise: which losses degrade"
+PAPER = ""
+NEEDS = "OHSUMED of LETOR 3.0 and LightGBM's ranking example"
+FORMULAS = (
+    "objectives/bregman.py",
+    "objectives/listmle.py",
+    "objectives/pairwise.py",
+    "objectives/pointwise.py",
+)
+OPTIONS: Mapping[str, Option] = {
+    "sets": Option(("ohsumed", "lightgbm_example"), "data sets", tuple(SETS)),
+    "rounds": Option(100, "trees of a model, at most"),
+}
 OBJECTIVES = (
     "pairwise(target=ndcg@10)",
     "pointwise(loss=squared, target=ndcg@10)",
@@ -43,6 +58,7 @@ OBJECTIVES = (
 STRENGTHS = (0.0, 0.2, 0.4, 0.6)
 VISITS, FOLDS = 10, 5
 Labels = npt.NDArray[np.float64]
+Tables = Mapping[str, Mapping[str, list[float]]]
 
 
 def random_labels(labels: Labels, strength: float, rng: np.random.Generator) -> Labels:
@@ -65,43 +81,42 @@ CAUTION = (
 KINDS = {"random": random_labels, "clicks": clicks}
 
 
-def main() -> None:
-    """Run, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the data sets")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
-    parser.add_argument("--sets", nargs="*", default=["ohsumed", "lightgbm_example"])
-    parser.add_argument("--rounds", type=int, default=150)
-    given = parser.parse_args()
-    start = time.perf_counter()
-    tables = {}
-    for name in given.sets:
-        data = SETS[name](given.data)
-        for kind in KINDS:
-            tables[f"{name}, {kind}"] = measure(data, kind, given.rounds)
-    given.out.mkdir(parents=True, exist_ok=True)
-    command = f"python -m benchmarks.noise --data DATA --rounds {given.rounds}"
-    minutes = round((time.perf_counter() - start) / 60, 1)
-    text = page(tables, command, minutes, versions())
-    (given.out / "noise.md").write_text(text, encoding="utf-8")
-    facts = {"schema": "gbmrank.noise/1", "command": command, "versions": versions()}
-    text = json.dumps({**facts, "ndcg@10": tables}, indent=1)
-    (given.out / "noise.json").write_text(text + "\n", encoding="utf-8")
-    plot(tables, given.out / "noise.svg")
+def run(settings: Settings) -> Page:
+    """Train every objective on labels with more and more noise.
+
+    Parameters
+    ----------
+    settings : Settings
+        ``data`` holds the sets; ``small`` takes a made-up one and few rounds instead.
+    """
+    given = {name: one.default for name, one in OPTIONS.items()} | dict(settings.options)
+    if settings.small:
+        data, rounds = [demonstration(60)], 5
+    elif settings.data is None:
+        raise ConfigError(f"no data: give --data FOLDER or set {VARIABLE}. It needs {NEEDS}")
+    else:
+        data, rounds = [SETS[name](settings.data) for name in given["sets"]], given["rounds"]
+    return page(
+        {
+            f"{one.name}, {kind}": measure(one, kind, rounds, settings)
+            for one in data
+            for kind in KINDS
+        }
+    )
 
 
-def measure(data: RankingSet, kind: str, rounds: int) -> dict[str, list[float]]:
+def measure(data: RankingSet, kind: str, rounds: int, settings: Settings) -> dict[str, list[float]]:
     """Return NDCG@10 on clean test labels, by objective, for each strength."""
     table: dict[str, list[float]] = {name: [] for name in OBJECTIVES}
     for strength in STRENGTHS:
-        noisy = KINDS[kind](data.y, strength, np.random.default_rng(7))
+        noisy = KINDS[kind](data.y, strength, np.random.default_rng(7 + settings.seed))
         for name in OBJECTIVES:
             values = [
                 fold_value(data, noisy, name, rounds, fold)
                 for fold in gbmrank.query_folds(qid=data.qid, n_folds=FOLDS)
             ]
             table[name].append(float(np.nanmean(np.concatenate(values))))
-            print(f"{data.name} {kind} {strength:.1f} {name}: {table[name][-1]:.4f}", flush=True)
+            settings.report(f"{data.name} {kind} {strength:.1f} {name}: {table[name][-1]:.4f}")
     return table
 
 
@@ -133,15 +148,11 @@ def part(data: RankingSet, labels: Labels, rows: Any) -> Part:
     return Part(data.X[ordered], RankingData.from_arrays(labels[ordered], group=groups.sizes))
 
 
-def page(
-    tables: Mapping[str, Mapping[str, list[float]]], command: str, minutes: float, used: str
-) -> str:
-    """Return the page as markdown."""
+def page(tables: Tables) -> Page:
+    """Return the page, with its figures beside it and a picture."""
     assert __doc__ is not None
     about = __doc__[__doc__.index("Two kinds of noise:") :].replace("``", "`").strip()
     lines = [
-        "# Label noise: which losses degrade",
-        "",
         _headline(tables),
         "",
         "![NDCG@10 against strength of noise](noise.svg)",
@@ -161,21 +172,22 @@ def page(
             cells = " | ".join(f"{value:.4f}" for value in values)
             native = " (native)" if name.startswith("native:") else ""
             lines.append(f"| {_name(name)}{native} | {cells} | {values[0] - values[-1]:.4f} |")
-    lines += [
-        "",
-        "## How it was run",
-        "",
+    notes = [
         (
             f"LightGBM, learning rate 0.05, {FOLDS} folds by query, early stopping on validation "
-            "queries with noisy labels; NDCG@10 on test queries with clean ones."
-        ),
-        "",
-        f"`{command}`, {minutes} minutes. {used}.",
+            "queries with noisy labels; NDCG@10 on test queries with clean ones"
+        )
     ]
-    return "\n".join(lines) + "\n"
+    files = {"noise.json": partial(_write_figures, tables), "noise.svg": partial(plot, tables)}
+    return Page(lines=lines, notes=notes, files=files)
 
 
-def _headline(tables: Mapping[str, Mapping[str, list[float]]]) -> str:
+def _write_figures(tables: Tables, path: Path) -> None:
+    facts = {"schema": "gbmrank.noise/2", "versions": used_versions(), "ndcg@10": tables}
+    path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _headline(tables: Tables) -> str:
     """Return the result in two sentences."""
     lost = [values[0] - values[-1] for table in tables.values() for values in table.values()]
     best = [_best(table) for table in tables.values()]
@@ -206,7 +218,7 @@ def _name(objective: str) -> str:
     return f"`{objective.removeprefix('native:')}`"
 
 
-def _summary(tables: Mapping[str, Mapping[str, list[float]]]) -> list[str]:
+def _summary(tables: Tables) -> list[str]:
     """Return one line per setting: who loses least, who most, who ends first."""
     lines = [
         f"| data, noise | loses least from e = 0 to {STRENGTHS[-1]:g} | loses most | ends first |",
@@ -225,7 +237,7 @@ def _head() -> str:
     return " | ".join(f"e = {strength:g}" for strength in STRENGTHS)
 
 
-def plot(tables: Mapping[str, Mapping[str, list[float]]], path: Path) -> None:
+def plot(tables: Tables, path: Path) -> None:
     """Draw one panel per set and kind of noise."""
     import matplotlib as mpl
 
@@ -247,7 +259,3 @@ def plot(tables: Mapping[str, Mapping[str, list[float]]], path: Path) -> None:
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     figure.savefig(path)
-
-
-if __name__ == "__main__":
-    main()

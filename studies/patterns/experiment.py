@@ -5,14 +5,10 @@ gives curvature of another scale, so the objective is multiplied by the factor o
 The data are LightGBM's ranking example, with 50 queries to test on: a difference counts when it is
 more than two standard errors of the paired difference. Early stopping uses every fourth training
 query, and the model learns from the others.
-
-``python -m benchmarks patterns --page docs/results/patterns.md`` writes the page.
 """
 
-import os
-import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +18,15 @@ import xgboost as xgb
 from sklearn.datasets import load_svmlight_file
 
 import gbmrank
-from benchmarks.machine import versions
-from benchmarks.settings import Settings
+from gbmrank.demo_data import demo_data
+from studies.files import find_files
+from studies.study import Option, Page, Settings
 
+TITLE = "Ten public ways to train a ranker"
+PAPER = ""
+NEEDS = "LightGBM's ranking example: rank.train, rank.test and their .query files"
+FORMULAS = ("objectives/pairwise.py",)
+OPTIONS: Mapping[str, Option] = {}
 TARGET = "pairwise(target=ndcg@10)"
 LAMBDARANK, XGBOOST = 3.0, 6.0
 _QUIET = {"verbosity": -1, "seed": 0, "deterministic": True, "force_row_wise": True}
@@ -56,9 +58,24 @@ class Bench(NamedTuple):
     threads: int
 
 
-def _rows(folder: Path, name: str) -> Rows:
-    x, y = load_svmlight_file(str(folder / f"rank.{name}.gz"), n_features=301)
-    return Rows(x.toarray(), y, np.loadtxt(folder / f"rank.{name}.query", dtype=int))
+_FILES = ("rank.train", "rank.test", "rank.train.query", "rank.test.query")
+
+
+def _bench(settings: Settings) -> Bench:
+    threads = settings.threads or 1
+    if settings.small:
+        data = demo_data(n_queries=80, seed=settings.seed)
+        query = np.unique(data.qid, return_inverse=True)[1]
+        rows = Rows(data.X, data.labels.astype(float), None)
+        train, test = (_part(rows, query % 4 == at, query) for at in (0, 1))
+        return Bench(train, test, threads)
+    paths = find_files(settings.data, _FILES, NEEDS)
+    return Bench(_rows(paths, _FILES[0]), _rows(paths, _FILES[1]), threads)
+
+
+def _rows(paths: Mapping[str, Path], name: str) -> Rows:
+    x, y = load_svmlight_file(str(paths[name]), n_features=301)
+    return Rows(x.toarray(), y, np.loadtxt(paths[f"{name}.query"], dtype=int))
 
 
 def _lgb(params: dict[str, Any], rounds: int) -> Callable[[Bench, Any], Any]:
@@ -241,14 +258,14 @@ class Result(NamedTuple):
         )
 
 
-def _result(pattern: Pattern, bench: Bench) -> Result:
+def _result(pattern: Pattern, bench: Bench, report: Callable[[str], None]) -> Result:
     objective = gbmrank.mix(TARGET, weights=[pattern.factor])
     native, _ = _trained(pattern, bench, pattern.native)
     ours, told = _trained(pattern, bench, objective)
     gap = (ours - native)[np.isfinite(ours) & np.isfinite(native)]
     error = float(np.std(gap, ddof=1) / np.sqrt(len(gap)))
     for text in told:
-        print(f"warning in {pattern.name}: {text}", file=sys.stderr)
+        report(f"warning in {pattern.name}: {text}")
     means = float(np.nanmean(native)), float(np.nanmean(ours))
     return Result(pattern, *means, float(gap.mean()), error, len(told))
 
@@ -279,30 +296,24 @@ _HEAD = (
 )
 
 
-def run(settings: Settings) -> None:
-    """Print both tables, and write the page if one is named."""
-    data = os.environ.get("GBMRANK_DATA")
-    if data is None:
-        print("GBMRANK_DATA names no folder with lgbm_rank in it; skipped")
-        return
-    folder = Path(data) / "lgbm_rank"
-    bench = Bench(_rows(folder, "train"), _rows(folder, "test"), settings.threads)
-    print(_HEAD)
+def run(settings: Settings) -> Page:
+    """Train by every pattern twice, and measure the curvature of objectives.
+
+    Parameters
+    ----------
+    settings : Settings
+        ``data`` holds LightGBM's ranking example; ``small`` takes two patterns and made-up data.
+    """
+    bench = _bench(settings)
     found = []
-    for pattern in PATTERNS[:2] if settings.quick else PATTERNS:
-        found.append(_result(pattern, bench))
-        print(found[-1], flush=True)
-    if settings.page is not None:
-        settings.page.write_text(page(found, len(bench.test.group)), encoding="utf-8")
-    print(
-        "\n| objective | Hessian per row at equal scores | mean of 20 rounds |\n| --- | --- | --- |"
-    )
-    for name, (first, mean) in curvatures(bench).items():
-        print(f"| {name} | {first:.3f} | {mean:.3f} |")
+    for pattern in PATTERNS[:2] if settings.small else PATTERNS:
+        found.append(_result(pattern, bench, settings.report))
+        settings.report(str(found[-1]))
+    return page(found, curvatures(bench), len(bench.test.group))
 
 
-def page(found: Sequence[Result], queries: int) -> str:
-    """Return the page as markdown."""
+def page(found: Sequence[Result], curved: Mapping[str, tuple[float, float]], queries: int) -> Page:
+    """Return the page."""
     by = {
         word: [one.pattern.name for one in found if one.verdict == word]
         for word in ("better", "worse")
@@ -310,45 +321,44 @@ def page(found: Sequence[Result], queries: int) -> str:
     clear = "; ".join(f"{word} in {', '.join(names)}" for word, names in by.items() if names)
     same = sum(one.verdict == "within noise" for one in found)
     warned = sum(one.warnings > 0 for one in found)
-    return "\n".join(
-        [
-            "# Ten public ways to train a ranker",
-            "",
-            (
-                f"With only the objective replaced, NDCG@10 stays within noise in {same} of "
-                f"{len(found)} public training scripts{'; it is ' if clear else ''}{clear}. "
-                f"gbmrank warned in {warned} of them."
-            ),
-            "",
-            _HEAD,
-            *map(str, found),
-            "",
-            (
-                f"NDCG@10 on {queries} test queries, with the standard error of the paired "
-                "difference; *within noise* is two of them. With so few queries only large "
-                "differences show: the table says that the scripts train and that nothing breaks."
-            ),
-            "",
-            "## What was changed",
-            "",
-            (
-                "Each script is trained twice: with the booster's own objective and with "
-                f'`gbmrank.mix("{TARGET}", weights=[c])`. All parameters are those of the script. '
-                f"The factor c is {LAMBDARANK:g} for LightGBM and {XGBOOST:g} for XGBoost "
-                "([why](../boosters.md)). PyTerrier's `min_sum_hessian_in_leaf=100` leaves "
-                "`lambdarank` itself few splits on this small set. Without the factor no tree "
-                "splits there, and gbmrank warns."
-            ),
-            "",
-            "## How it was run",
-            "",
-            (
-                "LightGBM's ranking example: its training and test files. Scripts with early "
-                "stopping learn from three quarters of the training queries and stop by the "
-                "others; `cv` makes folds of queries."
-            ),
-            "",
-            f"`python -m benchmarks patterns --page docs/results/patterns.md`. {versions()}.",
-            "",
-        ]
-    )
+    lines = [
+        (
+            f"With only the objective replaced, NDCG@10 stays within noise in {same} of "
+            f"{len(found)} public training scripts{'; it is ' if clear else ''}{clear}. "
+            f"gbmrank warned in {warned} of them."
+        ),
+        "",
+        _HEAD,
+        *map(str, found),
+        "",
+        (
+            f"NDCG@10 on {queries} test queries, with the standard error of the paired "
+            "difference; *within noise* is two of them. With so few queries only large "
+            "differences show: the table says that the scripts train and that nothing breaks."
+        ),
+        "",
+        "## What was changed",
+        "",
+        (
+            "Each script is trained twice: with the booster's own objective and with "
+            f'`gbmrank.mix("{TARGET}", weights=[c])`. All parameters are those of the script. '
+            f"The factor c is {LAMBDARANK:g} for LightGBM and {XGBOOST:g} for XGBoost "
+            "([why](../boosters.md)). PyTerrier's `min_sum_hessian_in_leaf=100` leaves "
+            "`lambdarank` itself few splits on this small set. Without the factor no tree "
+            "splits there, and gbmrank warns."
+        ),
+        "",
+        "## Curvature",
+        "",
+        "| objective | Hessian per row at equal scores | mean of 20 rounds |",
+        "| --- | ---: | ---: |",
+        *(f"| `{name}` | {first:.3f} | {mean:.3f} |" for name, (first, mean) in curved.items()),
+    ]
+    notes = [
+        (
+            "LightGBM's ranking example: its training and test files. Scripts with early stopping "
+            "learn from three quarters of the training queries and stop by the others; `cv` makes "
+            "folds of queries"
+        )
+    ]
+    return Page(lines=lines, notes=notes)

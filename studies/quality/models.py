@@ -1,4 +1,4 @@
-"""Models of the benchmark of quality: one training serves every metric it is judged by.
+"""Models of the study of quality: one training serves every metric it is judged by.
 
 A model is grown to the last round and judged on the validation queries after every round; for
 each metric it counts up to its best round there. Scores of committees and of bagged models are

@@ -1,4 +1,4 @@
-"""The page of the benchmark of quality: differences per set, pooled over sets, in words and tables.
+"""The page of the study of quality: differences per set, pooled over sets, in words and tables.
 
 A difference is paired: values of a query are averaged over seeds, subtracted, and averaged over
 the queries of a set; its standard error is that of a mean over queries. Sets are pooled by the
@@ -8,15 +8,18 @@ random-effects mean of DerSimonian and Laird.
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.machine import versions
 from studies.quality.models import BAGGED, NATIVE, PARAMS
 from studies.quality.plot import Mark, Panel, draw
+from studies.report import used_versions
+from studies.stamps import stamp
+from studies.study import Page
 
 DEVELOPMENT = ("ohsumed", "movielens")  # named before anything was run; all was chosen here
 GOALS = {"ndcg@10": "NDCG@10", "err@10": "ERR@10", "map": "MAP"}
@@ -99,14 +102,14 @@ def pooled(effects: Sequence[Effect]) -> Effect:
     return Effect(float((weight * values).sum() / weight.sum()), float(weight.sum() ** -0.5))
 
 
-def write_page(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write figures, page and picture from the runs that are done."""
+def document_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of finished runs, ready for JSON."""
     values = _values(runs)
-    made = _contests(values)
     about = {run["set"]: run["about"] for run in runs}
-    document = {
-        "schema": "gbmrank.quality/3",
-        "versions": versions("catboost"),
+    return {
+        "schema": "gbmrank.quality/4",
+        "stamp": stamp("quality"),
+        "versions": used_versions(),
         "runs": {name: sum(run["backend"] == name for run in runs) for name in PARAMS},
         "seeds": len({run["seed"] for run in runs}),
         "folds": len({run["fold"] for run in runs}),
@@ -115,7 +118,7 @@ def write_page(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
         "sets": {
             name: {"about": about[name], "queries": _count(found)} for name, found in values.items()
         },
-        "contests": [_plain(one) for one in made],
+        "contests": [_plain(one) for one in _contests(values)],
         "means": {
             name: {
                 goal: {" ".join(system): _mean(row) for system, row in by.items()}
@@ -124,20 +127,12 @@ def write_page(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
             for name, found in values.items()
         },
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, indent=1)
-    (folder / "quality.json").write_text(text + "\n", encoding="utf-8")
-    rewrite_page(folder)
-    print(f"{folder / 'quality.md'}: {len(runs)} runs, {len(made)} contests")
 
 
-def rewrite_page(folder: Path) -> None:
-    """Write page and picture from ``quality.json`` in a folder."""
-    document = json.loads((folder / "quality.json").read_text(encoding="utf-8"))
+def page(document: Mapping[str, Any]) -> Page:
+    """Return the page of figures, with these beside it and a picture."""
     made = [_contest_of(one) for one in document["contests"]]
     lines = [
-        "# Quality on real data",
-        "",
         _headline(made),
         "",
         "![NDCG@10 gained by the committee, per data set and pooled](quality.svg)",
@@ -158,18 +153,28 @@ def rewrite_page(folder: Path) -> None:
         "",
         *_set_tables(document["sets"], made),
         *_mean_tables(document),
-        "## How it was run",
-        "",
-        *_method(document),
     ]
-    (folder / "quality.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    held = {name for one in made for name in one.sets if name not in DEVELOPMENT}
-    draw(
-        [_panel(made, backend) for backend in _TEAMS],
-        _title(made),
-        f"held out: nothing was chosen on these {_number(len(held))} sets",
-        folder / "quality.svg",
+    return Page(
+        lines=lines[:-1],
+        notes=_method(document),
+        files={
+            "quality.json": partial(_write_figures, document),
+            "quality.svg": partial(_draw, made),
+        },
+        time=f"{document['cpu_minutes']:.0f} minutes of CPU time",
+        versions=document["versions"],
+        stamp=document["stamp"],
     )
+
+
+def _write_figures(document: Mapping[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _draw(made: Sequence[Contest], path: Path) -> None:
+    held = {name for one in made for name in one.sets if name not in DEVELOPMENT}
+    note = f"held out: nothing was chosen on these {_number(len(held))} sets"
+    draw([_panel(made, backend) for backend in _TEAMS], _title(made), note, path)
 
 
 def _values(runs: Sequence[Mapping[str, Any]]) -> Values:
@@ -524,39 +529,34 @@ def _method(document: Mapping[str, Any]) -> list[str]:
     held = [_shown(name) for name in sets if name not in DEVELOPMENT]
     return [
         (
-            '- The committee is that of `GBMRanker(objective="committee", metric=...)` for the '
+            'The committee is that of `GBMRanker(objective="committee", metric=...)` for the '
             f'metric of the table. "{BAGGED} seeds of" a loss is the mean of {BAGGED} models of it.'
         ),
         (
-            f"- {_number(document['seeds']).capitalize()} seeds with splits of their own, "
+            f"{_number(document['seeds']).capitalize()} seeds with splits of their own, "
             f"{_number(document['folds'])} folds by query, a quarter of the training queries for "
             f"validation. Every model grows {rounds} trees and is truncated, for each metric, at "
             "its best round on the validation queries."
         ),
         (
-            f"- All systems of a booster have the same settings (LightGBM: {settings}; XGBoost the "
+            f"All systems of a booster have the same settings (LightGBM: {settings}; XGBoost the "
             "same where it has them; CatBoost: learning rate 0.1, all else its default)."
         ),
-        f"- Settings and members of the committee were chosen on "
+        f"Settings and members of the committee were chosen on "
         f"{_listed([_shown(name) for name in DEVELOPMENT])}. "
         + (f"Nothing was chosen on {_listed(held)}." if held else "No other set was run."),
         (
-            "- The held-out sets were run three times: two of them with five trees, to try the "
+            "The held-out sets were run three times: two of them with five trees, to try the "
             "script; all with one seed for all members (NDCG@10, pooled: LightGBM +0.0167, XGBoost "
             "+0.0066); and, for this page, with the seeds that `GBMRanker` gives to members. "
             "Nothing else changed between the last two."
         ),
         (
-            "- A difference is paired by query. Sets are pooled by a random-effects mean "
+            "A difference is paired by query. Sets are pooled by a random-effects mean "
             "(DerSimonian and Laird). Intervals are 95%, without a correction for the number of "
             "comparisons."
         ),
-        (
-            f"- Runs: {done} (a run is all systems of a booster on one split), "
-            f"{document['cpu_minutes']:.0f} minutes of CPU time."
-        ),
-        "- Command: `python -m benchmarks.quality --data DATA`, then `--page docs/results`.",
-        f"- {document['versions']}.",
+        f"Runs: {done} (a run is all systems of a booster on one split).",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The picture of the benchmark of quality, which the README shows as well."""
+"""The picture of the study of quality, which the README shows as well."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -24,13 +24,14 @@ from studies.ramaswamy2013.low_rank import (
     regrets,
     tasks,
 )
-from studies.study import Outcome, Settings, Table
+from studies.study import Option, Outcome, Settings, Table
 
 TITLE = "Ramaswamy et al. 2013: low-rank surrogates"
 PAPER = (
     "Ramaswamy, Agarwal and Tewari, Convex calibrated surrogates for low-rank loss matrices with "
     "applications to subset ranking losses, NIPS 2013"
 )
+OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
     "losses/utilities.py",
     "metrics/disagreement.py",

@@ -1,4 +1,4 @@
-"""The tables of committees on the page of ``tried.py``."""
+"""The tables of committees on the page of this study."""
 
 import math
 from collections.abc import Mapping, Sequence

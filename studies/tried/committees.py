@@ -1,4 +1,4 @@
-"""Committees of ``tried.py``, made of the kept scores of their members without a training."""
+"""Committees of this study, made of the kept scores of their members without a training."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations

@@ -1,23 +1,21 @@
 """What was tried for quality and did not become a default, with figures.
 
-``python -m benchmarks.tried --data FOLDER`` runs, on the two sets on which choices are made
+``python -m studies tried --data FOLDER`` runs, on the two sets on which choices are made
 (OHSUMED, MovieLens) and on no other:
 
 - *committees* (LightGBM, XGBoost): other members, weights and sizes, against seeds of the
   booster's own objective at equal cost; members are trained once, committees are made of scores;
 - *objectives* (LightGBM): ``swap``, ``yetirank`` and their mix with other parameters;
-- *leaves*, *tuned* (LightGBM): see ``tried_leaves.py``.
+- *leaves*, *tuned* (LightGBM): see ``leaves.py``.
 
 What is done is kept in ``--work``, one file per training, and an interrupted run continues there;
-remove the folder after a change of the code. ``--page docs/results/tried.md`` writes the page from
-the seeds that are complete, without a training.
+remove the folder after a change of the code. ``--finished`` makes the page of the seeds that are
+complete, without a training.
 """
 
-import argparse
-import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -25,15 +23,26 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gbmrank.errors import ConfigError, ParameterError
+from studies.files import VARIABLE
 from studies.quality.models import Cell, Scores
 from studies.quality.page import DEVELOPMENT
 from studies.sets import SETS, RankingSet
+from studies.study import Option, Page, Settings
 from studies.tried.leaves import leaves, tuned
-from studies.tried.page import Kept, write_page
+from studies.tried.page import Kept, page
 from studies.tried.pool import FOLDS, GOALS, Member, mixes, pool, swaps, train, yetiranks
 
-SEEDS = 3
-ROWS = 15_000  # of a set, by drawing queries, as in the benchmark of quality
+TITLE = "Tried for quality, and not made a default"
+PAPER = ""
+NEEDS = "OHSUMED of LETOR 3.0 and MovieLens 100k"
+FORMULAS = ("objectives/calibrated.py", "objectives/pairwise.py", "objectives/swap.py")
+OPTIONS: Mapping[str, Option] = {
+    "work": Option(Path("build/tried"), "where finished runs are kept", quoted=False),
+    "finished": Option(False, "train nothing: the page of complete seeds", quoted=False),
+    "seeds": Option(3, "seeds with splits of their own"),
+}
+ROWS = 15_000  # of a set, by drawing queries, as in the study of quality
 
 
 class Job(NamedTuple):
@@ -51,24 +60,29 @@ class Job(NamedTuple):
         return f"{self.subject}/{'-'.join(map(str, self.cell))}/{name}.npz"
 
 
-def main() -> None:
-    """Train what is missing, or write the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tried", description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("GBMRANK_DATA"))
-    parser.add_argument("--work", type=Path, default=Path("build/tried"))
-    parser.add_argument("--page", type=Path, help="write the page there and train nothing")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    given = parser.parse_args()
-    sets = [SETS[name](Path(given.data)) for name in DEVELOPMENT]
-    jobs = list(_jobs(sets, given.seeds))
-    if given.page is not None:
-        kept = [Kept(job.subject, job.cell, job.name, given.work / job.path) for job in jobs]
-        write_page(kept, [one.capped(ROWS) for one in sets], given.page)
-        return
-    _run([job for job in jobs if not (given.work / job.path).exists()], given.work)
+def run(settings: Settings) -> Page:
+    """Train what is missing, and make the page of the seeds that are complete.
+
+    Parameters
+    ----------
+    settings : Settings
+        ``data`` holds the two sets; there is no short run.
+    """
+    if settings.small:
+        raise ParameterError("tried has no short run; --seeds 1 takes a third of the time")
+    if settings.data is None:
+        raise ConfigError(f"no data: give --data FOLDER or set {VARIABLE}. It needs {NEEDS}")
+    given = {name: one.default for name, one in OPTIONS.items()} | dict(settings.options)
+    work = given["work"]
+    sets = [SETS[name](settings.data) for name in DEVELOPMENT]
+    jobs = list(_jobs(sets, given["seeds"]))
+    if not given["finished"]:
+        _run([job for job in jobs if not (work / job.path).exists()], work, settings.report)
+    kept = [Kept(job.subject, job.cell, job.name, work / job.path) for job in jobs]
+    return page(kept, [one.capped(ROWS) for one in sets])
 
 
-def _run(jobs: list[Job], folder: Path) -> None:
+def _run(jobs: list[Job], folder: Path, report: Callable[[str], None]) -> None:
     """Make what is missing, one after the other."""
     began = time.monotonic()
     for number, job in enumerate(jobs, 1):
@@ -81,9 +95,7 @@ def _run(jobs: list[Job], folder: Path) -> None:
             np.savez_compressed(out, cpu=np.array(cpu), **found)  # type: ignore[arg-type]
         part.replace(path)
         left = (time.monotonic() - began) / number * (len(jobs) - number) / 60.0
-        print(
-            f"[{number}/{len(jobs)}] {job.path}: {cpu:.1f} s, {left:.0f} minutes left", flush=True
-        )
+        report(f"[{number}/{len(jobs)}] {job.path}: {cpu:.1f} s, {left:.0f} minutes left")
 
 
 def _jobs(sets: Sequence[RankingSet], seeds: int) -> Iterator[Job]:
@@ -126,7 +138,3 @@ def _models(subject: str, data: RankingSet, cell: Cell, wanted: Wanted) -> Itera
     for one, goals in wanted.items():
         name = f"{one.objective}-{one.seed}"
         yield Job(subject, cell, name, partial(train, data, cell, one, goals))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Two experiments of ``tried.py`` with LightGBM: leaves solved together, and tuned settings.
+"""Two experiments of this study with LightGBM: leaves solved together, and tuned settings.
 
 - *Leaves*: after each tree of ``pairwise(target=ndcg@10)`` all leaf values are solved at once by
   a Newton step with the whole Hessian of the pairs, not only its diagonal (scores are summed here;

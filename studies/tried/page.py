@@ -1,4 +1,4 @@
-"""The page of ``tried.py``: tables of paired differences, each with a sentence on what it shows.
+"""The page of this study: tables of paired differences, each with a sentence on what it shows.
 
 Values of a query are averaged over seeds and subtracted; the standard error of a difference is that
 of its mean over queries. Of a subject, those seeds count for which all files are there.
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.machine import versions
 from studies.quality.models import Cell, Scores
 from studies.quality.page import GOALS as TITLES
 from studies.sets import RankingSet
+from studies.study import Page
 from studies.tried.committee_page import committee_section
 from studies.tried.committees import Committee, committee_values
 from studies.tried.leaves import SETTINGS
@@ -55,8 +55,8 @@ class Kept(NamedTuple):
     path: Path
 
 
-def write_page(kept: Sequence[Kept], sets: Sequence[RankingSet], page: Path) -> None:
-    """Write the page from what is done."""
+def page(kept: Sequence[Kept], sets: Sequence[RankingSet]) -> Page:
+    """Return the page of what is done."""
     complete = {
         subject: sorted(
             seed
@@ -74,31 +74,31 @@ def write_page(kept: Sequence[Kept], sets: Sequence[RankingSet], page: Path) -> 
     first, committee_lines = committee_section(capped, complete["committees"], files)
     second, objective_lines = _objective_section(capped, complete, files)
     third, other_lines = _other_section(complete, files)
-    short = ["## In short\n", *filter(None, (first, second, *third)), ""]
-    lines = [_intro(complete, files), *short, *committee_lines, *objective_lines, *other_lines]
-    text = "\n".join(lines).rstrip() + "\n"
-    page.write_text(text, encoding="utf-8")
-    print(f"{page}: {len(files)} of {len(kept)} trainings, seeds {complete}")
+    lines = [*filter(None, (first, second, *third)), "", _ABOUT, ""]
+    text = "\n".join([*lines, *committee_lines, *objective_lines, *other_lines])
+    minutes = sum(float(read(path)["cpu"]) for path in files.values()) / 60.0
+    seeds = ", ".join(f"{subject} {len(found)}" for subject, found in complete.items())
+    notes = [
+        (
+            f"{len(files)} runs on OHSUMED and MovieLens, the two sets on which choices are made; "
+            "the other sets of [the study of quality](quality.md) were not used"
+        ),
+        f"three folds by query; seeds with splits of their own: {seeds}",
+    ]
+    took = f"{minutes:.0f} minutes of CPU time"
+    return Page(lines=text.rstrip().split("\n"), notes=notes, time=took)
+
+
+_ABOUT = (
+    "Settings, rounds and splits are those of [the study of quality](quality.md). ± is one "
+    "standard error of the paired difference over queries; **bold** is beyond 1.96 of them. "
+    "Nothing is corrected for the number of comparisons, and there are many: of 20 differences "
+    "that are nothing but noise one is bold."
+)
 
 
 def _of(one: Kept, subject: str, seed: int) -> bool:
     return one.subject == subject and one.cell.seed == seed
-
-
-def _intro(complete: Mapping[str, Sequence[int]], files: Files) -> str:
-    minutes = sum(float(read(path)["cpu"]) for path in files.values()) / 60.0
-    seeds = ", ".join(f"{subject} {len(found)}" for subject, found in complete.items())
-    return f"""# Tried for quality, and not made a default
-
-`python -m benchmarks.tried --data DATA`, then `--page docs/results/tried.md`. {len(files)} runs \
-on OHSUMED and MovieLens, the two sets on which choices are made; the other sets of \
-[the benchmark](quality.md) were not used. Three folds by query; seeds with splits of their own: \
-{seeds}. {minutes:.0f} minutes of CPU time. {versions()}.
-
-Settings, rounds and splits are those of the benchmark. ± is one standard error of the paired \
-difference over queries; **bold** is beyond 1.96 of them. Nothing is corrected for the number of \
-comparisons, and there are many: of 20 differences that are nothing but noise one is bold.
-"""
 
 
 # Objectives

@@ -1,4 +1,4 @@
-"""Single models of ``tried.py``: those of the benchmark of quality with other objectives and seeds.
+"""Single models of this study: those of the study of quality with other objectives and seeds.
 
 Sets, splits, settings and rounds are the same. Every model is trained once; its scores are kept.
 """

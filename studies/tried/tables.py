@@ -1,4 +1,4 @@
-"""What the page of ``tried.py`` is made with: kept scores, paired differences, tables."""
+"""What the page of this study is made with: kept scores, paired differences, tables."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ import pytest
 import gbmrank
 from gbmrank.errors import ConfigError, UnknownNameError
 from studies import stamps
-from studies.__main__ import STUDIES, load_study, main, run_study
+from studies.__main__ import PAPERS, STUDIES, load_study, main, run_study
 from studies.files import data_folder, find_files, find_parts
 from studies.intervals import over_queries, over_runs
 from studies.report import Report
@@ -39,11 +39,12 @@ def report():
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_keeps_the_contract(name):
     study = load_study(name)
-    assert len(study.PAPER) > 20
-    assert name[-4:] + ": " in study.TITLE
+    assert len(study.PAPER) > 20 if name in PAPERS else not study.PAPER
+    assert name[-4:] + ": " in study.TITLE if name in PAPERS else len(study.TITLE) > 10
+    assert all(len(option.about) > 5 for option in study.OPTIONS.values())
     assert isinstance(study.NEEDS, str)
     assert all((ROOT / "gbmrank" / one).is_file() for one in study.FORMULAS)
-    assert f"gbmrank/{study.FORMULAS[-1]}" in stamps.stamp(name)
+    assert f"gbmrank/{sorted(study.FORMULAS)[-1]}" in stamps.stamp(name)
     assert callable(study.run)
 
 

@@ -1,23 +1,14 @@
 """Pages of our own studies: the result first, how it was run last."""
 
-import pytest
-
 from studies.clicks import experiment as clicks
 from studies.noise import experiment as noise
 
 
-@pytest.fixture
-def written(tmp_path, monkeypatch):
-    monkeypatch.setattr(clicks, "PAGE", tmp_path)
-
-    def write(done):
-        clicks.write_page(done)
-        return (tmp_path / "clicks.md").read_text()
-
-    return write
+def text_of(page):
+    return "\n".join(page.lines)
 
 
-def test_the_page_of_clicks_tells_real_sets_from_the_synthetic_one(written):
+def test_the_page_of_clicks_tells_real_sets_from_the_synthetic_one():
     values = {"debiased": 0.5, "naive": 0.4, "oracle": 0.6, "LightGBM position": 0.51}
     done = {
         (name, condition, system, seed): values.get(system, 0.3) + 0.01 * seed * (name == "ohsumed")
@@ -26,7 +17,7 @@ def test_the_page_of_clicks_tells_real_sets_from_the_synthetic_one(written):
         for system in clicks.SYSTEMS
         for seed in (0, 1)
     }
-    page = written(done)
+    page = text_of(clicks.page(done))
     assert "On the real data sets *debiased* is ahead of clicks taken for labels (+0.1000" in page
     assert "behind LightGBM's `position` (-0.0100" in page
     assert "## demonstration (synthetic)" in page
@@ -42,8 +33,9 @@ def test_the_page_of_noise_names_who_ends_first():
         "a, random": {**flat, "ranknet": [0.5] * 4},
         "a, clicks": {**flat, "softmax": [0.6] * 4},
     }
-    page = noise.page(tables, "a command", 1.0, "some versions")
-    first = page.split("\n")[2]
+    page = noise.page(tables)
+    first = page.lines[0]
     assert first.startswith("No loss is best in every setting")
     assert "`ranknet` and `softmax` end first" in first
-    assert page.endswith("`a command`, 1.0 minutes. some versions.\n")
+    assert list(page.files) == ["noise.json", "noise.svg"]
+    assert "a, clicks" in text_of(page)

@@ -1,7 +1,7 @@
 """The benchmark of quality: systems, resuming, and what its page makes of runs."""
 
+import json
 import math
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,9 @@ from studies.quality import experiment as quality
 from studies.quality import models as quality_models
 from studies.quality import page as quality_page
 from studies.quality.page import Effect, pooled
+from studies.report import Report
 from studies.sets import RankingSet
+from studies.study import Settings
 from studies.tried import experiment as tried
 from studies.tried import pool as tried_pool
 from studies.tried.committees import WEIGHTS, combine, committee_values, committees
@@ -76,40 +78,54 @@ def line(backend, fold, values):
     }
 
 
+def saved(document, folder):
+    """Write the page of figures, and return it with its files."""
+    found = quality_page.page(document)
+    report = Report("quality", "", Settings(), found, 1.0, "Quality")
+    names = [path.name for path in report.save(folder)]
+    assert names == ["quality.md", "quality.json", "quality.svg", "index.md"]
+    return [(folder / name).read_text(encoding="utf-8") for name in names[:3]]
+
+
 def test_a_part_of_the_runs_gives_a_page_of_what_all_boosters_have(tmp_path):
     runs = [line(backend, 0, [0.1, 0.5, 0.4]) for backend in quality_models.PARAMS]
     runs.append(line("lightgbm", 1, [9.0, 9.0, 9.0]))  # the others are not done there
-    quality_page.write_page(runs, tmp_path)
-    page = (tmp_path / "quality.md").read_text()
+    first = saved(quality_page.document_of(runs), tmp_path)
+    page = first[0]
     assert "LightGBM 2, XGBoost 1, CatBoost 1" in page
     assert "| committee | `lambdarank` | +0.1000 (+0.1000 to +0.1000)" in page
     assert page.index("gains 0.1000 NDCG@10 against LightGBM's `lambdarank`") < page.index("## ")
     assert page.index("minutes of CPU time") > page.index("## How it was run")
-    first = [(tmp_path / f"quality.{kind}").read_bytes() for kind in ("md", "svg")]
-    quality_page.rewrite_page(tmp_path)
-    assert [(tmp_path / f"quality.{kind}").read_bytes() for kind in ("md", "svg")] == first
     assert "9.0000" not in page
-    quality_page.write_page([{**run, "set": "ohsumed"} for run in runs], tmp_path)
-    page = (tmp_path / "quality.md").read_text()
+    assert saved(json.loads(first[1]), tmp_path) == first
+    page = saved({**json.loads(first[1]), "stamp": "earlier"}, tmp_path)[0]
+    assert "stamped without a new run" in page
+    page = saved(quality_page.document_of([{**run, "set": "ohsumed"} for run in runs]), tmp_path)[0]
     assert "Held-out sets have not been run yet." in page
     assert "no runs yet" in page
     assert "nan" not in page
 
 
-def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
+def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    def run_cell(data, cell, *size):
+        systems = line(cell.backend, cell.fold, [0.1, 0.2])
+        return {**systems, **cell._asdict(), "cpu": 0.0}
+
     monkeypatch.setattr(quality, "SETS", {"made": lambda folder: SET})
     monkeypatch.setattr(quality, "_hours", lambda *given: 0.0)
-    monkeypatch.setattr(
-        quality, "run_cell", lambda data, cell, *size: {**cell._asdict(), "cpu": 0.0}
-    )
-    options = ["--data", str(tmp_path), "--work", str(tmp_path), "--backends", "xgboost"]
+    monkeypatch.setattr(quality, "run_cell", run_cell)
+    options = {"work": tmp_path, "backends": ("xgboost",), "sets": ("made",)}
     for seeds, waiting in ((1, "3 runs wait"), (2, "3 runs wait"), (2, "all runs are done")):
-        monkeypatch.setattr(sys, "argv", ["quality", *options, "--seeds", str(seeds)])
         monkeypatch.setattr("os.getpid", lambda seeds=seeds: seeds)
-        quality.main()
-        assert waiting in capsys.readouterr().out
+        said: list[str] = []
+        given = {**options, "seeds": seeds}
+        quality.run(Settings(data=tmp_path, options=given, report=said.append))
+        assert waiting in said[0]
     with (tmp_path / "runs-2.jsonl").open("a") as out:
         out.write('{"set": "made", "se')  # a kill
+    assert len(quality._done(tmp_path)) == 6
+    estimate = {**options, "seeds": 3, "estimate": True}
+    assert quality.run(Settings(data=tmp_path, options=estimate, report=said.append)) is None
     assert len(quality._done(tmp_path)) == 6
 
 
@@ -167,7 +183,7 @@ def test_committees_have_models_of_the_pool_and_no_model_twice():
                 assert len(set(one.members)) == len(one.members)
 
 
-def test_what_was_tried_is_kept_and_the_page_takes_complete_seeds(tmp_path, monkeypatch, capsys):
+def test_what_was_tried_is_kept_and_the_page_takes_complete_seeds(tmp_path, monkeypatch):
     queries = tried_pool.parts_of(SET, 0, 0)[2].data.groups.n_queries
 
     def scores(data, cell, member, goals):
@@ -184,20 +200,18 @@ def test_what_was_tried_is_kept_and_the_page_takes_complete_seeds(tmp_path, monk
     monkeypatch.setattr(tried, "SETS", made)
     for name, run in (("train", scores), ("leaves", values), ("tuned", values)):
         monkeypatch.setattr(tried, name, run)
-    work, page = tmp_path / "work", tmp_path / "tried.md"
-    options = ["tried", "--data", str(tmp_path), "--work", str(work)]
-    for more in ([], [], ["--page", str(page)]):
-        monkeypatch.setattr(sys, "argv", [*options, "--seeds", "1", *more])
-        tried.main()
-        capsys.readouterr()
-    text = page.read_text()
+    work = tmp_path / "work"
+    given = {"work": work, "seeds": 1}
+    for more in ({}, {}, {"finished": True}):
+        page = tried.run(Settings(data=tmp_path, options={**given, **more}))
+    text = "\n".join([*page.lines, *page.notes])
     assert "seeds with splits of their own: committees 1, objectives 1, leaves 1" in text
     assert "| OWN for swap | 4 |" in text
     assert "| other | 0.3000 | **+0.0500" in text
     assert "nan" not in text
     next(work.glob("objectives/*/*.npz")).unlink()
-    tried.main()
-    assert "objectives 0" in page.read_text()
+    page = tried.run(Settings(data=tmp_path, options={**given, "finished": True}))
+    assert "objectives 0" in page.notes[1]
 
 
 def test_a_difference_is_paired_over_defined_queries():
