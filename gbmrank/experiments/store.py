@@ -4,7 +4,7 @@
 with a hash of the arrays and one of itself, so a run counts only if both are complete. Files are
 renamed into place. ``plan.json`` determines all runs, ``results.json`` has all measurements,
 ``per_query.csv`` the values of single queries for spreadsheets. Only one comparison at a time uses
-a folder: it locks ``running.json``, and the system releases the lock when the process ends.
+a folder: ``running.json`` names its process, and the system releases the lock when that ends.
 """
 
 import contextlib
@@ -17,10 +17,9 @@ import os
 import re
 import shutil
 import socket
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -36,11 +35,12 @@ from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Measure, Queries, Results, Run, System
 
-LOCK = "running.json"
+OWNER = "running.json"
+"""File that names the process which uses a folder."""
 PLAN = "plan.json"
 _RUN_SCHEMA, _PLAN_SCHEMA, _SCHEMA = "gbmrank.run/1", "gbmrank.plan/1", "gbmrank.results/1"
 _ADDED = ("code",)  # keys that plans of earlier versions do not have
-_WORK = "work"
+_WORK, _LOCK = "work", ".lock"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
 _HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
@@ -84,7 +84,7 @@ class Store:
         path = self.folder / PLAN
         try:
             return _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (FileNotFoundError, ValueError, RecursionError) as error:
             raise DataError(f"{path} is damaged ({error}); start over with --force") from error
 
     def clear(self) -> None:
@@ -152,42 +152,45 @@ class Store:
 @contextlib.contextmanager
 def locked(folder: Path, note: Callable[[str], None]) -> Iterator[None]:
     """Lock a folder in this context; it is created if necessary."""
+    import filelock
+
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / LOCK
-    with path.open("ab+", buffering=0) as file:
-        file.seek(0)
-        owner = file.read(1000).decode("utf-8", "replace")
-        if (
-            not _lock(file) or not os.fstat(file.fileno()).st_nlink
-        ):  # locked, or just removed by its owner
-            raise ConfigError(
-                f"{folder} is in use: {owner or 'another process'} runs a comparison there; wait "
-                "for it, or choose another folder (--out)"
-            )
+    path, lock = folder / OWNER, filelock.FileLock(folder / _LOCK)
+    owner = path.read_text("utf-8", "replace") if path.exists() else ""
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise ConfigError(
+            f"{folder} is in use: {owner or 'another process'} runs a comparison there; wait for "
+            "it, or choose another folder (--out)"
+        ) from None
+    except (NotImplementedError, OSError):  # a file system without locks
+        pass
+    try:
         if owner:
             note(f"{owner} ended before its comparison in {folder} was done")
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # an empty file has no owner
-                file.truncate(0)
-                path.unlink()
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        lock.release()
 
 
 def check_folder(folder: Path, *, resume: bool = False, force: bool = False) -> bool:
     """Return whether a folder contains a comparison; raise if it must not be changed."""
-    if (folder / PLAN).exists():
+    others = folder.exists() and (
+        not folder.is_dir() or any(one.name not in (OWNER, _LOCK) for one in folder.iterdir())
+    )
+    # Another start with force removes the plan first; its own name tells that the folder is ours.
+    if (folder / PLAN).exists() or (others and (folder / OWNER).exists()):
         if resume or force:
             return True
         raise ConfigError(
             f"{folder} already contains a comparison; continue it with resume (--resume), "
             "overwrite it with force (--force), or choose another folder (--out)"
         )
-    if folder.exists() and (
-        not folder.is_dir() or any(one.name != LOCK for one in folder.iterdir())
-    ):
+    if others:
         raise ConfigError(
             f"{folder} exists and is not the folder of a comparison; choose another (--out)"
         )
@@ -403,27 +406,3 @@ def _rows(results: Results) -> Iterator[list[Any]]:
                     run.fold,
                     float(value) if math.isfinite(value) else None,
                 ]
-
-
-if sys.platform == "win32":  # pragma: no cover
-    import msvcrt
-
-    def _lock(file: IO[bytes]) -> bool:
-        """Lock a file; False when another process holds it."""
-        file.seek(1 << 30)  # on Windows others cannot read locked bytes
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes]) -> bool:
-        """Lock a file; False when another process holds it. Some file systems have no locks."""
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            return not isinstance(error, BlockingIOError)
-        return True

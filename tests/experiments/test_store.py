@@ -11,7 +11,7 @@ from gbmrank.data.files import BLANK, NAME, with_checksum, write_whole
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Run, System
-from gbmrank.experiments.store import Store, slug
+from gbmrank.experiments.store import Store, check_folder, locked, slug
 
 PLAN = {"data": {"rows": 3}, "design": {"folds": 2}}
 HOSTILE = [
@@ -184,6 +184,15 @@ def test_a_folder_of_somebody_else_is_never_touched(tmp_path, options):
     with pytest.raises(ConfigError, match="not the folder of a comparison"):
         Store.begin(tmp_path, PLAN, **options)
     assert (tmp_path / "runs" / "precious").exists()
+
+
+def test_a_folder_that_another_start_is_clearing_is_in_use(store):
+    with locked(store.folder, print):
+        store.clear()
+        (store.folder / "runs").mkdir()  # not yet removed; the plan is
+        assert check_folder(store.folder, force=True)
+        with pytest.raises(ConfigError, match="is in use: process"), locked(store.folder, print):
+            pass
 
 
 def test_resuming_with_other_settings_names_the_difference(store):

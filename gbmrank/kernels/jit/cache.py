@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import platformdirs
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
@@ -102,13 +103,11 @@ def holds(name: str) -> bool:
 
 
 def _base_folder() -> Path | None:
-    for variable in ("GBMRANK_CACHE_DIR", "XDG_CACHE_HOME"):
-        if os.environ.get(variable):
-            return Path(os.environ[variable])
-    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"])
-    with contextlib.suppress(RuntimeError):  # a user without a home
-        return Path.home() / ".cache"
+    if given := os.environ.get("GBMRANK_CACHE_DIR"):
+        return Path(given)
+    with contextlib.suppress(RuntimeError):  # a user without a home; older versions return ~
+        base = platformdirs.user_cache_path()
+        return base if base.is_absolute() else None
     return None
 
 
