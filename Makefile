@@ -4,8 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest integrations dist clean
+.PHONY: help demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest integrations dist release clean
 .DEFAULT_GOAL := test
+
+## help          what each target does
+help:
+	@sed -n 's/^## /  /p' $(firstword $(MAKEFILE_LIST))
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "gbmrank needs Python 3.11 or later; say PYTHON=..."'
@@ -19,7 +23,7 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
 	@touch $@ $(VENV)/.demo
 
-# Compare gbmrank objectives with the boosters' own on built-in data; report in build/demo.
+## demo          compare objectives with the boosters' own on built-in data; report in build/demo
 demo: $(VENV)/.demo
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/gbmrank compare --out build/demo --force
 
@@ -28,7 +32,7 @@ $(VENV)/.plugins: $(VENV)/.dev $(wildcard plugins/*/pyproject.toml)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(patsubst %,-e %,$(wildcard plugins/*))
 	@touch $@
 
-# Format, lint, types, layers, generated pages, the documentation (build/docs/index.html).
+## check         format, lint, types, layers, generated pages, the documentation (build/docs/index.html)
 check: $(VENV)/.dev
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target types lint docs
 
@@ -47,7 +51,7 @@ docs: $(VENV)/.dev
 # Boosters of several workers would keep all processors spinning.
 test nightly fuzz mutation coverage test-oldest test-newest integrations: export OMP_WAIT_POLICY = PASSIVE
 
-# Everything CI runs. Formulas run with kernels as plain Python: see tests/formulas.py.
+## test          everything CI runs: check, then all tests but the long ones (tests/README.md)
 test: check $(VENV)/.plugins
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 		-m "not nightly and not integration and not formula"
@@ -55,24 +59,24 @@ test: check $(VENV)/.plugins
 		$$($(BIN)/python -m tests.formulas)
 	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --confcutdir=plugins plugins
 
-# The rest: products of templates and losses, formulas with compiled kernels, what takes long.
+## nightly       the rest: every composition compiled, and what takes long
 nightly: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "nightly or formula"
 
-# Property tests with many examples (GBMRANK_FUZZ_EXAMPLES), then the coverage-guided fuzzer
-# (FUZZ_SECONDS per target), which is left out where atheris cannot be installed.
+## fuzz          property tests with many examples, then the coverage-guided fuzzer
+# GBMRANK_FUZZ_EXAMPLES and FUZZ_SECONDS per target; without atheris the fuzzer is left out.
 FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/properties -m "nightly or not nightly"
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
-# Small faults put into kernels, losses, metrics and objectives: which do the tests notice?
+## mutation      small faults put into the formulas: which do the tests notice?
 MUTANTS ?= 15
 mutation: $(VENV)/.dev
 	$(BIN)/python -m tests.mutation --sample $(MUTANTS) --seed 0 --page docs/mutation.md
 
-# Branch coverage: everything compiled, then the kernels as plain Python on small data.
+## coverage      branch coverage: everything compiled, then the kernels as plain Python
 COVERAGE = COVERAGE_FILE=$(CURDIR)/build/coverage/.coverage $(BIN)/coverage
 PLAIN := tests/mutation tests/losses tests/properties tests/objectives/test_values.py \
 	tests/objectives/test_engines.py tests/objectives/test_graph_sums.py tests/objectives/test_query_sums.py \
@@ -86,7 +90,7 @@ coverage: $(VENV)/.plugins
 	$(COVERAGE) combine --rcfile=.ci/coveragerc
 	$(COVERAGE) report --ignore-errors --rcfile=.ci/coveragerc --fail-under=95
 
-# The tests with the oldest versions that pyproject.toml allows.
+## test-oldest   the tests with the oldest versions that pyproject.toml allows
 OLDEST_VENV ?= build/oldest
 test-oldest:
 	$(PYTHON) -m venv $(OLDEST_VENV)
@@ -94,7 +98,7 @@ test-oldest:
 		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
 	$(OLDEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile tests
 
-# The tests with the newest versions; some (XGBoost 3.3) need Python 3.12 or later.
+## test-newest   the tests with the newest versions; some (XGBoost 3.3) need Python 3.12 or later
 PYTHON_NEWEST ?= $(shell for name in python3.14 python3.13 python3.12 $(PYTHON); do if $$name -c "" 2>/dev/null; then echo $$name; break; fi; done)
 NEWEST_VENV ?= build/newest
 test-newest:
@@ -104,8 +108,8 @@ test-newest:
 		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
 	$(NEWEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile tests
 
-# Packages that work with gbmrank and are not needed by it, in an environment of their own. What
-# cannot be installed is left out: its tests say why they were skipped.
+## integrations  packages that work with gbmrank and are not needed by it
+# In an environment of their own. What cannot be installed is left out: its tests say why.
 INTEGRATIONS_VENV ?= build/integrations
 INTEGRATIONS ?= mlflow-skinny "optuna-integration[lightgbm,xgboost]" "onnxmltools onnxruntime" treelite shap ray
 integrations:
@@ -116,21 +120,21 @@ integrations:
 	done
 	$(INTEGRATIONS_VENV)/bin/python -m pytest -m integration -rs tests/integrations
 
-# Speed, as ratios against the boosters in the same run.
+## bench         speed, as ratios against the boosters in the same run
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-# Endurance: memory over many rounds and fits, trainings side by side; minutes.
+## soak          endurance: memory over many rounds and fits, trainings side by side; minutes
 soak: $(VENV)/.dev
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m benchmarks.soak
 
-# The experiments of the papers, with data from GBMRANK_DATA; long, and not a part of CI.
+## reproduce     the experiments of the papers, with data from GBMRANK_DATA; long
 STUDIES ?= chen2009 duchi2010 calauzenes2013 ramaswamy2013 menon2014
 reproduce: $(VENV)/.dev
 	@test -n "$(GBMRANK_DATA)" || { echo "set GBMRANK_DATA to the folder with data; $(BIN)/python -m studies says what it must hold"; exit 2; }
 	for study in $(STUDIES); do OMP_NUM_THREADS=1 $(BIN)/python -m studies $$study --threads 1 --out docs/results || exit 1; done
 
-# Distributions of gbmrank and its plugins, installed in an empty environment and tried there.
+## dist          wheels of gbmrank and its plugins, tried in an empty environment (build/dist)
 DIST := build/dist
 dist: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
@@ -142,5 +146,17 @@ dist: $(VENV)/.dev
 		"gbmrank[lightgbm,xgboost,sklearn] @ file://$(CURDIR)/$$(ls $(DIST)/gbmrank-[0-9]*.whl)" $(notdir $(wildcard plugins/*))
 	cd build && dist-venv/bin/python ../tests/smoke.py
 
+## release       check and build a version, and say what to tag and upload
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' gbmrank/__init__.py)
+release: $(VENV)/.dev
+	@test -z "$$(git status --porcelain)" || { echo "The tree has changes that are not committed. Commit them first."; exit 1; }
+	@grep -q '^## \[$(VERSION)\] - [0-9]' CHANGELOG.md || { echo "CHANGELOG.md has no dated heading for $(VERSION). Write '## [$(VERSION)] - YEAR-MONTH-DAY'."; exit 1; }
+	@grep -q '^version: $(VERSION)$$' CITATION.cff || { echo "CITATION.cff names another version than $(VERSION). Change it there."; exit 1; }
+	@$(MAKE) --no-print-directory test dist
+	@printf '%s\n' "" "Version $(VERSION) is checked and built. To publish it:" \
+		"  git tag -a v$(VERSION) -m 'gbmrank $(VERSION)' && git push origin v$(VERSION)" \
+		"  $(BIN)/twine upload $(DIST)/*"
+
+## clean         remove what these targets made
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
