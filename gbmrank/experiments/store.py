@@ -34,6 +34,7 @@ from gbmrank.data.files import (
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.experiments.design import Task
 from gbmrank.experiments.results import Measure, Queries, Results, Run, System
+from gbmrank.types import ArrayLike
 
 OWNER = "running.json"
 """File that names the process which uses a folder."""
@@ -43,6 +44,7 @@ _ADDED = ("code",)  # keys that plans of earlier versions do not have
 _WORK, _LOCK = "work", ".lock"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
+_END = "\r\n"  # of lines, as in RFC 4180
 _HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
 
 
@@ -111,7 +113,7 @@ class Store:
             "measures": list(run.values),
             **_run_to_json(run),
         }
-        text = json.dumps(about, indent=1, allow_nan=False)
+        text = _json(about)
         write_whole(name.with_suffix(".json"), with_checksum(text.encode()))
 
     def load(self, task: Task) -> Run | None:
@@ -243,9 +245,12 @@ def results_to_json(results: Results) -> dict[str, Any]:
 
 
 def json_bytes(document: Mapping[str, Any]) -> bytes:
-    """Return a document as a file with its checksum."""
-    text = json.dumps({NAME: BLANK, **document}, indent=1, allow_nan=False)
-    return with_checksum(text.encode())
+    """Return a document as a file with its checksum: a line for each entry, and for each run."""
+    lines = [
+        f"{json.dumps(key)}: {_json_lines(value) if key == 'runs' else _json(value)}"
+        for key, value in {NAME: BLANK, **document}.items()
+    ]
+    return with_checksum("{{\n{}\n}}".format(",\n".join(lines)).encode())
 
 
 def load_results(path: str | Path) -> Results:
@@ -276,12 +281,17 @@ def per_query_csv(results: Results) -> bytes:
     An undefined value is an empty cell. Text that a spreadsheet could read as a formula gets a
     leading apostrophe, and control characters are escaped; numbers are unchanged.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # as in RFC 4180
-    writer.writerow(_HEAD)
-    for row in _rows(results):
-        writer.writerow([spreadsheet_cell(cell) if isinstance(cell, str) else cell for cell in row])
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    known, lines = results.queries, [_csv_cells(_HEAD)]
+    columns = known.ids.tolist(), known.sizes.tolist(), known.relevant.tolist()
+    queries = [_csv_cells(row) for row in zip(*columns, strict=True)]
+    for run in results.runs:
+        for measure in results.measures if run.error is None else ():
+            about = _csv_cells([measure.name, *run.system, run.seed, run.fold])
+            values = run.values[measure.name]
+            texts = np.where(np.isfinite(values), values.astype(np.str_), "").tolist()
+            rows = zip(run.queries.tolist(), texts, strict=True)
+            lines += [f"{queries[number]},{about},{text}" for number, text in rows]
+    return _END.join([*lines, ""]).encode("utf-8", "backslashreplace")
 
 
 def _differences(old: Any, new: Any, name: str = "") -> list[str]:
@@ -387,22 +397,23 @@ def _run_from_json(read: Mapping[str, Any]) -> Run:
     )
 
 
-def _numbers(values: Iterable[float]) -> list[float | None]:
-    return [float(value) if math.isfinite(value) else None for value in values]
+def _numbers(values: ArrayLike) -> list[float | None]:
+    given = np.asarray(values, dtype=np.float64)
+    shown = given.astype(object)
+    shown[~np.isfinite(given)] = None
+    return shown.tolist()
 
 
-def _rows(results: Results) -> Iterator[list[Any]]:
-    queries = results.queries
-    for run in results.runs:
-        for measure in results.measures if run.error is None else ():
-            for number, value in zip(run.queries, run.values[measure.name], strict=True):
-                yield [
-                    str(queries.ids[number]),
-                    int(queries.sizes[number]),
-                    int(queries.relevant[number]),
-                    measure.name,
-                    *run.system,
-                    run.seed,
-                    run.fold,
-                    float(value) if math.isfinite(value) else None,
-                ]
+def _json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+def _json_lines(values: Iterable[Any]) -> str:
+    return "[\n{}\n]".format(",\n".join(map(_json, values)))
+
+
+def _csv_cells(cells: Iterable[Any]) -> str:
+    text = io.StringIO()
+    shown = [spreadsheet_cell(one) if isinstance(one, str) else one for one in cells]
+    csv.writer(text, lineterminator=_END).writerow(shown)
+    return text.getvalue().removesuffix(_END)

@@ -1,5 +1,6 @@
 """The table of single queries, as spreadsheets read it."""
 
+import cProfile
 import csv
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from gbmrank.experiments.results import System
-from gbmrank.experiments.store import per_query_csv
+from gbmrank.experiments.store import json_bytes, per_query_csv, results_to_json
 from tests.experiments.make_results import make_results, table_results
 
 
@@ -63,3 +64,21 @@ def test_odd_characters_are_kept_in_their_cell(tmp_path):
     found = rows(replace(plain, queries=replace(plain.queries, ids=ids)), tmp_path)
     assert [row["query"] for row in found] == ['a,"b"\nc', "nul\\x00half\\udc80\\x1b[31mred"]
     assert [row["value"] for row in found] == ["0.5", ""]
+
+
+def test_writing_takes_calls_per_run_and_not_per_value():
+    def calls(n_queries):
+        results, profile = make_results(n_queries=n_queries), cProfile.Profile()
+        profile.runcall(lambda: (per_query_csv(results), json_bytes(results_to_json(results))))
+        return sum(each.callcount for each in profile.getstats())
+
+    few, many = make_results(n_queries=50), make_results(n_queries=850)
+    values = sum(run.values[one.name].size for run in many.runs for one in many.measures)
+    values -= sum(run.values[one.name].size for run in few.runs for one in few.measures)
+    assert calls(850) - calls(50) < values / 2
+
+
+def test_a_run_is_one_line_of_the_results():
+    results = make_results(n_queries=50)
+    lines = json_bytes(results_to_json(results)).decode().splitlines()
+    assert sum(line.startswith('{"system": ') for line in lines) == len(results.runs)
