@@ -20,7 +20,6 @@ from gbmrank.data.columns import (
     id_texts,
     one_column,
     read_ids,
-    shared_ids,
 )
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.readers.frames import open_parquet, read_texts, table_format
@@ -784,8 +783,8 @@ class PreferenceGraphs:
     def check_rows(self, groups: Groups) -> None:
         """Raise DataError unless a data set has the same rows and queries in the same order.
 
-        Rows are matched by position. If both sides have query ids and share some of them, shared
-        ids at different places show that the order differs.
+        Rows are matched by position. If both sides have query ids, different ids show that the
+        order differs, or that the preferences are those of another data set.
         """
         own = self.groups
         if own is groups:
@@ -803,12 +802,13 @@ class PreferenceGraphs:
             return
         mine, theirs = id_texts(own.ids), id_texts(groups.ids)
         differs = np.flatnonzero(mine != theirs)
-        if len(differs) and shared_ids(own.ids, groups.ids):
+        if len(differs):
             query = int(differs[0])
             raise DataError(
                 f"the preferences have the query {str(mine[query])!r} where the data set has "
-                f"{str(theirs[query])!r}: rows are matched by position; put both into the same "
-                "order, or build the preferences for this data set"
+                f"{str(theirs[query])!r}. Rows are matched by position: put both into the same "
+                "order, or build the preferences for this data set. If these are two names of one "
+                "query, build the preferences with group= instead of qid="
             )
 
     def __eq__(self, other: object) -> bool:

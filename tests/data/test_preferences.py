@@ -447,7 +447,7 @@ def test_a_data_set_of_another_shape_is_rejected_with_both_numbers():
 
 
 @pytest.mark.parametrize("use", ["metric", "objective", "pairs"])
-def test_queries_in_another_order_are_rejected(use):
+def test_queries_in_another_order_or_of_another_data_set_are_rejected(use):
     graphs = PreferenceGraphs.from_edges([0, 2], [1, 3], qid=["a", "a", "b", "b"])
     scores = np.array([1.0, 2.0, 3.0, 4.0])
 
@@ -461,9 +461,8 @@ def test_queries_in_another_order_are_rejected(use):
         return model.fit(scores[:, None], qid=qid, preferences=graphs)
 
     matched(["a", "a", "b", "b"])
-    matched([7, 7, 8, 8])  # other names of the queries: rows are matched by position
-    for qid in (["b", "b", "a", "a"], ["b", "b", "c", "c"]):
-        with pytest.raises(DataError, match="query 'a' where the data set has 'b'"):
+    for qid in (["b", "b", "a", "a"], ["b", "b", "c", "c"], [7, 7, 8, 8], ["x", "x", "b", "b"]):
+        with pytest.raises(DataError, match=f"query 'a' where the data set has '{qid[0]}'"):
             matched(qid)
 
 
