@@ -14,7 +14,7 @@ from gbmrank.data.columns import as_floats, read_number, read_table, read_whole,
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import binarise, discounts, gains, ideal_dcg, query_sums
-from gbmrank.metrics import MAP, NDCG, AbstractMetric, AbstractPositional, Ranked
+from gbmrank.metrics import ERR, MAP, MRR, NDCG, AbstractMetric, AbstractPositional, Ranked
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import row_scale
 from gbmrank.objectives.levels import Comparison
@@ -37,7 +37,7 @@ from gbmrank.theory.verdicts.verdict import (
     all_of,
 )
 from gbmrank.theory.views import View, c_phi, view
-from gbmrank.types import ArrayLike, FloatArray
+from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 
 @final
@@ -168,14 +168,14 @@ def regret_bound(
 @final
 @dataclass(frozen=True, slots=True)
 class EssentialCheck:
-    """``1 - metric <= essential loss <= surrogate`` per query, with the same normaliser.
+    """What a ranking loses, at most its essential loss, at most the surrogate; per query.
 
     Parameters
     ----------
     lost : array of shape (n_queries,)
-        One minus the metric; NaN where it is undefined.
+        The best value of the metric minus that of the scores; NaN where it is undefined.
     essential : array of shape (n_queries,)
-        Essential loss over the ideal DCG (over the number of relevant items for AP).
+        Essential loss with what each item of the best order adds to the metric as weights.
     surrogate : array of shape (n_queries,)
         The surrogate, scaled so that it is an upper bound.
     holds : bool
@@ -230,7 +230,9 @@ def essential_loss(
     """
     made = _read_weights(weights, None if k is None else read_whole(k, "k", 1))
     data = RankingData.from_arrays(labels, group=group)
-    return _essential(data, data.read_scores(scores), made)
+    order, places = _by_label(data)
+    betas = step_weights("essential loss", made, data.labels[order], 1 + places)
+    return _essential(data, data.read_scores(scores), order, betas)
 
 
 def essential_check(
@@ -241,7 +243,15 @@ def essential_check(
     objective: Any = "ranknet",
     metric: Any = "ndcg",
 ) -> EssentialCheck:
-    """Check both inequalities of the essential loss on the scores of a model.
+    r"""Check both inequalities of the essential loss on the scores of a model.
+
+    .. math:: R^* - R \le L_\beta \le \max_p \frac{\beta_p}{w_p}\, S
+
+    with the surrogate S and its own weights w. The weight :math:`\beta_p` is what item p of the
+    best order adds to the metric. An item that no later one beats has the items above it among
+    the p - 1 before it, in every ordering of ties. So its rank is at most p, its discount (for
+    a cascade, the probability of getting there) at least that of the best order, and it adds
+    at least :math:`\beta_p`; the others add at least 0.
 
     Parameters
     ----------
@@ -250,23 +260,38 @@ def essential_check(
     group : array-like of shape (n_queries,), optional
         Rows per query; nothing means one query.
     objective : object or text, default="ranknet"
-        A comparison loss (convex, not increasing, ``phi(0) > 0``) or ListMLE, without weights
-        or with ``gain_discount`` of the metric's gain and cut-off.
+        A comparison loss (convex, not increasing, ``phi(0) > 0``) or ListMLE, with any weights
+        that are positive where the metric's are.
     metric : object or text, default="ndcg"
-        ``ndcg@k`` with a non-decreasing gain, or ``map`` (0/1 labels).
+        A positional metric whose utilities are not negative and do not fall with the label
+        (``ndcg``, ``dcg``, ``precision``, ``rbp``, ...), ``map`` without a cut-off, ``err`` or
+        ``mrr``.
 
     Returns
     -------
     EssentialCheck
         The three terms per query; logistic losses are in base 2, as the bound requires.
+
+    References
+    ----------
+    Chen, Liu, Lan, Ma and Li, NIPS 2009, Thms 1 and 2, for NDCG and AP with the weights of NDCG.
+
+    Examples
+    --------
+    >>> found = essential_check([2, 0, 1], [0.1, 0.4, 0.3], metric="err")
+    >>> bool(found.lost[0] <= found.essential[0] <= found.surrogate[0])
+    True
     """
     data = RankingData.from_arrays(labels, group=group)
     column = data.read_scores(scores)
     measure, template = as_metric(metric), as_objective(objective)
-    weights, scale = _weights(data, measure)
-    lost = 1.0 - measure.bind(data).per_query(Ranked(column, data.groups))
-    essential = _essential(data, column, weights) / scale
-    surrogate = _surrogate(template, data, column, weights) / scale
+    order, places = _by_label(data)
+    betas = _contributions(data, measure, order, places)
+    bound = measure.bind(data)
+    best, reached = (bound.per_query(Ranked(one, data.groups)) for one in (data.labels, column))
+    lost = np.abs(best - reached)
+    essential = _essential(data, column, order, betas)
+    surrogate = _surrogate(template, data, column, (order, places, betas))
     tolerance = 1e-9
     with np.errstate(invalid="ignore"):
         broken = (lost > essential + tolerance) | (essential > surrogate * (1.0 + 1e-9) + tolerance)
@@ -486,44 +511,73 @@ def _read_weights(weights: Any, k: int | None) -> Weights:
     return table
 
 
-def _weights(data: RankingData, measure: AbstractMetric) -> tuple[Weights, FloatArray]:
-    """Return the weights of steps and the normaliser of the metric."""
-    if isinstance(measure, NDCG):
-        if isinstance(measure.gain, tuple) and np.any(np.diff(measure.gain) < 0):
-            raise ParameterError(f"the gains of larger labels are not smaller, got {measure.gain}")
-        ideal = ideal_dcg(gains(data.labels, measure.gain), data.groups, measure.k)
-        made = GainDiscount(gain=measure.gain, k=measure.k)
-        return made, np.where(ideal > 0, ideal, np.nan)
+def _by_label(data: RankingData) -> tuple[IntArray, IntArray]:
+    """Return the rows of each query by label, best first, and their places there, from 0."""
+    groups = data.groups
+    order = np.lexsort((-data.labels, groups.spread(np.arange(groups.n_queries))))
+    return order, np.arange(len(order)) - groups.spread(groups.offsets[:-1])
+
+
+def _contributions(
+    data: RankingData, measure: AbstractMetric, order: IntArray, places: IntArray
+) -> FloatArray:
+    """Return what each item of the best order adds to a metric; NaN where it is undefined."""
+    groups, seen = data.groups, view(measure)
+    if seen is not None:
+        values = seen.utilities(data)[order]
+        tables = {int(n): seen.discounts(int(n)) for n in np.unique(groups.sizes)}
+        phi = np.concatenate([np.empty(0), *(tables[n] for n in groups.sizes.tolist())])
+        follows = places[1:] > 0
+        if np.any(values < 0) or np.any(np.diff(values)[follows] > 0):
+            raise ParameterError(
+                f"the essential loss bounds {measure.name} where utilities are not negative and "
+                "the gains of larger labels are not smaller"
+            )
+        if np.any(phi < 0) or np.any(np.diff(phi)[follows] > 0):
+            raise ParameterError(
+                f"the essential loss bounds {measure.name} where discounts do not rise with the "
+                "rank and are not negative"
+            )
+        return np.asarray(values * phi, np.float64)
+    if isinstance(measure, ERR | MRR):
+        terms = measure.swap_terms(data)
+        stops, added = terms.values[order], np.empty(len(order))
+        for begin, end in _spans(groups):
+            arrived = np.cumprod(np.append(1.0, 1.0 - stops[begin : end - 1]))
+            added[begin:end] = stops[begin:end] * arrived / (1.0 + places[begin:end])
+        return added * (places < groups.spread(terms.cuts)) * groups.spread(terms.scale)
     if isinstance(measure, MAP) and measure.k is None:
-        positives = query_sums(binarise(data.labels, measure.threshold, data.groups), data.groups)
-        return "none", np.where(positives > 0, positives, np.nan)
-    raise ParameterError("the essential loss bounds ndcg and map without a cut-off")
+        relevant = binarise(data.labels, measure.threshold, groups)
+        positives = query_sums(relevant, groups)
+        return (relevant / groups.spread(np.where(positives > 0, positives, np.nan)))[order]
+    raise ParameterError(
+        "the essential loss bounds ndcg and other positional metrics, err, mrr, and map without a "
+        f"cut-off; got {measure.name}"
+    )
 
 
-def _essential(data: RankingData, scores: FloatArray, weights: Weights) -> FloatArray:
+def _essential(
+    data: RankingData, scores: FloatArray, order: IntArray, betas: FloatArray
+) -> FloatArray:
+    """Return the essential losses for weights of the steps, which are ``order`` by query."""
     losses = np.zeros(data.groups.n_queries)
     for query, (begin, end) in enumerate(_spans(data.groups)):
-        labels, column = data.labels[begin:end], scores[begin:end]
-        order = np.argsort(-labels, kind="stable")
-        y, s = labels[order], column[order]
-        betas, below = _betas(y, weights), -np.inf
+        rows = order[begin:end]
+        y, s, beta, below = data.labels[rows], scores[rows], betas[begin:end], -np.inf
+        losses[query] = np.nan if np.isnan(beta).any() else 0.0
         levels = np.append(np.flatnonzero(np.diff(y, prepend=np.inf)), len(y))
         for first, last in reversed(list(itertools.pairwise(levels.tolist()))):
             errors = np.count_nonzero(s[first:last] <= below)
-            losses[query] += float(np.sort(betas[first:last])[:errors].sum())
+            losses[query] += float(np.sort(beta[first:last])[:errors].sum())
             below = max(below, s[first:last].max())
     return losses
-
-
-def _betas(ordered: FloatArray, weights: Weights) -> FloatArray:
-    return step_weights("essential loss", weights, ordered, np.arange(1, len(ordered) + 1))
 
 
 def _surrogate(
     template: AbstractObjective,
     data: RankingData,
     scores: FloatArray,
-    weights: Weights,
+    steps: tuple[IntArray, IntArray, FloatArray],
 ) -> FloatArray:
     """Return the surrogate, scaled to be at least the essential loss."""
     if getattr(template, "preferences", None) is not None:
@@ -534,26 +588,39 @@ def _surrogate(
             f"{template.name} with margin={margin:g} does not bound the essential loss; one from 0 "
             "on does"
         )
-    factor = np.ones(data.groups.n_queries)
-    own = getattr(template, "weights", "none")
-    own = GainDiscount() if own == GainDiscount.name else own
-    if own not in ("none", weights):
-        raise ParameterError(
-            f"{text_of(template)} has other weights than the metric; without weights, or with "
-            "gain_discount of the gain and cut-off of ndcg, it bounds the essential loss"
-        )
-    if own == "none":
-        for query, (begin, end) in enumerate(_spans(data.groups)):
-            ordered = -np.sort(-data.labels[begin:end])
-            factor[query] = _betas(ordered, weights).max()
     if isinstance(template, ListMLE):
-        factor = factor / np.log(2.0)
+        factor = np.log(2.0)
     elif isinstance(template, Comparison) and pair_shape(template.loss).decreasing:
-        factor = factor / template.loss.kappa(0.0, *template.loss.params)[0]
+        factor = template.loss.kappa(0.0, *template.loss.params)[0]
     else:
         raise ParameterError(f"{template.name} is not known to bound the essential loss")
     plain = replace(template, normalize="none")
-    return factor * plain.bind(RankingData(data.labels, data.groups)).losses(scores)
+    losses = plain.bind(RankingData(data.labels, data.groups)).losses(scores)
+    return _largest_ratios(template, data, steps) * losses / factor
+
+
+def _largest_ratios(
+    template: ListMLE | Comparison, data: RankingData, steps: tuple[IntArray, IntArray, FloatArray]
+) -> FloatArray:
+    """Return per query the largest weight of a step over the objective's own weight there.
+
+    Items of the lowest label have no step that errs. A comparison weighs all items of a level
+    like its first step.
+    """
+    order, places, betas = steps
+    labels, groups = data.labels[order], data.groups
+    if isinstance(template, Comparison):
+        new = (places == 0) | (np.diff(labels, prepend=np.inf) != 0)
+        places = places[np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))]
+    own = step_weights(template.name, template.weights, labels, 1 + places)
+    errs = (labels > groups.spread(labels[groups.offsets[1:] - 1])) & (betas > 0)
+    if np.any(own[errs] == 0):
+        raise ParameterError(
+            f"{text_of(template)} has a weight of zero at a step that adds to the metric, so it "
+            "bounds nothing. Leave out weights=, or give weights that are positive there"
+        )
+    ratios = np.divide(betas, own, out=np.where(np.isnan(betas), np.nan, 0.0), where=errs)
+    return np.asarray(np.maximum.reduceat(ratios, groups.offsets[:-1]), np.float64)
 
 
 def _spans(groups: Groups) -> list[tuple[int, int]]:

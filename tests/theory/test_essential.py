@@ -100,14 +100,17 @@ def test_natural_logarithms_would_break_the_bound():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"metric": "err"}, "bounds ndcg"),
+        ({"metric": "ptop"}, "bounds ndcg"),
+        ({"metric": "map@2"}, "bounds ndcg"),
+        ({"metric": "dcg(gain=[0, 3, 1])"}, "gains of larger labels"),
         ({"objective": "softmax"}, "not known to bound"),
-        ({"objective": "w_ranknet", "metric": "map"}, "gain_discount"),
+        ({"objective": "comparison(weights=[1])"}, "weight of zero at a step"),
+        ({"objective": "w_ranknet(weights=gain_discount(k=1))"}, "weight of zero at a step"),
     ],
 )
 def test_what_has_no_such_bound_is_refused(options, words):
     with pytest.raises(gbmrank.ParameterError, match=words):
-        theory.essential_check([1, 0], [0.0, 1.0], **options)
+        theory.essential_check([2, 1, 0], [0.0, 1.0, 2.0], **options)
     with pytest.raises(gbmrank.ParameterError, match="ndcg or one"):
         theory.essential_loss([1, 0], [0.0, 1.0], weights="two")
 
@@ -162,9 +165,72 @@ def test_the_chain_with_other_gains_and_cut_offs(metric, template, count):
         check = theory.essential_check(labels, scores, objective=objective, metric=metric)
         broken += not check.holds
     assert broken == 0
-    if text != template:
-        with pytest.raises(gbmrank.ParameterError, match="other weights"):
-            theory.essential_check([1, 0], [0.0, 1.0], objective=objective, metric="ndcg@7")
+
+
+BOUNDED = (
+    "ndcg",
+    "dcg(gain=linear)@3",
+    "precision(threshold=1)@2",
+    "recall(threshold=2)@3",
+    "rbp",
+    "eru",
+    "wta(threshold=1)",
+    "auc(threshold=2)",
+    "spearman",
+    "err",
+    "err@2",
+    "mrr(threshold=1)",
+    "mrr(threshold=2)@2",
+    "map(threshold=2)",
+    "pairwise_disagreement",
+)
+"""Metrics whose loss is at most the essential loss."""
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("metric", BOUNDED)
+def test_the_chain_of_other_metrics_with_weights_of_ones_own(metric, count):
+    rng, queries = np.random.default_rng(7), list(_queries(count, 8))
+    labels, scores = (np.concatenate(parts) for parts in zip(*queries, strict=True))
+    sizes = [len(y) for y, _ in queries]
+    for name in ("ranknet", "ranksvm", "rankboost", "listmle"):
+        table = tuple(rng.uniform(0.05, 2.0, 6).round(2).tolist())  # rises and falls
+        for weights in ("none", table):
+            objective = gbmrank.objective(name, weights=weights)
+            check = theory.essential_check(
+                labels, scores, group=sizes, objective=objective, metric=metric
+            )
+            assert check.holds
+            lost = check.lost[~np.isnan(check.lost)]
+            essential = check.essential[~np.isnan(check.lost)]
+            assert np.all(lost <= essential + 1e-12)
+            assert np.any(lost > 0.2 * essential + 1e-9)  # and not far from it everywhere
+
+
+def test_the_weights_of_a_metric_are_what_its_best_order_adds():
+    labels, reversed_scores = np.array([3, 2, 1, 0]), np.arange(4.0)
+    for metric in ("err", "rbp", "dcg"):  # all but the last item err
+        check = theory.essential_check(labels, reversed_scores, metric=metric)
+        best = gbmrank.metric(metric).score(labels, labels)
+        assert check.essential[0] == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(3000, marks=pytest.mark.nightly)])
+def test_any_weights_of_the_steps_reach_the_minimum_over_all_orders(count):
+    rng = np.random.default_rng(9)
+    rising = 0
+    for _ in range(count):
+        n = int(rng.integers(1, 7))
+        labels = rng.integers(0, int(rng.integers(1, 4)) + 1, n)
+        scores = rng.integers(0, 4, n).astype(float)
+        betas = rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], n) + rng.choice([0.0, 0.25])
+        if not betas.any():
+            betas[0] = 1.0
+        ours = theory.essential_loss(labels, scores, weights=betas)[0]
+        assert ours == pytest.approx(_by_definition(labels, scores, betas), abs=1e-12)
+        rising += bool(np.any(np.diff(betas) > 0))
+    assert rising > count // 2
+    assert theory.essential_loss([1, 1, 0], [3, 1, 2], weights=[1, 5])[0] == 1.0
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.nightly)])
