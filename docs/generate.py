@@ -143,7 +143,7 @@ An *if* comes with an object: `theory.calibration(...).condition.holds(distribut
 | --- | --- | --- |
 | `BinaryLabels`, `LabelsFrom` | labels are 0 and 1; none is below a number | data |
 | `MaxItems` | no query is longer than the smallest cut-off | data |
-| `IndependentLabels` | 0/1 labels are independent given the features | distributions; `theory.independence` on repeated judgments |
+| `IndependentLabels` | labels (0/1, by a threshold, or graded) are independent given the features | distributions; `theory.independence` on repeated judgments |
 | `Reinforcement` | who is relevant more often is also relevant more often beside every other item | distributions, `theory.noise_report` |
 | `DegreeCondition` | net degrees order pairs as the mean preference graph does; low noise implies it | distributions, `theory.noise_report` |
 | `SortsPreferences` | the expectation that is sorted orders pairs as mean preferences do | distributions |
@@ -159,16 +159,67 @@ proven about them (`proven`); one that declares nothing is measured on a grid, w
 
 Arguments that the papers do not have:
 
-- **Independent labels.** Let item i be relevant more probably than j. Exchanging their two labels leaves the number of
-  relevant items as it is, so the weight of every comparison that i wins is at least that of j, and more between the
-  two. With a loss that never rises and falls at zero, scores with i not above j can be improved. Positional metrics of
-  0/1 labels and average precision want the same order, by the same exchange.
+- **Independent labels, comparisons.** Let item i be relevant more probably than j. Exchanging their two labels leaves
+  the number of relevant items as it is, so the weight of every comparison that i wins is at least that of j, and more
+  between the two. With a loss that never rises and falls at zero, scores with i not above j can be improved. Which order
+  metrics want is proven below.
 - **Padding.** A loss of comparisons that misorders for precision at k does so at k + m: m more items that are nearly
   always relevant take the first places and leave the other scores as they were. Every stored example is solved and
   verified as it is, not in the limit.
 - **The parabola over pairs**, `pairwise(loss=squared_margin)`: its minimiser has a closed form that increases with the
   expected utility.
 - **Sums.** Losses with bounded curvature that preserve the same order preserve it in a `mix`.
+
+## Cascade metrics and average precision, where labels are independent
+
+In general no order of a fixed utility is best for these metrics: what an item is worth depends on the items above it.
+Where the labels of a query's items are independent given the features, one is, and `gbmrank advise err --given
+independent` names the losses that learn it.
+
+**Relevance.** Labels are 0 and 1, or a threshold says what is relevant; item i is relevant with probability $p_i$. Let M be
+a metric that does not fall when a relevant item changes places with another one right above it. Then every order by
+falling p is best for M.
+
+*Proof.* Let a and b be neighbours, and let all other labels be given. The order of the two matters only if exactly one
+of them is relevant, and the number P of relevant items is then the same in both cases. Let $g \\ge 0$ be what M gains if
+the relevant one comes first. As labels are independent, g does not depend on which one it is, so a before b instead
+of b before a changes the expectation by
+
+$$E[g]\\,\\bigl(p_a (1 - p_b) - p_b (1 - p_a)\\bigr) = E[g]\\,(p_a - p_b).$$
+
+This is not negative if $p_a \\ge p_b$, and zero if they are equal. Any order becomes any order by falling p by exchanges of
+neighbours whose p rises or is equal, and none of them loses. Where M is undefined for P = 0, it is so for every order,
+and the mean over the other cases has the same best orders. ∎
+
+The gain g at the ranks r and r + 1, with v(r) = 1/r up to the cut-off k and 0 beyond it:
+
+| metric | g |
+| --- | --- |
+| `mrr`, `mrr@k` | v(r) - v(r + 1) if nothing above is relevant, else 0 |
+| `hit_rate@k` | 1 if r = k and nothing above is relevant, else 0 |
+| `err`, `err@k` (labels 0 and 1) | R (v(r) - v(r + 1)) times the product of 1 - R over relevant items above |
+| `map@k` | (c + 1) (v(r) - v(r + 1)) over the denominator, with c relevant items above; both denominators depend on P only |
+| `r_precision` | 1/P if r = P, else 0 |
+| `ptop` | at least 1 (1/P if normalised) if everything above is relevant, else 0 |
+| positional | (phi(r) - phi(r + 1)) times the utility of a relevant item, which depends on P only |
+
+**ERR of grades.** Let $R_i$ be the probability that item i satisfies the reader, a function of its label, and
+$r_i = E R_i$. By independence the expectation of ERR is the sum over ranks k of $v(k)\\, r_{o_k} \\prod_{l < k} (1 - r_{o_l})$.
+Let a be at rank k and b at rank k + 1, and Q the product over the items above. Exchanging them leaves the terms above
+as they are, and those below keep their factor $(1 - r_a)(1 - r_b)$; what changes is
+
+$$Q\\,\\bigl(v(k) r_a + v(k + 1)(1 - r_a) r_b - v(k) r_b - v(k + 1)(1 - r_b) r_a\\bigr)
+= Q\\,(r_a - r_b)\\,(v(k) - v(k + 1)).$$
+
+So the order by falling $r_i$ is best, for every v that does not rise. The gain of `dcg` is $2^y - 1 = 2^p R$, so
+`target=dcg` learns this order; `max_grade` is a factor. ∎
+
+**Where it fails.** (1) `target=ndcg` divides the gain by the ideal of the query, which depends on the labels of the
+other items, and sorts graded labels differently; labels 0 and 1 it sorts alike, by the exchange above. (2) A discount
+that rises reverses the sign. (3) MRR and the others need a threshold on grades: the order by the expected label is not
+that by the probability of reaching a threshold. (4) Labels that depend on each other: see the counterexamples of
+`gbmrank check`. `tests/theory/test_cascades.py` enumerates all orders in random cases, with whole numbers, for the proof
+and for each failure.
 """  # noqa: E501
 SIGNS = {"calibrated": "yes", "not calibrated": "no", "conditional": "if", "unknown": "?"}
 

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--given",
         choices=("independent", "low-noise"),
-        help="what is known about your data: 0/1 labels that are independent given the features, "
+        help="what is known about your data: labels that are independent given the features, "
         "or preference graphs with low noise; objectives proven for such data come first",
     )
     parser.add_argument("--all", action="store_true", help="show every verdict with its reason")
@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> int:
         known = {"schema": "gbmrank.advise/1", "metric": name, "given": given.given}
         print(json.dumps({**known, "advice": advice}, indent=2))
         return 0
-    when = {"independent": ", 0/1 LABELS INDEPENDENT", "low-noise": ", GRAPHS WITH LOW NOISE"}
+    when = {"independent": ", LABELS INDEPENDENT", "low-noise": ", GRAPHS WITH LOW NOISE"}
     print(bold(f"OBJECTIVES FOR {name.upper()}{when.get(given.given, '')}"))
     if given.all:
         print(_table(rows), *_reasons(rows), _closing(name, measure.name, rows), sep="\n\n")

@@ -27,19 +27,23 @@ Gain: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
 LARGEST_CUTOFF = 2**63 - 1
 _LARGEST_EXP2_LABEL = 31
 _ROWS_AT_ONCE = 1_000_000
-_TOP_INSTEAD = "a push risk (pnorm_push) favours the top; target=wta or ndcg@1 has a theorem"
+_TOP_INSTEAD = "a push risk (pnorm_push) favours the top, and target=wta or ndcg@1 has a theorem"
+_ONE_ORDER = (
+    "no utility per item gives its best order, except where labels are independent: "
+    "target=precision; otherwise "
+)
 WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
     {
         # Calauzenes, Usunier and Gallinari 2013, Theorem 3.3
-        "err": "no utility per item gives its best order; use swap(metric=err{k}) or "
-        "target=ndcg{k}",
-        "mrr": "no calibration result is known for the reciprocal rank; " + _TOP_INSTEAD,
-        "hit_rate": "no calibration result is known for the hit rate; " + _TOP_INSTEAD,
-        "r_precision": "how many ranks count depends on the labels; target=precision has a theorem "
-        "for every fixed number of ranks",
+        "err": "no utility per item gives its best order, except where labels are independent: "
+        "target=dcg; otherwise use swap(metric=err{k}) or target=ndcg{k}",
+        "mrr": _ONE_ORDER + _TOP_INSTEAD,
+        "hit_rate": _ONE_ORDER + _TOP_INSTEAD,
+        "r_precision": _ONE_ORDER + "target=precision has a theorem for every fixed number of "
+        "ranks",
         "alpha_ndcg": "what an item is worth depends on the subtopics above it, which labels do "
         "not tell",
-        "ptop": "no calibration result is known for positives at the top; " + _TOP_INSTEAD,
+        "ptop": _ONE_ORDER + _TOP_INSTEAD,
         "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "
         "or the linear template (calibrated under low noise)",
     }

@@ -14,7 +14,7 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import Ranking, Span, SwapTerms
-from gbmrank.losses.utilities import LARGEST_CUTOFF, check_threshold
+from gbmrank.losses.utilities import LARGEST_CUTOFF, Form, check_threshold
 from gbmrank.types import FloatArray
 
 _DEEPEST_SELECTION = 30  # beyond this cut-off a full sort is as fast
@@ -200,6 +200,15 @@ class AbstractMetric(ABC):
 
     def check(self) -> None:  # noqa: B027  (a hook: most metrics have nothing more to check)
         """Raise MetricError if another field has an invalid value."""
+
+    @property
+    def form(self) -> Form:
+        """Symbolic utility whose expectation sorts best where labels of items are independent.
+
+        For positional metrics it does so for every distribution. A custom one is only known to
+        equal itself.
+        """
+        return Form("own", self)
 
     @property
     def linear(self) -> bool:

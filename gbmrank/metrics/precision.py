@@ -15,7 +15,7 @@ from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import CutItems, Items, Ranking, Span, SwapTerms
-from gbmrank.losses.utilities import binarise, exp2_gains, query_sums
+from gbmrank.losses.utilities import Form, binarise, exp2_gains, query_sums
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
     AbstractMetric,
@@ -78,6 +78,11 @@ class ERR(AbstractMetric):
                 "err: max_grade is the largest grade of the scale, above 0 and at most "
                 f"{_LARGEST_GRADE:g}; got {self.max_grade!r}"
             )
+
+    @property
+    def form(self) -> Form:
+        """The expected probability of stopping sorts independent labels."""
+        return Form("exp2", low=0.0, high=self.max_grade)
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return the probabilities of stopping, below 1."""
@@ -154,6 +159,11 @@ class MAP(AbstractMetric):
         check_cutoff(self.name, self.k)
         check_choice(self.name, "denominator", self.denominator, ("relevant", "min"))
 
+    @property
+    def form(self) -> Form:
+        """The probability of relevance sorts independent labels."""
+        return Form("step", self.threshold)
+
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return 0 and 1, and one over the divisor."""
         binary, counts = self._counts(data)
@@ -220,6 +230,11 @@ class MRR(AbstractMetric):
         """Check the cut-off."""
         check_cutoff(self.name, self.k)
 
+    @property
+    def form(self) -> Form:
+        """The probability of relevance sorts independent labels."""
+        return Form("step", self.threshold)
+
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return 0 and 1, and the reciprocals of ranks."""
         binary, positives = _relevant(data, self.threshold)
@@ -280,6 +295,11 @@ class HitRate(AbstractMetric):
         """Check the cut-off."""
         check_cutoff(self.name, self.k)
 
+    @property
+    def form(self) -> Form:
+        """The probability of relevance sorts independent labels."""
+        return Form("step", self.threshold)
+
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return 0 and 1, and ones for ranks."""
         binary, positives = _relevant(data, self.threshold)
@@ -326,6 +346,11 @@ class RPrecision(AbstractMetric):
     formula: ClassVar[str] = "relevant items among the first P / P"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
     swap_kind: ClassVar[str | None] = "positional"
+
+    @property
+    def form(self) -> Form:
+        """The probability of relevance sorts independent labels."""
+        return Form("step", self.threshold)
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return 0 and 1, one over P, and ones for the first P ranks."""
@@ -382,6 +407,11 @@ class PTop(AbstractMetric):
     formula: ClassVar[str] = "relevant items before the first other one"
     reference: ClassVar[str] = "Agarwal 2011"
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "strict")
+
+    @property
+    def form(self) -> Form:
+        """The probability of relevance sorts independent labels."""
+        return Form("step", self.threshold)
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Count the relevant items."""

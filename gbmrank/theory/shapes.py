@@ -8,6 +8,7 @@ negative slope at zero, or is its link ``sigmoid(a d)``, so that all pairs agree
 """
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -202,6 +203,39 @@ def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | 
     a, _ = _slopes(positive, chosen.params, _GRID)
     b, _ = _slopes(negative, chosen.params, _GRID)
     return _rate(a, b, tolerance)
+
+
+@functools.lru_cache(maxsize=512)
+def rises_without_jumps(function: ScalarFunction, params: tuple[float, ...] = ()) -> bool:
+    """Whether the slope of a convex function rises everywhere and jumps nowhere.
+
+    Between neighbours of a grid, the half with the larger rise is followed down to neighbouring
+    numbers: at a kink the rise stays.
+
+    Examples
+    --------
+    >>> rises_without_jumps(lambda x: (x * x, 2.0 * x, 2.0))
+    True
+    >>> rises_without_jumps(lambda x: (x * x + abs(x), 2.0 * x + math.copysign(1.0, x), 2.0))
+    False
+    """
+
+    def slope(x: float) -> float:
+        return float(function(x, *params)[1])
+
+    def jumps(low: float, high: float) -> bool:
+        most = 1e-6 * (1.0 + abs(slope(low)) + abs(slope(high)))
+        while slope(high) - slope(low) > most:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                return True
+            ends = (low, middle), (middle, high)
+            low, high = max(ends, key=lambda part: slope(part[1]) - slope(part[0]))
+        return False
+
+    grid = [float(x) for x in _GRID[::16]]
+    pairs = list(itertools.pairwise(grid))
+    return all(slope(a) < slope(b) for a, b in pairs) and not any(jumps(*pair) for pair in pairs)
 
 
 @functools.lru_cache(maxsize=512)

@@ -2,7 +2,9 @@
 
 import itertools
 import os
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ import pytest
 import gbmrank
 from gbmrank import theory
 from gbmrank.errors import MetricError, ParameterError
+from gbmrank.losses.convex import AbstractRegulariser, PowerOf
+from gbmrank.theory.shapes import rises_without_jumps
 from tests.theory.test_attack import LOSSES, minimiser, regret, risk
 
 MANY = int(os.environ.get("GBMRANK_PREMISE_DRAWS", "40000"))
@@ -170,6 +174,59 @@ def test_every_table_is_a_metric_that_scores_or_is_rejected():
         made += 1
         assert np.isfinite(gbmrank.metric("positional", discount=table).score([1, 0], [0.0, 1.0]))
     assert made > 10
+
+
+# Regularisers --------------------------------------------------------------------------------
+
+
+def _kinked(at, jump):
+    def kinked(x):
+        return x * x + jump * abs(x - at), 2.0 * x + jump * np.sign(x - at), 2.0
+
+    @dataclass(frozen=True, slots=True)
+    class Kinked(AbstractRegulariser):
+        name: ClassVar[str] = "kinked"
+        function: ClassVar[Any] = staticmethod(kinked)
+
+        def inverse_slope(self, slope):
+            low, high = 2.0 * at - jump, 2.0 * at + jump
+            below, above = np.minimum(slope - low, 0.0), np.maximum(slope - high, 0.0)
+            return at + 0.5 * (below + above)
+
+    return Kinked()
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_a_regulariser_with_a_kink_fails_its_premise(graphs):
+    mean = np.array([[0, 0.2, 0.4], [0, 0, 0.2], [0, 0, 0]])
+    labels = [[2.0, 1.0, 0.0]]
+    where = theory.Distribution([mean] if graphs else labels, [1.0])
+    metric = "pairwise_disagreement(normalize=false)"
+    for jump in (1.0, 0.0):
+        objective = gbmrank.objective("linear", regulariser=_kinked(0.0, jump), nu=1.0)
+        verdict = theory.calibration(objective, metric, graphs=graphs)
+        assert verdict.status == "conditional"
+        assert "without a kink" in str(verdict.condition)
+        assert verdict.condition.holds(where) == (jump == 0.0)
+        assert "search" not in verdict.sentence
+    scores = _kinked(0.0, 1.0).inverse_slope(theory.net_degree(mean))
+    assert theory.Distribution([mean], [1.0]).regret(metric, scores) == pytest.approx(0.4)
+
+
+def test_kinks_are_found_wherever_they_are():
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        at, jump = rng.uniform(-8, 8), 10.0 ** rng.uniform(-4, 2)
+        assert not rises_without_jumps(_kinked(at, jump).function)
+        assert rises_without_jumps(_kinked(at, 0.0).function)
+        q, rate = rng.uniform(1.5, 6.0), rng.uniform(0.05, 3.0)
+        smooth = (PowerOf.function, (q,)), (_cosh_of, (rate,))
+        assert all(rises_without_jumps(*each) for each in smooth)
+    assert not rises_without_jumps(lambda x: (max(x, 0.0) ** 2, 2.0 * max(x, 0.0), 2.0))
+
+
+def _cosh_of(x, rate):
+    return np.cosh(rate * x), rate * np.sinh(rate * x), rate**2 * np.cosh(rate * x)
 
 
 # The essential loss ---------------------------------------------------------------------------

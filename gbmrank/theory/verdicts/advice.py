@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from gbmrank.errors import GbmrankError, ParameterError
-from gbmrank.losses.utilities import AbstractUtility, EruUtility, IdentityUtility, NdcgUtility
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    DcgUtility,
+    EruUtility,
+    IdentityUtility,
+    NdcgUtility,
+    PrecisionUtility,
+)
 from gbmrank.metrics import ERU, RBP, AbstractMetric, PairwiseDisagreement
 from gbmrank.metrics import Positional as PositionalMetric
 from gbmrank.objectives import AbstractObjective
@@ -89,8 +96,9 @@ def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
     metric : Metric, measure or str
         The metric to optimise.
     given : {"independent", "low-noise"} or None, default=None
-        What is known about your data: 0/1 labels that are independent within a query given the
-        features, or preference graphs with low noise, for pairwise disagreement.
+        What is known about your data: labels that are independent within a query given the
+        features (0/1 labels where the condition of a verdict says so), or preference graphs with
+        low noise, for pairwise disagreement.
 
     Returns
     -------
@@ -102,6 +110,9 @@ def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
     >>> first = advise("ndcg@10")[0]
     >>> first.objective, first.verdict.status
     ('pairwise(loss=logistic, target=ndcg@10)', 'calibrated')
+    >>> first = advise("err", given="independent")[0]
+    >>> first.objective, first.verdict.condition.graded
+    ('pairwise(loss=logistic, target=dcg)', True)
     """
     measure = as_metric(metric)
     if given not in (None, *GIVEN):
@@ -112,28 +123,32 @@ def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
             f"pairwise_disagreement; {text_of(measure)} is one of labels"
         )
     rows = []
-    for each in _candidates(measure):
+    target = target_for(measure, independent=given == "independent")
+    for each in _candidates(measure, target):
         verdict = _verdict(each, measure, given)
         sure = verdict.status == "calibrated" or _implied(given, verdict.condition)
         rows.append(Advice(text_of(each), verdict, each.cost, sure))
     return sorted(rows, key=_rank)
 
 
-def target_for(measure: AbstractMetric) -> AbstractUtility:
-    """Return the utility of a metric, or the one closest to it."""
+def target_for(measure: AbstractMetric, *, independent: bool = False) -> AbstractUtility:
+    """Return the utility of a metric, or the one closest to it: for independent labels, or any."""
     if measure.name == "pairwise_disagreement":
         return IdentityUtility()
     if isinstance(measure, ERU) and measure.neutral >= EruUtility().max_grade:
         most = measure.neutral + EruUtility().max_grade  # grades extend above the neutral one
         return EruUtility(measure.neutral, measure.half_life, most)
     own = isinstance(measure, PositionalMetric | RBP)
+    if independent and measure.name not in UTILITIES and measure.form.gain == "exp2":
+        return DcgUtility(max_grade=min(measure.form.high, 31.0))
+    if independent and measure.name not in UTILITIES and measure.form.gain == "step":
+        return PrecisionUtility(threshold=measure.form.at)
     if not own and measure.name not in UTILITIES:
         return NdcgUtility(k=getattr(measure, "k", None))
     return build(UTILITIES, measure)
 
 
-def _candidates(measure: AbstractMetric) -> Iterator[AbstractObjective]:
-    target = target_for(measure)
+def _candidates(measure: AbstractMetric, target: AbstractUtility) -> Iterator[AbstractObjective]:
     own = [
         (template, entry.name)
         for entries in LOSSES.entries.values()
@@ -169,10 +184,13 @@ def _verdict(template: AbstractObjective, measure: AbstractMetric, given: str | 
 def _implied(given: str | None, condition: AbstractCondition | None) -> bool:
     """Whether a condition follows from the given assumption."""
     if given == "independent":
-        return condition in (IndependentLabels(), BinaryLabels(), LabelsFrom(0.0))
+        independent = isinstance(condition, IndependentLabels)
+        return independent or condition in (BinaryLabels(), LabelsFrom(0.0))
     return given == "low-noise" and condition == DegreeCondition()
 
 
-def _rank(advice: Advice) -> tuple[bool, int, bool]:
+def _rank(advice: Advice) -> tuple[bool, bool, int, bool]:
+    """Proven ones first, but those that take no labels between which the metric decides."""
     verdict = advice.verdict
-    return not advice.proven, _STATUS.index(verdict.status), verdict.constant is None
+    useless = verdict.reference == "by definition"
+    return useless, not advice.proven, _STATUS.index(verdict.status), verdict.constant is None

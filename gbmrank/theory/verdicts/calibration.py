@@ -16,7 +16,7 @@ from gbmrank.data.queries import RankingData
 from gbmrank.errors import CalibrationWarning, GbmrankError, warn
 from gbmrank.losses.convex import BUILTIN_OUTERS
 from gbmrank.losses.utilities import AbstractUtility, Form, gain_form
-from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, PairwiseDisagreement, PTop
+from gbmrank.metrics import ERR, MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Bipartite, Comparison
@@ -36,7 +36,13 @@ from gbmrank.theory.verdicts.forms import (
     legal,
     weighs_relevance,
 )
-from gbmrank.theory.verdicts.order import Preserved, assumed_of, preserved_order, same_order
+from gbmrank.theory.verdicts.order import (
+    Preserved,
+    assumed_of,
+    assumed_of_regulariser,
+    preserved_order,
+    same_order,
+)
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
     Assumed,
@@ -238,21 +244,10 @@ def _every_order_is_best(
     """Whether all discounts or all utilities are equal, for all labels that both support."""
     if seen is not None and seen.fall == "constant":
         return True
-    form = worth_of(measure, seen)
+    form = measure.form if seen is None else seen.form
     taken = labels_of(template) if preserved is None else preserved.labels
     both = common(taken, legal(form))
     return bool(both) and all(is_constant(form, each) for each in both)
-
-
-def worth_of(measure: AbstractMetric, seen: View | None) -> Form:
-    """Return the form of the utility of a metric; that of relevance if it is not positional."""
-    if seen is not None:
-        return seen.form
-    if isinstance(measure, ERR):
-        return Form("exp2", low=0.0, high=measure.max_grade)
-    if isinstance(measure, MAP | MRR | PTop):
-        return Form("step", measure.threshold)
-    return Form("own", measure)
 
 
 def labels_of(template: AbstractObjective) -> tuple[Labels, ...]:
@@ -312,7 +307,7 @@ def _sorted(
     if narrower is None:
         sentence = (
             f"minimisers are sorted like the expected utility of {measure.name}, if {condition}; "
-            "a numerical search found no counterexample"
+            "no proof covers that"
         )
         return Verdict("conditional", condition, constant, reference, sentence)
     sentence = (
@@ -325,21 +320,15 @@ def _assumed(
     preserved: Preserved, measure: AbstractMetric, seen: View | None
 ) -> tuple[AbstractCondition, ...]:
     """Return the unproven assumptions about user-defined parts."""
-    losses = tuple(Assumed(words, _no_contradiction) for words in preserved.assumed)
     if seen is None or seen.fall != "unknown":
-        return losses
+        return preserved.assumed
 
     def not_rising(where: Any) -> bool:
         sizes = where.groups.sizes if isinstance(where, RankingData) else [where.n_items]
         return all(np.all(np.diff(seen.discounts(int(n))) <= 0) for n in np.unique(sizes))
 
     words = f"the discounts of {measure.name} do not rise with the rank"
-    return (*losses, Assumed(words, not_rising))
-
-
-def _no_contradiction(where: Any) -> bool:  # noqa: ARG001  (labels say nothing about a loss)
-    """Return True: shapes were measured on a grid before, without a contradiction."""
-    return True
+    return (*preserved.assumed, Assumed(words, not_rising))
 
 
 def _not_sorted(
@@ -421,44 +410,55 @@ def _narrower(
 
 
 def given_independent(template: AbstractObjective, measure: AbstractMetric) -> Verdict | None:
-    """Return the verdict for independent relevance of items, with 0/1 labels or a threshold.
+    """Return the verdict for independent labels of items: graded, 0/1 or with a threshold.
 
     Swapping the labels of two items shows that ``E[y_i z(P)]`` increases with the probability
     that item i is relevant, for every z > 0. So the best order for every positional metric of
-    relevance is that of these probabilities. It also is for average precision, because
-    ``E[y_i y_g / P]`` increases with it for every g: the reinforcement property holds.
+    relevance is that of these probabilities. It also is for every other metric of relevance that
+    gains when a relevant item moves up past another one, and for ERR of grades the best order is
+    that of ``E 2^y``: swap neighbours (the proofs are in docs/calibration.md).
     """
     seen, preserved = view(measure), preserved_order(template)
-    threshold = _relevance(template, measure, seen, preserved)
-    if threshold is _NONE:
+    independent = _independence(template, measure, seen, preserved)
+    if independent is None or measure.ties not in _FAIR_TIES:
         return None
     if preserved is not None:
         reference = f"{preserved.reference.removesuffix(_MENON)}{_MENON}, Prop. 6 and Cor. 7"
-        assumed: tuple[AbstractCondition, ...] = _assumed(preserved, measure, seen)
+        assumed: tuple[AbstractCondition, ...] | None = _assumed(preserved, measure, seen)
     else:
-        words = _sorts_probability(template)
-        if words is None:
-            return None
         reference = "Menon and Williamson 2014, Prop. 8, Cor. 9 and Cor. 12"
-        assumed = tuple(Assumed(one, _no_contradiction) for one in words)
-    condition = all_of(IndependentLabels(threshold), *assumed)
+        assumed = _sorts_probability(template)
+    if assumed is None:
+        return None
+    if seen is None:
+        reference += "; by exchange of neighbours"
+    condition = all_of(independent, *assumed)
+    sorted_by = "the expected gain" if independent.graded else "the probability of relevance"
     sentence = (
-        "its minimisers are sorted like the probability of relevance, which is best for "
-        f"{measure.name} when {condition}"
+        f"its minimisers are sorted like {sorted_by}, which is best for {measure.name} when "
+        f"{condition}"
     )
     return Verdict("conditional", condition, None, reference, sentence)
 
 
-def _relevance(
+def _independence(
     template: AbstractObjective,
     measure: AbstractMetric,
     seen: View | None,
     preserved: Preserved | None,
-) -> Any:
+) -> IndependentLabels | None:
+    """Return the independence under which both want one order: of grades, or of relevance."""
+    form = measure.form if seen is None else seen.form
+    if seen is None and preserved is not None and preserved.up_to is None and form.gain == "exp2":
+        both = common(preserved.labels, legal(form))
+        if both and all(alike(preserved.form, form, each).holds for each in both):
+            return IndependentLabels(graded=True)
+    threshold = _relevance(template, form, preserved)
+    return None if threshold is _NONE else IndependentLabels(threshold)
+
+
+def _relevance(template: AbstractObjective, form: Form, preserved: Preserved | None) -> Any:
     """Return the common threshold of relevance (None: 0/1 labels), or _NONE."""
-    form = worth_of(measure, seen)
-    if seen is None and not (isinstance(measure, MAP) and measure.k is None):
-        return _NONE
     own = preserved.form if preserved is not None else Form("step", _threshold(template))
     steps = own.gain == form.gain == "step" and own.at is not None and own.at == form.at
     if steps:
@@ -474,7 +474,7 @@ def _threshold(template: AbstractObjective) -> float | None:
     return getattr(template, "threshold", None)
 
 
-def _sorts_probability(template: AbstractObjective) -> tuple[str, ...] | None:
+def _sorts_probability(template: AbstractObjective) -> tuple[Assumed, ...] | None:
     """Return the assumptions under which a loss of pairs sorts by probability of relevance.
 
     None if it does not. The weights of pairs must be positive and depend only on the number of
@@ -495,7 +495,7 @@ def _sorts_probability(template: AbstractObjective) -> tuple[str, ...] | None:
     words = () if shape.proven else (assumed_of(template.loss, convex=shape.convex),)
     price = getattr(template, "g", None)
     if price is not None and type(price) not in BUILTIN_OUTERS:
-        words = (*words, f"the price {price.name} is increasing and differentiable")
+        words = (*words, Assumed(f"the price {price.name} is increasing and differentiable"))
     return words
 
 
@@ -503,30 +503,35 @@ def _other_measure(
     template: AbstractObjective, measure: AbstractMetric, preserved: Preserved
 ) -> Verdict:
     """Return the verdict for a metric that is not positional and a loss that sorts a utility."""
-    form = worth_of(measure, None)
+    form = measure.form
     both = common(preserved.labels, legal(form))
     example = known_for(template, measure) or order_witness(
         template, measure, preserved, both, (preserved.form, form)
     )
-    if isinstance(measure, MAP) and measure.k is None and preserved.up_to is None:
-        ideal = Form("step", measure.threshold, over="sum")
+    if _is_average_precision(measure) and preserved.up_to is None:
+        ideal = replace(form, over="sum")
         if both and all(alike(preserved.form, ideal, each).holds for each in both):
-            condition = Reinforcement(measure.threshold)
+            condition = Reinforcement(form.at)
             sentence = f"sorting E[y/P] is best for average precision when {condition}"
             reference = "Ramaswamy et al. 2013, Thm 4 and Cor. 5"
             together = all_of(condition, *_assumed(preserved, measure, None))
             return Verdict("conditional", together, None, reference, sentence, example)
     independent = given_independent(template, measure)
-    if independent is not None:
+    if independent is not None and _is_average_precision(measure):
         return replace(independent, counterexample=example)
+    right = "" if independent is None else f"; it is right when {independent.condition}"
     if example is None:
-        return _unknown(f"no result about {measure.name} and losses that sort a utility")
+        return _unknown(f"no result about {measure.name} and losses that sort a utility{right}")
     theorem = f"{_C}, Thm 3.3; " if isinstance(measure, ERR | MAP) else ""
     sentence = (
         f"the best order for {measure.name} is not that of any expected utility: what an item is "
-        "worth depends on the items above it"
+        f"worth depends on the items above it{right}"
     )
     return Verdict("not calibrated", None, None, theorem + _COUNTEREXAMPLE, sentence, example)
+
+
+def _is_average_precision(measure: AbstractMetric) -> bool:
+    return isinstance(measure, MAP) and measure.k is None
 
 
 def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
@@ -534,7 +539,8 @@ def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
     if not isinstance(measure, PairwiseDisagreement):
         return _unknown(f"{measure.name} needs labels")
     if isinstance(template, Linear):
-        condition = DegreeCondition(measure.normalize)
+        assumed = assumed_of_regulariser(template.regulariser)
+        condition = all_of(DegreeCondition(measure.normalize), *assumed)
         sentence = f"its minimisers sort net degrees, which is best when {condition}"
         reference = "Duchi et al. 2010, Thm 13 and Cor. 15"
         if measure.normalize:
@@ -562,17 +568,17 @@ def _without_order(
         )
     example = _known_example(template, measure)
     independent = given_independent(template, measure)
-    if independent is not None and (seen is None or seen.form.gain == "step"):
+    of_relevance = _is_average_precision(measure) if seen is None else seen.form.gain == "step"
+    if independent is not None and of_relevance:
         return replace(independent, counterexample=example)
+    right = "" if independent is None else f"; it is right when {independent.condition}"
     theorem = _theorem_against(template, measure, seen)
     if example is None and theorem is None:
         return _unknown(
             f"{template.name} is not known to sort any utility, and no counterexample is stored; "
-            "gbmrank check searches for one"
+            f"gbmrank check searches for one{right}"
         )
-    sentence = _why_not(template)
-    if independent is not None:
-        sentence += f"; it is right when {independent.condition}"
+    sentence = f"{_why_not(template)}{right}"
     reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
     return Verdict("not calibrated", None, None, reference, sentence, example)
 

@@ -47,6 +47,7 @@ from gbmrank.losses.convex import (
     BUILTIN_GENERATORS,
     BUILTIN_REGULARISERS,
     AbstractGenerator,
+    AbstractRegulariser,
     BinaryEntropy,
     ItakuraSaito,
     Poisson,
@@ -68,7 +69,7 @@ from gbmrank.objectives.calibrated import CalibratedSoftmax, SigmoidSoftmax
 from gbmrank.objectives.pairwise import Pairwise, QueryRMSE
 from gbmrank.objectives.pointwise import Pointwise, with_options
 from gbmrank.objectives.value_linear import Linear
-from gbmrank.theory.shapes import item_shape, pair_shape
+from gbmrank.theory.shapes import item_shape, pair_shape, rises_without_jumps
 from gbmrank.theory.verdicts.forms import (
     SIGNS,
     Labels,
@@ -78,7 +79,7 @@ from gbmrank.theory.verdicts.forms import (
     legal,
     shares,
 )
-from gbmrank.theory.verdicts.verdict import Constant
+from gbmrank.theory.verdicts.verdict import Assumed, Constant
 from gbmrank.types import FloatArray
 
 Utilities = Callable[[RankingData], FloatArray]
@@ -101,7 +102,7 @@ class Preserved:
     reference: str
     in_sums: bool = False  # whether sums with other such losses preserve the order
     up_to: int | None = None  # longest list, if a sum agrees on short ones only
-    assumed: tuple[str, ...] = ()  # properties that were measured and not proven
+    assumed: tuple[Assumed, ...] = ()  # properties that no proof covers
 
 
 def preserved_order(objective: AbstractObjective) -> Preserved | None:
@@ -248,7 +249,9 @@ def _pointwise(objective: Pointwise) -> Preserved | None:
         constant if known else None,
         f"{_THEOREM} and 5.3; Menon and Williamson 2014",
         shape.bounded_curvature and objective.loss.convex,
-        assumed=() if shape.proven else (f"the loss {objective.loss.name} is strictly proper",),
+        assumed=()
+        if shape.proven
+        else (Assumed(f"the loss {objective.loss.name} is strictly proper"),),
     )
 
 
@@ -278,10 +281,12 @@ def _pairwise(objective: Pairwise) -> Preserved | None:
     )
 
 
-def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> str:
+def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> Assumed:
     """Return the assumption about a loss of pairs that was only tested on a grid."""
     shape = "convex, without a kink" if convex else "of a link sigmoid(a d)"
-    return f"the loss {loss.name} is {shape}, nowhere rising and bounded below at every margin"
+    return Assumed(
+        f"the loss {loss.name} is {shape}, nowhere rising and bounded below at every margin"
+    )
 
 
 def _query_rmse(objective: QueryRMSE) -> Preserved:
@@ -302,13 +307,13 @@ def _softmax(objective: SigmoidSoftmax | CalibratedSoftmax) -> Preserved:
 def _bregman(objective: Bregman) -> Preserved | None:
     target = with_options(objective.target, objective.max_grade, objective.threshold)
     constant = _generator_constant(objective.loss)
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[Assumed, ...] = ()
     if type(objective.loss) not in BUILTIN_GENERATORS:
         if not generates(objective.loss, utility_bound(objective, 2)):
             return None
         name = objective.loss.name
         words = f"the slope of the generator {name} is h(s) (g(s) - v), h > 0, with g increasing"
-        assumed = () if objective.loss.proven else (words,)
+        assumed = () if objective.loss.proven else (Assumed(words),)
     form = target.form
     values: Utilities = target.values
     labels = tuple(bounded(form, each) for each in legal(form))
@@ -363,8 +368,6 @@ def _linear(objective: Linear) -> Preserved | None:
         return None
     target = NetDegreeUtility()
     reference = "Duchi et al. 2010, Thm 13 and Cor. 15; Calauzenes et al. 2013, Thm 3.2"
-    own = type(objective.regulariser) not in BUILTIN_REGULARISERS
-    words = f"the regulariser {objective.regulariser.name} is strictly convex, without a kink"
     return Preserved(
         target.form,
         legal(target.form),
@@ -372,8 +375,17 @@ def _linear(objective: Linear) -> Preserved | None:
         None,
         reference,
         objective.regulariser.even,
-        assumed=(words,) if own else (),
+        assumed=assumed_of_regulariser(objective.regulariser),
     )
+
+
+def assumed_of_regulariser(regulariser: AbstractRegulariser) -> tuple[Assumed, ...]:
+    """Return the assumption about a regulariser of your own, with the test that it passes."""
+    if type(regulariser) in BUILTIN_REGULARISERS:
+        return ()
+    smooth = rises_without_jumps(type(regulariser).function, regulariser.params)
+    words = f"the regulariser {regulariser.name} is strictly convex, without a kink"
+    return (Assumed(words, lambda _: smooth),)
 
 
 def _mix(objective: Mix) -> Preserved | None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from gbmrank.data.columns import read_table
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import binarise
@@ -210,6 +211,10 @@ class LabelsUpTo(AbstractCondition):
         return f"no label is above {self.high:g}"
 
 
+def _no_contradiction(where: Any) -> bool:  # noqa: ARG001
+    return True
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Assumed(AbstractCondition):
@@ -220,11 +225,12 @@ class Assumed(AbstractCondition):
     words : str
         The assumption.
     check : callable
-        Tests a Distribution or RankingData; True if there is no contradiction.
+        Tests a Distribution or RankingData; True if there is no contradiction. By default nothing
+        contradicts it: a grid did not, and labels say nothing about a loss.
     """
 
     words: str
-    check: Callable[[Any], bool] = field(compare=False)
+    check: Callable[[Any], bool] = field(default=_no_contradiction, compare=False)
 
     def holds(self, where: Any) -> bool:
         """Return whether the check finds no contradiction."""
@@ -264,14 +270,16 @@ def all_of(*conditions: AbstractCondition | None) -> AbstractCondition | None:
 @final
 @dataclass(frozen=True, slots=True)
 class IndependentLabels(AbstractCondition):
-    """The relevance of items is independent within a query, given the features.
+    """The labels of items, or their relevance, are independent within a query given the features.
 
     Parameters
     ----------
     threshold : float or None, default=None
         Labels of at least this are relevant; without one, labels are 0 and 1.
-    tolerance : float, default=1e-9
+    tolerance : float, default=1e-12
         Largest difference from the product of the marginal probabilities.
+    graded : bool, default=False
+        Whether labels may be any numbers, and are independent themselves.
 
     References
     ----------
@@ -279,19 +287,22 @@ class IndependentLabels(AbstractCondition):
     """
 
     threshold: float | None = None
-    tolerance: float = field(default=1e-9, compare=False)
+    tolerance: float = field(default=1e-12, compare=False)
+    graded: bool = False
 
     def holds(self, where: Any) -> bool:
         """Compare the joint probability of every label vector with the product."""
         labels, probabilities = _finite(where)
         if self.threshold is not None:
             labels = (labels >= self.threshold).astype(np.float64)
-        elif not BinaryLabels().holds(where):
+        elif not self.graded and not BinaryLabels().holds(where):
             return False
-        marginal = probabilities @ labels
         vectors, index = np.unique(labels, axis=0, return_inverse=True)
         joint = np.bincount(index.ravel(), weights=probabilities)
-        product = np.prod(np.where(vectors == 1.0, marginal, 1.0 - marginal), axis=1)
+        product = np.ones(len(vectors))
+        for column in vectors.T:
+            _, label = np.unique(column, return_inverse=True)
+            product *= np.bincount(label, weights=joint)[label]
         missing = 1.0 - float(product.sum())
         return bool(np.abs(joint - product).max() <= self.tolerance and missing <= self.tolerance)
 
@@ -305,9 +316,18 @@ class IndependentLabels(AbstractCondition):
         group : array-like of shape (n_queries,), optional
             Rows per query; nothing means one query.
         """
-        return independence(judgments, group=group, threshold=self.threshold)
+        if not self.graded:
+            return independence(judgments, group=group, threshold=self.threshold)
+        steps = np.unique(read_table(judgments, "judgments"))[1:]
+        answers = [
+            independence(judgments, group=group, threshold=step, level=0.01 / len(steps))
+            for step in steps.tolist()
+        ]
+        return next((one for one in answers if not one), Answer(True))
 
     def __str__(self) -> str:
+        if self.graded:
+            return "the labels of a query's items are independent given their features"
         if self.threshold is not None:
             return (
                 f"labels of at least {self.threshold:g} come independently to a query's items, "
