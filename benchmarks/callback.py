@@ -14,8 +14,8 @@ import gbmrank
 from benchmarks.data import RankingSample, mslr_like, one_query
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
-from gbmrank.boosters import state
-from gbmrank.boosters.doors import booster_of
+from gbmrank.boosters.gradients import in_training, read_scores
+from gbmrank.boosters.supported import booster_of
 from gbmrank.kernels.jit import compiler
 
 OURS = "pairwise(loss=logistic, target=dcg)"
@@ -63,17 +63,18 @@ def _parts(objective: Any, preds: Any, data: Any) -> dict[str, Callable[[], obje
     if backend is None:
         raise TypeError(f"not a data set of a booster: {type(data).__name__}")
     columns = backend.columns(data)
-    (bound, usual), _ = state.training_state(columns, objective)
-    scores = state.read_scores(preds, bound.groups)
+    state = in_training(objective.bind(columns.to_data()))
+    bound, tied = state.bound, state.tied_curvature
+    scores = read_scores(preds, bound.groups)
     grad, hess = bound.gradients(scores, np.float32, single=True)
     finish = compiler.load("scores").finish
     return {
         "whole call": lambda: objective(preds, data),
         "- columns from the booster": lambda: backend.columns(data),
         "- fingerprint of the columns": columns.fingerprint,
-        "- scores to float64, checked": lambda: state.read_scores(preds, bound.groups),
+        "- scores to float64, checked": lambda: read_scores(preds, bound.groups),
         "- all pairs, in float32": lambda: bound.gradients(scores, np.float32, single=True),
-        "- floor and check": lambda: finish(grad, hess, bound.groups.offsets, usual, (1e-3, 1e-10)),
+        "- floor and check": lambda: finish(grad, hess, bound.groups.offsets, tied, (1e-3, 1e-10)),
         "all pairs in float64": lambda: bound.gradients(scores),
         "labels bound to the data": lambda: objective.bind(columns.to_data()),
     }

@@ -19,8 +19,9 @@ import xgboost as xgb
 import gbmrank
 from benchmarks.settings import Settings
 from benchmarks.timing import Times, interleave, print_table
-from gbmrank.boosters.doors import booster_of
-from gbmrank.boosters.state import training_state
+from gbmrank.boosters.bindings import state_of
+from gbmrank.boosters.gradients import in_training
+from gbmrank.boosters.supported import booster_of
 
 OURS = "pairwise(loss=logistic, target=ndcg@10)"
 NATIVE = {"lightgbm": "lambdarank", "xgboost": "rank:ndcg"}
@@ -143,7 +144,9 @@ def _state_row(booster: str, n_rows: int, data: Any) -> list[object]:
     objective(scores, data)
     later = tracemalloc.get_traced_memory()[1] - before - kept
     tracemalloc.stop()
-    state, _ = training_state(columns, objective)
+    state, _ = state_of(data).bound_to(
+        columns, objective, lambda data: in_training(objective.bind(data))
+    )
     held = _held(state, set())
     process = _process_growth(lambda: objective(scores, data))
     return [

@@ -27,7 +27,7 @@ from benchmarks.data import mslr_like
 from benchmarks.machine import print_machine
 from benchmarks.settings import Settings
 from gbmrank.api.objectives import training_plan
-from gbmrank.boosters import state
+from gbmrank.boosters import bindings
 from gbmrank.demo_data import demo_data
 
 BACKENDS = ("lightgbm", "xgboost")
@@ -110,7 +110,7 @@ def _train_watched(model: gbmrank.GBMRanker, rows: Any, seen: list[float]) -> No
 def kept() -> int:
     """Return how many data sets still have state of ours."""
     gc.collect()
-    return len(state._slots)
+    return len(bindings.states)
 
 
 def one_fit(backend: str, seed: int = 0) -> npt.NDArray[np.float64]:

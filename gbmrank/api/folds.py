@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.boosters.doors import booster_of
+from gbmrank.boosters.supported import booster_of
 from gbmrank.data.columns import as_floats, read_ids
 from gbmrank.data.queries import Groups
 from gbmrank.errors import GroupError, ParameterError

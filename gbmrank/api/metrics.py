@@ -9,15 +9,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from gbmrank.boosters.base import Booster, plain_name
-from gbmrank.boosters.doors import (
-    booster_named,
-    booster_of,
-    callable_name,
-    read_call,
-    unlabelled,
-    warn_if_weighted,
-)
-from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores
+from gbmrank.boosters.bindings import state_of
+from gbmrank.boosters.callbacks import callable_name, read_call, warn_if_weighted
+from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.gradients import read_scores
+from gbmrank.boosters.supported import booster_named, booster_of
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, MetricError, SpecError, warn
 from gbmrank.metrics import (
@@ -379,7 +375,8 @@ def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> l
     if group is _ABSENT and booster_of(b) is None:
         warn_if_weighted(metrics[0])
         return [_defined(item, *item._bound(a, b)) for item in metrics]
-    booster, columns, preds = read_call(a, b, weight, None if group is _ABSENT else group)
+    sizes = None if group is _ABSENT else group
+    booster, columns, preds = read_call(a, b, weight, sizes, any_preferences(metrics))
     _check_objective(booster)
     values = _values(metrics, columns, preds)
     return [
@@ -404,8 +401,7 @@ def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) ->
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
         return bind_in_training(metrics, data), data.groups
 
-    columns = unlabelled(columns, preds, any_preferences(metrics))
-    (bound, groups), _ = bound_to(columns, metrics, bind)
+    (bound, groups), _ = state_of(columns.owner).bound_to(columns, metrics, bind)
     ranked = Ranked(read_scores(preds, groups), groups).prepare(*(one.depth for one in bound))
     return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]
 

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api.metrics import Metric, MetricList, metric_list
-from gbmrank.boosters.doors import booster_named, read_call, unlabelled
+from gbmrank.boosters.callbacks import read_call
 from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
 from gbmrank.boosters.settings import Setting
-from gbmrank.boosters.state import watched_gradients
+from gbmrank.boosters.supervision import checked_gradients
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import as_floats
 from gbmrank.data.demonstration import demo_data
 from gbmrank.data.position_bias import PositionBias
@@ -337,13 +338,11 @@ class Objective(AbstractValue[AbstractObjective]):
         Called with ``(scores, data set)``, by LightGBM's scikit-learn interface with ``(labels,
         scores, weight, group)``, or by XGBoost's with ``sample_weight=`` as keyword.
         """
-        booster, columns, preds = read_call(a, b, sample_weight, group)
         held = getattr(self._part, "preferences", None) is not None
-        if held or not len(columns.labels):
-            columns = unlabelled(columns, preds, held)
+        booster, columns, preds = read_call(a, b, sample_weight, group, held)
         if not len(columns.labels):
             return np.empty(0, np.float32), np.empty(0, np.float32)
-        return watched_gradients(booster, self, columns, preds)
+        return checked_gradients(booster, self, columns, preds)
 
 
 def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any) -> Objective:

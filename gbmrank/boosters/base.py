@@ -13,8 +13,9 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from gbmrank.boosters.dataset_columns import BoosterColumns
     from gbmrank.boosters.settings import Parameters, Setting
-    from gbmrank.boosters.state import BoosterColumns, Training
+    from gbmrank.boosters.supervision import Training
 
 
 def plain_name(text: str) -> str:
@@ -293,10 +294,11 @@ class Tuning:
 
 
 class Booster(Protocol):
-    """Everything gbmrank needs of a booster; to add one, add a folder and a line in doors.py."""
+    """Everything gbmrank needs of a booster; a new one is a folder and a line in supported.py."""
 
-    name: str
+    name: str  # of its package too
     title: str
+    data_set: str  # name of its class
     reads: Reads
     parameters: "Parameters"
     tuning: Tuning
@@ -309,10 +311,6 @@ class Booster(Protocol):
     groups_hint: str
     memory_factor: float
     weights_on_cluster: bool
-
-    def accepts(self, data: object) -> bool:
-        """Whether this is a data set of the booster; never imports it."""
-        ...
 
     def columns(self, data: Any) -> "BoosterColumns":
         """Read a data set."""

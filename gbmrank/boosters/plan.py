@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters.base import Booster, Fitted, Job, Part, Report, Target, Trained
-from gbmrank.boosters.doors import BOOSTERS, booster_named
 from gbmrank.boosters.settings import (
     Purpose,
     check_count,
@@ -24,6 +23,7 @@ from gbmrank.boosters.settings import (
     truncation_obstacle,
     with_bagging,
 )
+from gbmrank.boosters.supported import BOOSTERS, booster_named
 from gbmrank.data.columns import shared_ids
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Schema

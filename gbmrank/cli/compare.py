@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gbmrank.boosters.doors import BACKENDS
+from gbmrank.boosters.supported import BACKENDS
 from gbmrank.cli.arguments import DELIMITER_HELP, character, number, read_value, whole
 from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
 from gbmrank.clicks import PositionBias

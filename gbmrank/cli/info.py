@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.boosters.doors import BOOSTERS
 from gbmrank.boosters.plan import PREFIX
+from gbmrank.boosters.supported import BOOSTERS
 from gbmrank.cli import arguments
 from gbmrank.cli.screen import bold, clean, fitted, line_width, unmarked
 from gbmrank.errors import GbmrankError, MissingPackageError, ParameterError, UnknownNameError

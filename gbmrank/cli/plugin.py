@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gbmrank.boosters.doors import BACKENDS
+from gbmrank.boosters.supported import BACKENDS
 from gbmrank.cli.screen import clean
 from gbmrank.errors import ParameterError
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry

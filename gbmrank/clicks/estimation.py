@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.boosters.base import Part
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native, Plan, train
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
 from gbmrank.data.columns import read_ids
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions

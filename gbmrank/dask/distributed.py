@@ -12,9 +12,9 @@ import numpy as np
 from gbmrank.api.metrics import any_preferences
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Booster, Fitted, Job, Trained
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Facts, Native, Plan, check_plan, squared_deviations
 from gbmrank.boosters.settings import is_on, truncation_obstacle
+from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import DaskTrained, values_on

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList
 from gbmrank.boosters.base import Fitted, Member
-from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table, blocks, is_frame
 from gbmrank.dask.workers import Parcel, limit_threads

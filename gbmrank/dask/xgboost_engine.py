@@ -17,7 +17,9 @@ from xgboost import collective
 from gbmrank.api import MetricList
 from gbmrank.api.metrics import bind_in_training
 from gbmrank.boosters.base import Job, Monitor, Trained
-from gbmrank.boosters.state import BoosterColumns, bound_to, read_scores, round_gradients
+from gbmrank.boosters.bindings import state_of
+from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.gradients import read_scores, round_gradients
 from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.boosters.xgboost.training import (
     XGBoostFitted,
@@ -243,5 +245,5 @@ def _totals(metrics: MetricList, columns: BoosterColumns, preds: Any) -> npt.NDA
     def bind(data: RankingData) -> Any:
         return bind_in_training(metrics.metrics, data), data.groups
 
-    (bound, groups), _ = bound_to(columns, metrics, bind)
+    (bound, groups), _ = state_of(columns.owner).bound_to(columns, metrics, bind)
     return totals(bound, Ranked(read_scores(preds, groups), groups))

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from gbmrank.api import MetricList, Objective
 from gbmrank.boosters.base import Part, Trained
+from gbmrank.boosters.gradients import InTraining, in_training, read_scores, training_gradients
 from gbmrank.boosters.plan import Plan
-from gbmrank.boosters.state import InTraining, in_training, read_scores, training_gradients
 from gbmrank.clicks.estimation import count_covariance, differs_from_none, estimate_bias
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
 from gbmrank.data.queries import RankingData

@@ -16,9 +16,9 @@ from gbmrank.api.metrics import any_preferences
 from gbmrank.api.objectives import Committee, Objective, objective
 from gbmrank.boosters import plan as plans
 from gbmrank.boosters.base import Member, Trained
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Engine, LocalEngine, Plan, check_plan
 from gbmrank.boosters.settings import check_seed
+from gbmrank.boosters.supported import booster_named
 from gbmrank.errors import ConfigError, GbmrankWarning, NumericError, ParameterError, warn
 
 _log = logging.getLogger("gbmrank")

@@ -11,8 +11,8 @@ from gbmrank.api import Objective, objective
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import ranking_objective, training_plan
 from gbmrank.boosters.base import Fitted, Member, Part, Trained
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Plan
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table

@@ -9,7 +9,7 @@ from typing import Any, final
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.api.objectives import objectives_in, ranking_objective
 from gbmrank.boosters.base import Fitted
-from gbmrank.boosters.doors import BOOSTERS, booster_named
+from gbmrank.boosters.supported import BOOSTERS, booster_named
 from gbmrank.data.files import is_unchanged
 from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, DataError

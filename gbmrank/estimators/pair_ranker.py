@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from gbmrank.api import metric
 from gbmrank.boosters.base import Fitted, Part
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native, Plan, train
 from gbmrank.boosters.settings import check_seed
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Schema

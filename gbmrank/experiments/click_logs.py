@@ -17,8 +17,8 @@ import numpy as np
 from gbmrank.api import MetricList, Objective
 from gbmrank.api.objectives import Committee
 from gbmrank.boosters.base import Part
-from gbmrank.boosters.doors import BOOSTERS, booster_named
 from gbmrank.boosters.plan import PREFIX, Native
+from gbmrank.boosters.supported import BOOSTERS, booster_named
 from gbmrank.clicks import PositionBias, estimate_bias
 from gbmrank.data.columns import read_number
 from gbmrank.data.position_bias import read_positions

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, final
 
-from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, ParameterError, UnknownNameError
 from gbmrank.experiments.click_logs import Clicks

@@ -11,8 +11,8 @@ import numpy as np
 from gbmrank.api import MetricList
 from gbmrank.api.metrics import metric_list
 from gbmrank.api.objectives import check_texts
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import check_plan
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.estimators.committee import member_plans

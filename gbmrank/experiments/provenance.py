@@ -18,8 +18,8 @@ import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.api.objectives import Committee
-from gbmrank.boosters.doors import BACKENDS
 from gbmrank.boosters.plan import Native
+from gbmrank.boosters.supported import BACKENDS
 from gbmrank.experiments.design import Design
 from gbmrank.experiments.results import GIVEN, Queries, System
 from gbmrank.experiments.sources import Source, scores_key

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, Objective
 from gbmrank.api.objectives import Committee, objectives_in, ranking_objective
-from gbmrank.boosters.doors import BACKENDS, BOOSTERS, booster_named
 from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
+from gbmrank.boosters.supported import BACKENDS, BOOSTERS, booster_named
 from gbmrank.errors import ConfigError, GbmrankError, MissingBackendError, UnknownNameError
 from gbmrank.experiments.click_logs import check_correction, correction_of
 from gbmrank.experiments.results import System

@@ -18,8 +18,8 @@ import numpy as np
 from gbmrank.api import MetricList, metrics_callback
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Part, Range, Trained
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Plan
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame

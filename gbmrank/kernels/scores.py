@@ -73,19 +73,20 @@ def finish(
     grad: npt.NDArray[Any],
     hess: npt.NDArray[Any],
     offsets: IntArray,
-    usual: FloatArray,
+    tied_curvature: FloatArray,
     floors: tuple[float, float],
 ) -> tuple[int, int]:
     """Raise every Hessian to the floor of its query; return the first bad query and rows raised.
 
     With ``relative, absolute = floors`` the floor is the largest of ``relative * mean hess``,
-    ``relative * min(mean |grad|, usual)`` and ``absolute``: it scales with the loss, a
-    saturated query cannot cause an infinite step, and a usual curvature is not changed.
+    ``relative * min(mean |grad|, tied_curvature)`` and ``absolute``: it scales with the loss, a
+    saturated query cannot cause an infinite step, and a curvature like that of
+    tied scores is not changed.
     A bad query has a value that is not finite; -1 when there is none.
     """
     relative, absolute = floors
-    raised, queries = 0, len(usual)
-    grad, hess, offsets, usual = columns((grad, hess, offsets, usual))
+    raised, queries = 0, len(tied_curvature)
+    grad, hess, offsets, tied_curvature = columns((grad, hess, offsets, tied_curvature))
     for q in range(queries):
         rows = offsets[q + 1] - offsets[q]
         slope, curvature = 0.0, 0.0
@@ -95,7 +96,7 @@ def finish(
         if not (slope < np.inf and abs(curvature) < np.inf):  # isfinite is x - x: reordered away
             return q, raised
         slope, curvature = slope / rows, curvature / rows
-        slope = slope if slope < usual[q] else usual[q]
+        slope = slope if slope < tied_curvature[q] else tied_curvature[q]
         floor = relative * (slope if slope > curvature else curvature)
         floor = floor if floor > absolute else absolute
         for i in range(offsets[q], offsets[q + 1]):

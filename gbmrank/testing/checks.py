@@ -16,7 +16,7 @@ import numpy as np
 
 from gbmrank.api import Metric, Objective, booster_params, metric, objective
 from gbmrank.boosters.base import Rows
-from gbmrank.boosters.doors import booster_named
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, GbmrankError, ParameterError
 from gbmrank.losses import AbstractLoss

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import objective
-from gbmrank.boosters.doors import BACKENDS
+from gbmrank.boosters.supported import BACKENDS
 from gbmrank.errors import ParameterError
 from gbmrank.losses.base import PROVEN
 from gbmrank.registry.catalogue import LOSSES

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import metric
-from gbmrank.boosters.doors import BACKENDS, booster_named
+from gbmrank.boosters.supported import BACKENDS, booster_named
 from gbmrank.kernels.jit import threads
 from gbmrank.metrics import Ranked
 from gbmrank.testing.checks import (

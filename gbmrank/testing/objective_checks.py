@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import objective
-from gbmrank.boosters.doors import BACKENDS, booster_named
+from gbmrank.boosters.supported import BACKENDS, booster_named
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import GbmrankError, ParameterError
 from gbmrank.kernels.jit import threads

@@ -18,9 +18,9 @@ def check(lines):
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
     """Count what these tests keep, not what others of this process have kept before."""
-    from gbmrank.boosters import state
+    from gbmrank.boosters import bindings
 
-    monkeypatch.setattr(state, "_slots", {})
+    monkeypatch.setattr(bindings, "states", {})
 
 
 def test_many_fits_keep_no_data_and_no_memory():

@@ -15,7 +15,7 @@ import pytest
 import sklearn.base
 
 import gbmrank
-from gbmrank.boosters import state
+from gbmrank.boosters import bindings, gradients
 from gbmrank.errors import (
     DataError,
     GbmrankWarning,
@@ -399,11 +399,11 @@ def test_the_cache_keeps_no_data_set_alive():
     OBJECTIVE(np.zeros(TRAIN.n), data)
     NDCG(np.zeros(TRAIN.n), data)
     gone, number = weakref.ref(data), id(data)
-    assert number in state._slots
+    assert number in bindings.states
     del data
     gc.collect()
     assert gone() is None
-    assert number not in state._slots
+    assert number not in bindings.states
 
 
 def test_data_sets_that_reuse_an_address_are_not_mixed_up():
@@ -420,11 +420,11 @@ def test_data_sets_that_reuse_an_address_are_not_mixed_up():
 def test_state_found_at_the_address_of_another_data_set_is_not_used():
     labels, other = TRAIN.y.copy(), TRAIN.y.copy()
     OBJECTIVE(labels, np.zeros(TRAIN.n), None, TRAIN.sizes)
-    slot = state._slots[id(labels)]
-    state._slots[id(other)] = slot  # as if the address had been reused
+    kept = bindings.states[id(labels)]
+    bindings.states[id(other)] = kept  # as if the address had been reused
     OBJECTIVE(other, np.zeros(TRAIN.n), None, TRAIN.sizes)
-    assert state._slots[id(other)] is not slot
-    assert state._slots[id(other)].reference() is other
+    assert bindings.states[id(other)] is not kept
+    assert bindings.states[id(other)].reference() is other
 
 
 @pytest.mark.parametrize(
@@ -750,8 +750,8 @@ def test_a_data_set_that_is_not_constructed_is_refused(call):
 def test_the_wait_policy_is_advised_once(monkeypatch, caplog):
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     monkeypatch.setenv("GBMRANK_NUM_THREADS", "2")
-    state._advise_on_waiting.cache_clear()
+    gradients._advise_on_waiting.cache_clear()
     with caplog.at_level(logging.INFO, "gbmrank"):
         train(rounds=2)
     assert caplog.text.count("OMP_WAIT_POLICY=PASSIVE") == 1
-    state._advise_on_waiting.cache_clear()
+    gradients._advise_on_waiting.cache_clear()

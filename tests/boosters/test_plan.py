@@ -12,10 +12,10 @@ import xgboost as xgb
 import gbmrank
 from gbmrank.api.objectives import ranking_objective, training_plan
 from gbmrank.boosters.base import Job, Part
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.plan import Native, Plan, train
 from gbmrank.boosters.settings import QueryBagging
+from gbmrank.boosters.supported import booster_named
 from gbmrank.data import RankingData
 from gbmrank.errors import (
     ConfigError,
@@ -498,7 +498,7 @@ class _BreakingBound(AbstractBound):
     def fill(self, scores, out, *, single):
         self.calls += 1
         self.inner.fill(scores, out, single=single)
-        if self.calls > 4:  # the first finds out what curvature is usual
+        if self.calls > 3:  # once per round: the first also measures the curvature of ties
             out.grad[17] = np.nan
 
     def losses(self, scores):

@@ -13,7 +13,7 @@ import sklearn.base
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.boosters import state
+from gbmrank.boosters import bindings
 from gbmrank.errors import DataError, GroupError, LabelRangeError
 from gbmrank.metrics import AbstractMetric
 from tests.ranking_tasks import agreement_metric, is_before, make_task, run_python
@@ -361,11 +361,11 @@ def test_the_cache_keeps_no_matrix_alive():
     data = matrix(TRAIN)
     OBJECTIVE(np.zeros(TRAIN.n, np.float32), data)
     gone, number = weakref.ref(data), id(data)
-    assert number in state._slots
+    assert number in bindings.states
     del data
     gc.collect()
     assert gone() is None
-    assert number not in state._slots
+    assert number not in bindings.states
 
 
 def test_matrices_that_reuse_an_address_are_not_mixed_up():

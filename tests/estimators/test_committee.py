@@ -16,8 +16,8 @@ import gbmrank
 from gbmrank import GBMRanker
 from gbmrank.api.objectives import Committee, ranking_objective
 from gbmrank.boosters.base import Member
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.plan import Native
+from gbmrank.boosters.supported import booster_named
 from gbmrank.cli import main
 from gbmrank.errors import (
     ConfigError,

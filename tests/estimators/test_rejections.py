@@ -14,8 +14,8 @@ from sklearn import config_context
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 from gbmrank import GBMRanker, PairRanker
-from gbmrank.boosters.doors import booster_named
 from gbmrank.boosters.lightgbm import parameters as lightgbm_names
+from gbmrank.boosters.supported import booster_named
 from gbmrank.errors import (
     ConfigError,
     DataError,

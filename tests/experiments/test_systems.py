@@ -3,7 +3,7 @@
 import pytest
 
 import gbmrank
-from gbmrank.boosters.doors import BACKENDS, BOOSTERS
+from gbmrank.boosters.supported import BACKENDS, BOOSTERS
 from gbmrank.errors import (
     ConfigError,
     GbmrankError,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gbmrank.boosters.doors import BACKENDS, booster_named
+from gbmrank.boosters.supported import BACKENDS, booster_named
 from gbmrank.demo_data import demo_data
 from gbmrank.errors import MissingPackageError
 from gbmrank.experiments.design import Design

@@ -12,7 +12,7 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.boosters.state import in_training, training_gradients
+from gbmrank.boosters.gradients import in_training, training_gradients
 from gbmrank.clicks import PositionBias
 from gbmrank.errors import (
     ConfigError,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gbmrank.boosters.state import (
-    BoosterColumns,
+from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.gradients import (
     InTraining,
     read_scores,
     training_gradients,
@@ -82,9 +82,9 @@ def test_extreme_finite_values_are_finite():
         read_scores(np.array([0.0, -1e300]), Groups.single(2))
 
 
-def finish(grad, hess, offsets, usual=np.inf):
+def finish(grad, hess, offsets, tied_curvature=np.inf):
     g, h = np.array(grad, np.float32), np.array(hess, np.float32)
-    each = np.full(len(offsets) - 1, usual)
+    each = np.full(len(offsets) - 1, tied_curvature)
     query, raised = kernels().finish(g, h, np.array(offsets, np.int64), each, (1e-3, 1e-10))
     return g, h, query, raised
 
@@ -104,10 +104,10 @@ def test_the_mean_curvature_is_the_floor_where_slopes_are_smaller():
     assert raised == 1
 
 
-def test_large_slopes_leave_a_usual_curvature_alone():
-    _, h, _, raised = finish([1e6, -1e6], [2.0, 2.0], [0, 2], usual=2.0)
+def test_large_slopes_leave_the_curvature_of_ties_alone():
+    _, h, _, raised = finish([1e6, -1e6], [2.0, 2.0], [0, 2], tied_curvature=2.0)
     assert (h.tolist(), raised) == ([2.0, 2.0], 0)
-    _, h, _, raised = finish([1.0, -1.0], [1e-9, 1e-9], [0, 2], usual=0.25)  # saturated
+    _, h, _, raised = finish([1.0, -1.0], [1e-9, 1e-9], [0, 2], tied_curvature=0.25)  # saturated
     np.testing.assert_allclose(h, [2.5e-4, 2.5e-4], rtol=1e-6)
 
 

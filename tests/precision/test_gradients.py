@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.boosters.state import in_training, training_gradients
+from gbmrank.boosters.gradients import in_training, training_gradients
 from gbmrank.errors import NumericError
 from tests import objective_oracles as oracle
 from tests.formulas import PLAIN

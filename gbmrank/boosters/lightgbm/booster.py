@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Final, final
 
 from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
+from gbmrank.boosters.lightgbm.call_stack import current_training
 from gbmrank.boosters.lightgbm.dataset import (
     READS,
     check_bagging,
-    current_training,
     group_sizes,
     ignored_objective,
     import_lightgbm,
-    is_dataset,
     read_columns,
     start_training,
 )
@@ -92,6 +91,7 @@ _TUNING = Tuning(
 class _LightGBM:
     name = "lightgbm"
     title = "LightGBM"
+    data_set = "Dataset"
     reads = READS
     parameters = PARAMETERS
     tuning = _TUNING
@@ -105,7 +105,6 @@ class _LightGBM:
     memory_factor = 2.5  # a worker joins its partitions into one table before it bins them
     weights_on_cluster = True  # together with queries, for its own objectives
 
-    accepts = staticmethod(is_dataset)
     columns = staticmethod(read_columns)
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)

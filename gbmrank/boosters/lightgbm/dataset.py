@@ -3,16 +3,17 @@
 Weights are per row, groups are sizes.
 """
 
-import sys
 import weakref
 from typing import Any
 
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
+from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.lightgbm.call_stack import current_training, evaluates_training_set
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.settings import is_on
-from gbmrank.boosters.state import BoosterColumns, Training, frames_of, waiting_in
+from gbmrank.boosters.supervision import Training
 from gbmrank.data.queries import Subset
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError, warn
@@ -42,12 +43,6 @@ def import_lightgbm() -> Any:
     return import_booster("lightgbm", (4, 6))
 
 
-def is_dataset(data: object) -> bool:
-    """Whether this is a Dataset; does not import LightGBM."""
-    module = sys.modules.get("lightgbm")
-    return module is not None and isinstance(data, module.Dataset)
-
-
 def read_columns(data: Any) -> BoosterColumns:
     """Read the columns of a Dataset; its arrays belong to LightGBM and are not modified."""
     labels, sizes, weight = _fields(data)
@@ -73,24 +68,6 @@ def group_sizes(data: Any) -> Any:
     return _fields(data)[1]
 
 
-def current_training() -> Training | None:
-    """Return the Booster that is waiting for a gradient, or None."""
-    lgb = sys.modules.get("lightgbm")
-    if lgb is None:  # the objective was called directly, with arrays
-        return None
-    model = waiting_in("lightgbm.basic", lgb.Booster)
-    return (
-        None
-        if model is None
-        else Training(
-            model,
-            lambda: model.params,
-            lambda: float(model.feature_importance("split").sum()),
-            lambda: model.train_set.get_field("position") is not None,
-        )
-    )
-
-
 def ignored_objective() -> str | None:
     """Return the objective if LightGBM ignores it and trains squared error, or None.
 
@@ -106,9 +83,9 @@ def check_bagging(training: Training) -> None:
 
     The parameters are those of the Booster: a Dataset keeps those it was first used with.
     """
-    if not training.model.params.get("bagging_by_query"):
-        return
     named = PARAMETERS.read(training.params())
+    if not named.get("bagging_by_query"):
+        return
     drawn = float(named.get("bagging_freq", 0)) > 0 and float(named.get("bagging_fraction", 1)) < 1
     if drawn and is_on(named, "bagging_by_query"):
         raise ConfigError(
@@ -121,13 +98,12 @@ def start_training(training: Training) -> None:
     """Make dart repeatable; raise ConfigError if it would end with a wrong model."""
     if PARAMETERS.read(training.params()).get("boosting") != "dart":
         return
-    for call in frames_of("lightgbm.engine"):
-        if call.f_locals.get("is_valid_contain_train"):
-            raise ConfigError(
-                "with boosting='dart' and a custom objective, LightGBM saves a wrong model if it "
-                "evaluates the training set. Leave the training set out of the validation sets, "
-                "or train with gbmrank.GBMRanker"
-            )
+    if evaluates_training_set():  # to score it drops trees again, which are not restored
+        raise ConfigError(
+            "with boosting='dart' and a custom objective, LightGBM saves a wrong model if it "
+            "evaluates the training set. Leave the training set out of the validation sets, "
+            "or train with gbmrank.GBMRanker"
+        )
     seed_drops(training.model)
 
 

@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
+from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm, seed_drops
-from gbmrank.boosters.state import keep_rows
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray

@@ -7,13 +7,12 @@ import numpy as np
 
 from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
 from gbmrank.boosters.settings import Setting, robust_settings
-from gbmrank.boosters.state import Training
+from gbmrank.boosters.supervision import Training
+from gbmrank.boosters.xgboost.call_stack import current_training
 from gbmrank.boosters.xgboost.dataset import (
     READS,
-    current_training,
     group_sizes,
     import_xgboost,
-    is_dataset,
     read_columns,
 )
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
@@ -93,6 +92,7 @@ _TUNING = Tuning(
 class _XGBoost:
     name = "xgboost"
     title = "XGBoost"
+    data_set = "DMatrix"
     reads = READS
     parameters = PARAMETERS
     tuning = _TUNING
@@ -106,7 +106,6 @@ class _XGBoost:
     memory_factor = 1.5  # a worker bins one partition after the other
     weights_on_cluster = False
 
-    accepts = staticmethod(is_dataset)
     columns = staticmethod(read_columns)
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)

@@ -3,21 +3,14 @@
 Weights are per query, groups are offsets.
 """
 
-import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.state import (
-    BoosterColumns,
-    Training,
-    frames_of,
-    latest_training,
-    waiting_in,
-)
+from gbmrank.boosters.bindings import latest_training
+from gbmrank.boosters.dataset_columns import BoosterColumns
 from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
@@ -36,12 +29,6 @@ def import_xgboost() -> Any:
     return import_booster("xgboost", (3, 1))
 
 
-def is_dataset(data: object) -> bool:
-    """Whether this is a DMatrix; does not import XGBoost."""
-    module = sys.modules.get("xgboost")
-    return module is not None and isinstance(data, module.DMatrix)
-
-
 def read_columns(data: Any) -> BoosterColumns:
     """Read the columns of a DMatrix; its unsigned offsets are converted before subtraction."""
     sizes, weight = group_sizes(data), data.get_weight()
@@ -57,47 +44,8 @@ def read_columns(data: Any) -> BoosterColumns:
 def _queries_in_training(data: Any) -> int:
     """Return the number of queries in the latest training set, if it has the same width."""
     training, queries = latest_training()
-    beside = is_dataset(training) and training.num_col() == data.num_col()
+    beside = isinstance(training, import_xgboost().DMatrix) and training.num_col() == data.num_col()
     return queries if beside else 0
-
-
-def current_training() -> Training | None:
-    """Return the Booster that is waiting for a gradient, or None."""
-    xgb = sys.modules.get("xgboost")
-    if xgb is None:  # the objective was called directly, with arrays
-        return None
-    model = waiting_in("xgboost.core", xgb.Booster)
-    calls = [] if model is None else [one.f_locals for one in frames_of("xgboost.training")]
-    given = next((one["params"] for one in calls if "params" in one), None)
-    return (
-        None
-        if model is None
-        else Training(
-            model,
-            lambda: _settings(model) if given is None else dict(given),
-            lambda: float(sum(model.get_score(importance_type="weight").values())),
-            bool,  # a DMatrix has no positions
-        )
-    )
-
-
-def _settings(model: Any) -> Mapping[str, Any]:
-    """Return the tree parameters; a Booster does not expose its other parameters."""
-    booster = json.loads(model.save_config())["learner"]["gradient_booster"]
-    found: Mapping[str, Any] = booster.get("tree_train_param", {})
-    return found
-
-
-def weighs_by_size() -> bool:
-    """Whether ``XGBRanker`` is calling a metric on queries of different sizes.
-
-    It calls the metric for each query, in threads, and averages with the sizes as weights.
-    """
-    for frame in frames_of("xgboost.sklearn"):
-        ends = frame.f_locals.get("group_ptr")
-        if frame.f_code.co_qualname.startswith("ltr_metric_decorator") and ends is not None:
-            return len(np.unique(np.diff(ends.astype(np.int64)))) > 1
-    return False
 
 
 def group_sizes(data: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
-from gbmrank.boosters.state import keep_rows
+from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum

@@ -1,38 +1,19 @@
-"""The supported boosters, and the arguments of their callbacks."""
+"""The arguments with which boosters call objectives and metrics."""
 
 import weakref
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters.base import Booster
+from gbmrank.boosters.dataset_columns import BoosterColumns
 from gbmrank.boosters.lightgbm.booster import LIGHTGBM
-from gbmrank.boosters.state import BoosterColumns
+from gbmrank.boosters.supported import booster_of
 from gbmrank.boosters.xgboost.booster import XGBOOST
-from gbmrank.boosters.xgboost.dataset import weighs_by_size
+from gbmrank.boosters.xgboost.call_stack import weighs_by_size
 from gbmrank.data.columns import as_floats
-from gbmrank.errors import ConfigError, DataError, GbmrankWarning, warn
-
-BOOSTERS: tuple[Booster, ...] = (LIGHTGBM, XGBOOST)
-BACKENDS = tuple(booster.name for booster in BOOSTERS)
-
-
-def booster_of(data: object) -> Booster | None:
-    """Return the booster whose data set this is, or None."""
-    for booster in BOOSTERS:
-        if booster.accepts(data):
-            return booster
-    return None
-
-
-def booster_named(name: str) -> Booster:
-    """Return the booster of this name."""
-    for booster in BOOSTERS:
-        if booster.name == name:
-            return booster
-    raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}")
+from gbmrank.errors import DataError, GbmrankWarning, warn
 
 
 def callable_name(text: str, higher_is_better: bool) -> str:
@@ -41,16 +22,17 @@ def callable_name(text: str, higher_is_better: bool) -> str:
 
 
 def read_call(
-    a: Any, b: Any, weight: Any, group: Any
+    a: Any, b: Any, weight: Any, group: Any, preferences: bool
 ) -> tuple[Booster, BoosterColumns, npt.NDArray[Any]]:
     """Parse the arguments of a callback: which booster calls, the data set, the scores.
 
     Either ``(scores, data set)`` or the arrays ``(labels, scores, weight, group)`` of LightGBM's
-    scikit-learn interface, which keeps the array of labels alive.
+    scikit-learn interface, which keeps the array of labels alive. With ``preferences`` labels may
+    be missing.
     """
     booster = booster_of(b)
     if booster is not None:
-        columns, scores = booster.columns(b), _on_host(a)
+        columns, scores = booster.columns(b), a if type(a) is np.ndarray else _on_host(a)
     else:
         labels, scores = _on_host(a), _on_host(b)
         if not isinstance(labels, np.ndarray):
@@ -66,6 +48,13 @@ def read_call(
         raise DataError(
             "a ranker needs one label per row, but the data set has labels of shape "
             f"{columns.labels.shape}; pass one column"
+        )
+    if preferences:
+        columns = columns.with_placeholders(np.size(scores))
+    elif not len(columns.labels) and np.size(scores):
+        raise DataError(
+            f"the data set has no labels, but there are {np.size(scores)} scores; "
+            "pass the labels when you create the data set"
         )
     return booster or LIGHTGBM, columns, scores
 
@@ -88,25 +77,6 @@ def warn_if_weighted(metric: Any) -> None:
         "xgboost.train with custom_metric=",
         GbmrankWarning,
     )
-
-
-def unlabelled(
-    columns: BoosterColumns, preds: npt.NDArray[Any], preferences: bool
-) -> BoosterColumns:
-    """Return a data set with placeholder labels if preferences replace them.
-
-    Raises DataError if there are neither labels nor preferences.
-    """
-    if not preferences:
-        if not len(columns.labels) and np.size(preds):
-            raise DataError(
-                f"the data set has no labels, but there are {np.size(preds)} scores; "
-                "pass the labels when you create the data set"
-            )
-        return columns
-    labels = columns.labels if len(columns.labels) else np.zeros(np.size(preds))
-    unsure = tuple(name for name in columns.zeros_if_missing if name != "labels")
-    return replace(columns, labels=labels, zeros_if_missing=unsure)
 
 
 def _on_host(values: Any) -> Any:

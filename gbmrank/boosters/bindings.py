@@ -1,0 +1,135 @@
+"""Objectives and metrics bound to the data sets of boosters, kept between rounds.
+
+A booster passes its data set in every round. Binding is slow, so its result is kept as long as
+the data set lives, and made again when its columns change.
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.data.queries import RankingData
+from gbmrank.types import FloatArray
+
+_MAX_BOUND = 16  # objectives and metrics kept per data set; the oldest are dropped first
+
+
+class RowColumns(NamedTuple):
+    """Columns of a data set made by gbmrank that the booster's data set cannot store."""
+
+    ids: npt.NDArray[Any] | None  # of queries, for messages
+    weight: FloatArray | None  # if the weights of a query's rows differ
+    columns: Mapping[str, FloatArray]
+
+    def added_to(self, columns: BoosterColumns) -> RankingData:
+        """Return the booster's columns as ranking data, with these columns."""
+        weight = columns.weight if self.weight is None else self.weight
+        data = replace(columns, weight=weight).to_data()
+        if self.ids is not None and len(self.ids) == data.groups.n_queries:
+            data = replace(data, groups=replace(data.groups, ids=self.ids))
+        return replace(data, columns=self.columns)
+
+
+class Binding:
+    """An objective or metric bound to a data set, and how often it was requested."""
+
+    __slots__ = ("calls", "key", "value")
+
+    def __init__(self, key: Hashable, value: Any) -> None:
+        self.key, self.value, self.calls = key, value, 0
+
+
+class DataSetState:
+    """What is kept of one data set: its fingerprint, and what is bound to it."""
+
+    __slots__ = ("bound", "fingerprint", "latest", "queries", "reference", "rows")
+
+    def __init__(self, reference: "weakref.ref[Any]") -> None:
+        self.reference = reference
+        self.fingerprint: tuple[int, ...] | None = None
+        self.rows: RowColumns | None = None  # None for a data set of the user
+        self.queries = 0
+        self.bound: dict[Hashable, Binding] = {}
+        self.latest: Binding | None = None
+
+    def bound_to(
+        self,
+        columns: BoosterColumns,
+        key: Hashable,
+        bind: Callable[[RankingData], Any],
+        training: bool = False,
+    ) -> tuple[Any, int]:
+        """Return the cached result of ``bind``, which is renewed if columns changed.
+
+        Also returns how many times it was requested; ``key`` is the objective or metric.
+        """
+        global _training  # noqa: PLW0603
+        fingerprint = columns.fingerprint()
+        with lock:
+            if training:
+                _training = self.reference
+            self.queries = 0 if columns.sizes is None else len(columns.sizes)
+            if self.fingerprint != fingerprint:
+                self.fingerprint = fingerprint
+                self.bound.clear()
+                self.latest = None
+                columns.warn_if_merged()
+                if self.rows is None:
+                    columns.warn_if_zeros()
+            found = self.latest
+            if found is None or found.key is not key:  # ``is`` is faster than to compare values
+                found = self.bound.get(key)
+            if found is None:
+                rows = self.rows
+                data = columns.to_data() if rows is None else rows.added_to(columns)
+                found = self.bound[key] = Binding(key, bind(data))
+                while len(self.bound) > _MAX_BOUND:
+                    del self.bound[next(iter(self.bound))]
+            self.latest = found
+            found.calls += 1
+            return found.value, found.calls
+
+
+# By id, with a weak reference: a data set may be hashed by its values, or not at all.
+states: dict[int, DataSetState] = {}
+_training: "weakref.ref[Any] | None" = None  # the data set of the latest objective
+lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Create a new lock in a forked child, as a thread of the parent may hold the old one."""
+    global lock  # noqa: PLW0603
+    lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def state_of(owner: object) -> DataSetState:
+    """Return what is kept of a data set, which may be nothing yet."""
+    number = id(owner)
+    with lock:
+        found = states.get(number)
+        if found is None or found.reference() is not owner:  # the address has been reused
+            reference = weakref.ref(owner, lambda _: states.pop(number, None))
+            found = states[number] = DataSetState(reference)
+        return found
+
+
+def keep_rows(owner: object, data: RankingData) -> None:
+    """Register a data set made by gbmrank, with the columns that a booster does not store."""
+    weight = None if data.split_weight()[1] is None else data.weight
+    state_of(owner).rows = RowColumns(data.groups.ids, weight, data.columns)
+
+
+def latest_training() -> tuple[Any, int]:
+    """Return the data set of the last call of an objective, if alive, and its queries."""
+    owner = None if _training is None else _training()
+    return owner, 0 if owner is None else state_of(owner).queries

@@ -1,0 +1,107 @@
+"""Trainings that a user runs with a booster, as an objective sees them from within.
+
+A booster passes scores and labels to an objective, but neither its parameters nor the model. Both
+are found by ``call_stack.py`` of each booster, in every API of a booster and whatever the data set
+was used for before. A training that is not found, for example since the gradient is computed in
+another thread, is neither checked nor warned about; the gradient is the same.
+"""
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.boosters import bindings
+from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.gradients import round_gradients
+from gbmrank.errors import GbmrankWarning, NoProgressWarning, warn
+
+if TYPE_CHECKING:
+    from gbmrank.boosters.base import Booster, Target
+
+_ROUNDS = 3  # without a split before a warning: a sample of rows or columns may have none
+_MANY_ROWS = 1000  # in one query, before a warning that the data set has no queries
+
+
+class Training(NamedTuple):
+    """A model that is waiting for a gradient."""
+
+    model: Any
+    params: Callable[[], Mapping[str, Any]]  # as given, perhaps by aliases
+    splits: Callable[[], float]  # of all trees so far
+    positions: Callable[[], bool]  # whether the data set has positions, which are ignored
+    changeable: bool = False  # whether parameters may have become wrong since the first round
+
+
+class _Progress:
+    """How far a training has come: calls of its objective, and splits before the first one."""
+
+    __slots__ = ("calls", "splits")
+
+    def __init__(self, splits: float) -> None:
+        self.calls, self.splits = 0, splits
+
+
+_progress: "weakref.WeakKeyDictionary[Any, _Progress]" = weakref.WeakKeyDictionary()
+
+
+def checked_gradients(
+    booster: "Booster", objective: "Target", columns: BoosterColumns, preds: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return gradient and Hessian; raise or warn if training would silently go wrong.
+
+    Trainings that gbmrank runs itself were validated before.
+
+    Raises
+    ------
+    ConfigError
+        For parameters with which the booster trains a wrong model.
+    """
+    state = bindings.state_of(columns.owner)
+    training = None if state.rows is not None else booster.training()
+    if training is None:
+        return round_gradients(objective, columns, preds, state)
+    progress = _progress.get(training.model)
+    if progress is None or training.changeable:
+        booster.check_training(training)
+    if progress is None:
+        booster.start_training(training)  # before it is registered: what it rejects has not begun
+        with bindings.lock:
+            progress = _progress[training.model] = _Progress(training.splits())
+        _warn_at_start(booster, training, objective, columns)
+    progress.calls += 1
+    grad, hess = round_gradients(objective, columns, preds, state)
+    if progress.calls == _ROUNDS + 1 and training.splits() == progress.splits:
+        total = float(hess.sum(dtype=np.float64))
+        params = booster.parameters.read(training.params())
+        warn(
+            f"{objective}: no tree has split after {_ROUNDS} rounds, so all rows have the same "
+            f"score; {booster.parameters.likely_cause(params, len(hess), total)}",
+            NoProgressWarning,
+        )
+    return grad, hess
+
+
+def _warn_at_start(
+    booster: "Booster", training: Training, objective: "Target", columns: BoosterColumns
+) -> None:
+    params = booster.parameters.read(training.params())
+    ignored = booster.parameters.without_effect(params, training.positions())
+    if ignored:
+        advice = "; ".join(dict.fromkeys(ignored.values()))
+        warn(
+            f"{', '.join(ignored)}: {objective} ignores this, unlike {booster.title}'s own "
+            f"ranking objectives; {advice}",
+            GbmrankWarning,
+        )
+    n_rows, template = len(columns.labels), objective.template
+    grouped = columns.sizes is not None or getattr(template, "preferences", None) is not None
+    if not grouped and n_rows > _MANY_ROWS and not template.separable:
+        warn(
+            f"the training set has no queries, so its {n_rows} rows are ranked as one; pass "
+            f"the rows of each query ({booster.groups_hint}), or group=[{n_rows}] if it is "
+            "one query",
+            GbmrankWarning,
+        )
