@@ -147,6 +147,8 @@ An *if* comes with an object: `theory.calibration(...).condition.holds(distribut
 | `Reinforcement` | who is relevant more often is also relevant more often beside every other item | distributions, `theory.noise_report` |
 | `DegreeCondition` | net degrees order pairs as the mean preference graph does; low noise implies it | distributions, `theory.noise_report` |
 | `SortsPreferences` | the expectation that is sorted orders pairs as mean preferences do | distributions |
+| `AcyclicPreferences` | the mean preference graph has no cycle, for `PairRanker` | distributions, `theory.noise_report` |
+| `SortsGraphs` | the expectation of an own f of graphs orders pairs as mean preferences do | distributions of graphs |
 | `Assumed` | what no proof covers in a loss, utility or metric of your own | data, where labels show it |
 
 `gbmrank advise METRIC --given independent` puts first what is proven for such labels.

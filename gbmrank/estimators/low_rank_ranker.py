@@ -54,9 +54,14 @@ class _Model(NamedTuple):
     arrangements: IntArray
     regressors: list[Fitted | float]  # one per dimension; a number where the target is constant
 
+    @property
+    def fixed(self) -> bool:
+        """Whether items keep their places, as decisions of a loss matrix need."""
+        return bool(self.factors.decisions.ndim == 1)
+
     def estimate(self, features: Matrix) -> FloatArray:
         """Return estimates averaged over arrangements, each mapped back, shape (q, d)."""
-        beta, orders = self.factors.beta, self.factors.decisions
+        beta, orders, fixed = self.factors.beta, self.factors.decisions, self.fixed
         total = np.zeros((len(features), self.factors.dimension))
         for arrangement in self.arrangements:
             table = _joined(features[:, arrangement])
@@ -66,6 +71,8 @@ class _Model(NamedTuple):
                     for one in self.regressors
                 ]
             )
+            if fixed:
+                return made
             turned = np.searchsorted(_codes(orders), _codes(arrangement[orders]))
             total += made @ (beta.T @ beta[turned])
         return total / len(self.arrangements)
@@ -93,6 +100,12 @@ class LowRankRanker(AbstractEstimator):
         The booster.
     arrangements : int, default=24
         Maximum number of arrangements of a list; 24 are all of up to 4 items.
+    loss_matrix : array-like of shape (n_outcomes, n_decisions), optional
+        The loss of each decision for each outcome, instead of a metric. If there are n! decisions
+        for lists of n items, they are the orders in lexicographic order.
+    alpha, beta : array-like of shape (n_outcomes, d) and (n_decisions, d), optional
+        Factors of such a matrix instead of the matrix: the loss is ``<alpha_y, beta_t>``, up to a
+        constant per outcome.
     n_estimators : int, default=100
         Number of trees of each regression.
     seed : int, default=0
@@ -136,11 +149,15 @@ class LowRankRanker(AbstractEstimator):
         backend: str = "lightgbm",
         *,
         arrangements: int = 24,
+        loss_matrix: ArrayLike | None = None,
+        alpha: ArrayLike | None = None,
+        beta: ArrayLike | None = None,
         n_estimators: int = 100,
         seed: int = 0,
         **booster_params: Any,
     ) -> None:
         self.metric, self.backend, self.arrangements = metric, backend, arrangements
+        self.loss_matrix, self.alpha, self.beta = loss_matrix, alpha, beta
         self.n_estimators, self.seed = n_estimators, seed
         self._booster_params = booster_params
 
@@ -159,9 +176,10 @@ class LowRankRanker(AbstractEstimator):
         X : array-like of shape (n_rows, n_features)
             Features of items.
         y : array-like of shape (n_rows,)
-            Labels that the metric accepts; larger is better.
+            Labels that the metric accepts; larger is better. With a loss matrix, the row number
+            of the query's outcome.
         qid : array-like of shape (n_rows,)
-            One query id per row, in any order; at most 8 rows per query.
+            One query id per row, in any order; at most 8 rows per query of a metric.
         **unknown : object
             Not supported: any other argument raises; for ``group`` the error shows the ``qid``.
 
@@ -175,26 +193,109 @@ class LowRankRanker(AbstractEstimator):
         check_seed(self.seed, least=0)
         most = read_whole(self.arrangements, "arrangements", 1)
         x, groups = _read_rows(X, qid)
-        _check_lengths(groups)
         check_count(y, groups.n_rows)
         labels = np.asarray(groups.arrange(RankingData.from_arrays(y).labels), np.float64)
-        measure, theory = metric(self.metric).measure, _theory()
-        models: dict[int, _Model] = {}
-        for n, lists in _by_length(x, groups).items():
-            values = labels[lists.rows]
-            factors = theory.factorise(measure, _arrangements_of(values))
-            shown = _drawn(n, most, self.seed)
-            models[n] = _Model(factors, shown, self._regressors(lists, values, factors, shown))
+        known = self._known_factors()
+        if known is None:
+            models = self._of_metric(x, labels, groups, most)
+        else:
+            models = self._of_outcomes(x, labels, groups, known)
         if not any(one.factors.dimension for one in models.values()):
+            what = "the loss of every outcome" if known else f"{metric(self.metric)}"
             raise DataError(
-                f"there is nothing to learn: {metric(self.metric)} is the same for every order of "
-                "every list; give labels that differ within queries"
+                f"there is nothing to learn: {what} is the same for every decision; give labels "
+                "that differ within queries, or another loss"
             )
         self._models, self.n_features_in_ = models, x.shape[1]
         self.factors_ = {n: one.factors for n, one in models.items()}
-        self._learned = str(metric(self.metric))
+        self._learned = self._kind()
         self._keep_names(column_names(X))
         return self
+
+    @property
+    def _tables(self) -> tuple[Any, ...]:
+        return self.loss_matrix, self.alpha, self.beta
+
+    @property
+    def _has_losses(self) -> bool:
+        return any(table is not None for table in self._tables)
+
+    def _known_factors(self) -> Any:
+        """Return the factors of the loss matrix; None if there is a metric."""
+        given = [table is not None for table in self._tables]
+        if not self._has_losses:
+            return None
+        if given not in ([True, False, False], [False, True, True]):
+            raise ConfigError("give loss_matrix=, or alpha= and beta= together, not some of both")
+        matrix, alpha, beta = self._tables
+        return _theory().low_rank(matrix) if given[0] else _theory().LowRank.of(alpha, beta)
+
+    def _kind(self) -> tuple[Any, ...]:
+        """Return what is learned, to notice a change of parameters."""
+        tables = (None if table is None else np.array(table) for table in self._tables)
+        return (None if self._has_losses else str(metric(self.metric)), *tables)
+
+    def _of_metric(
+        self, x: Matrix, labels: FloatArray, groups: Groups, most: int
+    ) -> dict[int, _Model]:
+        _check_lengths(groups)
+        measure, models = metric(self.metric).measure, {}
+        for n, lists in _by_length(x, groups).items():
+            values = labels[lists.rows]
+            factors = _theory().factorise(measure, _arrangements_of(values))
+            shown = _drawn(n, most, self.seed)
+            rows = np.arange(len(values))[:, None]
+            drawn = _spread(shown, len(values), self.seed)
+            table = np.concatenate([_joined(lists.features[rows, one]) for one in drawn])
+            vectors = np.concatenate([values[rows, one] for one in drawn])
+            distinct, place = np.unique(vectors, axis=0, return_inverse=True)
+            targets = factors.targets(distinct)[place.reshape(-1)]
+            models[n] = _Model(factors, shown, self._regressors(table, targets))
+        return models
+
+    def _of_outcomes(
+        self, x: Matrix, labels: FloatArray, groups: Groups, factors: Any
+    ) -> dict[int, _Model]:
+        n = groups.longest
+        if np.any(groups.sizes != n):
+            raise DataError(
+                f"with a loss matrix all queries have the same number of rows; got {n} and "
+                f"{int(groups.sizes.min())}"
+            )
+        targets = factors.alpha[_outcomes(labels, groups, len(factors.alpha))]
+        table = _joined(x.reshape(groups.n_queries, n, -1))
+        return {n: _Model(factors, np.arange(n)[None], self._regressors(table, targets))}
+
+    @property
+    def decoded(self) -> Any:
+        """What is fitted and how it is decoded, for :func:`gbmrank.theory.calibration`."""
+        if self._has_losses:
+            return _theory("verdicts.pairs").Decoded("losses", "exact")
+        return _theory("verdicts.pairs").Decoded("metric", "exact", metric(self.metric).measure)
+
+    def decide(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
+        """Return the decision of each query: the number of a column of the loss matrix.
+
+        Queries are in order of their first row; the parameters are those of :meth:`rank`.
+
+        Examples
+        --------
+        Missing class 1 costs ten times a false alarm:
+
+        >>> import numpy as np
+        >>> x = np.repeat([0.0, 1.0], 50)[:, None]
+        >>> y = np.tile([0, 0, 0, 0, 1], 20) * (x[:, 0] > 0)  # one in five, where x = 1
+        >>> costs = LowRankRanker(loss_matrix=[[0, 1], [10, 0]], n_estimators=30)
+        >>> model = costs.fit(x, y, qid=np.arange(100))
+        >>> model.decide([[0.0], [1.0]], qid=[0, 1])
+        array([0, 1])
+        """
+        x, groups = self._read_new(X, qid)
+        model = self._models.get(groups.longest)
+        if model is None or not model.fixed:
+            raise ConfigError("decisions have numbers with a loss matrix; rank() returns orders")
+        features = x.reshape(groups.n_queries, groups.longest, -1)
+        return np.asarray(model.factors.decode(model.estimate(features)), np.int64)
 
     def rank(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
@@ -227,21 +328,25 @@ class LowRankRanker(AbstractEstimator):
         qid: ArrayLike | None = None,
         **unknown: Any,
     ) -> float:
-        """Return the mean of the metric, negated if lower is better; see :meth:`fit`."""
+        """Return the mean of the metric, negated if lower is better; see :meth:`fit`.
+
+        With a loss matrix, minus the mean loss of the decisions (with ``alpha`` and ``beta``, of
+        their scalar products).
+        """
         reject_unknown(unknown, "LowRankRanker")
+        if self._has_losses:
+            decisions, groups = self.decide(X, qid=qid), _read_rows(X, qid)[1]
+            check_count(y, groups.n_rows)
+            (factors,) = self.factors_.values()
+            rows = _outcomes(np.asarray(groups.arrange(y)), groups, len(factors.alpha))
+            if self.loss_matrix is not None:
+                return -float(np.mean(np.asarray(self.loss_matrix)[rows, decisions]))
+            return -float(np.mean(np.sum(factors.alpha[rows] * factors.beta[decisions], axis=1)))
         measure = metric(self.metric)
         value = float(measure.score(y, self.predict(X, qid=qid), qid=qid))
         return value if measure.higher_is_better else -value
 
-    def _regressors(
-        self, lists: _Lists, values: FloatArray, factors: Any, shown: IntArray
-    ) -> list[Fitted | float]:
-        rows = np.arange(len(values))[:, None]
-        drawn = _spread(shown, len(values), self.seed)
-        table = np.concatenate([_joined(lists.features[rows, one]) for one in drawn])
-        labels = np.concatenate([values[rows, one] for one in drawn])
-        distinct, place = np.unique(labels, axis=0, return_inverse=True)
-        targets = factors.targets(distinct)[place.reshape(-1)]
+    def _regressors(self, table: Matrix, targets: FloatArray) -> list[Fitted | float]:
         plan = self._plan(table.shape[1])
         made: list[Fitted | float] = []
         for column in targets.T:
@@ -277,10 +382,12 @@ class LowRankRanker(AbstractEstimator):
                 f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
             )
         self._check_names(X, "X")
-        if self._learned != str(metric(self.metric)):
-            raise ConfigError("metric has changed since training; call fit again")
-        _check_lengths(groups)
-        new = sorted({int(n) for n in groups.sizes if n > 1} - self._models.keys())
+        if not all(map(np.array_equal, self._learned, self._kind())):
+            raise ConfigError("metric or loss has changed since training; call fit again")
+        fixed = any(model.fixed for model in self._models.values())
+        if not fixed:
+            _check_lengths(groups)
+        new = sorted({int(n) for n in groups.sizes if n > 1 or fixed} - self._models.keys())
         if new:
             known = ", ".join(map(str, sorted(self._models)))
             raise DataError(
@@ -292,6 +399,12 @@ class LowRankRanker(AbstractEstimator):
     def _places(self, x: Matrix, groups: Groups) -> FloatArray:
         """Return the place of each row in its query, from 0, in query order."""
         places = np.zeros(groups.n_rows)
+        fixed = self._models.get(groups.longest)
+        if fixed is not None and fixed.fixed:
+            features = x.reshape(groups.n_queries, groups.longest, -1)
+            decisions = fixed.factors.decode(fixed.estimate(features))
+            orders = _orders_of(groups.longest, len(fixed.factors.beta))
+            return np.argsort(orders[decisions], axis=1).ravel().astype(np.float64)
         for n, (rows, features) in _by_length(x, groups).items():
             model = self._models[n]
             if not model.factors.dimension:
@@ -305,8 +418,8 @@ class LowRankRanker(AbstractEstimator):
         return places
 
 
-def _theory() -> Any:
-    return importlib.import_module("gbmrank.theory.loss_matrices")  # scipy comes with its solvers
+def _theory(module: str = "loss_matrices") -> Any:
+    return importlib.import_module(f"gbmrank.theory.{module}")  # scipy comes with its solvers
 
 
 def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[Matrix, Groups]:  # noqa: N803
@@ -334,6 +447,28 @@ def _by_length(x: Matrix, groups: Groups) -> dict[int, _Lists]:
         rows = order[begins[:, None] + np.arange(n)[None, :]]
         found[n] = _Lists(rows, x[rows])
     return found
+
+
+def _outcomes(labels: FloatArray, groups: Groups, count: int) -> IntArray:
+    """Return the outcome of each query, which is the same on all of its rows."""
+    found = labels[groups.offsets[:-1]]
+    known = np.isin(found, np.arange(count))
+    if not np.array_equal(labels, groups.spread(found)) or not known.all():
+        raise DataError(
+            "with a loss matrix, y is the row number of the query's outcome, from 0 to "
+            f"{count - 1}, the same on all rows of a query; got {np.unique(labels)[:5].tolist()}"
+        )
+    return np.asarray(found, np.int64)
+
+
+def _orders_of(n: int, decisions: int) -> IntArray:
+    """Return the orders of n items that the decisions of a loss matrix are."""
+    if decisions != math.factorial(n):
+        raise ConfigError(
+            f"the loss matrix has {decisions} decisions, and {n} items have {math.factorial(n)} "
+            "orders, so decisions are no orders; decide() returns their numbers"
+        )
+    return np.array(list(itertools.permutations(range(n))), np.int64)
 
 
 def _joined(features: Matrix) -> npt.NDArray[np.float32]:

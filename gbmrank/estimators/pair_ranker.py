@@ -1,5 +1,6 @@
 """A ranker that predicts a value per pair of items and decodes a ranking from them."""
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
 
@@ -313,6 +314,16 @@ class PairRanker(AbstractEstimator):
         self._keep_names(column_names(X))
         self._learned = (self.surrogate, self.features)
         return self
+
+    @property
+    def decoded(self) -> Any:
+        """What is fitted and how it is decoded, for :func:`gbmrank.theory.calibration`."""
+        check_decoder(self.surrogate, self.decoder)
+        theory = importlib.import_module("gbmrank.theory.verdicts.pairs")
+        measure = metric("map", threshold=self.threshold).measure
+        return theory.Decoded(
+            self.surrogate, self.decoder, measure if self.surrogate == "map" else None
+        )
 
     def _plan(self, width: int) -> Plan:
         """Return how to minimise squared error on pairs, which are rows without queries."""

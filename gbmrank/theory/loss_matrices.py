@@ -48,7 +48,7 @@ class LowRank:
     alpha : array of shape (n_outcomes, dimension)
         Target of the surrogate for each outcome.
     beta : array of shape (n_decisions, dimension)
-        Orthonormal columns.
+        Orthonormal columns, unless factors were given.
     decisions : array of shape (n_decisions,) or (n_decisions, items)
         Numbers of the columns, or orders: items, best first.
     rule : Rule
@@ -66,6 +66,33 @@ class LowRank:
     rule: Rule
     singular_values: FloatArray
     metric: AbstractMetric | None = None
+
+    @classmethod
+    def of(cls, alpha: ArrayLike, beta: ArrayLike) -> "LowRank":
+        """Return the surrogate of a loss whose factors are known.
+
+        Parameters
+        ----------
+        alpha : array-like of shape (n_outcomes, dimension)
+            A vector per outcome.
+        beta : array-like of shape (n_decisions, dimension)
+            A vector per decision.
+
+        Examples
+        --------
+        >>> hamming = LowRank.of([[0, 0], [0, 1], [1, 1]], [[0, 0], [0, -2], [-2, -2]])
+        >>> int(hamming.decode([0.2, 0.9]))
+        2
+        """
+        a, b = read_table(alpha, "alpha"), read_table(beta, "beta")
+        if a.ndim != 2 or b.ndim != 2 or a.shape[1:] != b.shape[1:] or not (a.size and b.size):
+            raise DataError(
+                "alpha has one row per outcome and beta one per decision, with as many columns; "
+                f"got arrays of shapes {a.shape} and {b.shape}"
+            )
+        triangles = [np.linalg.qr(one)[1] for one in (a, b - b.mean(axis=0))]
+        values = np.linalg.svd(triangles[0] @ triangles[1].T, compute_uv=False)
+        return cls(a, b, np.arange(len(b)), Rule("enumeration"), values)
 
     @property
     def dimension(self) -> int:

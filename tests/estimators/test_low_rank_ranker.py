@@ -98,3 +98,60 @@ def test_what_new_rows_have_to_be():
     with pytest.raises(ConfigError, match="metric"):
         model.set_params(metric="err").predict(x, qid=qid)
     assert model.set_params(metric="mrr").predict(x[:1], qid=[0]).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_costs_of_a_classification(backend):
+    """Rows are lists of one item; missing class 2 costs more than any false alarm."""
+    costs = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 2.0], [8.0, 8.0, 0.0]])
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, 600).astype(float)[:, None]
+    chances = np.array([[0.8, 0.1, 0.1], [0.1, 0.6, 0.3], [0.45, 0.45, 0.1]])
+    y = np.array([rng.choice(3, p=chances[int(cell)]) for cell in x[:, 0]])
+    qid = np.arange(600)
+    model = LowRankRanker(backend=backend, loss_matrix=costs, **FAST).fit(x, y, qid=qid)
+    share = np.array([np.bincount(y[x[:, 0] == cell], minlength=3) for cell in range(3)])
+    best = (share @ costs).argmin(axis=1)
+    assert model.decide([[0.0], [1.0], [2.0]], qid=[0, 1, 2]).tolist() == best.tolist()
+    assert best.tolist() != share.argmax(axis=1).tolist()  # the costs decide
+    reached = model.score(x, y, qid=qid)
+    assert reached == pytest.approx(-costs[y, best[x[:, 0].astype(int)]].mean())
+    factors = theory.low_rank(costs)
+    by_factors = LowRankRanker(backend=backend, alpha=factors.alpha, beta=factors.beta, **FAST)
+    again = by_factors.fit(x, y, qid=qid)
+    np.testing.assert_array_equal(again.decide(x, qid=qid), model.decide(x, qid=qid))
+    offsets = (costs - factors.alpha @ factors.beta.T)[y, 0].mean()  # a constant per outcome
+    assert again.score(x, y, qid=qid) - offsets == pytest.approx(reached)
+    with pytest.raises(ConfigError, match="decisions are no orders"):
+        model.rank(x, qid=qid)
+
+
+def test_a_loss_matrix_over_orders_ranks_lists():
+    """The loss of any cost of orders; here putting item 0 last costs most."""
+    orders = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+    losses = np.array([np.argsort(order)[np.array([0, 2])] @ [3.0, 1.0] for order in orders])
+    matrix = np.stack([losses, losses[::-1]])
+    x, outcome = np.tile(np.arange(3.0), 80)[:, None], np.arange(80) % 4 == 0
+    y, qid = np.repeat(outcome.astype(int), 3), np.repeat(np.arange(80), 3)
+    model = LowRankRanker(loss_matrix=matrix, **FAST).fit(x, y, qid=qid)
+    best = orders[int((np.array([0.75, 0.25]) @ matrix).argmin())]
+    assert np.argsort(model.rank(x[:3], qid=[0, 0, 0])).tolist() == best.tolist()
+    assert model.predict(x[:3], qid=[0, 0, 0]).tolist() == (2.0 - np.argsort(best)).tolist()
+    with pytest.raises(DataError, match=r"row number of the query's outcome, from 0 to 1"):
+        model.fit(x, y + 1, qid=qid)
+    with pytest.raises(DataError, match="the same on all rows"):
+        model.fit(x, np.arange(240) % 2, qid=qid)
+    with pytest.raises(DataError, match="same number of rows; got 4 and 3"):
+        model.fit(x[:7], y[:7], qid=[0, 0, 0, 0, 1, 1, 1])
+    with pytest.raises(DataError, match="lists of 3 items"):
+        model.rank(x[:2], qid=[0, 0])
+    with pytest.raises(ConfigError, match="not some of both"):
+        LowRankRanker(alpha=[[1.0]]).fit(x, y, qid=qid)
+    with pytest.raises(DataError, match="nothing to learn: the loss of every outcome"):
+        LowRankRanker(loss_matrix=np.ones((2, 6))).fit(x, y, qid=qid)
+    plain = LowRankRanker("ndcg", **FAST).fit(x, np.tile([0, 1, 0], 80), qid=qid)
+    with pytest.raises(ConfigError, match=r"rank\(\) returns orders"):
+        plain.decide(x[:3], qid=[0, 0, 0])
+    model.set_params(loss_matrix=matrix + 1.0)
+    with pytest.raises(ConfigError, match="changed since training"):
+        model.rank(x, qid=qid)

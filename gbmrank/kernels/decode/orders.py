@@ -19,7 +19,7 @@ from gbmrank.kernels.layout import PairValues, Span
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _MOST_EXACT = 20  # items; a million sets
-_EXACT_AUTO = 12  # items up to which "auto" is exact
+EXACT_AUTO = 12  # items up to which "auto" is exact
 DECODERS = {
     "disagreement": ("auto", "graph", "graph_degree", "exact"),
     "map": ("auto", "diagonal", "exact", "greedy"),
@@ -285,7 +285,7 @@ def _decoder_shares(
 ) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
     """Yield queries with their decoder: "auto" is exact for short ones."""
     fast = "graph_degree" if surrogate == "disagreement" else "greedy"
-    short = sizes <= _EXACT_AUTO
+    short = sizes <= EXACT_AUTO
     whole = ((np.ones(len(sizes), np.bool_), decoder),)
     for chosen, name in ((short, "exact"), (~short, fast)) if decoder == "auto" else whole:
         if chosen.any():

@@ -43,6 +43,7 @@ from gbmrank.theory.verdicts.order import (
     preserved_order,
     same_order,
 )
+from gbmrank.theory.verdicts.pairs import Decoded, decoded_calibration
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
     Assumed,
@@ -76,16 +77,16 @@ _NONE = object()  # no common definition of relevance
 _warned: set[tuple[str, str]] = set()  # a grid search trains one pair many times
 
 
-def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> Verdict:
+def calibration(objective: Any, metric: Any = None, *, graphs: bool | None = None) -> Verdict:
     """Return whether an objective is calibrated for a metric.
 
     Parameters
     ----------
-    objective : Objective, template or str
-        The objective; the verdict is ``unknown`` for one of a booster, ``native:NAME``, and for
-        a ``committee``.
+    objective : Objective, template, str, PairRanker, LowRankRanker or Decoded
+        The objective, or a surrogate with its decoder; the verdict is ``unknown`` for one of a
+        booster, ``native:NAME``, and for a ``committee``.
     metric : Metric, measure or str
-        The metric.
+        The metric; None for a ``LowRankRanker`` with a loss matrix.
     graphs : bool or None, default=None
         Whether preferences are given as graphs instead of labels, for pairwise
         disagreement; by default, whether the objective or the metric has preferences.
@@ -105,6 +106,12 @@ def calibration(objective: Any, metric: Any, *, graphs: bool | None = None) -> V
     >>> calibration("pairwise(loss=logistic, target=ndcg@10)", "err@10").status
     'not calibrated'
     """
+    pair = getattr(objective, "decoded", objective)
+    if isinstance(pair, Decoded):
+        judged = None if metric is None else as_metric(metric)
+        if graphs is None:
+            graphs = getattr(judged, "preferences", None) is not None
+        return decoded_calibration(pair, judged, graphs, _calibration)
     reason = _without_loss(objective)
     if reason is not None:
         as_metric(metric)
