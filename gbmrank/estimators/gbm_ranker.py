@@ -41,7 +41,15 @@ from gbmrank.estimators.base import (
 from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import member_plans, train
 from gbmrank.estimators.display import shown
-from gbmrank.estimators.model_file import Identity, holds_preferences, read_model, write_model
+from gbmrank.estimators.low_rank_ranker import LowRankRanker
+from gbmrank.estimators.model_file import (
+    Archive,
+    Identity,
+    holds_preferences,
+    read_model,
+    write_model,
+)
+from gbmrank.estimators.pair_ranker import PairRanker
 from gbmrank.registry.composition import spec_of
 from gbmrank.registry.spec import Spec
 from gbmrank.types import FloatArray, IntArray
@@ -590,22 +598,23 @@ class GBMRanker(AbstractEstimator):
         return tags
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
-    """Read a ranker that :meth:`GBMRanker.save` wrote.
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+    """Read a ranker that ``save`` of GBMRanker, PairRanker or LowRankRanker wrote.
 
-    The file is LightGBM's text or XGBoost's JSON or UBJSON; nothing in it is executed.
+    The file is LightGBM's text or XGBoost's JSON or UBJSON, or a zip archive of these and tables
+    for a LowRankRanker; nothing in it is executed.
 
     Parameters
     ----------
     path : str or path
         The file.
     verify : bool, default=True
-        Reject a file that changed since :meth:`GBMRanker.save` wrote it. False passes the file to
+        Reject a file that changed since ``save`` wrote it. False passes the file to
         the booster unchecked, for one that was edited on purpose; a damaged file may crash it.
 
     Returns
     -------
-    GBMRanker
+    GBMRanker, PairRanker or LowRankRanker
         Its predictions are those of the saved one; ``evals_result_`` is empty.
 
     Warns
@@ -620,6 +629,9 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
         When the file is not a model, is damaged, or was not saved by this gbmrank or an older
         one.
     """
+    archive = Archive.read(Path(path), verify)
+    if archive is not None:
+        return LowRankRanker.from_file(archive)
     fitted, text = read_model(Path(path), verify)
     if text is None:
         raise DataError(
@@ -627,6 +639,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> GBMRanker:
             f"and metric are unknown; read it with {fitted.backend}.Booster"
         )
     identity = Identity.from_text(text, str(path))
+    if identity.ranker:
+        return PairRanker.from_file(fitted, identity)
     if identity.preferences:
         warn(
             f"{path} was trained or evaluated with preferences, which are not in model files. "

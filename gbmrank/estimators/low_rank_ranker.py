@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import math
+import os
 import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar, final
@@ -28,8 +29,10 @@ from gbmrank.estimators.base import (
     reject_column_names,
     reject_unknown,
 )
+from gbmrank.estimators.model_file import Archive, Identity
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
+_TABLES = ("alpha", "beta", "decisions", "singular_values")  # arrays of a LowRank
 Matrix = npt.NDArray[Any]
 Self = TypeVar("Self", bound="LowRankRanker")
 
@@ -206,11 +209,7 @@ class LowRankRanker(AbstractEstimator):
                 f"there is nothing to learn: {what} is the same for every decision; give labels "
                 "that differ within queries, or another loss"
             )
-        self._models, self.n_features_in_ = models, x.shape[1]
-        self.factors_ = {n: one.factors for n, one in models.items()}
-        self._learned = self._kind()
-        self._keep_names(column_names(X))
-        return self
+        return self._hold(models, x.shape[1], column_names(X))
 
     @property
     def _tables(self) -> tuple[Any, ...]:
@@ -346,6 +345,84 @@ class LowRankRanker(AbstractEstimator):
         value = float(measure.score(y, self.predict(X, qid=qid), qid=qid))
         return value if measure.higher_is_better else -value
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ranker as a zip archive; :func:`gbmrank.load` reads it back.
+
+        The archive has the booster's own model files, tables in numpy's format, and JSON.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in ``.zip``.
+        """
+        self._check_learned()
+        names = vars(self).get("feature_names_in_")
+        trained = [r for one in self._models.values() for r in one.regressors]
+        backend = next((r.backend for r in trained if not isinstance(r, float)), self.backend)
+        identity = Identity(
+            ranker=LowRankRanker.__name__,
+            backend=backend,
+            objective=booster_named(backend).squared_error,
+            metric="" if self._has_losses else str(metric(self.metric)),
+            best_iteration=self.n_estimators - 1,
+            n_features=self.n_features_in_,
+            feature_names=None if names is None else names.tolist(),
+            params={**self.get_params(deep=False), "metric": str(metric(self.metric))},
+        )
+        tables, models = {}, {}
+        for n, (factors, shown, regressors) in self._models.items():
+            made = {name: getattr(factors, name) for name in _TABLES} | factors.rule._asdict()
+            made["arrangements"] = shown
+            made["constants"] = np.array(
+                [r if isinstance(r, float) else np.nan for r in regressors]
+            )
+            for name, table in made.items():
+                if isinstance(table, np.ndarray):
+                    tables[f"{n}/{name}"] = table
+            for at, regressor in enumerate(regressors):
+                if not isinstance(regressor, float):
+                    models[f"{n}/{at}"] = regressor
+        Archive(identity, tables, models).write(path)
+
+    @classmethod
+    def from_file(cls, archive: Archive) -> "LowRankRanker":
+        """Return the ranker of an archive; :func:`gbmrank.load` calls it."""
+        identity, tables, theory = archive.identity, archive.tables, _theory()
+        made = cls(**identity.params)
+        measure = metric(identity.metric).measure if identity.metric else None
+        models: dict[int, _Model] = {}
+        for n in sorted({int(name.partition("/")[0]) for name in tables}):
+            own = {
+                name.partition("/")[2]: table
+                for name, table in tables.items()
+                if name.startswith(f"{n}/")
+            }
+            cells, discount = own.get("cells"), own.get("discount")
+            kind = "enumeration" if cells is None else "assignment" if discount is None else "sort"
+            rule = theory.Rule(kind, cells, discount)
+            known = {name: own[name] for name in _TABLES}
+            factors = theory.LowRank(**known, rule=rule, metric=measure)
+            regressors = [
+                archive.models[f"{n}/{at}"] if np.isnan(constant) else float(constant)
+                for at, constant in enumerate(own["constants"].tolist())
+            ]
+            models[n] = _Model(factors, own["arrangements"], regressors)
+        return made._hold(models, identity.n_features, identity.feature_names)
+
+    def _hold(
+        self: Self, models: dict[int, _Model], n_features: int, names: list[str] | None
+    ) -> Self:
+        self._models, self.n_features_in_ = models, n_features
+        self.factors_ = {n: one.factors for n, one in models.items()}
+        self._learned = self._kind()
+        self._keep_names(names)
+        return self
+
+    def _check_learned(self) -> None:
+        self._check_fitted("factors_")
+        if not all(map(np.array_equal, self._learned, self._kind())):
+            raise ConfigError("metric or loss has changed since training; call fit again")
+
     def _regressors(self, table: Matrix, targets: FloatArray) -> list[Fitted | float]:
         plan = self._plan(table.shape[1])
         made: list[Fitted | float] = []
@@ -375,15 +452,13 @@ class LowRankRanker(AbstractEstimator):
         )
 
     def _read_new(self, X: ArrayLike, qid: ArrayLike | None) -> tuple[Matrix, Groups]:  # noqa: N803
-        self._check_fitted("factors_")
+        self._check_learned()
         x, groups = _read_rows(X, qid)
         if x.shape[1] != self.n_features_in_:
             raise DataError(
                 f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
             )
         self._check_names(X, "X")
-        if not all(map(np.array_equal, self._learned, self._kind())):
-            raise ConfigError("metric or loss has changed since training; call fit again")
         fixed = any(model.fixed for model in self._models.values())
         if not fixed:
             _check_lengths(groups)

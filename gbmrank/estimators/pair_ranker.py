@@ -1,6 +1,7 @@
 """A ranker that predicts a value per pair of items and decodes a ranking from them."""
 
 import importlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
 
@@ -25,6 +26,7 @@ from gbmrank.estimators.base import (
     reject_unknown,
     top_rows,
 )
+from gbmrank.estimators.model_file import Identity, write_model
 from gbmrank.kernels.decode.orders import check_decoder, query_matrices, tied_places
 from gbmrank.losses.utilities import binarise, query_sums
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
@@ -431,6 +433,55 @@ class PairRanker(AbstractEstimator):
         measure = metric("pairwise_disagreement", preferences=preferences)
         return 1.0 - float(measure.score(y, predicted, qid=qid))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
+
+        Raises
+        ------
+        ConfigError
+            When ``features`` is a function, which cannot be in a file.
+        """
+        self._check_learned()
+        if callable(self.features):
+            raise ConfigError(
+                "features is a function, and no file has code. Use features=concatenation or "
+                "difference, or pickle the ranker"
+            )
+        names = vars(self).get("feature_names_in_")
+        identity = Identity(
+            ranker=PairRanker.__name__,
+            backend=self.model_.backend,
+            objective=booster_named(self.model_.backend).squared_error,
+            metric="",
+            best_iteration=self.model_.n_rounds - 1,
+            n_features=self.n_features_in_,
+            feature_names=None if names is None else names.tolist(),
+            params=self.get_params(deep=False),
+        )
+        self.model_.stamp(identity.to_text())
+        write_model(self.model_, path)
+
+    @classmethod
+    def from_file(cls, fitted: Fitted, identity: Identity) -> "PairRanker":
+        """Return the ranker of a model file; :func:`gbmrank.load` calls it."""
+        made = cls(**identity.params)
+        made.model_, made.n_features_in_ = fitted, identity.n_features
+        parts = 1 if made.features == "difference" else 3
+        made._width = parts * identity.n_features + (made.surrogate == "map")
+        made._learned = (made.surrogate, made.features)
+        made._keep_names(identity.feature_names)
+        return made
+
+    def _check_learned(self) -> None:
+        self._check_fitted("model_")
+        if self._learned != (self.surrogate, self.features):
+            raise ConfigError("surrogate or features have changed since training; call fit again")
+
     def _check_parameters(self) -> None:
         check_decoder(self.surrogate, self.decoder)
         if not callable(self.features) and self.features not in _FEATURES:
@@ -463,7 +514,7 @@ class PairRanker(AbstractEstimator):
         qid: ArrayLike | None,
         single: bool = False,
     ) -> tuple[Any, Groups]:
-        self._check_fitted("model_")
+        self._check_learned()
         x, groups = _read_rows(X, qid, single)
         if x.shape[1] != self.n_features_in_:
             raise DataError(
@@ -471,8 +522,6 @@ class PairRanker(AbstractEstimator):
                 f"{self.n_features_in_} features as input"
             )
         self._check_names(X, "X")
-        if self._learned != (self.surrogate, self.features):
-            raise ConfigError("surrogate or features have changed since training; call fit again")
         longest = int(groups.sizes.max())
         if longest > MOST_ITEMS:
             raise LimitError(

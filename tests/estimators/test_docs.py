@@ -26,7 +26,7 @@ def run_page(name: str) -> tuple[dict, int]:
 def test_the_page_about_estimators_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names, blocks = run_page("estimators.md")
-    assert blocks == 9
+    assert blocks == 10
     assert names["committee"].committee_[0].rounds > 1
     data = names["data"]
     tied = gbmrank.metric("ndcg@10").score(data.labels, 0.0 * data.labels, qid=data.qid)

@@ -128,9 +128,9 @@ def test_models_of_others_and_of_the_future_are_refused(backend, file, tmp_path)
     made.save(str(tmp_path / file))
     with pytest.raises(DataError, match=f"a model of {backend} that gbmrank did not save"):
         gbmrank.load(tmp_path / file)
-    made.stamp(json.dumps({"schema": 2, "gbmrank": "9.0"}))
+    made.stamp(json.dumps({"schema": 3, "gbmrank": "9.0"}))
     made.save(str(tmp_path / file))
-    with pytest.raises(DataError, match=r"gbmrank 9\.0 in form 2; .* upgrade"):
+    with pytest.raises(DataError, match=r"gbmrank 9\.0 in form 3; .* upgrade"):
         gbmrank.load(tmp_path / file)
     for damaged in ("{", "[]", '{"schema": 1}', '{"schema": 1, "gbmrank": "0", "x": 1}'):
         made.stamp(damaged)
