@@ -2,17 +2,15 @@
 
 import argparse
 import json
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gbmrank.cli.screen import bold, clean, fitted, line_width
+from gbmrank.cli.screen import bold, clean, filled, fitted, line_width
 
 if TYPE_CHECKING:
     from gbmrank.theory.verdicts.advice import Advice
 
-_WIDTH = 100
 _FIRST = 5  # objectives of each verdict that are shown without --all
 _MEANING = {
     "calibrated": "with enough data, minimising it gives the best order for the metric",
@@ -86,7 +84,7 @@ def _reasons(rows: Sequence["Advice"]) -> list[str]:
     """Return one paragraph for each different reason, with the number of its objectives."""
     counts = Counter((row.verdict.status, row.verdict.sentence) for row in rows)
     return [
-        _wrapped(f"{status} ({count}): {sentence}.") for (status, sentence), count in counts.items()
+        filled(f"{status} ({count}): {sentence}.") for (status, sentence), count in counts.items()
     ]
 
 
@@ -94,7 +92,7 @@ def _advice(name: str, kind: str, rows: Sequence["Advice"]) -> str:
     """Return what to do, in a sentence or two."""
     best = rows[0]
     if best.proven:
-        return _wrapped(f"Take {best.objective}: {best.verdict.sentence}.")
+        return filled(f"Take {best.objective}: {best.verdict.sentence}.")
     from gbmrank.losses.utilities import WITHOUT_UTILITY
 
     aimed = next((row.objective for row in rows if row.objective.startswith("swap(")), None)
@@ -108,7 +106,7 @@ def _advice(name: str, kind: str, rows: Sequence["Advice"]) -> str:
     if kind in WITHOUT_UTILITY:
         cut = "".join(name.partition("@")[1:])
         lines.append(f"What to do: {WITHOUT_UTILITY[kind].format(k=cut)}.")
-    return "\n".join(map(_wrapped, lines))
+    return "\n".join(map(filled, lines))
 
 
 def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
@@ -116,13 +114,9 @@ def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
     if rows[0].proven and rows[0].verdict.constant is not None:
         bound = f"{name} lost <= c C_phi(2) sqrt(loss above its infimum)"
         lines.append(
-            _wrapped(f"c is the constant in the bound {bound}, with the sums of the formulas.")
+            filled(f"c is the constant in the bound {bound}, with the sums of the formulas.")
         )
     shown = next((row for row in rows if row.verdict.counterexample is not None), None)
     if not rows[0].proven and shown is not None:
         lines += ["", "A distribution that shows it:", clean(shown.verdict.counterexample)]
     return "\n".join(lines)
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(clean(text), line_width() or _WIDTH, subsequent_indent="  ")

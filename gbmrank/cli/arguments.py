@@ -13,7 +13,7 @@ from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
 from gbmrank.registry.composition import build
 
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
-DELIMITER_HELP = "separator between the cells of a CSV file"
+DELIMITER_HELP = r"separator of a CSV file, such as '\t' (default: by its first line)"
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 
 
@@ -33,7 +33,12 @@ def number(text: str) -> float:
 
 
 def character(text: str) -> str:
-    """Read one character."""
+    r"""Read one character; a tab may be written as ``\t``.
+
+    >>> character(r"\t"), character(";")
+    ('\t', ';')
+    """
+    text = text.replace("\\t", "\t")
     if len(text) != 1:
         raise argparse.ArgumentTypeError(f"one character is needed, got {text!r}")
     return text

@@ -19,7 +19,7 @@ from typing import Any
 
 from gbmrank.boosters.supported import BACKENDS
 from gbmrank.cli.arguments import DELIMITER_HELP, character, number, read_value, whole
-from gbmrank.cli.screen import bold, clean, fitted, line_width, system_message
+from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, system_message
 from gbmrank.clicks import PositionBias
 from gbmrank.data.readers import ROW_FORMATS, FileOptions, Header, Limits, read_column
 from gbmrank.errors import ConfigError, GbmrankWarning
@@ -124,11 +124,14 @@ def _add_data(group: Any) -> None:
 
 def _add_columns(group: Any) -> None:
     feature = (
-        "feature column (an index in LETOR files); may be repeated (default: all other columns)"
+        "feature column (an index in LETOR files), or a pattern such as 'bm25_*'; may be repeated "
+        "(default: all but ids, scores of models, and text of many values)"
     )
     group.add_argument("--label-column", metavar="NAME", help="column of the label")
     group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
     group.add_argument("--feature", action="append", metavar="NAME", help=feature)
+    drop = "column to leave out, or a pattern; may be repeated"
+    group.add_argument("--drop", action="append", metavar="NAME", help=drop, default=[])
     group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
     categorical = "categorical features, such as color,brand; may be repeated"
     group.add_argument("--categorical", action="append", metavar="LIST", help=categorical)
@@ -151,9 +154,11 @@ def _add_columns(group: Any) -> None:
 def _add_systems(group: Any) -> None:
     objectives = (
         'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated '
-        "(default: pairwise, pointwise and bregman with the target of the first metric, ranknet, "
-        "native ones; with --position an uncorrected one and debiased:pairwise(target=identity), "
-        "joint:pairwise(target=identity), debiased:native:lambdarank, debiased:native:rank:ndcg)"
+        "(default: the recommended one for the first metric, the committee, the ranking loss of "
+        "each booster, its squared error, and at equal cost as many models of its ranking loss as "
+        "the committee has; with --position an uncorrected one and "
+        "debiased:pairwise(target=identity), joint:pairwise(target=identity), "
+        "debiased:native:lambdarank, debiased:native:rank:ndcg)"
     )
     metrics = (
         f'such as "ndcg@10, map"; the first one decides (default: "{DEFAULT_METRICS}"; on '
@@ -166,6 +171,8 @@ def _add_systems(group: Any) -> None:
     )
     margin = "smallest difference that matters (0)"
     group.add_argument("--objectives", action="append", metavar="LIST", help=objectives)
+    quick = "leave the committees out of the default, which train several models"
+    group.add_argument("--quick", action="store_true", help=quick)
     group.add_argument("--metrics", metavar="LIST", help=metrics)
     group.add_argument("--backends", metavar="LIST", help=backends)
     group.add_argument("--baseline", metavar="NAME", help=baseline)
@@ -227,6 +234,7 @@ def _settings(given: argparse.Namespace) -> Settings:
     backends = None if given.backends is None else split_list(given.backends)
     return Settings(
         objectives=None if given.objectives is None else ", ".join(given.objectives),
+        quick=given.quick,
         metrics=given.metrics,
         backends=backends,
         folds=given.folds,
@@ -270,6 +278,7 @@ def _source(given: argparse.Namespace, data: Any) -> Source:
             label=given.label_column,
             qid=given.qid_column,
             features=given.feature,
+            drop=given.drop,
             categorical=[name for text in given.categorical or () for name in split_list(text)],
         ),
         delimiter=given.delimiter,
@@ -357,25 +366,25 @@ def _write(found: Comparison, out: Path) -> None:
 def _as_text(found: Comparison, files: dict[str, str]) -> str:
     audit = found.results.audit
     about = f"{found.results.title}: {audit['rows']:,} rows, {audit['queries']:,} queries"
-    failure = summary.failure_sentence(found.results)
-    if failure is None:
-        parts = [bold(clean(about)), *_findings(found)]
+    parts = [f"{bold(clean(about))}\n{filled(audit['columns'])}"]
+    if (failure := summary.failure_sentence(found.results)) is None:
+        parts += ["\n".join(filled(line, "* ") for line in found.verdict), *_findings(found)]
     else:
-        parts = [bold(clean(failure)), clean(about)]
+        parts = [bold(clean(failure)), *parts]
     if found.notes:
-        parts.append("\n".join(f"note: {clean(note)}" for note in found.notes))
+        parts.append("\n".join(filled(note, "note: ") for note in found.notes))
     parts.append(f"{bold('report')}  {clean(files['report'])}")
     return "\n\n".join(parts)
 
 
 def _findings(found: Comparison) -> list[str]:
-    """Return the table, the verdict, and the regret where it is known."""
+    """Return the table, what is decided in words, and the regret where it is known."""
     head, rows, sides = summary.summary_table(found.results, found.analysis)
     spare = [title for title in reversed(head) if title not in head[:_KEPT]]
     shown = fitted(head, rows, sides, width=line_width(), spare=spare)
     regret = summary.regret_sentence(found.analysis)
     said = [found.analysis.verdict, *([] if regret is None else [regret])]
-    return ["\n".join([shown, *map(clean, summary.footnotes(found.results))]), *map(clean, said)]
+    return ["\n".join([shown, *map(filled, summary.footnotes(found.results))]), *map(filled, said)]
 
 
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:
@@ -391,6 +400,8 @@ def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:
             {"system": list(run.system), "seed": run.seed, "fold": run.fold, "error": run.error}
             for run in found.results.failed
         ],
+        "columns": found.results.audit["columns"],
+        "verdict": list(found.verdict),
         "notes": list(found.notes),
         "analysis": found.analysis.to_dict(),
     }

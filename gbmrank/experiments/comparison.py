@@ -2,6 +2,7 @@
 
 import contextlib
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +17,7 @@ from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
-from gbmrank.experiments.progress import Progress, printable, progress_on
+from gbmrank.experiments.progress import Progress, duration, printable, progress_on
 from gbmrank.experiments.results import Measure, Results, Run
 from gbmrank.experiments.sources import Source, further_columns, read_source
 from gbmrank.experiments.statistics import Analysis, analyse
@@ -29,7 +30,7 @@ from gbmrank.experiments.store import (
     results_to_json,
 )
 from gbmrank.experiments.systems import find_baseline, own_baselines
-from gbmrank.experiments.trial import failed_run, regret_name
+from gbmrank.experiments.trial import failed_run, regret_name, seconds_needed
 
 
 @final
@@ -54,14 +55,22 @@ class Comparison:
         return summary.notes(self.results, self.analysis)
 
     def table(self) -> str:
-        """Return the results as text: one row per system, the best first."""
+        """Return the results as text: the verdict, then one row per system, the best first."""
         shown = summary.as_text(summary.summary_table(self.results, self.analysis))
         lines = [self.analysis.verdict, *(f"note: {note}" for note in self.notes)]
-        failure = summary.failure_sentence(self.results)
-        first = [] if failure is None else [printable(failure), ""]
+        first = [*map(printable, self.verdict), ""]
         return "\n".join(
             [*first, shown, *summary.footnotes(self.results), "", *map(printable, lines)]
         )
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """What wins, what it costs, and what is not established; or why there is no result."""
+        failure = summary.failure_sentence(self.results)
+        if failure is not None:
+            return (failure,)
+        found = summary.verdict_of(self.results, self.analysis)
+        return (self.analysis.verdict,) if found is None else tuple(found)
 
     def __str__(self) -> str:
         return self.table()
@@ -71,8 +80,8 @@ class Comparison:
         from gbmrank.experiments.report import notebook
 
         head, rows, _ = summary.summary_table(self.results, self.analysis)
-        answer = summary.failure_sentence(self.results) or self.analysis.verdict
-        return str(notebook(answer, head, rows, [*summary.footnotes(self.results), *self.notes]))
+        told = [*summary.footnotes(self.results), self.analysis.verdict, *self.notes]
+        return str(notebook(self.verdict, head, rows, told))
 
     def to_html(self, path: str | Path) -> None:
         """Write a self-contained HTML report; an existing file is replaced."""
@@ -94,6 +103,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     data: Any = None,
     *,
     objectives: Any = None,
+    quick: bool = False,
     metrics: Any = None,
     backends: Sequence[str] | None = None,
     folds: int = 5,
@@ -110,6 +120,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     label: str | None = None,
     qid: str | None = None,
     features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     weight: Any = None,
     position: Any = None,
@@ -141,8 +152,13 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         demonstration, where the exact regret of every ranking is also measured.
     objectives : list of str or Objective, or str, optional
         Objectives to compare, as a list or separated by commas; ``native:lambdarank``,
-        ``native:rank_xendcg``, ``native:rank:ndcg``, ``native:rank:pairwise``,
-        ``native:rank:map`` for the boosters' own.
+        ``native:rank_xendcg``, ``native:regression``, ``native:rank:ndcg``,
+        ``native:rank:pairwise``, ``native:rank:map``, ``native:reg:squarederror`` for the
+        boosters' own. By default the recommended objective for the first metric, the committee,
+        the ranking loss of each booster, its squared error, and as many models of its ranking
+        loss as the committee has: what the committee must beat, at equal cost.
+    quick : bool, default=False
+        Leave the committees out of the default objectives: they train several models.
     metrics : str or list, optional
         Metrics to report. The first is used for early stopping, tuning and the order of the
         table; ``ndcg@10`` by default.
@@ -178,7 +194,11 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     label, qid : str, optional
         Columns of a table; by default found by their usual names.
     features : list of str, optional
-        Columns of a table, or indices of a LETOR file as strings; by default all other columns.
+        Columns of a table, or indices of a LETOR file as strings; patterns such as ``bm25_*``
+        are allowed. By default all other columns, except those that look like an id, another
+        label or the score of a model, and text of many values: a note lists them.
+    drop : list of str, default=()
+        Columns to leave out, or patterns.
     categorical : list of str, default=()
         Names of categorical features, besides columns of a categorical type. Boosters read them
         from pandas data frames, so pandas is needed.
@@ -249,7 +269,7 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     given |= {"seeds": plain_seeds(seeds), "progress": progress_on() if progress else None}
     names = [one.name for one in fields(Settings) if one.name in given]
     settings = Settings(**{name: given[name] for name in names})
-    columns = Header(label=label, qid=qid, features=features, categorical=categorical)
+    columns = Header(label=label, qid=qid, features=features, drop=drop, categorical=categorical)
     if data is None:
         settings = demonstration(settings)
     further = further_columns(weight, position, time, scores, truth)
@@ -310,6 +330,9 @@ def _run_all(prepared: Prepared, store: Store, progress: Progress) -> None:
     design = prepared.design
     done = {Task(run.system, run.seed, run.fold) for run in store.done(design.tasks)}
     waiting = [task for task in design.tasks if task not in done]
+    if type(progress) is not Progress:  # somebody reads it
+        progress.note(prepared.source.described())
+        progress.note(_ahead(prepared, waiting))
     progress.begin(len(design.tasks), len(done))
     try:
         if prepared.jobs and waiting:
@@ -323,6 +346,17 @@ def _run_all(prepared: Prepared, store: Store, progress: Progress) -> None:
         raise
     finally:
         progress.end()
+
+
+def _ahead(prepared: Prepared, waiting: Sequence[Task]) -> str:
+    """Say what will be done, and about how long it takes."""
+    design, jobs = prepared.design, max(prepared.jobs, 1)
+    text = f"{len(waiting)} runs of up to {design.rounds} rounds, {jobs} at a time"
+    with warnings.catch_warnings(), contextlib.suppress(Exception):  # the runs will raise it
+        warnings.simplefilter("ignore")
+        seconds = seconds_needed(prepared.source, design, waiting) / jobs
+        text += f": about {duration(seconds)}, less where early stopping ends a run"
+    return text
 
 
 def _kept(design: Design, store: Store) -> str:

@@ -53,6 +53,7 @@ class Settings(Options):
     """Settings of the user; :func:`gbmrank.compare` describes every option."""
 
     objectives: Any = None
+    quick: bool = False
     metrics: Any = None
     backends: Sequence[str] | None = None
     baseline: str | None = None
@@ -147,10 +148,15 @@ def _metrics(source: Source) -> str:
 def _objectives(source: Source, settings: Settings, metrics: MetricList) -> Any:
     """Return the objectives, given or default."""
     if settings.objectives is not None:
+        if settings.quick:
+            raise ConfigError(
+                "quick (--quick) is about the default objectives, but objectives are given; give "
+                "only one of them"
+            )
         return settings.objectives
     if "position" in source.data.columns:
         return click_objectives()
-    return default_objectives(metrics[0])
+    return default_objectives(metrics[0], quick=settings.quick)
 
 
 def _with_clicks(

@@ -23,6 +23,17 @@ def printable(text: object) -> str:
     )
 
 
+def duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> duration(0.4), duration(75), duration(9000)
+    ('1 s', '75 s', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 class Progress:
     """Callbacks for the progress of runs, called from one thread; this class shows nothing."""
 

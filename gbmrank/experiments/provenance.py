@@ -58,6 +58,7 @@ def data_facts(source: Source, notes: tuple[str, ...] = ()) -> dict[str, Any]:
         "rows": groups.n_rows,
         "queries": groups.n_queries,
         "features": int(source.X.shape[1]),
+        "columns": source.described(),
         "label_counts": _label_counts(labels),
         "singletons": int((groups.sizes == 1).sum()),
         "without_relevant": int((largest <= 0).sum()),
@@ -127,8 +128,8 @@ def column_notes(source: Source, design: Design) -> Iterator[str]:
     for name in source.scores:
         where = source.origins[scores_key(name)]
         yield (
-            f"{System(GIVEN, name)}: not trained here, taken from {where}; whether its model has "
-            "seen the test queries is not known"
+            f"{System(GIVEN, name)}: not trained here, taken from {where}; if its model was "
+            "trained on these queries, its values are too good"
         )
 
 

@@ -22,7 +22,7 @@ from gbmrank.data.readers import (
     read_column,
     read_rows,
 )
-from gbmrank.data.readers.frames import is_frame, read_frame
+from gbmrank.data.readers.frames import is_frame, matching, read_frame
 from gbmrank.data.readers.text import PathLike, quoted
 from gbmrank.data.tables import (
     Categories,
@@ -60,6 +60,8 @@ class Source:
     times: npt.NDArray[Any] | None = None  # earliest time of each query; None: random folds
     scores: Mapping[str, FloatArray] = field(default_factory=dict)  # of existing models
     origins: Mapping[str, str] = field(default_factory=dict)  # where further columns come from
+    roles: Mapping[str, str] = field(default_factory=dict)  # names of columns of a table
+    left_out: tuple[str, ...] = ()  # columns that are no features in this part
     rows: IntArray | None = None  # number of each row in the given data, or in its part
     extra: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # only while reading
     notes: tuple[str, ...] = ()
@@ -79,6 +81,17 @@ class Source:
         """Ids of the queries as text, shape (n_queries,)."""
         ids = self.data.groups.ids
         return id_texts(np.arange(self.n_queries) if ids is None else ids)
+
+    def described(self) -> str:
+        """Return which columns are label, query id and features."""
+        names = list(self.feature_names)
+        if len(names) > _SHOWN_NAMES:
+            names = [*names[: _SHOWN_NAMES - 1], "...", names[-1]]
+        listed = f": {', '.join(names)}" if names else ""
+        roles = {"label": "label", "qid": "query id"}
+        known = [f"{what} {self.roles[one]}" for one, what in roles.items() if one in self.roles]
+        count = self.X.shape[1]
+        return ", ".join([*known, f"{count} feature{'s' if count != 1 else ''}{listed}"])
 
     def label_ends(self) -> tuple[FloatArray, FloatArray]:
         """Return the smallest and the largest label of each query."""
@@ -135,8 +148,7 @@ def read_source(
     names = _distinct_names(_paths(data))
     read = _joined if isinstance(data, Mapping) else _one
     source = read(data, options, names)
-    if columns.features is not None:
-        source = _selected(source, columns.features)
+    source = _selected(source, columns)
     source = _with_categories(source, columns.categorical)
     if not source.X.shape[0] or not source.X.shape[1]:
         raise DataError(
@@ -173,30 +185,33 @@ def scores_key(name: str) -> str:
     return f"{_SCORES}{name}"
 
 
-def _selected(source: Source, chosen: Sequence[str]) -> Source:
+def _selected(source: Source, columns: Header) -> Source:
     """Select the given features; tables are read with these only."""
-    wanted, names = tuple(chosen), source.feature_names
-    if wanted == names:
+    names = source.feature_names
+    if source.roles or (columns.features is None and not columns.drop):
         return source
     if not names:
         raise ConfigError(
             f"features are selected by name, but {source.title} have no names; leave features out, "
             "or give only these columns"
         )
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        few = [*names[:_SHOWN_NAMES], *(["..."] if len(names) > _SHOWN_NAMES else [])]
-        raise ConfigError(
-            f"{source.title} has no feature {unknown[0]!r}; there are {len(names)}: "
-            f"{', '.join(few)}"
-        )
+    gone = matching(columns.drop, names, source.title)
+    wanted = ["*"] if columns.features is None else columns.features
+    return _kept(source, [n for n in matching(wanted, names, source.title) if n not in gone])
+
+
+def _kept(source: Source, wanted: Sequence[str]) -> Source:
+    names = source.feature_names
     twice = next((name for name in wanted if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"{source.title} has several features called {twice!r}; rename them")
     at = [names.index(name) for name in wanted]
     kept = {new: source.categories[old] for new, old in enumerate(at) if old in source.categories}
     return replace(
-        source, X=np.ascontiguousarray(source.X[:, at]), feature_names=wanted, categories=kept
+        source,
+        X=np.ascontiguousarray(source.X[:, at]),
+        feature_names=tuple(wanted),
+        categories=kept,
     )
 
 
@@ -369,6 +384,8 @@ def _from_file(file: RankingFile, title: str) -> Source:
         feature_names=file.feature_names,
         by_index=file.by_index,
         categories={file.feature_names.index(one): found for one, found in file.categories.items()},
+        roles=file.roles,
+        left_out=file.left_out,
         rows=rows.groups.row_order,
         extra={key: rows.groups.arrange(column) for key, column in file.columns.items()},
         notes=tuple(notes),
@@ -498,6 +515,13 @@ def _repeated(ids: npt.NDArray[np.str_]) -> list[str]:
 def _stacked(tables: Sequence[Source]) -> Source:
     """Concatenate features; only LETOR files may omit the last ones."""
     by_index = all(table.by_index for table in tables)
+    gone = {name for table in tables for name in table.left_out}
+    tables = [
+        _kept(table, [name for name in table.feature_names if name not in gone])
+        if gone.intersection(table.feature_names)
+        else table
+        for table in tables
+    ]
     model = max(
         tables, key=lambda one: len(one.feature_names) if by_index else bool(one.feature_names)
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.results import Results, Run, System
-from gbmrank.experiments.statistics import Analysis, Interval, MeasureAnalysis, Summary
+from gbmrank.experiments.statistics import Analysis, Comparison, Interval, MeasureAnalysis, Summary
 from gbmrank.experiments.systems import title_of
 
 _MANY_TIES = 0.1
@@ -24,6 +24,96 @@ class Table(NamedTuple):
     head: list[str]
     rows: list[list[str]]
     sides: str
+
+
+class Verdict(NamedTuple):
+    """The result in three sentences: what wins, what it costs, what is not established."""
+
+    wins: str
+    costs: str
+    open: str
+
+
+def verdict_of(results: Results, analysis: Analysis) -> Verdict | None:
+    """Return the result in three sentences, or None if nothing can be compared."""
+    target = analysis.measures[0]
+    best = target.best
+    if best is None or not target.comparisons:
+        return None
+    better = [one for one in target.comparisons if one.outcome == "better"]
+    sign = 1.0 if target.measure.higher_is_better else -1.0
+    # The boosters' own baselines may be best without being compared with the others.
+    means = {one.system: sign * one.mean for one in target.summaries}
+    won = max((one.system for one in better), key=lambda one: means[one], default=best.system)
+    lead = best.system if target.comparison(best.system) is None else won
+    missing = analysis.not_established
+    rest = f" {len(missing) - 1} more below." if len(missing) > 1 else ""
+    return Verdict(
+        _wins(target, analysis, lead),
+        _costs(results, target, lead),
+        f"Not established: {missing[0][0].lower()}{missing[0][1:]}{rest}",
+    )
+
+
+def _wins(target: MeasureAnalysis, analysis: Analysis, lead: System) -> str:
+    name, mean, compared = target.measure.name, target.mean(lead), target.comparison(lead)
+    if compared is None:
+        worse = sum(one.outcome == "worse" for one in target.comparisons)
+        return (
+            f"{title_of(lead)}, the baseline, has the best mean {name}, {mean:.4f}: no system is "
+            f"better, {worse} of {len(target.comparisons)} are worse."
+        )
+    size = (
+        f"{mean:.4f}, {_gap(target, compared, analysis.level)}, corrected p {_p(compared.p_holm)}"
+    )
+    if compared.outcome != "better":
+        return f"No winner on {name}: {title_of(lead)} has the best mean, {size}."
+    best = target.best
+    more = ""
+    if best is not None and best.system != lead:
+        more = f" {title_of(best.system)} has a better mean, but no established lead."
+    return f"{title_of(lead)} wins on {name}: {size}.{more}"
+
+
+def _gap(target: MeasureAnalysis, compared: Comparison, level: float) -> str:
+    """Return how far a system is from its baseline, in percent where that makes sense."""
+    base = target.mean(compared.baseline)
+    ends = (compared.difference, *compared.interval)
+    if base:
+        middle, low, high = (f"{100.0 * one / abs(base):+.1f}%" for one in ends)
+    else:
+        middle, low, high = (f"{one:+.4f}" for one in ends)
+    known = "" if math.isnan(compared.interval.low) else f" ({100 * level:g}%: {low} to {high})"
+    return f"{middle} against {title_of(compared.baseline)}{known}"
+
+
+def _costs(results: Results, target: MeasureAnalysis, lead: System) -> str:
+    compared = target.comparison(lead)
+    own = _spent(results, lead)
+    if own is None:
+        text = f"{title_of(lead)} needs no training"
+    else:
+        base = None if compared is None else _spent(results, compared.baseline)
+        seconds, trees = own
+        text = f"It costs {seconds:.2g} s of training and {trees:.0f} trees to score"
+        if base is not None and min(base) > 0:
+            shares = [f"{one / other:.1f}" for one, other in zip(own, base, strict=True)]
+            text += f", {shares[0]} and {shares[1]} times those of the baseline"
+    if compared is None:
+        return f"{text}."
+    total = compared.wins + compared.ties + compared.losses
+    return f"{text}, and is worse on {compared.losses:,} of {total:,} queries."
+
+
+def _spent(results: Results, system: System) -> tuple[float, float] | None:
+    """Return the median seconds and trees of the runs of a system, if it was trained."""
+    runs = [run for run in results.runs if run.system == system and run.error is None]
+    if system.is_given or not runs:
+        return None
+    return (
+        float(np.median([run.seconds for run in runs])),
+        float(np.median([run.best_round + 1 for run in runs])),
+    )
 
 
 def summary_table(results: Results, analysis: Analysis) -> Table:
@@ -127,7 +217,7 @@ def _percent(one: Summary) -> str:
 def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
     target, *others = analysis.measures
     runs = [run for run in results.runs if run.system == system and run.error is None]
-    trained = [] if system.is_given else runs
+    spent = _spent(results, system)
     versus = target.comparison(system)
     mark = " *" if system in analysis.baselines else ""
     status = results.verdicts.get((system.objective, target.measure.name), {}).get("status")
@@ -138,8 +228,8 @@ def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
         "" if versus is None else _p(versus.p_holm),
         *(_mean(one, system, ends=_exact(one)) for one in others),
         _WORDS.get(str(status), ""),
-        f"{np.median([run.best_round + 1 for run in trained]):.0f}" if trained else "",
-        f"{np.median([run.seconds for run in trained]):.2g}" if trained else "",
+        "" if spent is None else f"{spent[1]:.0f}",
+        "" if spent is None else f"{spent[0]:.2g}",
     ]
 
 

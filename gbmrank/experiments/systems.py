@@ -9,16 +9,18 @@ from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, Objective
 from gbmrank.api.objectives import Committee, objectives_in, ranking_objective
+from gbmrank.boosters.base import Booster
 from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
 from gbmrank.boosters.supported import BACKENDS, BOOSTERS, booster_named
 from gbmrank.errors import ConfigError, GbmrankError, MissingBackendError, UnknownNameError
+from gbmrank.estimators.committee import default_members
 from gbmrank.experiments.click_logs import check_correction, correction_of
 from gbmrank.experiments.results import System
 from gbmrank.objectives import held_preferences
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import build, spec_of
 from gbmrank.registry.spec import parse
-from gbmrank.theory.verdicts.advice import target_for
+from gbmrank.theory.verdicts.advice import recommended, target_for
 
 
 class Chosen(NamedTuple):
@@ -36,10 +38,10 @@ def choose_systems(objectives: Iterable[Any], backends: Sequence[str] | None) ->
     systems, notes = [], []
     for name, one in named.items():
         native = {each.name for each in _natives(one)}
-        able = [b for b in chosen if native.issubset(booster_named(b).native)]
+        able = [b for b in chosen if native.issubset(_own(booster_named(b)))]
         systems += [System(backend, name) for backend in able]
         if not able:
-            owners = [b.name for b in BOOSTERS if native.issubset(b.native)]
+            owners = [b.name for b in BOOSTERS if native.issubset(_own(b))]
             whose = f"belongs to {owners[0]}, which" if owners else "needs several boosters, which"
             notes.append(f"{name} was left out: it {whose} is not compared")
     if not systems:
@@ -107,16 +109,21 @@ def title_of(system: System, *, booster: bool = True) -> str:
     return f"{system.backend if known is None else known.title} {name}" if booster else name
 
 
-def default_objectives(target: Metric) -> list[str]:
-    """Return default objectives for a metric: calibrated ones, ranknet, native ones."""
-    goal = spec_of(target_for(target.measure))
-    return [
-        f"pairwise(loss=logistic, target={goal})",
-        f"pointwise(loss=squared, target={goal})",
-        f"bregman(loss=softmax_ce, target={goal})",
-        "ranknet",
-        *(f"{PREFIX}{name}" for one in BACKENDS for name in booster_named(one).tuning.baselines),
-    ]
+def default_objectives(target: Metric, *, quick: bool = False) -> list[str]:
+    """Return default objectives: the recommended one, a committee, and what they must beat.
+
+    That is the ranking loss of each booster, its squared error and that of the gains, and as many
+    models of the ranking loss as the committee has. ``quick`` leaves out what trains several.
+    """
+    own = [f"{PREFIX}{name}" for one in BOOSTERS for name in one.tuning.baselines]
+    gains = f"pointwise(loss=squared, target={spec_of(target_for(target.measure))})"
+    plain = [gains, *(f"{PREFIX}{one.squared_error}" for one in BOOSTERS)]
+    first = recommended(target.measure).objective
+    if quick:
+        return [first, *own, *plain]
+    models = len(default_members(target))
+    costly = [f"{Committee.name}({name}, seeds={models})" for name in own]
+    return [first, Committee.name, *own, *plain, *costly]
 
 
 def installed_backends() -> tuple[str, ...]:
@@ -194,6 +201,11 @@ def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
     return how, f"{how}:{name}", one
 
 
+def _own(booster: Booster) -> tuple[str, ...]:
+    """Return the booster's own objectives that can be compared: rankers, and squared error."""
+    return (*booster.native, booster.squared_error)
+
+
 def _natives(one: Objective | Native | Committee) -> tuple[Native, ...]:
     members = one.members if isinstance(one, Committee) else (one,)
     return tuple(each for each in members if isinstance(each, Native))
@@ -201,7 +213,7 @@ def _natives(one: Objective | Native | Committee) -> tuple[Native, ...]:
 
 def _check_natives(one: Objective | Native | Committee) -> None:
     for native in _natives(one):
-        if not any(native.name in booster.native for booster in BOOSTERS):
+        if not any(native.name in _own(booster) for booster in BOOSTERS):
             near = near_native(native.name)
             hint = "" if near is None else f"did you mean {near}? "
             raise UnknownNameError(f"no booster has {str(native)!r}; {hint}{native_lists()}")

@@ -9,7 +9,7 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -18,14 +18,14 @@ import numpy as np
 from gbmrank.api import MetricList, metrics_callback
 from gbmrank.api.objectives import training_plan
 from gbmrank.boosters.base import Part, Range, Trained
-from gbmrank.boosters.plan import Plan
+from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.supported import booster_named
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError, warn
 from gbmrank.estimators.click_training import ClickTraining
-from gbmrank.estimators.committee import train
+from gbmrank.estimators.committee import member_plans, train
 from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
@@ -39,6 +39,8 @@ Candidates: TypeAlias = Generator[dict[str, Any], float, None]
 T = TypeVar("T")
 _VALID = "valid"
 _LONGEST_MESSAGE = 2000
+_TIMED = 6  # rounds
+_STARTING = 5.0  # seconds that a worker needs before its first run
 _XGBOOST_PLACE = re.compile(r"\[\d\d:\d\d:\d\d\] (?:[A-Z]+: )?\S+:\d+:\s*")
 _compiled: set[tuple[str, ...]] = set()
 
@@ -54,6 +56,40 @@ def run_task(
         except Exception as error:
             return failed_run(design, task, error, _texts(caught))
     return replace(run, warnings=_texts(caught))
+
+
+def seconds_needed(source: Source, design: Design, tasks: Sequence[Task]) -> float:
+    """Return about how long tasks take one after the other, if none is stopped early.
+
+    A few rounds of each booster's ranking loss are timed, which needs no compilation.
+    """
+    costs: dict[str, tuple[float, float]] = {}
+    total = _STARTING
+    for task in tasks:
+        if task.system.is_given:
+            continue
+        backend = task.system.backend
+        if backend not in costs:
+            costs[backend] = _timed(source, design, task)
+        start, each = costs[backend]
+        models = len(member_plans(plan_of(design, task)))
+        total += models * max(design.tune, 1) * (start + each * design.rounds)
+    return total
+
+
+def _timed(source: Source, design: Design, task: Task) -> tuple[float, float]:
+    """Return the seconds of the first round of a booster, with its preparation, and of others."""
+    own = Native(booster_named(task.system.backend).tuning.baselines[0])
+    plan = replace(plan_of(design, task), objective=own, rounds=_TIMED, early_stopping=None)
+    split = split_of(source, design, task)
+    learned, valid = (
+        part_of(source, split.train),
+        _validation(source, design, task.fold, split.valid),
+    )
+    plan = replace(plan, metric=_defined(design, valid.data))
+    times = [time.perf_counter()]
+    train(plan, learned, {_VALID: valid}, lambda _: times.append(time.perf_counter()))
+    return times[1] - times[0], (times[-1] - times[1]) / (_TIMED - 1)
 
 
 def failed_run(

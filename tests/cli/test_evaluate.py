@@ -185,7 +185,7 @@ def test_columns_of_scores_in_other_tables(capsys, tmp_path, files):
     assert run_json(capsys, *files[:2], *other, "s")["metrics"] == want
     assert run_json(capsys, *files[:2], *other, "x")["metrics"] != want
     message = refused(capsys, *files[:2], *other[:2])
-    assert "has no column under a usual name; its columns are 's;x'; name one, or set" in message
+    assert "has no column under a usual name; its columns are 's', 'x'; name one, or set" in message
     table = ["--labels", rows, "--scores", rows, "--score-column"]
     assert run_json(capsys, *table, "score")["metrics"] == want
     assert run_json(capsys, *table, "f")["metrics"] != want

@@ -238,7 +238,8 @@ def test_given_scores_are_judged_on_the_test_queries_of_all(tmp_path):
     assert measured.shape == (2, 40)
     for seed in measured:
         np.testing.assert_allclose(seed, value)
-    (row,) = (line for line in str(found).splitlines() if line.startswith("production"))
+    lines = str(found).splitlines()
+    (row,) = (line for line in lines if line.startswith("production (given") and "  " in line)
     assert f"{np.nanmean(value):.4f}" in row
     from_file = compare(plain, scores={"production": tmp_path / "old.txt"}, **options)
     from_column = compare(
@@ -275,7 +276,7 @@ def test_given_scores_are_in_every_file_and_marked(tmp_path):
     assert analysis["measures"][0]["comparisons"][0]["system"]["backend"] == GIVEN
     page = (tmp_path / "report.html").read_text()
     assert "given scores" in page
-    assert "whether its model has seen the test queries is not known" in page
+    assert "if its model was trained on these queries, its values are too good" in page
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert (rows["backend"] == GIVEN).sum() == 40
     (tmp_path / "out" / "runs" / "x").mkdir()

@@ -82,7 +82,7 @@ _TUNING = Tuning(
     repeatable={},
     not_repeatable_with=frozenset(),
     demonstration={"max_depth": 3},
-    baselines=("rank:ndcg", "rank:pairwise"),
+    baselines=("rank:ndcg",),
     try_objective=_try_objective,
     try_metric=_try_metric,
 )

@@ -6,7 +6,11 @@ A :class:`Header` states the role of each column.
 import contextlib
 import csv
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import fnmatch
+import importlib.util
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -34,6 +38,7 @@ from gbmrank.data.tables import (
     columns_by_name,
 )
 from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
+from gbmrank.types import FloatArray
 
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "labels", "relevance", "grade", "rating", "target", "y"),
@@ -42,7 +47,18 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
     "docid": ("docid", "doc_id", "document_id", "docno", "id"),
 }
 
+# Names of columns that are never features unless asked for: they may hold the answer.
+_SUSPECT: Mapping[str, re.Pattern[str]] = {
+    "labels": re.compile(r"labels?|relevance|grade|rating|target|y|click(s|ed)?|position|rank"),
+    "query ids": re.compile(r"qid|query_?id|query|topic|group(_id)?"),
+    "scores of a model": re.compile(r"(.*_)?(scores?|pred(iction)?s?|y_?hat)"),
+    "ids": re.compile(r"(.*_)?(ids?|uuid|guid)|doc_?(id|no)|(.*_)?ur[il]|unnamed: ?\d+|index"),
+}
+_FEW_TEXTS = 64  # categories that a column of text may have
+_ROW_NUMBERS = 20  # rows from which on 0, 1, 2, ... is no accident
+_DELIMITERS = (",", "\t", ";", "|")
 _CATEGORIES_HINT = "gbmrank compare reads strings as categories (--categorical)"
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _FINITE = ("label", "score", "weight")  # parts without missing values
 
 
@@ -59,8 +75,11 @@ class Header:
     label, qid, score, docid : str, optional
         Names of columns. Only the label is required, but a column that is named must exist.
     features : sequence of str or None, default=()
-        Columns of ``X``; ``None`` means all other columns. The label and the query id are not
-        allowed among them.
+        Columns of ``X``, or patterns such as ``bm25_*``. The label and the query id are not
+        allowed among them. ``None`` means all other columns, except those that look like another
+        label, an id or the score of a model, and text of many values.
+    drop : sequence of str, default=()
+        Columns to leave out; patterns leave out features only.
     need_label : bool, default=True
         Whether to reject a table without labels; otherwise its labels are zeros.
     categorical : sequence of str, default=()
@@ -77,19 +96,20 @@ class Header:
     score: str | None = None
     docid: str | None = None
     features: Sequence[str] | None = ()
+    drop: Sequence[str] = ()
     need_label: bool = True
     categorical: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     optional: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for what in ("features", "categorical"):
+        for what in ("features", "categorical", "drop"):
             if isinstance(one := getattr(self, what), str):
                 raise ConfigError(f"{what} must be a list of names, got {one!r}; pass [{one!r}]")
         features = None if self.features is None else tuple(self.features)
         object.__setattr__(self, "features", features)
         named = self._named_parts()
-        for name in (*named.values(), *(features or ()), *self.categorical):
+        for name in (*named.values(), *(features or ()), *self.categorical, *self.drop):
             if not isinstance(name, str):
                 raise ConfigError(f"column names must be strings, got {name!r}; pass {str(name)!r}")
         for part, name in named.items():
@@ -125,11 +145,7 @@ class Header:
             if name in header or key not in self.optional:
                 parts[key] = _named(name, header, path)
         if "label" not in parts and self.need_label:
-            raise DataError(
-                f"{quoted(path)} has no label column under a usual name "
-                f"({', '.join(_USUAL['label'])}); its columns are {_listed(header)}; name the "
-                "label with label= (--label-column)"
-            )
+            raise DataError(f"{quoted(path)} {_no_label(header)}")
         if not parts and self.features == ():
             raise DataError(
                 f"{quoted(path)} has no column under a usual name; its columns are "
@@ -140,8 +156,10 @@ class Header:
     def _feature_names(
         self, header: Sequence[str], taken: Mapping[str, str], path: PathLike
     ) -> tuple[str, ...]:
+        used = {taken.get(part) for part in ("label", "qid", *self.columns)}
         if self.features is None:
-            return tuple(name for name in header if name not in taken.values())
+            free = [name for name in header if name not in used]
+            return tuple(n for n in free if n in self.categorical or suspected(n) is None)
         for part in ("label", "qid"):
             if taken.get(part) in self.features:
                 raise ConfigError(
@@ -149,15 +167,19 @@ class Header:
                     "feature, which leaks the target into the model; leave it out of the features, "
                     f"or name another column as {part}"
                 )
-        return tuple(_named(name, header, path) for name in self.features)
+        may = [name for name in header if name in self.features or name not in used]
+        return tuple(matching(self.features, may, path))
 
     def resolve(
         self, found: Sequence[str], path: PathLike
     ) -> tuple[dict[str, str], tuple[str, ...]]:
         """Validate the columns of a table; return the names by role, and the features."""
         _check_header(found, path)
+        gone = matching(self.drop, found, path)
+        found = [name for name in found if name not in self.drop]
         parts = self.found(found, path)
-        names = self._feature_names(found, parts, path)
+        chosen = self._feature_names(found, parts, path)
+        names = tuple(name for name in chosen if name not in gone)
         for name in self.categorical:
             if _named(name, found, path) not in names:
                 raise ConfigError(
@@ -166,25 +188,64 @@ class Header:
                 )
         return parts, names
 
-    def notes(self, taken: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
-        """Return remarks on columns that were left out of the features, or kept, by their name."""
-        if self.features is not None:
-            return ()
-        left_out = {"score": "scores", "docid": "document ids"}
-        notes = [
-            f"the column {quoted(taken[part])} of {what} was left out of the features; to use it, "
-            "list all features by name"
-            for part, what in left_out.items()
-            if part in taken
-        ]
-        notes += [
-            f"the column {quoted(name)} is a feature, although its name suggests a {what}; if it "
-            "is one, list the features without it"
-            for part, what in {"label": "label", "qid": "query id"}.items()
-            for name in names
-            if name.lower() in _USUAL[part]
-        ]
-        return tuple(notes)
+    def notes(
+        self, found: Sequence[str], taken: Mapping[str, str], left_out: Mapping[str, str]
+    ) -> tuple[str, ...]:
+        """Return remarks on the columns that are no features: by their names, or as given."""
+        used = {taken.get("label"), taken.get("qid"), *self.columns.values(), *self.categorical}
+        gone = set(matching(self.drop, found, "the table"))
+        reasons: dict[str, list[str]] = {}
+        for name in found if self.features is None else ():
+            what = suspected(name)
+            if what is not None and name not in used | gone:
+                reasons.setdefault(f"because their names suggest {what}", []).append(name)
+        for name, why in left_out.items():
+            reasons.setdefault(why, []).append(name)
+        return tuple(
+            f"columns left out {why}: {_listed(names)} (--feature '*' takes all columns)"
+            for why, names in reasons.items()
+        )
+
+
+def suspected(name: str) -> str | None:
+    """Return what a column is by its name, if it is probably no feature.
+
+    >>> suspected("prodScore"), suspected("user-id"), suspected("bm25")
+    ('scores of a model', 'ids', None)
+    """
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")
+    return next((what for what, known in _SUSPECT.items() if known.fullmatch(plain)), None)
+
+
+def matching(wanted: Sequence[str], names: Sequence[str], where: PathLike) -> list[str]:
+    """Return the names that are wanted, by name or by pattern; each must be there.
+
+    >>> matching(["b", "a*"], ["a1", "a2", "b"], "the table")
+    ['b', 'a1', 'a2']
+    """
+    found: dict[str, None] = {}
+    for one in wanted:
+        alike = [name for name in names if fnmatch.fnmatchcase(name, one)]
+        found |= dict.fromkeys(alike if alike and one not in names else [_named(one, names, where)])
+    return list(found)
+
+
+def _no_label(header: Sequence[str]) -> str:
+    """Say why a table has no label, and what to do."""
+    if list(header) == _numbers(len(header)):
+        return (
+            "begins with a line of numbers, so its columns have no names; they are numbered from "
+            f"0 to {len(header) - 1}: give --label-column 0 and --qid-column 1, if those are label "
+            "and query id"
+        )
+    return (
+        f"has no label column under a usual name ({', '.join(_USUAL['label'])}); its columns are "
+        f"{_listed(header)}; name the label with label= (--label-column)"
+    )
+
+
+def _numbers(count: int) -> list[str]:
+    return [str(at) for at in range(count)]
 
 
 def _check_header(header: Sequence[str], path: PathLike) -> None:
@@ -220,34 +281,26 @@ def is_frame(data: Any) -> bool:
 
 def read_frame(frame: Any, header: Header) -> RankingFile:
     """Read labels, query ids and features from a data frame."""
-    listed = column_names(frame) or []
-    parts, names = header.resolve(listed, "the table")
-    kinds = {listed[at] for at in categorical_columns(frame)} | set(header.categorical)
-    columns = columns_by_name(frame) or {}
-    given = {part: columns[name] for part, name in parts.items()}
-    coded = {name: category_codes(columns[name]) for name in names if name in kinds}
-    numbers = {
-        name: as_floats(columns[name], f"column {quoted(name)}")
-        for name in names
-        if name not in coded
-    }
-    values = [numbers[name] if name in numbers else coded[name][0] for name in names]
-    return RankingFile(
-        labels=as_floats(given["label"], "labels", exact=True),
-        qid=np.asarray(given["qid"]) if "qid" in given else None,
-        scores=as_floats(given["score"], "scores") if "score" in given else None,
-        X=np.column_stack(values) if names else None,
-        feature_names=names,
-        categories={name: found for name, (_, found) in coded.items()},
-        columns={
-            key: one_column(given[key])
-            if key == "time"
-            else as_floats(given[key], f"column {quoted(parts[key])}", exact=True)
-            for key in header.columns
-            if key in given
-        },
-        notes=header.notes(parts, names),
-    )
+    listed, columns = column_names(frame) or [], columns_by_name(frame) or {}
+    coded = {listed[at] for at in categorical_columns(frame)}
+
+    def read(name: str, part: str) -> Any:
+        column = columns[name]
+        if part == "category":
+            return column
+        if part in ("qid", "docid"):
+            return np.asarray(column) if part == "qid" else None
+        if part == "time":
+            return one_column(column)
+        what = {"label": "labels", "score": "scores"}.get(part, f"column {quoted(name)}")
+        return as_floats(column, what, exact=part not in ("score", "feature"))
+
+    def texts(name: str) -> Any:
+        values = one_column(columns[name]).astype(object)
+        values[find_missing(values)] = None
+        return values
+
+    return _assembled("the table", listed, header, coded, (read, texts))
 
 
 _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -287,7 +340,9 @@ def read_csv(
     delimiter: str | None = None,
     limits: Limits | None = None,
 ) -> RankingFile:
-    """Read a CSV file with a header line, plain or compressed with gzip.
+    """Read a CSV file, plain or compressed with gzip.
+
+    The first line names the columns; if it has numbers only, they are numbered from 0.
 
     Parameters
     ----------
@@ -296,7 +351,8 @@ def read_csv(
     header : Header, optional
         Which columns to read.
     delimiter : str, optional
-        One character; by default a tab for ``.tsv`` files, otherwise a comma.
+        One character; by default the one of comma, tab, semicolon and bar that the first line
+        has most of.
     limits : Limits, optional
         Sizes above which the file is rejected.
 
@@ -318,12 +374,21 @@ def read_csv(
     parts, names = header.resolve(found, path)
     wanted = dict.fromkeys((*parts.values(), *names))
     lines, cells = _read_cells(rows, found, list(wanted), path, limits)
-    kinds = {name: "category" if name in header.categorical else "feature" for name in names}
-    converted = {
-        name: _text_column(cells[name], part, f"{quoted(path)[1:-1]}:{{}}:{quoted(name)}", lines)
-        for part, name in (*parts.items(), *((kind, name) for name, kind in kinds.items()))
-    }
-    return _assembled(path, converted, header, (parts, kinds), limits)
+    if not lines:
+        raise DataError(f"{quoted(path)} has no rows")
+
+    def read(name: str, part: str) -> Any:
+        place = f"{quoted(path)[1:-1]}:{{}}:{quoted(name)}"
+        values = _text_column(cells[name], part, place, lines)
+        return text_array(values, path, limits) if part in ("qid", "docid") else values
+
+    def texts(name: str) -> Any:
+        known = [one for one in map(str.strip, cells[name]) if one not in MISSING]
+        odd = [one for one in known if to_number(one) is None]
+        broken = 2 * len(odd) < len(known) or any(map(_DECIMAL_COMMA.fullmatch, odd))
+        return None if broken else _text_column(cells[name], "category", "", lines)
+
+    return _assembled(path, found, header, set(), (read, texts))
 
 
 def read_texts(path: PathLike, limits: Limits | None = None) -> dict[str, list[str]]:
@@ -367,13 +432,18 @@ def read_parquet(
         wanted = list(dict.fromkeys((*parts.values(), *names)))
         _check_cells(path, opened.metadata.num_rows * len(wanted), limits)
         table = opened.read(columns=wanted)
-    coded = {*header.categorical, *(name for name in names if _is_coded(table[name]))}
-    kinds = {name: "category" if name in coded else "feature" for name in names}
-    converted = {
-        name: _arrow_column(table[name], part, name, path)
-        for part, name in (*parts.items(), *((kind, name) for name, kind in kinds.items()))
-    }
-    return _assembled(path, converted, header, (parts, kinds), limits)
+    if not table.num_rows:
+        raise DataError(f"{quoted(path)} has no rows")
+
+    def read(name: str, part: str) -> Any:
+        values = _arrow_column(table[name], part, name, path)
+        return text_array(values, path, limits) if part in ("qid", "docid") else values
+
+    def texts(name: str) -> Any:
+        return np.array(table[name].to_pylist(), dtype=object)
+
+    coded = {name for name in names if _is_coded(table[name])}
+    return _assembled(path, opened.schema_arrow.names, header, coded, (read, texts))
 
 
 @contextlib.contextmanager
@@ -397,28 +467,40 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
 
 def _assembled(
     path: PathLike,
-    converted: Mapping[str, Any],
+    found: Sequence[str],
     header: Header,
-    taken: tuple[Mapping[str, str], Mapping[str, str]],
-    limits: Limits,
+    coded: set[str],
+    readers: tuple[Callable[[str, str], Any], Callable[[str], Any]],
 ) -> RankingFile:
-    parts, kinds = taken
-    n_rows = len(next(iter(converted.values()))) if converted else 0
-    if not n_rows:
-        raise DataError(f"{quoted(path)} has no rows")
-    given: dict[str, Any] = {part: converted[name] for part, name in parts.items()}
-    for part in ("qid", "docid"):
-        if part in given:
-            given[part] = text_array(given[part], path, limits)
+    """Read the columns of a table; ``readers`` read one for its role, and one as texts."""
+    read, texts = readers
+    parts, names = header.resolve(found, path)
+    given = {part: read(name, part) for part, name in parts.items()}
     features: dict[str, Any] = {}
     categories: dict[str, Categories] = {}
-    for name, kind in kinds.items():
-        if kind == "category":
-            features[name], categories[name] = category_codes(converted[name])
+    left_out: dict[str, str] = {}
+    for name in names:
+        listed = name in (header.features or ())
+        if name in coded or name in header.categorical:
+            features[name], categories[name] = category_codes(read(name, "category"))
+            continue
+        try:
+            values = read(name, "feature")
+        except DataError:
+            made = _coded(texts(name))
+            if made is None and (listed or texts(name) is None):
+                raise
+            if made is None:
+                left_out[name] = "because they have text of many values, or no numbers"
+            else:
+                features[name], categories[name] = made
+            continue
+        if header.features is None and _is_row_number(values):
+            left_out[name] = "because they number the rows"
         else:
-            features[name] = converted[name]
+            features[name] = values
     return RankingFile(
-        labels=given.get("label", np.zeros(n_rows)),
+        labels=given["label"] if "label" in given else np.zeros(len(next(iter(given.values())))),
         qid=given.get("qid"),
         scores=given.get("score"),
         X=np.column_stack(list(features.values())) if features else None,
@@ -426,19 +508,47 @@ def _assembled(
         feature_names=tuple(features),
         categories=categories,
         columns={key: given[key] for key in header.columns if key in given},
-        notes=header.notes(parts, tuple(features)),
+        roles=parts,
+        left_out=tuple(left_out),
+        notes=header.notes(found, parts, left_out),
     )
+
+
+def _coded(texts: Any) -> tuple[FloatArray, Categories] | None:
+    """Return the codes of a column of text with few values, or None."""
+    known = set() if texts is None else {one for one in texts if one is not None}
+    few = known and len(known) <= _FEW_TEXTS and 2 * len(known) <= len(texts)
+    if not few or not all(isinstance(one, str) for one in known):
+        return None
+    if importlib.util.find_spec("pandas") is None:  # boosters read categories from its frames
+        return None
+    return category_codes(texts)
+
+
+def _is_row_number(values: FloatArray) -> bool:
+    return len(values) >= _ROW_NUMBERS and bool((np.diff(values) == 1.0).all())
 
 
 def _csv_rows(
     path: PathLike, delimiter: str | None, limits: Limits
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the cells of each row that is not blank."""
-    delimiter = delimiter or ("\t" if _suffix(path) == ".tsv" else ",")
+    """Yield the names of the columns, then the line number and the cells of each row.
+
+    A first line of numbers is a row; the columns are then numbered from 0.
+    """
     lines = (line + "\n" for _, line in read_lines(path, limits, blank=True))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    first = next((line for line in lines if line.strip()), "")
+    usual = "\t" if _suffix(path) == ".tsv" else ","
+    counts = {one: first.count(one) for one in (usual, *_DELIMITERS)}
+    delimiter = delimiter or max(counts, key=lambda one: counts[one])
+    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
+    named = False
     try:
         for cells in reader:
+            if cells and not named:
+                named = True
+                if _has_no_names(cells):
+                    yield 0, _numbers(len(cells))
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
@@ -448,6 +558,12 @@ def _csv_rows(
                 f"{csv.field_size_limit():,} characters; is a quote missing?"
             ) from error
         raise fail(path, reader.line_num, 1, str(error)) from error
+
+
+def _has_no_names(cells: Sequence[str]) -> bool:
+    """Whether a first line has numbers, other than those that pandas gives to columns."""
+    numbered = list(cells) in (_numbers(len(cells)), _numbers(len(cells) + 1)[1:])
+    return not numbered and all(to_number(cell.strip()) is not None for cell in cells)
 
 
 def _read_cells(

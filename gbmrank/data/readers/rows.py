@@ -23,6 +23,7 @@ from gbmrank.data.readers.text import (
     quoted,
     read_column,
     read_lines,
+    to_number,
 )
 from gbmrank.data.readers.trec import read_trec
 from gbmrank.errors import ConfigError, DataError, GroupError
@@ -166,8 +167,12 @@ def guess_format(path: PathLike, limits: Limits | None = None) -> str:
     words = line.split()
     if "," in line.partition("#")[0]:
         return "csv"
-    if len(words) == 4 and not any(":" in word for word in words[:2]) and not line.startswith("#"):
+    judged = len(words) == 4 and to_number(words[3]) is not None
+    if judged and not any(":" in word for word in words[:2]) and not line.startswith("#"):
         return "trec"
+    tabs = "\t" in line and not _LETOR_LINE.fullmatch(line.strip())
+    if tabs or any(mark in words[0] for mark in ";|"):
+        return "csv"
     if _LETOR_LINE.fullmatch(line.strip()) or line.startswith("#"):
         return "letor"
     raise DataError(

@@ -211,6 +211,10 @@ class RankingFile:
         Categories of the features whose entries in ``X`` are codes, by feature name.
     columns : mapping of str to array of shape (n_rows,)
         The columns requested by ``Header.columns``, under the same keys.
+    roles : mapping of str to str
+        Names of the columns of a table by role, such as ``label`` and ``qid``.
+    left_out : tuple of str
+        Columns that would be features by their names, and are none by their values.
     notes : tuple of str
         Remarks for the user on how the file was read.
     """
@@ -226,6 +230,8 @@ class RankingFile:
     unranked: npt.NDArray[np.bool_] | None = None
     categories: Mapping[str, Categories] = field(default_factory=dict)
     columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -12,6 +12,7 @@ from gbmrank.experiments.report.markup import Child, Html, details, el, number
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Results, System
 from gbmrank.experiments.statistics import Analysis, Comparison, slices
+from gbmrank.experiments.summary import verdict_of
 from gbmrank.experiments.systems import title_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; img-src data:"
@@ -67,6 +68,7 @@ def _top(view: View) -> Html:
         (sum(not run.system.is_given for run in results.runs), "run", "runs"),
     )
     missing = [el("li", text) for text in view.analysis.not_established]
+    verdict = verdict_of(results, view.analysis) or (view.analysis.verdict,)
     about = [
         el(
             "dl",
@@ -93,8 +95,8 @@ def _top(view: View) -> Html:
         "header",
         el("p", "Comparison of rankers", class_="kind"),
         el("h1", results.title),
-        el("p", view.analysis.verdict, class_="verdict"),
-        _corrections(view),
+        el("p", results.audit["columns"], class_="kind") if "columns" in results.audit else None,
+        el("ul", [el("li", line) for line in verdict], class_="verdict"),
         el("div", _first_chart(view), el("div", about), class_="opening"),
     )
 
@@ -158,6 +160,8 @@ def _sections(view: View) -> Iterator[tuple[str, str, Child]]:
 
 def _results(view: View) -> Iterator[Child]:
     target, level = view.target, 100 * view.analysis.level
+    yield el("p", view.analysis.verdict)
+    yield _corrections(view)
     yield sections.measure_table(view, target)
     yield _note(
         f"Small numbers are {level:g}% intervals, each on its own; percentages are of the mean of "

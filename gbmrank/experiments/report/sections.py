@@ -187,11 +187,13 @@ def queries_table(view: View, challenger: Comparison, count: int = 5) -> Html:
     return table(head, rows, class_="results")
 
 
-def notebook(verdict: str, head: list[str], rows: list[list[str]], notes: Sequence[str]) -> Html:
+def notebook(
+    verdict: Sequence[str], head: list[str], rows: list[list[str]], notes: Sequence[str]
+) -> Html:
     """Return the verdict, the table and the notes, for notebooks."""
     return el(
         "div",
-        el("p", el("b", verdict)),
+        el("ul", [el("li", el("b", line)) for line in verdict]),
         table(head, rows),
         el("ul", [el("li", note) for note in notes]) if notes else None,
     )

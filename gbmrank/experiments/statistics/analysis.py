@@ -225,9 +225,10 @@ def not_established(
     """Return conclusions that the comparison does not support."""
     target = measures[0]
     return (
-        *_undecided(target, margin),
+        *_seen(results),
         *_first_and_second(target, level),
         *_most(target),
+        *_undecided(target, margin),
         *_disagreement(measures),
         *_thin(results, target),
         *_stopped(results),
@@ -299,6 +300,15 @@ def _size(target: MeasureAnalysis, compared: Comparison) -> str:
     base = target.mean(compared.baseline)
     size = abs(compared.difference)
     return f"{100.0 * size / abs(base):.1f}%" if base else f"{size:.4f}"
+
+
+def _seen(results: Results) -> Iterator[str]:
+    for system in results.systems:
+        if system.is_given:
+            yield (
+                f"How good {system.objective} is on new queries: its model may have been trained "
+                "on these, and its values are too good then. Give queries from after its training."
+            )
 
 
 def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Advice on objectives for a metric: candidates with their verdicts, the best first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -129,6 +129,17 @@ def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
         sure = verdict.status == "calibrated" or _implied(given, verdict.condition)
         rows.append(Advice(text_of(each), verdict, each.cost, sure))
     return sorted(rows, key=_rank)
+
+
+def recommended(measure: AbstractMetric, rows: Sequence[Advice] | None = None) -> Advice:
+    """Return a proven objective for a metric, else one that aims at the metric itself.
+
+    >>> recommended(as_metric("ndcg@10")).objective, recommended(as_metric("map")).objective
+    ('pairwise(loss=logistic, target=ndcg@10)', 'swap(metric=map, loss=logistic)')
+    """
+    rows = advise(measure) if rows is None else rows
+    aimed = (row for row in rows if row.objective.startswith(f"swap(metric={text_of(measure)}"))
+    return rows[0] if rows[0].proven else next(aimed, rows[0])
 
 
 def target_for(measure: AbstractMetric, *, independent: bool = False) -> AbstractUtility:
