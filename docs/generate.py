@@ -323,6 +323,7 @@ TOPICS = {
     "readers": "Files",
     "compare": "Comparisons",
     "folders": "Folders of comparisons",
+    "explanations": "Explanations",
     "names": "Names",
     "plugins": "Plugins",
     "packages": "Packages",

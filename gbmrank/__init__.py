@@ -69,12 +69,18 @@ __all__ = [
     "set_num_threads",
 ]
 __all__ += list(_errors)
-__all__ += ["Comparison", "compare"]  # noqa: F405  (imported on first use, below)
+# Imported on first use, below.
+__all__ += ["Comparison", "Explanation", "Ledger"]  # noqa: F405
+__all__ += ["compare", "explain", "metric_ledger"]  # noqa: F405
 __version__ = "0.2.0"
 
 
 _LATER = {
     "clicks": "gbmrank.clicks",
+    "Explanation": "gbmrank.explanations",
+    "Ledger": "gbmrank.explanations",
+    "explain": "gbmrank.explanations",
+    "metric_ledger": "gbmrank.explanations",
     "theory": "gbmrank.theory",
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",

@@ -27,6 +27,7 @@ __all__ = [
     "rbp",
     "recall",
     "reciprocal_rank",
+    "shapley",
     "spearman",
 ]
 
@@ -221,3 +222,17 @@ def alpha_ndcg(
         rest = [i for i in range(len(topics)) if i not in greedy]
         greedy.append(max(rest, key=lambda i: (gain(i, greedy), tuple(topics[i]))))
     return _ratio(value(order), value(greedy))
+
+
+def shapley(value: Callable[[tuple[bool, ...]], float], n: int) -> list[float]:
+    """Shapley values of n players, from the values of all coalitions."""
+    values = {one: value(one) for one in itertools.product((False, True), repeat=n)}
+    share = [math.factorial(k) * math.factorial(n - k - 1) / math.factorial(n) for k in range(n)]
+    return [
+        math.fsum(
+            share[sum(one)] * (values[(*one[:i], True, *one[i + 1 :])] - values[one])
+            for one in values
+            if not one[i]
+        )
+        for i in range(n)
+    ]

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
+from gbmrank.boosters.trees import Trees
 from gbmrank.data.queries import RankingData
+from gbmrank.data.schema import Schema
 from gbmrank.data.tables import Reads, is_before
 from gbmrank.errors import MissingBackendError
 from gbmrank.objectives import AbstractBound, AbstractObjective
@@ -232,6 +234,19 @@ class Fitted(Protocol):
         """Return the importance of each feature, of one of the booster's kinds or summed gain."""
         ...
 
+    @property
+    def columns(self) -> Schema:
+        """Number of the features in the model, and their names (as boosters accept them)."""
+        ...
+
+    def encoded(self, features: Any) -> FloatArray:
+        """Return the numbers that the trees compare; categories become codes."""
+        ...
+
+    def trees(self) -> Trees:
+        """Return the trees that predict; raise ConfigError unless they sum to one score."""
+        ...
+
     def for_converters(self) -> Any:
         """Return a copy of the booster that converters can read as a plain tree model."""
         ...
@@ -366,6 +381,13 @@ class Booster(Protocol):
 
     def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
         """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
+        ...
+
+    def wrap(self, model: Any) -> Fitted | None:
+        """Return a model that was trained without gbmrank, with the rounds it predicts with.
+
+        None unless it is one of this booster, or of its scikit-learn interface.
+        """
         ...
 
     def merge(

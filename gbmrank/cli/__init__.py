@@ -25,6 +25,7 @@ COMMANDS = {
     "check": ("gbmrank.cli.check", "search for a counterexample to calibration"),
     "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
     "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
+    "explain": ("gbmrank.cli.explain", "say why a model ranks one item above another"),
     "info": ("gbmrank.cli.info", "describe an objective, a loss or a metric"),
     "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
     "plugin": ("gbmrank.cli.plugin", "create a plugin project: gbmrank plugin new NAME"),

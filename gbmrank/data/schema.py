@@ -6,7 +6,7 @@ categories of all partitions, since boosters only see category codes, which must
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -59,11 +59,20 @@ class Schema:
         self, fitted: Any, table: Any, what: str = "X", who: str = "GBMRanker"
     ) -> FloatArray:
         """Return one raw score per row of a table with these columns."""
+        parts = self._parts(fitted, table, what, who)
+        return np.concatenate([fitted.scores(renamed(part)) for part in parts])
+
+    def encoded(self, fitted: Any, table: Any, who: str = "GBMRanker") -> FloatArray:
+        """Return the rows of a table with these columns as the numbers that the trees compare."""
+        parts = self._parts(fitted, table, "X", who)
+        return np.concatenate([fitted.encoded(renamed(part)) for part in parts])
+
+    def _parts(self, fitted: Any, table: Any, what: str, who: str) -> Iterator[Any]:
+        """Yield the rows of a table with these columns, as the booster reads them."""
         read = read_table(table, what, fitted.reads)
         self.check_count(read, what, who)
         self.check(read, what)
-        parts = parts_to_score(read, self.zeros, what)
-        return np.concatenate([fitted.scores(renamed(part)) for part in parts])
+        return parts_to_score(read, self.zeros, what)
 
     def check_count(self, table: Any, what: str, who: str = "GBMRanker") -> None:
         """Raise DataError unless a table has the same number of columns."""

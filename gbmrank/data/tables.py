@@ -140,6 +140,20 @@ def take_rows(table: Any, rows: IntArray) -> Any:
     return table[rows] if frame is None else frame[rows].to_native()
 
 
+def cell(table: Any, row: int, column: int) -> Any:
+    """Return one entry of a table."""
+    frame = _frame(table)
+    return table[row, column] if frame is None else frame.item(int(row), int(column))
+
+
+def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
+    """Return columns as a data frame of the same library, or as they are for any other table."""
+    frame = _frame(table)
+    if frame is None:
+        return dict(columns)
+    return type(frame).from_dict(dict(columns), backend=frame.implementation).to_native()
+
+
 def column_names(table: Any) -> list[str] | None:
     """Return the column names of a data frame as strings, or None for any other table."""
     frame = _frame(table)
@@ -173,6 +187,22 @@ def categorical_columns(table: Any) -> list[int]:
     frame = _frame(table)
     columns = () if frame is None else frame.iter_columns()
     return [number for number, column in enumerate(columns) if _is_category(column)]
+
+
+def dense(table: Any, categories: Sequence[Sequence[Any]] = ()) -> FloatArray:
+    """Return a table as an array of numbers.
+
+    Categorical columns of pandas, in their order, become codes of ``categories``; others are
+    missing.
+    """
+    if is_sparse(table):
+        return np.asarray(table.toarray(), np.float64)
+    made = table
+    for at, known in zip(categorical_columns(table), categories, strict=True):
+        made = made.copy(deep=False) if made is table else made
+        codes = table.iloc[:, at].cat.set_categories(known).cat.codes.to_numpy(np.float64)
+        made.isetitem(at, np.where(codes < 0, np.nan, codes))
+    return np.column_stack([np.asarray(each, np.float64) for each in _columns(made)])
 
 
 def category_codes(column: Any) -> tuple[FloatArray, Categories]:

@@ -1,8 +1,9 @@
 """A ranker that scores rows: any objective, any metric, either booster."""
 
 import copy
+import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, final
@@ -476,6 +477,33 @@ class GBMRanker(AbstractEstimator):
             check_count(y, len(scores))
         value = float(measure.score(y, scores, qid=qid, weight=sample_weight))
         return value if measure.higher_is_better else -value
+
+    def explain(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        qid: Any = None,
+        pair: Iterable[int] | None = None,
+    ) -> Any:
+        """Return what each feature contributes to scores: :func:`gbmrank.explain` of this model.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row, in any order; without it all rows are one list.
+        pair : (int, int), optional
+            Numbers of two rows: why the first scores more than the second. Otherwise each row
+            is compared with the mean of its list.
+
+        Returns
+        -------
+        Explanation
+            The contributions, with ``table()``, ``plot()`` and ``to_html()``.
+        """
+        above = importlib.import_module("gbmrank.explanations")
+        return above.explain(self, X, qid=qid, pair=pair)
 
     @property
     def feature_importances_(self) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import BoolArray, FloatArray, IntArray
 
 Out = tuple[FloatArray, FloatArray]
 """Gradient and Hessian diagonal of one query."""
@@ -77,6 +77,20 @@ class PushParams(NamedTuple):
 
     inner: Params
     outer: Params
+
+
+class Paths(NamedTuple):
+    """Paths through trees: the feature of every split, what is above splits and leaves.
+
+    ``above`` is the number of the split above, -1 at the top; ``from_left`` says on which side.
+    """
+
+    feature: IntArray
+    above: IntArray
+    from_left: BoolArray
+    leaf_above: IntArray
+    leaf_from_left: BoolArray
+    value: FloatArray
 
 
 class ItemTerms(NamedTuple):

@@ -15,7 +15,7 @@ from gbmrank.boosters.lightgbm.dataset import (
     start_training,
 )
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.lightgbm.training import load_model, merge, train
+from gbmrank.boosters.lightgbm.training import load_model, merge, train, wrap
 from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray
@@ -109,6 +109,7 @@ class _LightGBM:
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
     load = staticmethod(load_model)
+    wrap = staticmethod(wrap)
     merge = staticmethod(merge)
     training = staticmethod(current_training)
     check_training = staticmethod(check_bagging)

@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
@@ -12,7 +13,10 @@ import numpy as np
 from gbmrank.boosters.base import Job, Part, Trained
 from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm, seed_drops
+from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.data.files import BLANK, NAME, with_checksum
+from gbmrank.data.schema import Schema, safe_names
+from gbmrank.data.tables import dense
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
@@ -66,6 +70,27 @@ class LightGBMFitted:
         found = self.booster.feature_importance(kind or "gain", iteration=self._n_rounds)
         return np.asarray(found, np.float64)
 
+    @property
+    def columns(self) -> Schema:
+        """Number of the features, and their names if the training data had any."""
+        names = self.booster.feature_name()
+        own = all(map(re.compile(r"Column_\d+").fullmatch, names))
+        return Schema(self.booster.num_feature(), None if own else safe_names(names))
+
+    def encoded(self, features: Any) -> FloatArray:
+        """Return the numbers that the trees compare; categories become codes."""
+        return dense(features, self.booster.pandas_categorical or ())
+
+    def trees(self) -> Trees:
+        """Return the trees up to the best round."""
+        text = self.booster.model_to_string(num_iteration=self._n_rounds)
+        head, *blocks = _TREE.split(text.partition("end of trees")[0])
+        if "\nnum_tree_per_iteration=1\n" not in head:
+            raise ConfigError(
+                "the model predicts several scores per row; only one can be explained"
+            )
+        return Trees.of([_tree(block) for block in blocks], members_left=True)
+
     def for_converters(self) -> Any:
         """Return a copy that names an objective, which converters require.
 
@@ -111,6 +136,16 @@ def load_model(data: bytes, path: str) -> tuple[LightGBMFitted, str | None]:
     return LightGBMFitted(booster, booster.current_iteration()), identity
 
 
+def wrap(model: Any) -> LightGBMFitted | None:
+    """Return a Booster or a fitted model of its scikit-learn interface; None for others."""
+    lgb = sys.modules.get("lightgbm")
+    if lgb is None or not isinstance(model, lgb.Booster | lgb.LGBMModel):
+        return None
+    booster = model if isinstance(model, lgb.Booster) else model.booster_
+    best = booster.best_iteration
+    return LightGBMFitted(booster, best if best > 0 else booster.current_iteration())
+
+
 def merge(
     models: Sequence[LightGBMFitted], factors: Sequence[float], shares: Sequence[float]
 ) -> LightGBMFitted:
@@ -133,6 +168,34 @@ def merge(
     merged = LightGBMFitted(_assembled(_OWN.sub("", head), blocks, tail), len(blocks))
     merged._options = models[0]._options
     return merged
+
+
+def _tree(block: str) -> Tree:
+    """Read a tree; ``decision_type`` has bits for categories, default side and missing values."""
+    lines = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+    if lines.get("is_linear", "0") != "0":
+        raise ConfigError(
+            "linear_tree=True fits a line in every leaf, which cannot be explained by its splits; "
+            "train with linear_tree=False"
+        )
+
+    def numbers(name: str, dtype: type = np.int64) -> Any:
+        return np.array(lines.get(name, "").split(), np.float64).astype(dtype)
+
+    threshold, kinds = numbers("threshold", np.float64), numbers("decision_type")
+    bounds, words = numbers("cat_boundaries"), numbers("cat_threshold")
+    by_category, missing = kinds & 1 > 0, kinds >> 2 & 3
+    sets = {}
+    for split in np.flatnonzero(by_category).tolist():
+        at = int(threshold[split])
+        found = words[bounds[at] : bounds[at + 1]]
+        sets[split] = np.flatnonzero((found[:, None] >> np.arange(32) & 1).ravel())
+    # Without its own branch for missing values, a split reads NaN as 0, and a set has no NaN.
+    default = np.where(missing == 0, threshold >= 0.0, kinds & 2 > 0) & ~by_category
+    children = numbers("left_child"), numbers("right_child")
+    zero = (missing == 1) & ~by_category
+    values = numbers("leaf_value", np.float64)
+    return Tree(numbers("split_feature"), threshold, default, zero, *children, values, sets)
 
 
 def _assembled(head: str, trees: Sequence[str], tail: str) -> Any:

@@ -21,6 +21,7 @@ from gbmrank.boosters.xgboost.training import (
     merge,
     train,
     unseen_message,
+    wrap,
 )
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
@@ -110,6 +111,7 @@ class _XGBoost:
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
     load = staticmethod(load_model)
+    wrap = staticmethod(wrap)
     merge = staticmethod(merge)
     training = staticmethod(current_training)
 

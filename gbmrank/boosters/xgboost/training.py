@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,13 @@ import numpy as np
 
 from gbmrank.boosters.base import Job, Part, Trained
 from gbmrank.boosters.bindings import keep_rows
+from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
-from gbmrank.data.tables import column_names, first_infinite, take_rows
+from gbmrank.data.schema import Schema, safe_names
+from gbmrank.data.tables import categorical_columns, column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
@@ -61,6 +64,36 @@ class XGBoostFitted:
             raise ConfigError(f"booster=gblinear has no splits: {error}") from error
         return np.array([gain.get(name, 0.0) for name in names], np.float64)
 
+    @property
+    def columns(self) -> Schema:
+        """Number of the features, and their names if the training data had any."""
+        names = self.booster.feature_names
+        return Schema(self.booster.num_features(), None if names is None else safe_names(names))
+
+    def encoded(self, features: Any) -> FloatArray:
+        """Return the numbers that the trees compare; categories become codes."""
+        xgb = import_xgboost()
+        known = self.booster.get_categories() if categorical_columns(features) else None
+        with _explaining(xgb, features, "X"):
+            rows = xgb.DMatrix(
+                features, enable_categorical=True, feature_types=known, nthread=self._threads
+            ).get_data()
+        made = np.full(rows.shape, np.nan)  # what is not stored is missing
+        made[np.repeat(np.arange(len(made)), np.diff(rows.indptr)), rows.indices] = rows.data
+        return made
+
+    def trees(self) -> Trees:
+        """Return all trees."""
+        learner = _document(self.booster)["learner"]
+        grown, factors = _trees_of(learner["gradient_booster"], "explaining a score")
+        several = any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in grown["trees"])
+        if several or any(grown["tree_info"]):
+            raise ConfigError(
+                "the model predicts several scores per row; only one can be explained"
+            )
+        pairs = zip(grown["trees"], factors, strict=True)
+        return Trees.of([_tree(tree, factor) for tree, factor in pairs], members_left=False)
+
     def for_converters(self) -> Any:
         """Return a copy with a plain objective: converters may take ranking for classification."""
         made = self.booster.copy()
@@ -92,6 +125,18 @@ def load_model(data: bytes, path: str) -> tuple[XGBoostFitted, str | None]:
         raise DataError(
             f"{path} is a damaged XGBoost model; save it again ({_first_line(error)})"
         ) from error
+
+
+def wrap(model: Any) -> XGBoostFitted | None:
+    """Return a Booster or a fitted model of its scikit-learn interface; None for others."""
+    xgb = sys.modules.get("xgboost")
+    if xgb is None or not isinstance(model, xgb.Booster | xgb.XGBModel):
+        return None
+    if isinstance(model, xgb.Booster):
+        return XGBoostFitted(model)
+    booster = model.get_booster()
+    best = booster.attr("best_iteration")  # which only this interface uses for predictions
+    return XGBoostFitted(booster if best is None else first_rounds(booster, int(best) + 1))
 
 
 def train(job: Job) -> Trained:
@@ -241,18 +286,40 @@ def merge(
     return XGBoostFitted(_booster(document, threads), threads)
 
 
-def _trees_of(grown: Any) -> tuple[Any, list[float]]:
-    """Return the trees of a model and their factors, which only dart has.
+def _trees_of(grown: Any, who: str = "a committee") -> tuple[Any, list[float]]:
+    """Return the trees of a model and their factors, which only dart has; ``who`` needs them.
 
     From 3.4 on dart is a kind of gbtree, and its factors are beside the trees.
     """
     if grown["name"] == "gblinear":
         raise ConfigError(
-            "booster='gblinear' grows no trees, which a committee needs; leave it out"
+            f"booster='gblinear' grows no trees, which {who} needs; use a tree booster"
         )
     model = grown["gbtree"]["model"] if "gbtree" in grown else grown["model"]
     factors = grown.get("weight_drop") or model.pop("weight_drop", None)
     return model, factors or [1.0] * len(model["trees"])
+
+
+def _tree(tree: Any, factor: float) -> Tree:
+    """Read a tree; a number goes left if it is less than the threshold, not if it is equal."""
+    leaf = np.array(tree["left_children"]) == -1
+    number = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
+    conditions = np.array(tree["split_conditions"], np.float32).astype(np.float64)
+    starts, sizes = tree["categories_segments"], tree["categories_sizes"]
+    members = np.array(tree["categories"], np.int64)
+    return Tree(
+        np.array(tree["split_indices"], np.int64)[~leaf],
+        np.nextafter(conditions[~leaf], -np.inf),
+        np.array(tree["default_left"], np.bool_)[~leaf],
+        np.zeros(int((~leaf).sum()), np.bool_),
+        number[np.array(tree["left_children"])[~leaf]],
+        number[np.array(tree["right_children"])[~leaf]],
+        factor * conditions[leaf],
+        {
+            int(number[node]): members[start : start + size]
+            for node, start, size in zip(tree["categories_nodes"], starts, sizes, strict=True)
+        },
+    )
 
 
 def _scaled(tree: Any, factor: float, gain: float) -> Any:
