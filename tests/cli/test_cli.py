@@ -246,7 +246,8 @@ def test_advice_begins_with_what_to_do_and_is_short(capsys):
 
 
 def test_advice_fits_a_narrow_terminal(capsys, monkeypatch):
-    monkeypatch.setattr(advise, "line_width", lambda: 80)
+    for module in (advise, screen):
+        monkeypatch.setattr(module, "line_width", lambda: 80)
     assert main(["advise", "ndcg@10", "--all"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
