@@ -157,7 +157,7 @@ def _add_systems(group: Any) -> None:
         "(default: the recommended one for the first metric, the committee, the ranking loss of "
         "each booster, its squared error, and at equal cost as many models of its ranking loss as "
         "the committee has; with --position an uncorrected one and "
-        "debiased:pairwise(target=identity), joint:pairwise(target=identity), "
+        "debiased:pairwise(target=identity), "
         "debiased:native:lambdarank, debiased:native:rank:ndcg)"
     )
     metrics = (
@@ -318,7 +318,7 @@ def _bias(text: str | None) -> PositionBias | str | None:
     """Return propensities that are read from a file, or how to estimate them."""
     if text is None or text == "em":
         return text
-    if text in ("joint", "debiased") and not Path(text).exists():
+    if text == "debiased" and not Path(text).exists():
         raise ConfigError(
             f'--position-bias is "em" or a file of propensities; got {text!r}. {text}: is a prefix '
             f'of objectives: --objectives "{text}:pairwise(target=identity)"'

@@ -19,6 +19,8 @@ from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 _METHODS = ("harvesting", "randomised", "em")
 _LAST_POSITION = 10_000  # larger numbers are probably ids
 _UNSEEN_CLICKS = 0.5  # assumed for a position without clicks
+_FEW_QUERIES = 10  # fewer are not resampled
+_FAR = 14.0  # ends of intervals of logarithms
 _RIDGE = 1e-6  # on the logarithms, for separable clicks in harvesting
 _FOLDS = 2
 _PARTS = 10  # jackknife parts of the queries, for the intervals of EM
@@ -141,7 +143,8 @@ def estimate_bias(
         Booster of ``"em"``.
     level : float, default=0.95
         Level of the intervals: the bootstrap over queries, for ``"em"`` the jackknife over ten
-        parts of the queries.
+        parts of the queries. With fewer than ten queries clicks are taken for independent, with a
+        warning.
     resamples : int, default=1000
         Number of bootstrap draws; 0 gives no intervals, which is ten times faster for ``"em"``.
     pretest : bool, default=True
@@ -186,7 +189,15 @@ def estimate_bias(
     if method not in _METHODS:
         raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
     log = _read(clicks, position, impressions, qid, (item, X))
-    draws = Draws.read(level, resamples, seed, fewest=0)
+    draws = wanted = Draws.read(level, resamples, seed, fewest=0)
+    if len(np.unique(log.query)) < _FEW_QUERIES:
+        draws = draws._replace(resamples=0)
+        if qid is not None and wanted.resamples:
+            warn(
+                f"qid has fewer than {_FEW_QUERIES} queries, too few to resample. The intervals "
+                "take all clicks for independent, and are too narrow if they are not",
+                GbmrankWarning,
+            )
     if method == "em":
         plan = Plan(
             objective=Native(booster_named(backend).squared_error),
@@ -197,11 +208,11 @@ def estimate_bias(
             seed=seed,
             ranks=False,
         )
-        return _finished(log, _em(log, draws, plan), draws.level, method, pretest)
+        return _finished(log, _em(log, draws, plan), wanted, method, pretest)
     if booster_params:
         raise ParameterError(f"method={method!r} takes no {', '.join(booster_params)}")
     found = _randomised(log, draws) if method == "randomised" else _harvesting(log, draws)
-    return _finished(log, found, draws.level, method, pretest)
+    return _finished(log, found, wanted, method, pretest)
 
 
 def _read(
@@ -286,7 +297,8 @@ def _randomised(log: _Log, draws: Draws) -> _Estimate:
         sums = [_by_pool(pool, log.position, each, log.n_positions) for each in columns]
         made = bootstrap_means(np.hstack(sums).T, draws.resamples, draws.rng)
         drawn, times = np.hsplit(made, 2)
-        return _Estimate(logs, covariance, np.log(drawn / times))
+        around = np.log(_some_clicks(drawn * len(sums[0])) / (times * len(sums[0])))
+        return _Estimate(logs, covariance, np.where(times > 0, around, np.nan))
 
 
 def _harvesting(log: _Log, draws: Draws) -> _Estimate:
@@ -370,6 +382,11 @@ def _em(log: _Log, draws: Draws, plan: Plan) -> _Estimate:
     """Return the fixed point of EM, and those of the jackknife over queries."""
     if log.features is None:
         raise DataError("method='em' needs X=, features that explain the relevance of an item")
+    if len(np.unique(log.query)) < _FOLDS:
+        raise DataError(
+            f"method='em' learns the relevance of a query from others, so it needs {_FOLDS} "
+            "queries; the log has one. Give qid=, or use method='harvesting' with item="
+        )
     clicks, times = log.by_position(log.clicks), log.by_position(log.shown)
     with np.errstate(divide="ignore", invalid="ignore"):
         start = np.where(times > 0, np.log(_some_clicks(clicks) / times), np.nan)
@@ -500,14 +517,14 @@ def differs_from_none(logs: FloatArray, covariance: FloatArray, level: float) ->
 
 
 def _finished(
-    log: _Log, found: _Estimate, level: float, method: str, pretest: bool
+    log: _Log, found: _Estimate, draws: Draws, method: str, pretest: bool
 ) -> PositionBias:
     """Scale the propensities, add intervals, and warn about unidentified positions."""
-    known = np.isfinite(found.logs)
-    first = int(np.flatnonzero(known)[0])
+    known, level = np.isfinite(found.logs), draws.level
+    silent = known & (log.by_position(log.clicks) == 0.0)
+    first = int(np.flatnonzero(known & ~silent)[0])
     logs = found.logs - found.logs[first]
     scale = np.exp(-np.nanmax(logs))
-    silent = known & (log.by_position(log.clicks) == 0.0)
     _warn(log, known, silent)
     places = np.log(np.arange(1.0, len(logs) + 1.0))
     theta = np.minimum(np.exp(np.interp(places, places[known], logs[known])) * scale, 1.0)
@@ -519,9 +536,9 @@ def _finished(
             "so all propensities are 1; pretest=False returns the estimate anyway",
             GbmrankWarning,
         )
-    if found.around is None:
+    if not draws.resamples:
         return PositionBias(given, level=level, method=method)
-    ends = _ends(found, logs, first, level, jackknife=method == "em")
+    ends = np.clip(_ends(found, logs, first, level, jackknife=method == "em"), -_FAR, _FAR)
     low, high = scale * np.exp(ends)
     low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
     # Without a click: fewer clicks than this have at least the chance 1 - level to be none.
@@ -534,7 +551,16 @@ def _ends(
     found: _Estimate, logs: FloatArray, first: int, level: float, jackknife: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of intervals of the logarithms, relative to one position."""
-    assert found.around is not None  # noqa: S101
+    known = np.isfinite(logs)
+    if found.around is None:
+        from scipy.special import ndtri
+
+        table = np.pad(found.covariance, (1, 0))
+        at = int(known[:first].sum())
+        variance = np.full(len(logs), np.nan)
+        variance[known] = np.diag(table) + table[at, at] - 2.0 * table[at]
+        margin = ndtri((1.0 + level) / 2.0) * np.sqrt(np.maximum(variance, 0.0))
+        return logs - margin, logs + margin
     with np.errstate(invalid="ignore"):
         around = found.around - found.around[:, [first]]
     if jackknife:
@@ -545,8 +571,7 @@ def _ends(
         margin = t.ppf((1.0 + level) / 2.0, parts - 1) * error
         return logs - margin, logs + margin
     ends = np.full((2, len(logs)), np.nan)
-    known = np.isfinite(logs)
-    ends[:, known] = np.quantile(around[:, known], tails(level), axis=0, method="inverted_cdf")
+    ends[:, known] = np.nanquantile(around[:, known], tails(level), axis=0, method="inverted_cdf")
     return ends[0], ends[1]
 
 

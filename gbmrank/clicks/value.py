@@ -124,8 +124,10 @@ def offline_value(
     - ``"ratio"``: :math:`\sum \hat u d / \sum \hat u` over all sessions, the mean discount per
       relevant item, which is not the metric itself but varies less;
     - ``"doubly_robust"``: :math:`\sum_i d_i [g_i + (c_i - \theta g_i) / \max(\theta, t)]` with a
-      model g of relevance that makes up for clipping: unbiased if g is correct, or if no
-      propensity is below t.
+      model g of relevance that makes up for clipping and reduces variance: with the right
+      propensities it is unbiased if g is correct, or if no propensity is below t. It does not
+      make up for wrong propensities: if the examination is :math:`\theta^*` instead, the term of
+      an item is off by :math:`d_i \rho_i (\theta^* - \theta) / \max(\theta, t)`, however good g.
 
     If the logging policy recorded the probability of each action instead (``propensity=``), a row
     has the weight :math:`w = \pi / p`: the probability that the new policy shows this item at this
@@ -392,10 +394,16 @@ def _valued(log: _Log, terms: _Terms, names: tuple[str, str, str], draws: Draws)
     over = sums_by(session, terms.divisor, count) if names[1] == "ratio" else np.ones(count)
     columns = (sums_by(session, terms.earned, count), over)
     table = np.array([sums_by(pool, column, 1) for column in columns])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(columns[0].sum() / columns[1].sum())
-        drawn = np.divide(*bootstrap_means(table, resamples, rng).T)
-    low, high = np.nanquantile(drawn, tails(level))
+    if columns[1].sum() <= 0.0:
+        raise DataError(
+            f"estimator='ratio' divides by the relevant items of the log, and its "
+            f"{log.clicks.sum():.0f} clicks show none. Use a longer log, or estimator='ips'"
+        )
+    value = float(columns[0].sum() / columns[1].sum())
+    earned, divisor = bootstrap_means(table, resamples, rng).T
+    some = divisor > 0.0
+    drawn = earned[some] / divisor[some] if some.any() else np.array([value])
+    low, high = np.quantile(drawn, tails(level))
     clicked = terms.counted > 0.0
     if not clicked.any():  # fewer clicks than this have at least the chance 1 - level to be none
         high = -np.log(max(1.0 - level, 1e-9)) * terms.weight.max() / columns[1].sum()

@@ -294,10 +294,9 @@ class GBMRanker(AbstractEstimator):
             click counts one over the propensity of its position. With
             ``pairwise(target=identity)``, ``pointwise``, ``query_rmse`` and ``linear`` the
             expected gradient is then that of relevance; other objectives reject positions.
-        position_bias : PositionBias, "em" or "joint", optional
+        position_bias : PositionBias or "em", optional
             Examination propensity of each position. ``"em"`` estimates it before training
-            (:func:`gbmrank.clicks.estimate_bias`), ``"joint"`` during boosting, from how often
-            items with similar scores are clicked at different positions.
+            (:func:`gbmrank.clicks.estimate_bias`).
         clip : float, optional
             Propensities below this are raised to it: less variance for some bias.
         eval_set : (X, y) or list of (X, y), optional
@@ -364,7 +363,7 @@ class GBMRanker(AbstractEstimator):
             warn_about_stopping(target, metrics[0], valid)
         self._check_importance()
         plan = replace(
-            clicks.placed_in(self._plan(columns), data),
+            self._plan(columns),
             callbacks=tuple(callbacks or ()),
             start=_booster_of(init_model, columns),
         )
@@ -378,7 +377,7 @@ class GBMRanker(AbstractEstimator):
                 so_far = Trained(model, {}, model.n_rounds - 1)
                 error.model = copy.copy(self)._keep(so_far, columns)
             raise
-        return self._keep(trained, columns, clicks.final_bias(plan, trained, data))
+        return self._keep(trained, columns, clicks.bias)
 
     @classmethod
     def from_trained(cls, trained: Trained, columns: Schema, **params: Any) -> "GBMRanker":

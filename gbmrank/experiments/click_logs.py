@@ -2,9 +2,8 @@
 
 A system uses clicks as labels (naive), or a prefix of its name says how it corrects them for
 positions: ``debiased:`` divides a click by the propensity of its position, or leaves it to the
-booster for a native objective; ``joint:`` learns the propensities during boosting. Early stopping
-uses clicks over propensities for all systems, and so does the evaluation on the test queries,
-unless the truth is given.
+booster for a native objective. Early stopping uses clicks over propensities for all systems, and
+so does the evaluation on the test queries, unless the truth is given.
 """
 
 import warnings
@@ -30,7 +29,7 @@ from gbmrank.experiments.splits import cut, judged
 from gbmrank.objectives import check_takes_bias
 from gbmrank.types import IntArray
 
-DEBIASED, JOINT = "debiased", "joint"
+DEBIASED = "debiased"
 METHOD = "em"
 """Method that estimates the bias if none is given."""
 _NAIVE = "pairwise(target=identity)"
@@ -44,7 +43,7 @@ def correction_of(objective: str) -> tuple[str | None, str]:
     (('debiased', 'native:lambdarank'), (None, 'native:lambdarank'))
     """
     how, _, rest = objective.partition(":")
-    return (how.strip(), rest.strip()) if how.strip() in (DEBIASED, JOINT) else (None, objective)
+    return (how.strip(), rest.strip()) if how.strip() == DEBIASED else (None, objective)
 
 
 def check_correction(how: str, one: Objective | Native | Committee) -> None:
@@ -55,7 +54,7 @@ def check_correction(how: str, one: Objective | Native | Committee) -> None:
             check_takes_bias(one.template)
         return
     able = [f"{DEBIASED}:{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased]
-    if how == JOINT or f"{how}:{one}" not in able:
+    if f"{how}:{one}" not in able:
         raise ConfigError(
             f"{how}:{one} is not supported. Use {', '.join(able)}, or an objective of gbmrank that "
             f"supports a position bias, such as {how}:{_NAIVE}"
@@ -65,8 +64,7 @@ def check_correction(how: str, one: Objective | Native | Committee) -> None:
 def click_objectives() -> list[str]:
     """Return the default objectives on clicks: naive, corrected, and native ones."""
     own = (f"{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased[:1])
-    corrected = (f"{DEBIASED}:{_NAIVE}", f"{JOINT}:{_NAIVE}")
-    return [_NAIVE, *corrected, *(f"{DEBIASED}:{name}" for name in own)]
+    return [_NAIVE, f"{DEBIASED}:{_NAIVE}", *(f"{DEBIASED}:{name}" for name in own)]
 
 
 @final
@@ -111,19 +109,18 @@ class Clicks:
         }
         return cls(**{**plain, **biases})
 
-    def training(self, objective: str, fold: int, part: Part) -> tuple[ClickTraining, Part]:
-        """Return the click training of a system, and its training rows."""
+    def training(self, objective: str, fold: int, part: Part) -> Part:
+        """Return the training rows of a system, with corrected clicks if it corrects them."""
         how, minimised = correction_of(objective)
         position = part.data.columns["position"]
         plain = Part(part.features, replace(part.data, columns={}))
         if how is None:
-            return ClickTraining(), plain
+            return plain
         if minimised.startswith(PREFIX):  # the booster reads the positions
             data = plain.data.with_columns({"position": position})
-            return ClickTraining(), Part(part.features, data)
-        bias = JOINT if how == JOINT else self.learned[fold]
-        clicks = ClickTraining(part.data.labels, position, bias, self.clip)
-        return clicks, clicks.with_positions(plain)
+            return Part(part.features, data)
+        clicks = ClickTraining(part.data.labels, position, self.learned[fold], self.clip)
+        return clicks.with_positions(plain)
 
     def validation(self, fold: int, part: Part) -> Part:
         """Return validation rows whose clicks count one over their propensities."""

@@ -210,11 +210,10 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     position : str or array, optional
         Position at which each row was shown, from 1. Labels are then clicks, 0 or 1, each query
         is one list that was shown, and objectives may correct for positions:
-        ``debiased:pairwise(target=identity)``, ``joint:pairwise(target=identity)`` (learns the bias
-        during boosting), ``debiased:native:lambdarank`` (LightGBM's ``position``),
-        ``debiased:native:rank:ndcg`` (XGBoost's ``lambdarank_unbiased``). Early stopping and
-        evaluation use estimates from clicks over propensities, so metrics must be sums over items,
-        ``dcg@10`` by default.
+        ``debiased:pairwise(target=identity)``, ``debiased:native:lambdarank`` (LightGBM's
+        ``position``), ``debiased:native:rank:ndcg`` (XGBoost's ``lambdarank_unbiased``). Early
+        stopping and evaluation use estimates from clicks over propensities, so metrics must be sums
+        over items, ``dcg@10`` by default.
     position_bias : PositionBias or "em", default="em"
         Examination propensities. ``"em"`` estimates them from the training queries of each fold for
         training, and from all queries for the evaluation.

@@ -24,7 +24,6 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError, warn
-from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import member_plans, train
 from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task
@@ -210,11 +209,11 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     split = split_of(source, design, task)
     if task.system.is_given:
         return _given_run(source, design, task, split)
-    clicks, learned = _learned(source, design, task, split.train)
+    learned = _learned(source, design, task, split.train)
     valid = _validation(source, design, task.fold, split.valid)
     _warm_up(source, design, task, split.train)
     started = time.perf_counter()
-    trained, params = _trained(design, task, (clicks, learned, valid), on_round)
+    trained, params = _trained(design, task, (learned, valid), on_round)
     seconds = time.perf_counter() - started
     test = part_of(source, split.test)
     scores = trained.scores(test.features)
@@ -237,13 +236,11 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     )
 
 
-def _learned(
-    source: Source, design: Design, task: Task, queries: IntArray
-) -> tuple[ClickTraining, Part]:
-    """Return training rows and their click training, if they have positions."""
+def _learned(source: Source, design: Design, task: Task, queries: IntArray) -> Part:
+    """Return training rows, with corrected clicks as labels if the system corrects them."""
     part = part_of(source, queries)
     if design.clicks is None:
-        return ClickTraining(), part
+        return part
     return design.clicks.training(task.system.objective, task.fold, part)
 
 
@@ -292,11 +289,11 @@ def _judgement(
 def _trained(
     design: Design,
     task: Task,
-    parts: tuple[ClickTraining, Part, Part],
+    parts: tuple[Part, Part],
     on_round: Callable[[int], None] | None,
 ) -> tuple[Trained, dict[str, Any]]:
     """Train once, or once per setting in tuning, and keep the best on the validation set."""
-    clicks, learned, valid = parts
+    learned, valid = parts
     metrics = _defined(design, valid.data)
     target = metrics[0]
     base = design.params_of(task.system)
@@ -304,7 +301,7 @@ def _trained(
     def attempt(changes: Mapping[str, Any]) -> tuple[float, tuple[Trained, dict[str, Any]]]:
         params = {**base, **changes}
         plan = replace(plan_of(design, task), metric=metrics, params=params)
-        trained = train(clicks.placed_in(plan, learned), learned, {_VALID: valid}, on_round)
+        trained = train(plan, learned, {_VALID: valid}, on_round)
         values = trained.history[_VALID][str(target)]
         best = values[min(trained.best_round, len(values) - 1)]  # a committee has one value
         return (best if target.higher_is_better else -best), (trained, params)
@@ -331,7 +328,7 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
     smallest, largest = source.label_ends()
     equal = (smallest == largest)[queries]
     longest_first = np.lexsort((-source.data.groups.sizes[queries], equal))
-    _, few = _learned(source, design, task, queries[longest_first[:2]])
+    few = _learned(source, design, task, queries[longest_first[:2]])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with contextlib.suppress(Exception):  # the run itself will raise it

@@ -14,7 +14,6 @@ only the ten best of longer lists were shown, the choice of shown items mattered
 - *naive*: ``pairwise(target=identity)`` on clicks;
 - *debiased*: the same with ``position_bias=`` the estimate by harvesting, and ``clip=0.2``; it is
   *naive* where clicks do not reject that all positions are examined alike;
-- *joint*: the same with ``position_bias="joint"`` and ``clip=0.2``;
 - *LightGBM position*: ``lambdarank`` with ``Dataset(position=...)``;
 - *XGBoost unbiased*: ``rank:ndcg`` with ``lambdarank_unbiased``, rows in the order shown;
 - *oracle*: ``pairwise(target=identity)`` on the click probabilities of examined items, in all
@@ -231,12 +230,6 @@ def debiased(rows: Rows) -> Predict:
     return _ours(rows.x, rows.clicks, rows.session, **given)
 
 
-def joint(rows: Rows) -> Predict:
-    """Estimate the bias while boosting."""
-    given = {"position": rows.position, "position_bias": "joint", "clip": CLIP}
-    return _ours(rows.x, rows.clicks, rows.session, **given)
-
-
 def oracle(rows: Rows) -> Predict:
     """Take the probability of a click on an examined item for labels, in all sessions."""
     log = rows.log
@@ -277,7 +270,6 @@ def xgboost_unbiased(rows: Rows) -> Predict:
 SYSTEMS: dict[str, Callable[[Rows], Predict]] = {
     "naive": naive,
     "debiased": debiased,
-    "joint": joint,
     "LightGBM position": lightgbm_position,
     "XGBoost unbiased": xgboost_unbiased,
     "oracle": oracle,

@@ -1,6 +1,7 @@
 """Estimates of the position bias, against the truth of simulated logs."""
 
 import itertools
+import json
 import warnings
 from typing import Any
 
@@ -212,6 +213,47 @@ def test_positions_without_a_pair_in_common_get_a_warning():
         estimate_bias(clicks, [1, 2, 3, 4], item=[0, 0, 1, 1], impressions=shown, pretest=False)
 
 
+def test_intervals_are_finite_where_the_first_positions_were_never_clicked():
+    queries = np.repeat(np.arange(12), 4)
+    with pytest.warns(GbmrankWarning, match="positions 1, 2, 3 were never clicked"):
+        bias = estimate_bias([0, 0, 0, 1] * 12, [1, 2, 3, 4] * 12, qid=queries, method="randomised")
+    low, high = ends(bias)
+    assert low.tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert high.tolist() == [pytest.approx(-np.log(0.05) / 12)] * 3 + [1.0]
+    assert PositionBias.from_dict(json.loads(json.dumps(bias.to_dict(), allow_nan=False))) == bias
+
+
+@pytest.mark.parametrize("method", ["randomised", "harvesting"])
+def test_intervals_are_finite_where_clicks_are_rare(method):
+    """Any of 30 small logs: positions without a click, in the log or only in a replicate."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        clicks = rng.random(120) < rng.choice([0.03, 0.2], size=120)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GbmrankWarning)
+            bias = estimate_bias(
+                clicks,
+                rng.permuted(np.tile(np.arange(1, 5), (30, 1)), axis=1).ravel(),
+                qid=np.repeat(np.arange(15), 8),
+                item=np.tile(np.arange(4), 30),
+                method=method,
+                resamples=100,
+            )
+        low, high = ends(bias)
+        assert np.isfinite(low).all()
+        assert np.isfinite(high).all()
+        assert (low <= high).all()
+
+
+def test_intervals_of_few_queries_are_those_of_independent_clicks():
+    clicks, position = [1] * 60 + [0] * 40 + [1] * 30 + [0] * 70, [1] * 100 + [2] * 100
+    options: dict[str, Any] = {"method": "randomised", "pretest": False}
+    with pytest.warns(GbmrankWarning, match="fewer than 10 queries"):
+        bias = estimate_bias(clicks, position, qid=[7] * 200, **options)
+    error = 1.959964 * np.sqrt(1 / 60 - 1 / 100 + 1 / 30 - 1 / 100)
+    np.testing.assert_allclose(np.log(np.array(ends(bias))[:, 1] / 0.5), [-error, error], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "fact"),
     [
@@ -234,6 +276,12 @@ def test_logs_that_cannot_be_used_are_rejected(options, error, fact):
     given = {"clicks": [1, 0, 1, 0], "position": [1, 2, 1, 2], **options}
     with pytest.raises(error, match=fact):
         estimate_bias(given.pop("clicks"), given.pop("position"), **given)
+
+
+def test_em_needs_two_queries():
+    rows = [1, 0, 1, 0], [1, 2, 1, 2]
+    with pytest.raises(DataError, match="needs 2 queries; the log has one"):
+        estimate_bias(*rows, X=np.ones((4, 1)), qid=[1] * 4, method="em", resamples=0)
 
 
 def test_the_estimate_is_a_bias_like_any_other():

@@ -341,6 +341,39 @@ def test_metrics_that_are_not_linear_in_the_clicks_are_rejected(metric):
 
 
 @pytest.mark.parametrize(
+    ("clicks", "bias"),
+    [
+        ([0, 0], PositionBias([1.0, 0.5])),
+        ([1, 0], PositionBias([0.5, 0.5], false_clicks=[0.5] * 2)),
+    ],
+)
+def test_a_ratio_without_relevant_clicks_is_rejected(clicks, bias):
+    with pytest.raises(DataError, match=r"show none.*estimator='ips'"):
+        offline_value("dcg", clicks, [1, 2], [1.0, 2.0], [0, 0], bias=bias, estimator="ratio")
+
+
+def test_wrong_propensities_stay_wrong_in_doubly_robust():
+    """The mean over both outcomes of a click: off by what the docs say, with perfect relevance."""
+    truth, declared, rho = 1.0, 0.7, 0.5
+    with pytest.warns(GbmrankWarning, match="too few"):
+        one, none = (
+            offline_value(
+                "dcg",
+                [click],
+                [1],
+                [1.0],
+                [0],
+                bias=PositionBias([declared]),
+                estimator="doubly_robust",
+                relevance=[rho],
+            ).value
+            for click in (1, 0)
+        )
+    mean = truth * rho * one + (1.0 - truth * rho) * none
+    assert mean - rho == pytest.approx(rho * (truth - declared) / declared)
+
+
+@pytest.mark.parametrize(
     ("options", "error", "fact"),
     [
         ({}, ParameterError, "bias="),

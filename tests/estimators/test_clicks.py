@@ -105,55 +105,6 @@ def test_em_estimates_first_and_trains_then(backend):
     assert made.predict(X).tolist() == again.predict(X).tolist()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_joint_learns_the_bias_while_boosting(backend):
-    log = log_of(BIAS, 6000)
-    features = np.asarray(DATA.X)[log.row]
-    made = ranker(backend, n_estimators=65).fit(
-        features, log.clicks, qid=log.session, position=log.position, position_bias="joint"
-    )
-    assert np.abs(made.position_bias_.propensity / BIAS.propensity - 1.0).mean() < 0.15
-
-
-@pytest.mark.parametrize("backend", each(2, BACKENDS, 1))
-def test_joint_is_deterministic(backend):
-    made = fit(backend, position=LOG.position, position_bias="joint", n_estimators=40)
-    found = made.position_bias_
-    assert found.method == "joint"
-    again = fit(backend, position=LOG.position, position_bias="joint", n_estimators=40)
-    assert made.predict(X).tolist() == again.predict(X).tolist()
-    assert again.position_bias_ == found
-    assert made.predict(X).tolist() != fit(backend, n_estimators=40).predict(X).tolist()
-
-
-def test_joint_without_bias_finds_none():
-    log = log_of(PositionBias(np.ones(10)), 3000)
-    made = ranker(n_estimators=40).fit(
-        np.asarray(DATA.X)[log.row],
-        log.clicks,
-        qid=log.session,
-        position=log.position,
-        position_bias="joint",
-    )
-    assert made.position_bias_.propensity.min() > 0.75
-
-
-def test_joint_takes_a_bias_that_clicks_do_not_reject_for_none():
-    log = log_of(PositionBias(np.ones(10)), 200)
-    rows = (np.asarray(DATA.X)[log.row], log.clicks)
-    made = ranker(n_estimators=10).fit(
-        *rows, qid=log.session, position=log.position, position_bias="joint"
-    )
-    assert made.position_bias_.propensity.tolist() == [1.0] * made.position_bias_.n_positions
-    naive = ranker(n_estimators=10).fit(*rows, qid=log.session)
-    assert made.predict(rows[0]).tolist() == naive.predict(rows[0]).tolist()
-
-
-def test_joint_of_few_rounds_still_gives_an_estimate():
-    made = fit(position=LOG.position, position_bias="joint", n_estimators=2)
-    assert made.position_bias_.propensity[-1] < 0.6
-
-
 @pytest.mark.parametrize(("backend", "suffix"), [("lightgbm", "txt"), ("xgboost", "json")])
 def test_the_bias_is_in_the_model_file(backend, suffix, tmp_path):
     made = fit(backend, **POSITIONED)
@@ -227,7 +178,7 @@ def is_linear(name):
         ({**POSITIONED, "position": LOG.position - 1}, DataError, "0"),
         ({**POSITIONED, "position": LOG.position + 0.5}, DataError, "1.5"),
         ({**POSITIONED, "position": LOG.position * 3}, DataError, "beyond 10"),
-        ({"position": LOG.position - 1, "position_bias": "joint"}, DataError, "0"),
+        ({"position": LOG.position - 1, "position_bias": "em"}, DataError, "0"),
         ({**POSITIONED, "y": LOG.clicks * 2}, DataError, "clicks are 0 or 1"),
         ({**POSITIONED, "objective": "ranknet"}, ParameterError, "pairwise"),
         ({**POSITIONED, "objective": "native:lambdarank"}, ParameterError, "does not support"),
@@ -247,8 +198,8 @@ def test_validation_needs_a_known_bias_and_a_sum_over_items():
     }
     with pytest.raises(ParameterError, match=r"ndcg@10 .*metric='dcg@10'"):
         fit(**POSITIONED, **valid)
-    with pytest.raises(ParameterError, match="known before training"):
-        fit(position=LOG.position, position_bias="joint", metric="dcg@10", **valid)
+    with pytest.raises(ParameterError, match="bias of the training rows"):
+        fit(metric="dcg@10", **valid)
     with pytest.raises(DataError, match=r"valid_0: .*beyond 10"):
         fit(**POSITIONED, metric="dcg@10", **{**valid, "eval_position": LOG.position + 10})
     bound = gbmrank.objective(IDENTITY).bind_rows(position=LOG.position, position_bias=BIAS)
@@ -256,12 +207,10 @@ def test_validation_needs_a_known_bias_and_a_sum_over_items():
         fit(objective=bound)
 
 
-@pytest.mark.parametrize("bias", [BIAS, "joint"])
-def test_clicks_to_validate_on_without_positions_get_a_warning(bias):
-    given = {"position": LOG.position, "position_bias": bias, "n_estimators": 2}
+def test_clicks_to_validate_on_without_positions_get_a_warning():
+    given = {**POSITIONED, "n_estimators": 2}
     valid = {"eval_set": (X, LOG.clicks), "eval_qid": LOG.session + 5000}
-    advice = "eval_position=" if bias is BIAS else 'position_bias="em"'
-    with pytest.warns(GbmrankWarning, match=f"valid_0 .*early stopping.*{advice}") as caught:
+    with pytest.warns(GbmrankWarning, match=r"valid_0 .*early stopping.*eval_position=") as caught:
         fit(**given, **valid)
     assert len(caught) == 1
     fit(**given, **valid, eval_position=[None])  # judgments of 0 and 1

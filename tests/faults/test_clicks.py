@@ -181,7 +181,6 @@ LISTS = pd.DataFrame(
         ),
         ("debiased:ranknet", {}, ParameterError, "pairwise"),
         ("debiased:committee", {}, ConfigError, "debiased:committee is not supported"),
-        ("joint:native:lambdarank", {}, ConfigError, "debiased:native:lambdarank"),
         ("debiased:native:rank_xendcg", {}, ConfigError, "debiased:native:lambdarank"),
     ],
 )
