@@ -54,19 +54,15 @@ class Target(Protocol):
     @property
     def template(self) -> AbstractObjective:
         """The composition of template, loss and target."""
-        ...
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Bind the objective to a data set."""
-        ...
 
     def with_template(self, template: AbstractObjective) -> "Target":
         """Return an objective with another composition."""
-        ...
 
     def __call__(self, a: Any, b: Any) -> Any:
         """Return gradient and Hessian, as the callback of a booster."""
-        ...
 
 
 @final
@@ -220,44 +216,34 @@ class Fitted(Protocol):
     @property
     def n_rounds(self) -> int:
         """Number of rounds used for predictions: up to the best round."""
-        ...
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
-        ...
 
     def predict(self, features: Any) -> FloatArray:
         """Return one raw score per row; the same as :meth:`scores`."""
-        ...
 
     def importances(self, kind: str | None = None) -> FloatArray:
         """Return the importance of each feature, of one of the booster's kinds or summed gain."""
-        ...
 
     @property
     def columns(self) -> Schema:
         """Number of the features in the model, and their names (as boosters accept them)."""
-        ...
 
     def encoded(self, features: Any) -> FloatArray:
         """Return the numbers that the trees compare; categories become codes."""
-        ...
 
     def trees(self) -> Trees:
         """Return the trees that predict; raise ConfigError unless they sum to one score."""
-        ...
 
     def for_converters(self) -> Any:
         """Return a copy of the booster that converters can read as a plain tree model."""
-        ...
 
     def stamp(self, identity: str) -> None:
         """Store a text in the model; it is saved to files, and the booster ignores it."""
-        ...
 
     def save(self, path: str) -> None:
         """Write the model in the booster's own format."""
-        ...
 
 
 class Range(NamedTuple):
@@ -295,17 +281,12 @@ class Tuning:
     """
 
     space: Mapping[str, Range]  # parameters to search
-    aliases: Mapping[str, tuple[str, ...]]  # of the parameters of space
     repeatable: Mapping[str, Any]  # parameters that make runs reproducible
     not_repeatable_with: frozenset[str]  # parameters that conflict with those of repeatable
     demonstration: Mapping[str, Any]  # parameters for the small demonstration data
     baselines: tuple[str, ...]  # the booster's own objectives, compared by default
     try_objective: Callable[[Any, Mapping[str, Any], Rows, int], FloatArray]
     try_metric: Callable[[Any, Rows], tuple[FloatArray, float]]
-
-    def is_given(self, name: str, params: Mapping[str, Any]) -> bool:
-        """Whether ``params`` contains a parameter, under any of its names."""
-        return not params.keys().isdisjoint((name, *self.aliases.get(name, ())))
 
 
 class Booster(Protocol):
@@ -329,66 +310,51 @@ class Booster(Protocol):
 
     def columns(self, data: Any) -> "BoosterColumns":
         """Read a data set."""
-        ...
 
     def group_sizes(self, data: Any) -> Any:
         """Return rows per query of a data set, constructed or not; None without queries."""
-        ...
 
     def training(self) -> "Training | None":
         """Return the training that is waiting for the gradient of this call, or None."""
-        ...
 
     def check_training(self, training: "Training") -> None:
         """Raise ConfigError for a parameter that breaks custom objectives."""
-        ...
 
     def start_training(self, training: "Training") -> None:
         """Prepare a training, in the first call of its objective."""
-        ...
 
     def ignored_objective(self) -> str | None:
         """Return the objective, as text, that the current training ignores, or None."""
-        ...
 
     def metric_name(self, text: str, higher_is_better: bool) -> str:
         """Return the name under which the booster shows a metric."""
-        ...
 
     def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
         """Return the value of a metric in the form the booster expects of a callback."""
-        ...
 
     def settings(self, shift_invariant: bool) -> "tuple[Setting, ...]":
         """Return the parameters that a custom objective needs."""
-        ...
 
     def robust(self, curvature: float | None) -> "tuple[Setting, ...]":
         """Return tree parameters that rarely overfit, for a mean Hessian per row."""
-        ...
 
     def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
         """Raise WeightError for weights that the booster cannot use."""
-        ...
 
     def unseen_message(self, column: Any, what: str, category: str) -> str | None:
         """Return the message for a category that training did not have, or None if allowed."""
-        ...
 
     def train(self, job: Job) -> Trained:
         """Train on this machine."""
-        ...
 
     def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
         """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
-        ...
 
     def wrap(self, model: Any) -> Fitted | None:
         """Return a model that was trained without gbmrank, with the rounds it predicts with.
 
         None unless it is one of this booster, or of its scikit-learn interface.
         """
-        ...
 
     def merge(
         self, models: Sequence[Any], factors: Sequence[float], shares: Sequence[float]
@@ -397,4 +363,3 @@ class Booster(Protocol):
 
         ``shares`` are the shares of the models in the summed gain of all splits.
         """
-        ...

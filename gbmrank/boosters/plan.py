@@ -100,41 +100,32 @@ class Engine(Protocol):
 
     def facts(self, part: Any, name: str, ranks: bool = True) -> Facts:
         """Return facts about a data set; regression needs only some of them."""
-        ...
 
     def check_preferences(self, held: tuple[Any, ...], part: Any) -> None:
         """Raise unless preferences fit the rows and contain something to learn."""
-        ...
 
     def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Any) -> None:
         """Raise WeightError for weights that the booster cannot use."""
-        ...
 
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Any
     ) -> tuple[Any, dict[str, Any]]:
         """Return the objective to pass to the booster, and the remaining parameters."""
-        ...
 
     def run(self, booster: Booster, job: Job) -> Trained:
         """Train."""
-        ...
 
     def all_tied(self, fitted: Fitted, part: Any) -> bool:
         """Whether the scores of every query are all equal."""
-        ...
 
     def curvature(self, target: Target | Native, part: Any) -> float | None:
         """Return the summed Hessian of the first round, or None if unknown."""
-        ...
 
     def spread(self, fitted: Fitted, part: Any) -> float:
         """Return the standard deviation of scores within queries."""
-        ...
 
     def values(self, fitted: Fitted, part: Any, metrics: Any) -> list[float]:
         """Return the value of each metric."""
-        ...
 
 
 @final

@@ -80,14 +80,8 @@ _SMALL = "small trees overfit less; use more of them"
 def robust_settings(names: Mapping[str, Any], curvature: float | None) -> tuple[Setting, ...]:
     """Return tree parameters that rarely overfit, under the names of a booster.
 
-    Parameters
-    ----------
-    names : mapping
-        Values by name: those under ``"sampled"`` sample rows and columns, those under ``"small"``
-        limit the size of trees; ``"l2"`` is the name of the L2 term, and ``"leaf"`` that of the
-        minimum Hessian of a leaf.
-    curvature : float or None
-        Mean Hessian of a row; None leaves out the parameters in its units.
+    Those under ``"sampled"`` sample rows and columns, those under ``"small"`` limit trees; ``"l2"``
+    and ``"leaf"`` are in units of the mean Hessian of a row, and left out if it is None.
     """
     made = [Setting(name, value, _SAMPLED) for name, value in names["sampled"].items()]
     made += [Setting(name, value, _SMALL) for name, value in names["small"].items()]
@@ -139,9 +133,13 @@ class Parameters:
     implied: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # always the case
     of_data_set: tuple[str, ...] = ()  # passed to the data set; on one machine only
 
+    @property
+    def _main_names(self) -> dict[str, str]:
+        return {other: main for main, others in self.aliases.items() for other in others}
+
     def by_main_names(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Convert parameters to main names; raise ConfigError for one set under two names."""
-        known = {other: main for main, others in self.aliases.items() for other in others}
+        known = self._main_names
         same = {**self.all_names(), **known}
         spelled: dict[str, str] = {}
         for name in params:
@@ -160,8 +158,7 @@ class Parameters:
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Convert parameters to main names as the booster does: the main name wins."""
-        known = {other: main for main, others in self.aliases.items() for other in others}
-        same = {**self.all_names(), **known}
+        same = {**self.all_names(), **self._main_names}
         others = {same.get(name, name): value for name, value in params.items()}
         return {**others, **{name: params[name] for name in others if name in params}}
 

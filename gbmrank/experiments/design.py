@@ -100,8 +100,9 @@ class Design(Options):
         """Return the parameters of one system before tuning; empty for given scores."""
         if system.is_given:
             return {}
-        asked, tuning = self.fixed_params(system), booster_named(system.backend).tuning
-        rate = {} if tuning.is_given("learning_rate", asked) else {"learning_rate": LEARNING_RATE}
+        asked, booster = self.fixed_params(system), booster_named(system.backend)
+        given, tuning = booster.parameters.read(asked), booster.tuning
+        rate = {} if "learning_rate" in given else {"learning_rate": LEARNING_RATE}
         own = {} if asked.keys() & tuning.not_repeatable_with else tuning.repeatable
         return {**own, **rate, **asked}
 

@@ -173,10 +173,9 @@ def candidates(
     The first is empty: the parameters as given. Every objective gets the same number, and with
     ``random`` the same draws.
     """
-    tuning = booster_named(backend).tuning
-    space = {
-        name: bounds for name, bounds in tuning.space.items() if not tuning.is_given(name, asked)
-    }
+    booster = booster_named(backend)
+    given = booster.parameters.read(asked)
+    space = {name: one for name, one in booster.tuning.space.items() if name not in given}
     return (_random if tuner == "random" else _optuna)(space, budget, stream)
 
 

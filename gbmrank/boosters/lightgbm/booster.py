@@ -70,14 +70,6 @@ _TUNING = Tuning(
         "min_data_in_leaf": Range(5, 100, whole=True),
         "lambda_l2": Range(1e-3, 10.0),
     },
-    aliases={
-        "learning_rate": ("eta", "shrinkage_rate"),
-        "num_leaves": ("num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
-        "min_data_in_leaf": (
-            *("min_child_samples", "min_data", "min_data_per_leaf", "min_samples_leaf"),
-        ),
-        "lambda_l2": ("reg_lambda", "lambda", "l2_regularization"),
-    },
     repeatable={"deterministic": True, "force_row_wise": True},  # sums in a fixed order
     not_repeatable_with=frozenset(("force_col_wise", "device_type", "device")),
     demonstration={"num_leaves": 8, "min_data_in_leaf": 100},

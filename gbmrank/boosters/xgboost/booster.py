@@ -77,9 +77,8 @@ _TUNING = Tuning(
         "learning_rate": Range(0.02, 0.3),
         "max_depth": Range(2, 10, whole=True),
         "min_child_weight": Range(1e-3, 10.0),
-        "reg_lambda": Range(1e-2, 10.0),
+        "lambda": Range(1e-2, 10.0),
     },
-    aliases={"learning_rate": ("eta",), "reg_lambda": ("lambda",)},
     repeatable={},
     not_repeatable_with=frozenset(),
     demonstration={"max_depth": 3},
@@ -99,7 +98,7 @@ class _XGBoost:
     tuning = _TUNING
     native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
     debiased: tuple[str, ...] = native
-    importance_types: tuple[str, ...] = (*("gain", "weight", "cover", "total_gain", "total_cover"),)
+    importance_types: tuple[str, ...] = ("gain", "weight", "cover", "total_gain", "total_cover")
     squared_error = "reg:squarederror"
     suffixes: tuple[str, ...] = (".ubj", ".json")
     first_bytes = b"{"
@@ -114,6 +113,8 @@ class _XGBoost:
     wrap = staticmethod(wrap)
     merge = staticmethod(merge)
     training = staticmethod(current_training)
+    settings = staticmethod(needed_settings)
+    unseen_message = staticmethod(unseen_message)
 
     def ignored_objective(self) -> None:
         """Return None: XGBoost rejects objectives that it does not know."""
@@ -137,10 +138,6 @@ class _XGBoost:
         """Return name and value."""
         return self.metric_name(text, higher_is_better), value
 
-    def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
-        """Return the parameters that a custom objective needs."""
-        return needed_settings(shift_invariant)
-
     def robust(self, curvature: float | None) -> tuple[Setting, ...]:
         """Return tree parameters that rarely overfit, for a mean Hessian per row."""
         return robust_settings(_ROBUST, curvature)
@@ -152,10 +149,6 @@ class _XGBoost:
                 "booster='gblinear' needs one weight per row, but with queries XGBoost stores one "
                 "per query; leave out the weights, or use a tree booster"
             )
-
-    def unseen_message(self, column: Any, what: str, category: str) -> str | None:
-        """Return the message for a category that training did not have."""
-        return unseen_message(column, what, category)
 
 
 XGBOOST: Final[Booster] = _XGBoost()
