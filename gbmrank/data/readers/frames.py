@@ -69,38 +69,22 @@ class Header:
 
     A column that is not named is searched under its usual names (``label``, ``relevance``;
     ``qid``, ``query_id``; ``score``, ``prediction``; ``docid``), ignoring case.
-
-    Parameters
-    ----------
-    label, qid, score, docid : str, optional
-        Names of columns. Only the label is required, but a column that is named must exist.
-    features : sequence of str or None, default=()
-        Columns of ``X``, or patterns such as ``bm25_*``. The label and the query id are not
-        allowed among them. ``None`` means all other columns, except those that look like another
-        label, an id or the score of a model, and text of many values.
-    drop : sequence of str, default=()
-        Columns to leave out; patterns leave out features only.
-    need_label : bool, default=True
-        Whether to reject a table without labels; otherwise its labels are zeros.
-    categorical : sequence of str, default=()
-        Categorical features; columns of a categorical type are always categorical.
-    columns : mapping of str to str, default={}
-        Names of further columns by role: ``weight``, ``position``, ``time`` (numbers or dates,
-        not converted) and any other key. They are not features unless ``features`` names them.
-    optional : sequence of str, default=()
-        Keys of ``columns`` that a table need not have.
     """
 
-    label: str | None = None
+    label: str | None = None  # only the label is required, but a named column must exist
     qid: str | None = None
     score: str | None = None
     docid: str | None = None
+    # Columns of X, or patterns such as bm25_*, without label and query id. None: all others, except
+    # what looks like a label, an id or the score of a model, and text of many values.
     features: Sequence[str] | None = ()
-    drop: Sequence[str] = ()
-    need_label: bool = True
-    categorical: Sequence[str] = ()
+    drop: Sequence[str] = ()  # to leave out; patterns leave out features only
+    need_label: bool = True  # else a table without labels has zeros
+    categorical: Sequence[str] = ()  # besides columns of a categorical type
+    # Names of further columns by role: weight, position, time (numbers or dates, not converted) and
+    # any other key. They are features only if ``features`` names them.
     columns: Mapping[str, str] = field(default_factory=dict)
-    optional: Sequence[str] = ()
+    optional: Sequence[str] = ()  # keys of ``columns`` that a table need not have
 
     def __post_init__(self) -> None:
         for what in ("features", "categorical", "drop"):
@@ -307,20 +291,8 @@ _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parqu
 
 
 def table_format(path: PathLike) -> str | None:
-    """Return the format of a table by its file name, ``"csv"`` or ``"parquet"``, or None.
+    """Return the format of a table by its file name, or None; case and ``.gz`` do not matter.
 
-    Parameters
-    ----------
-    path : str or path
-        File name; ``.gz`` at its end and case are ignored.
-
-    Returns
-    -------
-    str or None
-        None for any other file name.
-
-    Examples
-    --------
     >>> table_format("rows.csv.gz"), table_format("ROWS.CSV.GZ"), table_format("train.txt")
     ('csv', 'csv', None)
     """
@@ -340,33 +312,11 @@ def read_csv(
     delimiter: str | None = None,
     limits: Limits | None = None,
 ) -> RankingFile:
-    """Read a CSV file, plain or compressed with gzip.
+    """Read a CSV file in UTF-8, plain or compressed with gzip.
 
-    The first line names the columns; if it has numbers only, they are numbered from 0.
-
-    Parameters
-    ----------
-    path : str or path
-        The file, in UTF-8; a byte order mark and Windows line endings are accepted.
-    header : Header, optional
-        Which columns to read.
-    delimiter : str, optional
-        One character; by default the one of comma, tab, semicolon and bar that the first line
-        has most of.
-    limits : Limits, optional
-        Sizes above which the file is rejected.
-
-    Returns
-    -------
-    RankingFile
-        Labels and the other columns that ``header`` names or finds.
-
-    Raises
-    ------
-    ParseError
-        With file and line, for a row with more or fewer cells than the header, a label or score
-        that is not a finite number, a feature that is not a number (an empty cell or ``NULL`` is
-        a missing value), or a row without a query id.
+    The first line names the columns; if it has numbers only, they are numbered from 0. Without a
+    ``delimiter`` it is the one of comma, tab, semicolon and bar that the first line has most of. An
+    empty cell or ``NULL`` is a missing value of a feature.
     """
     header, limits = header or Header(), limits or Limits()
     rows = _csv_rows(path, delimiter, limits)
@@ -403,29 +353,7 @@ def read_texts(path: PathLike, limits: Limits | None = None) -> dict[str, list[s
 def read_parquet(
     path: PathLike, header: Header | None = None, *, limits: Limits | None = None
 ) -> RankingFile:
-    """Read a Parquet file, with pyarrow.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    header : Header, optional
-        Which columns to read; the others are not read from disk.
-    limits : Limits, optional
-        Only ``max_cells`` applies, to rows times columns.
-
-    Returns
-    -------
-    RankingFile
-        Labels and the other columns that ``header`` names or finds.
-
-    Raises
-    ------
-    MissingPackageError
-        If pyarrow is not installed; the message names the extra to install.
-    DataError
-        For a column with invalid values; the message names the first such row.
-    """
+    """Read a Parquet file; columns that ``header`` does not need are not read from disk."""
     header, limits = header or Header(), limits or Limits()
     with open_parquet(path) as opened:
         parts, names = header.resolve(opened.schema_arrow.names, path)

@@ -179,35 +179,9 @@ def read_letor(
     The document id is taken from a comment with ``docid = ...``. A byte order mark, Windows
     line endings, blank lines and lines with only a comment are accepted.
 
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    features : bool, default=True
-        Whether to read the features; otherwise ``X`` is None, and their indices, but not their
-        values, are checked.
-    n_features : int, optional
-        Number of columns of ``X``; the largest index by default. Set it for a file that must
-        match another one.
-    zero_based : bool, default=False
-        Whether the first feature has index 0 instead of 1.
-    need_qid : bool, default=True
-        Reject lines without ``qid:``. Otherwise all lines must have one, or none.
-    limits : Limits, optional
-        Sizes above which the file is rejected.
-
-    Returns
-    -------
-    RankingFile
-        With labels, qid, X, ids and feature names (the indices of the file).
-
-    Raises
-    ------
-    ParseError
-        With file, line and column, for a label that is not a finite number, a missing qid, a
-        feature that is not ``index:value``, or an index that is 0, repeated or decreasing.
-    LimitError
-        If the file is larger than the limits allow.
+    Without ``features`` the indices are checked, and the values are not. ``n_features`` is the
+    width of a file that must match another one; by default the largest index. Without
+    ``need_qid`` all lines must have a query id, or none.
 
     Examples
     --------

@@ -55,39 +55,16 @@ _LETOR_LINE = re.compile(r"\S+(\s+qid:\S+)?(\s+\d+:\S+)*\s*(#.*)?")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """How files of rows are read.
+    """How files of rows are read."""
 
-    Parameters
-    ----------
-    form : str, optional
-        A key of ``FORMATS``; by default inferred from the file's name, else from its first line.
-    columns : Header, optional
-        Which columns of a table to read. ``features=()`` reads no features of any format.
-    delimiter : str, optional
-        Of a CSV file, see :func:`read_csv`.
-    zero_based : bool, default=False
-        Whether the first feature of a LETOR file has index 0.
-    sizes : path, optional
-        A file with the rows of each query, one number per line, instead of query ids. By default
-        LightGBM's: the name of the file with ``.query`` behind it, if it exists.
-    need_qid : bool, default=True
-        Reject files without query ids.
-    run : path, optional
-        The run that belongs to TREC judgments.
-    complete : bool, default=False
-        Keep judged topics that are not in the run, see :func:`read_trec`.
-    limits : Limits, optional
-        Sizes above which a file is rejected.
-    """
-
-    form: str | None = None
-    columns: Header = field(default_factory=Header)
-    delimiter: str | None = None
-    zero_based: bool = False
-    sizes: PathLike | None = None
-    need_qid: bool = True
-    run: PathLike | None = None
-    complete: bool = False
+    form: str | None = None  # a key of FORMATS; None: by the file's name, else by its first line
+    columns: Header = field(default_factory=Header)  # features=() reads none, of any format
+    delimiter: str | None = None  # of a CSV file; None: by its first line
+    zero_based: bool = False  # the first feature of a LETOR file has index 0
+    sizes: PathLike | None = None  # file of the rows per query; None: LightGBM's, if it is there
+    need_qid: bool = True  # reject files without query ids
+    run: PathLike | None = None  # belongs to TREC judgments
+    complete: bool = False  # keep judged topics that are not in the run
     limits: Limits = field(default_factory=Limits)
 
     def check_used(self, what: str, used: Collection[str] = ()) -> None:
@@ -105,26 +82,9 @@ class FileOptions:
 
 
 def read_rows(path: PathLike, options: FileOptions | None = None) -> RankingFile:
-    """Read a file of rows in any supported format.
+    """Read a file of rows in any supported format; text may be compressed with gzip.
 
-    Parameters
-    ----------
-    path : str or path
-        A LETOR, CSV or Parquet file, or TREC judgments; text may be compressed with gzip.
-    options : FileOptions, optional
-        Format, columns and limits.
-
-    Returns
-    -------
-    RankingFile
-        Labels and query ids, and the scores, features and further columns that the options name.
-
-    Raises
-    ------
-    ConfigError
-        For an option that has no effect on this format.
-    DataError
-        For a file that cannot be read, without query ids, or whose format is unknown.
+    Raises ConfigError for an option that has no effect on this format.
     """
     options = options or FileOptions()
     form = options.form or guess_format(path, options.limits)

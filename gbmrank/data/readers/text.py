@@ -29,24 +29,12 @@ _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Sizes above which a reader raises LimitError.
+    """Sizes above which a reader raises LimitError."""
 
-    Parameters
-    ----------
-    max_bytes : int, default=8 GiB
-        Size of the text, after decompression.
-    max_line : int, default=16 MiB
-        Length of one line.
-    max_cells : int, default=2**29
-        Rows times features, and rows times the length of the longest id.
-    block : int, default=8 MiB
-        Bytes read at once.
-    """
-
-    max_bytes: int = 8 << 30
+    max_bytes: int = 8 << 30  # of the text, after decompression
     max_line: int = 16 << 20
-    max_cells: int = 1 << 29
-    block: int = 8 << 20
+    max_cells: int = 1 << 29  # rows times features, and rows times the length of the longest id
+    block: int = 8 << 20  # bytes read at once
 
 
 def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
@@ -90,25 +78,7 @@ def read_lines(path: PathLike, limits: Limits, *, blank: bool = False) -> Iterat
 
 
 def read_column(path: PathLike, limits: Limits | None = None) -> FloatArray:
-    """Read a file with one number per line, such as model scores or query sizes.
-
-    Parameters
-    ----------
-    path : str or path
-        The file, plain or compressed with gzip.
-    limits : Limits, optional
-        Sizes above which the file is rejected.
-
-    Returns
-    -------
-    array of shape (n_lines,)
-        The numbers.
-
-    Raises
-    ------
-    ParseError
-        If a line is not a single finite number.
-    """
+    """Read a file, plain or gzip, with one finite number per line, such as model scores."""
     values = []
     for number, line in read_lines(path, limits or Limits()):
         text = line.strip()
@@ -185,54 +155,22 @@ def check_line(line: bytes, number: int, path: PathLike, limits: Limits) -> None
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RankingFile:
-    """Ranking data read from a file, with rows in the order of the file.
+    """Ranking data read from a file, with rows in the order of the file."""
 
-    Parameters
-    ----------
-    labels : array of shape (n_rows,)
-        Larger is better; finite.
-    qid : array of shape (n_rows,) or None
-        One query id per row, as string; ``None`` if the file has none.
-    numbered : bool
-        Whether the ids are numbers from 0, since the file has sizes instead of ids.
-    scores : array of shape (n_rows,) or None
-        Scores, if the file has them (a table with a score column, a TREC run); finite.
-    X : array of shape (n_rows, n_features) or None
-        Features; NaN is a missing value.
-    ids : array of shape (n_rows,) or None
-        Document ids as strings, empty where a row has none.
-    feature_names : tuple of str
-        One per column of ``X``.
-    by_index : bool
-        Whether feature names are LETOR indices; another file may then have fewer columns.
-    unranked : array of bool of shape (n_rows,) or None
-        Rows that were judged but not retrieved; their score is below all others.
-    categories : mapping of str to Categories
-        Categories of the features whose entries in ``X`` are codes, by feature name.
-    columns : mapping of str to array of shape (n_rows,)
-        The columns requested by ``Header.columns``, under the same keys.
-    roles : mapping of str to str
-        Names of the columns of a table by role, such as ``label`` and ``qid``.
-    left_out : tuple of str
-        Columns that would be features by their names, and are none by their values.
-    notes : tuple of str
-        Remarks for the user on how the file was read.
-    """
-
-    labels: FloatArray
-    qid: npt.NDArray[np.str_] | None = None
-    numbered: bool = False
-    scores: FloatArray | None = None
-    X: npt.NDArray[Any] | None = None
-    ids: npt.NDArray[np.str_] | None = None
-    feature_names: tuple[str, ...] = ()
-    by_index: bool = False
-    unranked: npt.NDArray[np.bool_] | None = None
-    categories: Mapping[str, Categories] = field(default_factory=dict)
-    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    roles: Mapping[str, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    labels: FloatArray  # larger is better; finite
+    qid: npt.NDArray[np.str_] | None = None  # of each row; None if the file has none
+    numbered: bool = False  # the ids are numbers from 0, since the file has sizes instead of ids
+    scores: FloatArray | None = None  # of a table with a score column, or a TREC run; finite
+    X: npt.NDArray[Any] | None = None  # NaN is a missing value
+    ids: npt.NDArray[np.str_] | None = None  # of documents, empty where a row has none
+    feature_names: tuple[str, ...] = ()  # one per column of X
+    by_index: bool = False  # they are LETOR indices; another file may then have fewer columns
+    unranked: npt.NDArray[np.bool_] | None = None  # judged, not retrieved; scored below the others
+    categories: Mapping[str, Categories] = field(default_factory=dict)  # of features that are codes
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # of Header.columns
+    roles: Mapping[str, str] = field(default_factory=dict)  # names of columns, by label, qid ...
+    left_out: tuple[str, ...] = ()  # features by their names, and none by their values
+    notes: tuple[str, ...] = ()  # for the user, on how the file was read
 
     @property
     def n_rows(self) -> int:

@@ -64,30 +64,7 @@ def read_trec(
 
     Rows of a topic are in the order in which trec_eval breaks ties: by decreasing document id,
     compared byte by byte. ``ties="index"`` reproduces its ranking.
-
-    Parameters
-    ----------
-    qrels : str or path
-        Judgments, plain or compressed with gzip.
-    run : str or path
-        Retrieved documents, plain or compressed with gzip.
-    complete : bool, default=False
-        Keep judged topics that are not in the run (trec_eval's ``-c``).
-    limits : Limits, optional
-        Sizes above which a file is rejected.
-
-    Returns
-    -------
-    RankingFile
-        With labels, scores, qid, ids, unranked and notes.
-
-    Raises
-    ------
-    ParseError
-        With file, line and column, for missing columns, a grade or score that is not a finite
-        number, or a document that occurs twice in a topic.
-    DataError
-        If the files have no topic in common.
+    ``complete`` keeps judged topics that are not in the run (trec_eval's ``-c``).
     """
     limits = limits or Limits()
     judged = _by_topic(qrels, _QRELS, limits)
