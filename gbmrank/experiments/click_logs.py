@@ -7,7 +7,7 @@ so does the evaluation on the test queries, unless the truth is given.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -70,28 +70,16 @@ def click_objectives() -> list[str]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clicks:
-    """Position bias by which clicks are corrected; a part of the design.
+    """Position bias by which clicks are corrected; a part of the design."""
 
-    Parameters
-    ----------
-    judge : PositionBias
-        Estimated from all queries, for the evaluation of every system.
-    learned : tuple of PositionBias
-        One per fold, estimated from its training queries; used to train corrected systems, and
-        for early stopping of all.
-    clip : float or None
-        Smallest propensity in training and validation; the evaluation does not clip.
-    truth : str or None
-        Where the truth comes from, if it is given.
-    """
-
-    judge: PositionBias
+    judge: PositionBias  # estimated from all queries, for the evaluation of every system
+    # One per fold, of its training queries, to train corrected systems and to stop all early.
     learned: tuple[PositionBias, ...]
-    clip: float | None = None
-    truth: str | None = None
+    clip: float | None = None  # smallest propensity in training and validation, not in evaluation
+    truth: str | None = None  # where the truth comes from, if it is given
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data for :meth:`from_json`."""
+        """Return plain data, which is saved with the results."""
         learned = [one.to_dict() for one in self.learned]
         return {
             "judge": self.judge.to_dict(),
@@ -99,15 +87,6 @@ class Clicks:
             "clip": self.clip,
             "truth": self.truth,
         }
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> "Clicks":
-        """Read the data of :meth:`to_json`."""
-        biases = {
-            "judge": PositionBias.from_dict(plain["judge"]),
-            "learned": tuple(map(PositionBias.from_dict, plain["learned"])),
-        }
-        return cls(**{**plain, **biases})
 
     def training(self, objective: str, fold: int, part: Part) -> Part:
         """Return the training rows of a system, with corrected clicks if it corrects them."""

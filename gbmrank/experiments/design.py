@@ -107,22 +107,12 @@ class Design(Options):
         return {**own, **rate, **asked}
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data for :meth:`from_json`."""
+        """Return plain data, which determines every run and is saved with the results."""
         plain = asdict(self)
         plain["systems"] = [list(system) for system in self.systems]
         plain["metrics"], plain["seeds"] = list(self.metrics), list(self.seeds)
         plain["clicks"] = None if self.clicks is None else self.clicks.to_json()
         return plain
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> "Design":
-        """Read the data of :meth:`to_json`."""
-        given = dict(plain)
-        given["systems"] = tuple(System(*pair) for pair in given["systems"])
-        given["metrics"], given["seeds"] = tuple(given["metrics"]), tuple(given["seeds"])
-        clicks = given.get("clicks")
-        given["clicks"] = None if clicks is None else Clicks.from_json(clicks)
-        return cls(**given)
 
 
 def plain_seeds(given: Any) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Parallel runs in worker processes.
 
-Each worker is a plain subprocess that receives one task at a time through a pipe, as a line of
-JSON, and reports progress in lines; runs themselves are written to the store. Not
+Each worker is a plain subprocess that receives the rows and then one task at a time through a
+pipe, and reports progress in lines of JSON; runs themselves are written to the store. Not
 ``multiprocessing``: its spawned children import the caller's script again, which fails for a
 script without a main guard, and its pool gives up every pending task when one worker dies. Not
 threads: a crash inside a booster would end everything, and two boosters in one process share one
@@ -13,6 +13,7 @@ import contextlib
 import errno
 import json
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -20,18 +21,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeAlias, final
+from typing import IO, TypeAlias, final
 
 import numpy as np
 
-from gbmrank.data.queries import RankingData
-from gbmrank.data.tables import Categories
 from gbmrank.errors import GbmrankError
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.progress import Progress
-from gbmrank.experiments.results import System
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.store import Store
 from gbmrank.experiments.trial import failed_run, run_task
@@ -39,8 +38,7 @@ from gbmrank.kernels.jit.threads import set_num_threads
 
 Events: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 _MODULE = "gbmrank.experiments.pool"
-_OPTIONAL = ("parts", "gain", "times")
-_COLUMN, _SCORES = "column:", "scores:"
+_FEATURES = "features.npy"  # a file that all workers map into memory, as it may be large
 _LAST_WORDS = 500
 _PATIENCE = 10.0  # seconds that a worker has to exit
 _EVERY = 0.2  # seconds between progress reports
@@ -75,9 +73,11 @@ def run_in_processes(
         waiting.put(task)
     events: Events = queue.SimpleQueue()
     with store.working() as folder:
-        _write_input(source, design, folder)
+        _write_features(source, folder)
+        given = pickle.dumps((replace(source, X=source.X[:0]), design))
         lanes = [
-            _Lane(store, design, progress, waiting, events) for _ in range(min(jobs, len(tasks)))
+            _Lane((store, given, design), progress, waiting, events)
+            for _ in range(min(jobs, len(tasks)))
         ]
         try:
             for lane in lanes:
@@ -100,18 +100,17 @@ class _Lane:
 
     def __init__(
         self,
-        store: Store,
-        design: Design,
+        given: tuple[Store, bytes, Design],
         progress: Progress,
         waiting: "queue.SimpleQueue[Task]",
         events: Events,
     ) -> None:
-        self._store, self._design, self._progress = store, design, progress
-        self._waiting, self._events = waiting, events
-        self._worker: subprocess.Popen[str] | None = None
+        self._store, self._given, self._design = given
+        self._progress, self._waiting, self._events = progress, waiting, events
+        self._worker: subprocess.Popen[bytes] | None = None
         self._ended = False
         self._lock = threading.Lock()
-        self._log = store.work / f"worker-{id(self)}.log"
+        self._log = self._store.work / f"worker-{id(self)}.log"
         self.thread = threading.Thread(target=self._run_all, daemon=True, name="gbmrank-compare")
 
     def end(self) -> None:
@@ -154,7 +153,7 @@ class _Lane:
         if worker.stdin is None or worker.stdout is None:  # pragma: no cover
             return False
         with contextlib.suppress(BrokenPipeError, ValueError):
-            worker.stdin.write(json.dumps([list(task.system), task.seed, task.fold]) + "\n")
+            pickle.dump(task, worker.stdin)
             worker.stdin.flush()
             for line in worker.stdout:
                 message = json.loads(line)
@@ -163,7 +162,7 @@ class _Lane:
                 self._events.put(partial(self._progress.rounds, task, message["rounds"]))
         return False
 
-    def _living_worker(self) -> "subprocess.Popen[str]":
+    def _living_worker(self) -> "subprocess.Popen[bytes]":
         if self._worker is not None and self._worker.poll() is not None:
             self._close()
         with self._lock:  # no worker may start after end()
@@ -173,7 +172,7 @@ class _Lane:
                 self._worker = self._start()
             return self._worker
 
-    def _start(self) -> "subprocess.Popen[str]":
+    def _start(self) -> "subprocess.Popen[bytes]":
         home = str(Path(__file__).resolve().parents[2])
         path = os.environ.get("PYTHONPATH")
         environment = {
@@ -184,16 +183,18 @@ class _Lane:
             "PYTHONIOENCODING": "utf-8",
         }
         with self._log.open("w") as log:
-            return subprocess.Popen(  # noqa: S603  (our own module)
+            worker = subprocess.Popen(  # noqa: S603  (our own module)
                 [sys.executable, "-P", "-m", _MODULE, str(self._store.folder.absolute())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                text=True,
-                encoding="utf-8",
                 env=environment,
                 start_new_session=True,  # only this process handles Ctrl-C
             )
+        with contextlib.suppress(BrokenPipeError):  # its task will find that it has ended
+            if worker.stdin is not None:
+                worker.stdin.write(self._given)
+        return worker
 
     def _close(self) -> None:
         """Close the worker's input, so that it exits."""
@@ -218,59 +219,12 @@ class _Lane:
         return f"the worker process ended {how}, perhaps out of memory{last}"
 
 
-def _write_input(source: Source, design: Design, folder: Path) -> None:
-    """Write the rows and the design for the workers."""
-    columns: dict[str, Any] = {"labels": source.data.labels, "sizes": source.data.groups.sizes}
-    optional = {name: getattr(source, name) for name in _OPTIONAL}
-    optional |= {"weight": source.data.weight}
-    columns |= {name: column for name, column in optional.items() if column is not None}
-    columns |= {f"{_COLUMN}{name}": column for name, column in source.data.columns.items()}
-    columns |= {f"{_SCORES}{at}": one for at, one in enumerate(source.scores.values())}
-    about = {"names": source.feature_names, "categories": list(source.categories.items())}
+def _write_features(source: Source, folder: Path) -> None:
     try:
-        np.save(folder / "features.npy", np.ascontiguousarray(source.X), allow_pickle=False)
-        np.savez(folder / "columns.npz", **columns)
-        for name, plain in (("design", design.to_json()), ("features", about)):
-            (folder / f"{name}.json").write_text(json.dumps(plain), encoding="utf-8")
+        np.save(folder / _FEATURES, np.ascontiguousarray(source.X), allow_pickle=False)
     except OSError as error:  # numpy's message has neither file nor reason
         full = f"the rows cannot be written, is the disk full? ({error.strerror or error})"
         raise OSError(error.errno or errno.ENOSPC, full, str(folder)) from error
-
-
-def _read_input(folder: Path) -> tuple[Source, Design]:
-    """Read rows and design; features are memory-mapped, shared by all workers."""
-    features = np.load(folder / "features.npy", mmap_mode="r", allow_pickle=False)
-    plain, about = (
-        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("design", "features")
-    )
-    design = Design.from_json(plain)
-    given = [system.objective for system in design.systems if system.is_given]
-    with np.load(folder / "columns.npz", allow_pickle=False) as columns:
-        rows = RankingData.from_arrays(
-            columns["labels"],
-            group=columns["sizes"],
-            weight=columns.get("weight"),
-            columns={
-                name.removeprefix(_COLUMN): columns[name]
-                for name in columns
-                if name.startswith(_COLUMN)
-            },
-        )
-        optional = {name: columns[name] for name in _OPTIONAL if name in columns}
-        scores = {name: columns[f"{_SCORES}{at}"] for at, name in enumerate(given)}
-    source = Source(
-        title="",
-        X=features,
-        data=rows,
-        feature_names=tuple(about["names"]),
-        categories={
-            at: Categories(tuple(one), ordered) for at, (one, ordered) in about["categories"]
-        },
-        scores=scores,
-        **optional,
-    )
-    return source, design
 
 
 def _work(folder: str) -> None:
@@ -279,7 +233,9 @@ def _work(folder: str) -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # output of boosters must not mix with progress lines
     store = Store(Path(folder))
-    source, design = _read_input(store.work)
+    source, design = pickle.load(sys.stdin.buffer)  # noqa: S301  (of the parent)
+    features = np.load(store.work / _FEATURES, mmap_mode="r", allow_pickle=False)
+    source = replace(source, X=features)
     set_num_threads(design.threads)
     tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
     threading.Thread(target=_read_tasks, args=(tasks,), daemon=True).start()
@@ -289,10 +245,11 @@ def _work(folder: str) -> None:
 
 
 def _read_tasks(tasks: "queue.SimpleQueue[Task]") -> None:
-    for line in sys.stdin:
-        system, seed, fold = json.loads(line)
-        tasks.put(Task(System(*system), seed, fold))
-    os._exit(0)  # the parent has ended; nothing else stops a training
+    try:
+        while True:
+            tasks.put(pickle.load(sys.stdin.buffer))  # noqa: S301  (of the parent)
+    finally:
+        os._exit(0)  # the parent has ended; nothing else stops a training
 
 
 def _reporter(out: IO[str]) -> Callable[[int], None]:

@@ -222,7 +222,10 @@ def test_the_design_keeps_the_bias():
     design = Design(
         systems=(System("lightgbm", NAIVE),), metrics=("dcg@5",), folds=2, clicks=clicks
     )
-    assert Design.from_json(json.loads(json.dumps(design.to_json()))) == design
+    kept = json.loads(json.dumps(design.to_json()))["clicks"]
+    assert PositionBias.from_dict(kept["judge"]) == BIAS
+    assert [one["propensity"] for one in kept["learned"]] == [BIAS.propensity.tolist(), [1.0]]
+    assert (kept["clip"], kept["truth"]) == (0.1, "an array")
 
 
 def test_the_command_line(tmp_path, capsys):

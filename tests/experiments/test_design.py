@@ -1,6 +1,8 @@
 """Settings as plain data."""
 
 import json
+import pickle
+from dataclasses import fields
 
 import pytest
 
@@ -44,9 +46,20 @@ def test_every_task_is_there_once():
     assert len(set(plan.tasks)) == len(plan.tasks) == 2 * 3 * 2
 
 
-def test_plain_data_leads_back():
+def test_plain_data_has_every_field():
     plan = design(folds=3, seeds=(4, 7), params={"a": [1, 2]}, params_for={"ranknet": {"b": "c"}})
-    assert Design.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+    kept = json.loads(json.dumps(plan.to_json()))
+    assert kept.keys() == {one.name for one in fields(Design)}
+    assert (kept["seeds"], kept["params"], kept["params_for"]) == (
+        [4, 7],
+        {"a": [1, 2]},
+        {"ranknet": {"b": "c"}},
+    )
+
+
+def test_workers_get_an_equal_design():
+    plan = design(folds=3, seeds=(4, 7), params={"a": [1, 2]})
+    assert pickle.loads(pickle.dumps(plan)) == plan  # noqa: S301  (made here)
 
 
 @pytest.mark.parametrize(
