@@ -90,4 +90,4 @@ def _read_groups(data: Any, group: ArrayLike | None, qid: ArrayLike | None) -> G
     sizes = booster.group_sizes(data)
     if sizes is None:
         raise GroupError("this data set has no queries; pass group= when you create it")
-    return Groups.from_sizes(sizes, int(np.sum(sizes)))
+    return Groups.read(int(np.sum(sizes)), sizes, None)

@@ -10,11 +10,11 @@ import numpy as np
 
 from gbmrank.boosters.base import Booster, plain_name
 from gbmrank.boosters.bindings import state_of
-from gbmrank.boosters.callbacks import callable_name, read_call, warn_if_weighted
+from gbmrank.boosters.callbacks import callable_name, read_call, warn_if_weighted, xgbranker_advice
 from gbmrank.boosters.dataset_columns import BoosterColumns
 from gbmrank.boosters.gradients import read_scores
 from gbmrank.boosters.supported import booster_named, booster_of
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData, warn_if_forgotten
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, MetricError, SpecError, warn
 from gbmrank.metrics import (
     AbstractBoundMetric,
@@ -374,7 +374,8 @@ def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> l
     a, b, weight, group = call
     if group is _ABSENT and booster_of(b) is None:
         warn_if_weighted(metrics[0])
-        return [_defined(item, *item._bound(a, b)) for item in metrics]
+        one_query = Groups.single(np.size(a))
+        return [_defined(item, *item._bound(a, b, group=one_query)) for item in metrics]
     sizes = None if group is _ABSENT else group
     booster, columns, preds = read_call(a, b, weight, sizes, any_preferences(metrics))
     _check_objective(booster)
@@ -426,13 +427,15 @@ def any_preferences(metrics: Iterable[Metric]) -> bool:
 
 def _ranking_data(labels: Any, *, subtopics: Any = None, **columns: Any) -> RankingData:
     data = RankingData.from_arrays(labels, **columns)
+    if all(columns.get(name) is None for name in ("group", "qid", "preferences")):
+        warn_if_forgotten(data.groups.n_rows)
     return data if subtopics is None else data.with_columns(subtopic_columns(subtopics))
 
 
 def _defined(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
     value = bound.score(ranked)
     if math.isnan(value):
-        raise DataError(_no_mean(item, bound, ranked))
+        raise DataError(xgbranker_advice(item) or _no_mean(item, bound, ranked))
     return value
 
 

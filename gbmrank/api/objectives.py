@@ -16,7 +16,13 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import as_floats
 from gbmrank.data.demonstration import demo_data
 from gbmrank.data.position_bias import PositionBias
-from gbmrank.data.queries import Groups, RankingData, check_finite, check_weights
+from gbmrank.data.queries import (
+    Groups,
+    RankingData,
+    check_finite,
+    check_weights,
+    warn_if_forgotten,
+)
 from gbmrank.errors import (
     ConfigError,
     DataError,
@@ -220,6 +226,9 @@ class Objective(AbstractValue[AbstractObjective]):
     def _read(self, labels: ArrayLike | None, **columns: Any) -> RankingData:
         own = getattr(self.template, "preferences", None)
         data = RankingData.from_arrays(labels, preferences=own, **columns)
+        given = (own, columns.get("group"), columns.get("qid"))
+        if all(one is None for one in given) and not self.template.separable:
+            warn_if_forgotten(data.groups.n_rows)
         return data if self._rows is None else self._rows.added_to(data)
 
     def with_template(self, template: AbstractObjective) -> "Objective":

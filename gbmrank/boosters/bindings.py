@@ -81,7 +81,7 @@ class DataSetState:
                 self.latest = None
                 columns.warn_if_merged()
                 if self.rows is None:
-                    columns.warn_if_zeros()
+                    columns.warn_if_wrong()
             found = self.latest
             if found is None or found.key is not key:  # ``is`` is faster than to compare values
                 found = self.bound.get(key)

@@ -11,7 +11,7 @@ from gbmrank.boosters.dataset_columns import BoosterColumns
 from gbmrank.boosters.lightgbm.booster import LIGHTGBM
 from gbmrank.boosters.supported import booster_of
 from gbmrank.boosters.xgboost.booster import XGBOOST
-from gbmrank.boosters.xgboost.call_stack import weighs_by_size
+from gbmrank.boosters.xgboost.call_stack import averaged_sizes
 from gbmrank.data.columns import as_floats
 from gbmrank.errors import DataError, GbmrankWarning, warn
 
@@ -66,7 +66,10 @@ def warn_if_weighted(metric: Any) -> None:
     """Warn once if XGBRanker averages the values of queries with their sizes as weights."""
     number = id(metric)
     known = _warned.get(number)
-    if (known is not None and known() is metric) or not weighs_by_size():
+    if known is not None and known() is metric:
+        return
+    sizes = averaged_sizes()
+    if sizes is None or np.all(sizes == sizes[0]):
         return
     mine = weakref.ref(metric, lambda _: _warned.pop(number, None))
     if _warned.setdefault(number, mine) is not mine:  # another thread was first
@@ -76,6 +79,18 @@ def warn_if_weighted(metric: Any) -> None:
         "reports is not the mean over queries; use gbmrank.GBMRanker(backend='xgboost'), or "
         "xgboost.train with custom_metric=",
         GbmrankWarning,
+    )
+
+
+def xgbranker_advice(metric: Any) -> str | None:
+    """Return what to do about a query without a value if ``XGBRanker`` calls, else None."""
+    if averaged_sizes() is None:
+        return None
+    return (
+        f"{metric} is undefined for one of the queries, for example without a relevant row, and "
+        "XGBRanker calls a metric query by query and averages all of them. Train with "
+        "gbmrank.GBMRanker(backend='xgboost', metric=...) or xgboost.train(custom_metric=...), "
+        "which leave out such queries, or choose empty='zero' or empty='one'"
     )
 
 

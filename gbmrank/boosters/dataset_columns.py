@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.queries import RankingData, Subset
+from gbmrank.data.queries import Groups, RankingData, Subset, warn_if_in_pieces
 from gbmrank.errors import DataError, GbmrankWarning, WeightError, warn
 
 _CLAMPED = float(np.float32(1e38))  # LightGBM replaces infinity by this
@@ -50,8 +50,10 @@ class BoosterColumns:
                 GbmrankWarning,
             )
 
-    def warn_if_zeros(self) -> None:
-        """Warn if labels or weights may be zeros that the booster filled in."""
+    def warn_if_wrong(self) -> None:
+        """Warn if queries are in pieces, or labels or weights zeros that the booster filled in."""
+        if self.sizes is not None:
+            warn_if_in_pieces(np.asarray(self.sizes))
         unsure = self.zeros_if_missing if len(self.labels) > 1 else ()
         if "labels" in unsure and not np.any(self.labels):
             warn(
@@ -70,7 +72,9 @@ class BoosterColumns:
 
     def to_data(self) -> RankingData:
         """Validate the columns and return them as ranking data."""
-        data = RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+        sizes, n_rows = self.sizes, len(self.labels)
+        groups = None if sizes is None else Groups.from_sizes(sizes, n_rows)
+        data = RankingData.from_arrays(self.labels, group=groups, weight=self.weight)
         columns = (("label", data.labels, DataError), ("weight", data.weight, WeightError))
         for what, values, error in columns:
             bad = np.flatnonzero(np.abs(np.zeros(0) if values is None else values) >= _CLAMPED)

@@ -125,6 +125,8 @@ class Parameters:
     least_slope: str  # summed over a leaf
     unknown: Callable[[Mapping[str, Any]], tuple[str | None, set[str]]]
     check_more: Callable[[Mapping[str, Any], str, bool], None]  # (params, objective, custom)
+    is_random: Callable[[Mapping[str, Any], str | None], bool]  # (params, own objective): by seed
+    sampled: Mapping[str, Any]  # make a training random: queries or rows are drawn in each round
     all_names: Callable[[], Mapping[str, str]] = dict  # to main names; may be empty
     unread: Callable[[Mapping[str, Any]], list[str]] = lambda params: []  # beside native_only
     least_rows: tuple[str, int] | None = None  # with its default

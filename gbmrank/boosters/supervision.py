@@ -16,13 +16,13 @@ import numpy.typing as npt
 from gbmrank.boosters import bindings
 from gbmrank.boosters.dataset_columns import BoosterColumns
 from gbmrank.boosters.gradients import round_gradients
+from gbmrank.data.queries import MANY_ROWS
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, warn
 
 if TYPE_CHECKING:
     from gbmrank.boosters.base import Booster, Target
 
 _ROUNDS = 3  # without a split before a warning: a sample of rows or columns may have none
-_MANY_ROWS = 1000  # in one query, before a warning that the data set has no queries
 
 
 class Training(NamedTuple):
@@ -98,7 +98,7 @@ def _warn_at_start(
         )
     n_rows, template = len(columns.labels), objective.template
     grouped = columns.sizes is not None or getattr(template, "preferences", None) is not None
-    if not grouped and n_rows > _MANY_ROWS and not template.separable:
+    if not grouped and n_rows >= MANY_ROWS and not template.separable:
         warn(
             f"the training set has no queries, so its {n_rows} rows are ranked as one; pass "
             f"the rows of each query ({booster.groups_hint}), or group=[{n_rows}] if it is "

@@ -119,6 +119,12 @@ def train(
         keep_best=keep_best,
         names={"valid": "eval_set=, eval_qid="},
     )
+    asked = booster.parameters.by_main_names(plan.params)
+    if is_on(asked, "bagging_by_query"):
+        raise ConfigError(
+            "bagging_by_query is done by gbmrank on one machine only, and LightGBM trains a wrong "
+            "model with it; leave it out"
+        )
     for one in member_plans(plan):
         engine.check(one, sample_weight is not None)
         check_plan(one, validated=bool(eval_set))
@@ -165,11 +171,6 @@ class DaskEngine:
         if obstacle is not None:
             raise ConfigError(
                 f"a model with {obstacle} cannot be truncated after a round; train on one machine"
-            )
-        if is_on(given, "bagging_by_query"):
-            raise ConfigError(
-                "bagging_by_query is done by gbmrank on one machine only, and LightGBM trains a "
-                "wrong model with it; leave it out"
             )
 
     def facts(self, part: Loaded, name: str, ranks: bool = True) -> Facts:

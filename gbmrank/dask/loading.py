@@ -67,7 +67,8 @@ class Prepared:
 
     def to_data(self) -> RankingData:
         """Return labels, queries and weights."""
-        return RankingData.from_arrays(self.labels, group=self.sizes, weight=self.weight)
+        groups = Groups.from_sizes(self.sizes, len(self.labels))
+        return RankingData.from_arrays(self.labels, group=groups, weight=self.weight)
 
 
 class Summary(NamedTuple):

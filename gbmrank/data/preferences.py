@@ -404,7 +404,7 @@ def _blocks(levels: FloatArray, groups: Groups) -> tuple[IntArray, IntArray, Int
 def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:
     """Read query sizes or ids; one is required, as edges do not determine the number of rows."""
     if group is not None and qid is None:
-        return Groups.from_sizes(group, int(np.nan_to_num(as_floats(group, "group")).sum()))
+        return Groups.read(int(np.nan_to_num(as_floats(group, "group")).sum()), group, None)
     if qid is not None and group is None:
         return Groups.from_qid(qid, len(read_ids(qid)))
     raise GroupError(

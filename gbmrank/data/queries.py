@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.columns import LARGEST, as_floats, read_ids, read_wholes
-from gbmrank.errors import DataError, GroupError, WeightError
+from gbmrank.errors import DataError, GbmrankWarning, GroupError, WeightError, warn
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gbmrank.data.preferences import PreferenceGraphs
 
+MANY_ROWS = 1000  # in one query, before a warning that the queries were forgotten
+_MANY_QUERIES = 100  # with hardly more rows than queries, before a warning that they are in pieces
+_PIECES = 1.25  # mean number of rows of such queries; shuffled rows of 6 queries have 1.2
 DEBIASED = "click / propensity"
 """Column of unbiased relevance estimates; data that has it has clicks as labels."""
 
@@ -134,12 +137,21 @@ class Groups:
         return cls(offsets, order, ids[np.sort(first)])
 
     @classmethod
-    def read(cls, n_rows: int, group: ArrayLike | None, qid: ArrayLike | None) -> "Groups":
-        """Build groups from sizes or from ids; with neither, all rows are one query."""
+    def read(
+        cls, n_rows: int, group: "ArrayLike | Groups | None", qid: ArrayLike | None
+    ) -> "Groups":
+        """Build groups from a user's sizes or ids; with neither, all rows are one query.
+
+        Sizes of queries that are probably in pieces get a warning.
+        """
         if group is not None and qid is not None:
             raise GroupError("give group= (sizes) or qid= (one id per row), not both")
+        if isinstance(group, Groups):
+            return group
         if group is not None:
-            return cls.from_sizes(group, n_rows)
+            made = cls.from_sizes(group, n_rows)
+            warn_if_in_pieces(made.sizes)
+            return made
         return cls.single(n_rows) if qid is None else cls.from_qid(qid, n_rows)
 
     @property
@@ -262,7 +274,7 @@ class RankingData:
         cls,
         labels: ArrayLike,
         *,
-        group: ArrayLike | None = None,
+        group: ArrayLike | Groups | None = None,
         qid: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         preferences: "PreferenceGraphs | None" = None,
@@ -275,7 +287,7 @@ class RankingData:
         labels : array-like of shape (n_rows,)
             Larger is better; NaN, infinity and values beyond 1e150 are rejected. All columns are
             matched by position; a pandas index is ignored.
-        group : array-like of shape (n_queries,), optional
+        group : array-like of shape (n_queries,) or Groups, optional
             Rows per query.
         qid : array-like of shape (n_rows,), optional
             One id per row, in any order. With neither, all rows are one query.
@@ -443,6 +455,30 @@ class RankingData:
         mean = self.groups.spread(np.where(uneven, means, first))
         items = np.divide(self.weight, mean, out=np.ones_like(mean), where=mean > 0.0)
         return replace(self, weight=_frozen(mean)), items
+
+
+def warn_if_in_pieces(sizes: npt.NDArray[Any]) -> None:
+    """Warn if nearly all queries have one row, as if rows were shuffled before they were counted.
+
+    >>> warn_if_in_pieces(np.array([1, 1, 7]))
+    """
+    if len(sizes) >= _MANY_QUERIES and sizes.sum() < _PIECES * len(sizes):
+        warn(
+            f"{np.count_nonzero(sizes == 1)} of {len(sizes)} queries have a single row, so there "
+            "is hardly anything to rank. Sizes count adjacent rows: were the rows shuffled? Sort "
+            "them by query before you count, or pass one id per row as qid= where it is accepted",
+            GbmrankWarning,
+        )
+
+
+def warn_if_forgotten(n_rows: int) -> None:
+    """Warn if many rows are one query, as neither sizes nor ids were given."""
+    if n_rows >= MANY_ROWS:
+        warn(
+            f"neither group= nor qid= was given, so all {n_rows} rows count as one query. Pass "
+            f"qid= (one id per row) or group= (rows per query), or group=[{n_rows}] if it is one",
+            GbmrankWarning,
+        )
 
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:

@@ -16,7 +16,7 @@ from gbmrank.api.metrics import any_preferences
 from gbmrank.api.objectives import Committee, Objective, objective
 from gbmrank.boosters import plan as plans
 from gbmrank.boosters.base import Member, Trained
-from gbmrank.boosters.plan import Engine, LocalEngine, Plan, check_plan
+from gbmrank.boosters.plan import Engine, LocalEngine, Native, Plan, check_plan
 from gbmrank.boosters.settings import check_seed
 from gbmrank.boosters.supported import booster_named
 from gbmrank.errors import ConfigError, GbmrankWarning, NumericError, ParameterError, warn
@@ -63,11 +63,19 @@ def member_plans(plan: Plan) -> tuple[Plan, ...]:
     if plan.seed != 0:
         known.check_once(plan.params, "seed", "seed", plan.seed)
     first = check_seed(params.pop("seed", plan.seed)) or 0
-    members = _members(committee, plan.metric)
+    each = [one for one in _members(committee, plan.metric) for _ in range(committee.seeds)]
+    more = [known.sampled if _differ_in_nothing(plan, one) else {} for one in each]
     return tuple(
-        replace(plan, objective=one, params=params, seed=(first + at) % _SEEDS)
-        for at, one in enumerate(one for one in members for _ in range(committee.seeds))
+        replace(plan, objective=one, params={**params, **more[at]}, seed=(first + at) % _SEEDS)
+        for at, one in enumerate(each)
     )
+
+
+def _differ_in_nothing(plan: Plan, member: Any) -> bool:
+    """Whether the models of several seeds would be the same, as their training is not random."""
+    known = booster_named(plan.backend).parameters
+    native = member.name if isinstance(member, Native) else None
+    return plan.objective.seeds > 1 and not known.is_random(known.read(plan.params), native)
 
 
 def train(
@@ -87,6 +95,18 @@ def train(
     engine, each = engine or LocalEngine(), member_plans(plan)
     for one in each:
         check_plan(one, bool(valid))
+    alike = dict.fromkeys(
+        str(one.objective) for one in each if _differ_in_nothing(plan, one.objective)
+    )
+    if alike:
+        sampled = booster_named(plan.backend).parameters.sampled
+        warn(
+            f"committee: the seeds of {', '.join(alike)} would give the same model, as nothing in "
+            f"its training is random. So each is trained with "
+            f"{', '.join(f'{name}={value}' for name, value in sampled.items())}; "
+            "set these or other samples yourself to choose",
+            GbmrankWarning,
+        )
     _log.info(
         "%s trains %d models of up to %d rounds, %d rounds in all",
         *(plan.objective, len(each), plan.rounds, len(each) * plan.rounds),

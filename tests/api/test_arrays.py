@@ -296,7 +296,7 @@ obj = gbmrank.objective('pairwise', target='dcg')
 y, s = rng.integers(0, 5, 20_000).astype(float), rng.normal(size=20_000)
 obj.gradients(y[:50], s[:50]); obj.loss(y[:50], s[:50])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-obj.gradients(y, s)
+obj.gradients(y, s, group=[20_000])
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
     assert float(run_python(code)) < 50.0  # megabytes

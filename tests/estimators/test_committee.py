@@ -256,8 +256,37 @@ def test_seeds_make_models_where_rows_are_sampled():
     np.testing.assert_array_equal(same.predict(TASK.x), model.predict(TASK.x))
     with pytest.raises(ConfigError, match="seed=5 and random_state=6"):
         fitted(bag, "lightgbm", seed=5, random_state=6)
-    with pytest.warns(GbmrankWarning, match="native:lambdarank"):
-        fitted(bag, "lightgbm")
+
+
+@pytest.mark.parametrize("member", ["native", "query_rmse"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_seeds_differ_where_nothing_in_training_is_random(backend, member):
+    member = NATIVE[backend] if member == "native" else member
+    bag = f"committee({member}, seeds=3)"
+    sampled = booster_named(backend).parameters.sampled
+    with pytest.warns(GbmrankWarning, match=f"{member}.* would give the same model.*=0.7"):
+        model = fitted(bag, backend)
+    alone = [fitted(member, backend, seed=seed, **sampled).predict(OTHER.x) for seed in range(3)]
+    assert len({scores.tobytes() for scores in alone}) == 3
+    expected = sum(each / one.spread / 3 for each, one in zip(alone, model.committee_, strict=True))
+    np.testing.assert_allclose(model.predict(OTHER.x), expected, rtol=0, atol=1e-5)
+    plain = fitted(member, backend).predict(OTHER.x)
+    assert len({plain.tobytes(), fitted(member, backend, seed=1).predict(OTHER.x).tobytes()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "member", "params"),
+    [
+        ("lightgbm", "query_rmse", {"colsample_bytree": 0.5}),
+        ("lightgbm", "query_rmse", {"subsample": 0.5, "subsample_freq": 1}),
+        ("lightgbm", "query_rmse", {"extra_trees": True}),
+        ("lightgbm", "native:rank_xendcg", {}),
+        ("xgboost", "query_rmse", {"colsample_bynode": 0.5}),
+        ("xgboost", "native:rank:ndcg", {"subsample": 0.9}),
+    ],
+)
+def test_a_training_that_is_random_is_left_alone(backend, member, params):
+    fitted(f"committee({member}, seeds=2)", backend, **params)  # warnings are errors
 
 
 def test_a_member_that_learned_nothing_does_not_count():

@@ -17,7 +17,7 @@ from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import Plan
 from gbmrank.boosters.plan import train as train_plan
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import ConfigError, GbmrankWarning, NoProgressWarning
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, NoProgressWarning
 from tests.faults import doors
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK
 from tests.ranking_tasks import make_task
@@ -335,6 +335,21 @@ def test_metrics_that_xgbranker_averages():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert metric(TASK.y[:5], TASK.y[:5]) == 1.0  # called by hand
+
+
+@pytest.mark.fault(
+    "a metric of gbmrank as `XGBRanker(eval_metric=)`, with a query without a relevant row",
+    promise="`DataError` that names `GBMRanker` and `custom_metric=`, which leave out the query",
+)
+@pytest.mark.filterwarnings("ignore:XGBRanker averages")
+def test_a_query_without_a_value_in_xgbranker():
+    labels = np.where(TASK.qid == TASK.qid[0], 0, TASK.y)
+    ranker = xgb.XGBRanker(n_estimators=1, n_jobs=1, eval_metric=gbmrank.metric("ndcg@5"))
+    with pytest.raises(DataError, match=r"one of the queries.*GBMRanker.*custom_metric="):
+        ranker.fit(TASK.x, TASK.y, qid=TASK.qid, eval_set=[(TASK.x, labels)],
+                   eval_qid=[TASK.qid], verbose=False)  # fmt: skip
+    with pytest.raises(DataError, match="every query of this data set"):
+        gbmrank.metric("ndcg@5")(np.zeros(3), np.arange(3.0))  # called by hand
 
 
 SCALED: dict[str, dict[str, Any]] = {

@@ -3,6 +3,8 @@
 import re
 import warnings
 from decimal import Decimal
+from functools import partial
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -299,3 +301,58 @@ def test_ids_that_are_equal_under_other_texts():
     assert values.tolist() == [1.0 / np.log2(3.0), 1.0]
     with pytest.raises(GroupError, match="qid mixes types"):
         gbmrank.metric("ndcg").per_query([1, 0, 1, 0], [1, 2, 3, 4], qid=[1.0, 1, 2, "2"])
+
+
+SCATTERED = np.random.default_rng(0).permutation(np.repeat(np.arange(200), 20))
+PIECES = np.diff(np.flatnonzero(np.r_[True, SCATTERED[1:] != SCATTERED[:-1], True]))
+
+
+@pytest.mark.fault(
+    "rows shuffled before the sizes of their queries were counted",
+    promise="a warning with the number of queries of one row, in every API that takes sizes",
+)
+@pytest.mark.parametrize("door", ["metric", "objective", "folds", "preferences", *BACKENDS])
+def test_queries_in_pieces(door):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(4000, 3)), rng.integers(0, 3, 4000)
+    rows = {"lightgbm": lambda: lgb.Dataset(x, y, group=PIECES), "xgboost": lambda: _matrix(x, y)}
+    calls: dict[str, Any] = {
+        "metric": lambda: NDCG.score(y, x[:, 0], group=PIECES),
+        "objective": lambda: RANKNET.gradients(y, x[:, 0], group=PIECES),
+        "folds": lambda: gbmrank.query_folds(group=PIECES),
+        "preferences": lambda: gbmrank.PreferenceGraphs.from_labels(y, group=PIECES),
+        **{name: partial(train, name, RANKNET) for name in BACKENDS},
+    }
+    single = np.count_nonzero(PIECES == 1)
+    with pytest.warns(GbmrankWarning, match=rf"{single} of {len(PIECES)} queries .* shuffled"):
+        calls[door](*([rows[door]()] if door in rows else []))
+    gbmrank.GBMRanker(n_estimators=1).fit(x, y, qid=SCATTERED)  # sorts the rows itself
+
+
+def _matrix(x, y):
+    rows = xgb.DMatrix(x, y)
+    rows.set_group(PIECES)
+    return rows
+
+
+@pytest.mark.fault(
+    "many rows without queries in a metric or objective of arrays",
+    promise="one query, with a warning that shows how to say so",
+)
+@pytest.mark.parametrize("door", ["score", "per_query", "list", "gradients", "loss"])
+def test_forgotten_queries(door):
+    rng = np.random.default_rng(1)
+    y, scores = rng.integers(0, 3, 1000), rng.normal(size=1000)
+    several = gbmrank.metric("ndcg@5, err@5")
+    call = {
+        "score": NDCG.score,
+        "per_query": NDCG.per_query,
+        "list": several.score,
+        "gradients": RANKNET.gradients,
+        "loss": RANKNET.loss,
+    }[door]
+    with pytest.warns(GbmrankWarning, match=r"all 1000 rows count as one query.*group=\[1000\]"):
+        call(y, scores)
+    call(y, scores, group=[1000])
+    call(y[:500], scores[:500])
+    gbmrank.objective("pointwise(target=dcg, normalize=none)").loss(y, scores)  # a sum over rows

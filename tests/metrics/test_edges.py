@@ -304,22 +304,22 @@ def test_auc_keeps_its_digits_where_one_class_is_rare(n: int, rare: int, few: fl
     labels, at = np.full(n, 1.0 - few), rng.permutation(n)[:rare]
     labels[at] = few
     auc = gbmrank.metric("auc")
-    assert auc.score(labels, np.zeros(n)) == pytest.approx(0.5, rel=1e-14)
-    assert auc.score(labels, labels) == pytest.approx(1.0, rel=1e-14)
-    assert auc.score(labels, -labels) == pytest.approx(0.0, abs=1e-14)
+    assert auc.score(labels, np.zeros(n), group=[n]) == pytest.approx(0.5, rel=1e-14)
+    assert auc.score(labels, labels, group=[n]) == pytest.approx(1.0, rel=1e-14)
+    assert auc.score(labels, -labels, group=[n]) == pytest.approx(0.0, abs=1e-14)
     scores = rng.permutation(n).astype(float)
     below = [np.sum((labels != few) & (scores < scores[one])) / (n - rare) for one in at]
     want = np.mean(below) if few else 1.0 - np.mean(below)
-    assert auc.score(labels, scores) == pytest.approx(want, rel=1e-12)
+    assert auc.score(labels, scores, group=[n]) == pytest.approx(want, rel=1e-12)
 
 
 @pytest.mark.compiled
 def test_sums_over_a_million_items_keep_their_digits():
     labels = (np.arange(MILLION) % 3 == 0).astype(float)
     recall = gbmrank.metric("recall")
-    assert recall.score(labels, np.zeros(MILLION)) == pytest.approx(1.0, rel=1e-14)
+    assert recall.score(labels, np.zeros(MILLION), group=[MILLION]) == pytest.approx(1.0, rel=1e-14)
     scores = np.random.default_rng(1).permutation(MILLION).astype(float)
-    assert recall.score(labels, scores) == pytest.approx(1.0, rel=1e-13)
+    assert recall.score(labels, scores, group=[MILLION]) == pytest.approx(1.0, rel=1e-13)
 
 
 def stopping_by_recurrence(stops: np.ndarray) -> float:

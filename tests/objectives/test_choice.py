@@ -27,4 +27,4 @@ def test_a_query_too_long_for_a_loss_without_a_fast_sum_is_rejected() -> None:
     rows = 300_000
     objective = gbmrank.objective("pairwise", loss="bent", target="dcg")
     with pytest.raises(gbmrank.LimitError, match=r"300,000 items takes about 135 s .* 200,000"):
-        objective.gradients(np.ones(rows), np.zeros(rows))
+        objective.gradients(np.ones(rows), np.zeros(rows), group=[rows])

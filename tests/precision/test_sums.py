@@ -64,7 +64,7 @@ def check_one_query(n):
     rng = np.random.default_rng(RNG_SEED)
     scores, labels = rng.normal(size=n), (rng.random(n) < 0.3).astype(float)
     for name in ("comparison(loss=squared_margin)", "rankboost", "ranknet"):
-        grad, _ = gbmrank.objective(name, normalize="none").gradients(labels, scores)
+        grad, _ = gbmrank.objective(name, normalize="none").gradients(labels, scores, group=[n])
         assert abs(math.fsum(grad)) <= 1e-12 * math.fsum(np.abs(grad))
     pointwise = gbmrank.objective("pointwise(loss=squared, target=identity, eta=1)")
     exact = math.fsum((labels - scores) ** 2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.boosters.settings import METRIC_HINT, Parameters, Setting, is_on
+from gbmrank.boosters.settings import METRIC_HINT, Parameters, Setting, is_on, number_of
 from gbmrank.errors import ConfigError
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -159,6 +159,20 @@ def _unread(params: Mapping[str, Any]) -> list[str]:
     return [] if reads else ["eval_at"]
 
 
+def _is_random(params: Mapping[str, Any], native: str | None) -> bool:
+    """Whether a training depends on the seed."""
+    shares = ["feature_fraction", "feature_fraction_bynode"]
+    if number_of(params, "bagging_freq", 0.0) > 0:
+        shares += ["bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction"]
+    return (
+        any(number_of(params, name, 1.0) < 1.0 for name in shares)
+        or params.get("boosting") in ("dart", "rf", "random_forest", "goss")
+        or params.get("data_sample_strategy") == "goss"
+        or is_on(params, "extra_trees")
+        or native == "rank_xendcg"
+    )
+
+
 PARAMETERS = Parameters(
     booster="lightgbm",
     aliases=_ALIASES,
@@ -180,4 +194,6 @@ PARAMETERS = Parameters(
     unread=_unread,
     unknown=_unknown,
     check_more=_check_more,
+    is_random=_is_random,
+    sampled={"bagging_by_query": True, "bagging_fraction": 0.7, "bagging_freq": 1},
 )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.supervision import Training
+from gbmrank.types import IntArray
 
 UPDATING = "xgboost.core"  # Booster.update, in whose frame ``self`` is the model
 TRAINING = "xgboost.training"  # train, which has ``params`` as the user gave them
@@ -37,8 +38,8 @@ def current_training() -> Training | None:
     return None if model is None else _as_training(model, None)
 
 
-def weighs_by_size() -> bool:
-    """Whether ``XGBRanker`` is calling a metric on queries of different sizes; False if unknown.
+def averaged_sizes() -> IntArray | None:
+    """Return the sizes of queries if ``XGBRanker`` is calling a metric; None if unknown.
 
     It calls the metric for each query, in threads, and averages with the sizes as weights.
     """
@@ -47,9 +48,10 @@ def weighs_by_size() -> bool:
         if frame.f_globals.get("__name__") == AVERAGING:
             ends = frame.f_locals.get("group_ptr")
             if frame.f_code.co_qualname.startswith("ltr_metric_decorator") and ends is not None:
-                return len(np.unique(np.diff(np.asarray(ends, np.int64)))) > 1
+                offsets: IntArray = np.asarray(ends, np.int64)
+                return offsets[1:] - offsets[:-1]
         frame = frame.f_back
-    return False
+    return None
 
 
 def _as_training(model: Any, given: Any) -> Training:

@@ -131,6 +131,17 @@ def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None
         )
 
 
+def _is_random(params: Mapping[str, Any], native: str | None) -> bool:  # noqa: ARG001
+    """Whether a training depends on the seed."""
+    shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+    drawn = BAGGING[0] in params and number_of(params, "bagging_fraction", 1.0) < 1.0
+    return (
+        drawn
+        or any(number_of(params, name, 1.0) < 1.0 for name in shares)
+        or params.get("booster") == "dart"
+    )
+
+
 PARAMETERS = Parameters(
     booster="xgboost",
     aliases=_ALIASES,
@@ -164,6 +175,8 @@ PARAMETERS = Parameters(
     least_slope="alpha",
     unknown=_unknown,
     check_more=_check_more,
+    is_random=_is_random,
+    sampled={"subsample": 0.7},
     interactions_as_text=True,
     twins=_TWINS,
 )

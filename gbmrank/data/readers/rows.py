@@ -155,7 +155,7 @@ def _with_queries(file: RankingFile, path: PathLike, options: FileOptions) -> Ra
             f"{beside.name} or to a file for gbmrank evaluate --group"
         )
     try:
-        groups = Groups.from_sizes(read_column(found, options.limits), file.n_rows)
+        groups = Groups.read(file.n_rows, read_column(found, options.limits), None)
     except GroupError as error:
         raise GroupError(f"{quoted(found)}: {error}") from error
     if file.qid is not None:
