@@ -37,7 +37,7 @@ from gbmrank.registry.catalogue import (
 )
 from gbmrank.registry.entry_points import Origin, class_name
 from gbmrank.registry.guards import is_ours
-from gbmrank.theory.verdicts.calibration import calibration
+from gbmrank.theory.verdicts.calibration import calibration_or_unknown
 from gbmrank.types import FloatArray
 
 _LEVELS = 12  # label values that are counted separately
@@ -157,7 +157,7 @@ def verdicts(
     for name, one in objectives.items():
         target = one if isinstance(one, Objective) else str(one)
         for measure, metric in judged_by.items():
-            plain = calibration(target, metric).as_dict()
+            plain = calibration_or_unknown(target, metric).as_dict()
             shown = ("status", "sentence", "reference", "condition", "constant")
             found[name, measure] = {key: plain[key] for key in shown}
     return found

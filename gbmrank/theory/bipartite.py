@@ -18,7 +18,6 @@ import numpy as np
 from gbmrank.data.columns import as_floats, read_number, read_table
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.losses import Exponential, PClassification
-from gbmrank.losses.base import ScalarFunction
 from gbmrank.losses.convex import AbstractOuter, Power
 from gbmrank.numerics import logit
 from gbmrank.registry.catalogue import LOSSES
@@ -26,6 +25,7 @@ from gbmrank.registry.composition import build
 from gbmrank.theory.distributions import pair_risk
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
 from gbmrank.theory.shapes import pair_shape
+from gbmrank.theory.user_code import sampled
 from gbmrank.types import ArrayLike, FloatArray
 
 
@@ -90,11 +90,9 @@ class FiniteBipartite:
     def proper_scorer(self, loss: Any) -> Minimum:
         """Minimise the pointwise risk ``E l_y(s(x))``: the link of eta."""
         chosen = build(LOSSES, loss)
-        positive, negative = chosen.partials
 
         def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-            useful = np.array([positive(float(s), *chosen.params) for s in scores])
-            useless = np.array([negative(float(s), *chosen.params) for s in scores])
+            useful, useless = (sampled(chosen, each, scores) for each in chosen.partials)
             terms = self.eta[:, None] * useful + (1.0 - self.eta[:, None]) * useless
             return float(self.mass @ terms[:, 0]), self.mass * terms[:, 1]
 
@@ -105,7 +103,7 @@ class FiniteBipartite:
         """Return ``scores -> (sum_xx' P_x Q_x' kappa(s_x - s_x'), gradient)``."""
         chosen = build(LOSSES, loss)
         relevant, other = self.classes
-        return pair_risk(chosen.kappa, chosen.params, np.outer(relevant, other))
+        return pair_risk(chosen, np.outer(relevant, other))
 
     def bipartite_scorer(self, loss: Any) -> Minimum:
         """Minimise the bipartite risk over differences of scores."""
@@ -128,14 +126,14 @@ class FiniteBipartite:
     def _pushed_pairs(self, loss: Any, outer: AbstractOuter) -> FloatArray:
         chosen, n = build(LOSSES, loss), len(self.mass)
         relevant, other = self.classes
-        positive, negative = (_vectorised(each, chosen.params) for each in chosen.partials)
-        price, price_params = type(outer).function, outer.params
 
         def risk(flat: FloatArray) -> tuple[float, FloatArray]:
             pairs = flat.reshape(n, n)
-            (won, rise), (lost, fall) = positive(pairs), negative(pairs)
+            (won, rise, _), (lost, fall, _) = (
+                np.moveaxis(sampled(chosen, each, pairs), -1, 0) for each in chosen.partials
+            )
             costs = 0.5 * (relevant @ won + lost @ relevant)
-            priced = np.array([price(float(f), *price_params) for f in costs])
+            priced = sampled(outer, type(outer).function, costs)
             weight = 0.5 * other * priced[:, 1]
             slopes = np.outer(relevant, weight) * rise + np.outer(weight, relevant) * fall
             return float(other @ priced[:, 0]), slopes.ravel()
@@ -147,12 +145,11 @@ class FiniteBipartite:
         """Return ``scores -> (sum_x' Q_x' G(sum_x P_x kappa(s_x - s_x')), gradient)``."""
         chosen = build(LOSSES, loss)
         relevant, other = self.classes
-        table = _vectorised(chosen.kappa, chosen.params)
-        price, price_params = type(outer).function, outer.params
 
         def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-            values, slopes = table(scores[:, None] - scores[None, :])
-            priced = np.array([price(float(f), *price_params) for f in relevant @ values])
+            table = sampled(chosen, chosen.kappa, scores[:, None] - scores[None, :])
+            values, slopes = table[..., 0], table[..., 1]
+            priced = sampled(outer, type(outer).function, relevant @ values)
             flow = relevant[:, None] * slopes * (other * priced[:, 1])[None, :]
             return float(other @ priced[:, 0]), flow.sum(axis=1) - flow.sum(axis=0)
 
@@ -171,11 +168,10 @@ class FiniteBipartite:
         """
         chosen = build(LOSSES, loss)
         relevant, other = self.classes
-        positive, negative = (_vectorised(each, chosen.params) for each in chosen.partials)
         column = self._scores(scores)
         gaps = column[:, None] - column[None, :]
-        a = negative(gaps)[1] @ relevant
-        b = positive(gaps)[1] @ other
+        rise, fall = (sampled(chosen, each, gaps)[..., 1] for each in chosen.partials)
+        a, b = fall @ relevant, rise @ other
         pi = self.base_rate
         return pi * a / (pi * a - (1.0 - pi) * b)
 
@@ -274,9 +270,8 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
 
     def least(q: float) -> float:
         d = float(logit(np.array([q]))[0]) / rate
-        return float(
-            q * chosen.kappa(d, *chosen.params)[0] + (1 - q) * chosen.kappa(-d, *chosen.params)[0]
-        )
+        won, lost = sampled(chosen, chosen.kappa, [d, -d])[:, 0]
+        return float(q * won + (1 - q) * lost)
 
     regret = read_number(auc_regret, "auc_regret", 0.0, 1.0)
     return least(0.5) - least(min(0.5 * (1.0 + regret), 1.0 - 1e-15))
@@ -285,11 +280,3 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
 def _pair_nature(loss: Any) -> Nature:
     chosen = build(LOSSES, loss)
     return Nature(shift_invariant=True, smooth=chosen.differentiable, convex=chosen.convex)
-
-
-def _vectorised(function: ScalarFunction, params: tuple[float, ...]) -> Any:
-    def table(margins: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows = np.array([function(float(d), *params) for d in margins.ravel()])
-        return rows[:, 0].reshape(margins.shape), rows[:, 1].reshape(margins.shape)
-
-    return table

@@ -24,6 +24,7 @@ from gbmrank.objectives.step_weights import GainDiscount, Weights, check_weights
 from gbmrank.registry.catalogue import WEIGHTS
 from gbmrank.registry.composition import as_metric, as_objective, build, text_of
 from gbmrank.theory.shapes import pair_shape
+from gbmrank.theory.user_code import isolated, sampled
 from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.verdicts.forms import BINARY, Labels, common, legal, probes
 from gbmrank.theory.verdicts.order import Preserved, preserved_order, ratio, utility_bound
@@ -87,6 +88,7 @@ class Bound:
         return f"at most {self.value:.6g}{when}"
 
 
+@isolated
 def regret_bound(
     objective: Any,
     metric: Any,
@@ -591,7 +593,7 @@ def _surrogate(
     if isinstance(template, ListMLE):
         factor = np.log(2.0)
     elif isinstance(template, Comparison) and pair_shape(template.loss).decreasing:
-        factor = template.loss.kappa(0.0, *template.loss.params)[0]
+        factor = sampled(template.loss, template.loss.kappa, 0.0)[0]
     else:
         raise ParameterError(f"{template.name} is not known to bound the essential loss")
     plain = replace(template, normalize="none")

@@ -31,6 +31,7 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.distributions import Distribution, all_orders, nature_of, repeated_graphs
 from gbmrank.theory.minimise import FAR
+from gbmrank.theory.user_code import isolated
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _BATCHES = (16, 64, 256)  # rows of scores that are evaluated together
@@ -136,6 +137,7 @@ class CalibrationFunction:
             return np.asarray(self.eps / np.sqrt(values), np.float64)
 
 
+@isolated
 def calibration_function(  # noqa: PLR0913  (a question, and three options of the answer)
     objective: Any,
     metric: Any,

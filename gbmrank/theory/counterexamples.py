@@ -270,7 +270,7 @@ def _verified_padding(
     np.add.at(joined, (owner[:, None], owner[None, :]), _pair_weights(distribution, template))
     np.fill_diagonal(joined, 0.0)
     nature = nature_of(template)
-    risk = pair_risk(template.loss.kappa, template.loss.params, joined)
+    risk = pair_risk(template.loss, joined)
     found = minimise(risk, small + 1, nature)
     wanted, seen = distribution.expected_utilities(measure), view(measure)
     scores = _without_noise(found.scores)[owner]

@@ -15,7 +15,7 @@ from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, LimitError, ParameterError
 from gbmrank.losses import Hinge
-from gbmrank.losses.base import ScalarFunction
+from gbmrank.losses.base import AbstractLoss
 from gbmrank.losses.convex import Expm1
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, PairwiseDisagreement, Ranked
 from gbmrank.objectives import AbstractObjective, held_preferences
@@ -27,6 +27,7 @@ from gbmrank.objectives.value_linear import Linear
 from gbmrank.registry.composition import as_metric, as_objective
 from gbmrank.registry.guards import is_ours
 from gbmrank.theory.minimise import Minimum, Nature, Risk, minimise
+from gbmrank.theory.user_code import sampled
 from gbmrank.theory.views import view
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
@@ -46,10 +47,10 @@ def graph_risk(objective: AbstractObjective, graphs: FloatArray, p: FloatArray) 
     if isinstance(objective, Comparison):
         loss = objective.loss
         if not isinstance(objective.margin, str):
-            return pair_risk(loss.kappa, loss.params, mean, objective.margin)
+            return pair_risk(loss, mean, objective.margin)
         graph, rows, columns = np.nonzero(graphs)
         margins = graphs[graph, rows, columns]
-        return _edge_risk(loss.kappa, loss.params, (rows, columns), p[graph], margins)
+        return _edge_risk(loss, (rows, columns), p[graph], margins)
     if isinstance(objective, Linear):
         return _linear_risk(objective, mean)
     raise ParameterError(
@@ -57,27 +58,20 @@ def graph_risk(objective: AbstractObjective, graphs: FloatArray, p: FloatArray) 
     )
 
 
-def pair_risk(
-    phi: ScalarFunction, params: tuple[float, ...], weights: FloatArray, margin: float = 0.0
-) -> Risk:
+def pair_risk(loss: AbstractLoss, weights: FloatArray, margin: float = 0.0) -> Risk:
     """Return ``scores -> sum_ij w_ij phi(s_i - s_j - margin)`` with its gradient."""
     rows, columns = np.nonzero(weights)
     w = weights[rows, columns]
-    return _edge_risk(phi, params, (rows, columns), w, np.full(len(w), margin))
+    return _edge_risk(loss, (rows, columns), w, np.full(len(w), margin))
 
 
 def _edge_risk(
-    phi: ScalarFunction,
-    params: tuple[float, ...],
-    edges: tuple[IntArray, IntArray],
-    w: FloatArray,
-    margins: FloatArray,
+    loss: AbstractLoss, edges: tuple[IntArray, IntArray], w: FloatArray, margins: FloatArray
 ) -> Risk:
     rows, columns = edges
 
     def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-        terms = [phi(float(d), *params) for d in scores[rows] - scores[columns] - margins]
-        table = np.array(terms, dtype=np.float64).reshape(-1, 3)
+        table = sampled(loss, loss.kappa, scores[rows] - scores[columns] - margins)
         slopes = w * table[:, 1]
         grad = np.zeros(len(scores))
         np.add.at(grad, rows, slopes)
@@ -347,10 +341,10 @@ def all_orders(n: int) -> IntArray:
 
 def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:
     degrees = (mean - mean.T).sum(axis=1)
-    function, params = type(objective.regulariser).function, objective.regulariser.params
+    part = objective.regulariser
 
     def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-        terms = np.array([function(float(s), *params) for s in scores])
+        terms = sampled(part, type(part).function, scores)
         value = float(-degrees @ scores + objective.nu * terms[:, 0].sum())
         return value, objective.nu * terms[:, 1] - degrees
 

@@ -32,6 +32,7 @@ from gbmrank.theory.counterexamples import (
 from gbmrank.theory.distributions import Distribution, nature_of
 from gbmrank.theory.minimise import MOST_WITH_KINKS
 from gbmrank.theory.noise import is_low_noise
+from gbmrank.theory.user_code import isolated
 from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.views import view
 
@@ -174,6 +175,7 @@ def falsify(
     return found.example
 
 
+@isolated
 def search(
     objective: Any,
     metric: Any,
@@ -255,6 +257,7 @@ def falsify_on_graphs(
     return search_on_graphs(objective, metric, budget=budget, seed=seed).example
 
 
+@isolated
 def search_on_graphs(
     objective: Any,
     metric: Any = "pairwise_disagreement(normalize=false)",

@@ -10,19 +10,23 @@ negative slope at zero, or is its link ``sigmoid(a d)``, so that all pairs agree
 import functools
 import itertools
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from gbmrank.losses.base import PROVEN, ScalarFunction
+from gbmrank.losses.base import PROVEN, AbstractLoss, AbstractParametric, ScalarFunction
 from gbmrank.registry.catalogue import LOSSES
 from gbmrank.registry.composition import build
+from gbmrank.theory.user_code import sampled
 from gbmrank.types import FloatArray
 
 _GRID: FloatArray = np.linspace(-12.0, 12.0, 961)  # zero and +-1 are grid points
 _FAR: FloatArray = np.array([1e1, 1e2, 1e3, 1e4, 1e5])
+_NEAR = np.abs(_GRID) <= 6.0
 _RATE_TOLERANCE = 1e-6
+_OF_ITEMS = {"proper", "differentiable"}  # what is not about the loss of pairs alone
 
 
 @final
@@ -107,7 +111,7 @@ def item_shape(loss: Any) -> ItemShape:
     (4.0, 1.0)
     """
     chosen = build(LOSSES, loss)
-    shape = _item_shape(*chosen.partials, chosen.params, chosen.majorant is not None)
+    shape = _item_shape(chosen)
     if "proper" not in chosen.proven:
         return replace(shape, proper=shape.proper and chosen.differentiable)
     least = chosen.least_weights[0]
@@ -131,8 +135,8 @@ def pair_shape(loss: Any) -> PairShape:
     (True, True, -1.0, 2.0)
     """
     chosen = build(LOSSES, loss)
-    shape = _pair_shape(chosen.kappa, chosen.params)
-    if not chosen.proven:
+    shape = _pair_shape(chosen)
+    if set(chosen.proven) <= _OF_ITEMS:
         return replace(shape, differentiable=chosen.differentiable)
     least, known = chosen.least_weights[1], set(chosen.proven)
     return replace(
@@ -149,28 +153,102 @@ def pair_shape(loss: Any) -> PairShape:
     )
 
 
-def contradictions(loss: Any) -> list[str]:
-    """Return the properties that a loss declares as proven but a grid of margins contradicts.
+def contradictions(loss: Any) -> dict[str, str]:
+    """Return what a loss declares as proven and a number contradicts, each with that number.
 
     Examples
     --------
     >>> contradictions("logistic(sigma=3)")
-    []
+    {}
     """
     chosen = build(LOSSES, loss)
-    claimed, found = set(chosen.proven), sorted(set(chosen.proven) - set(PROVEN))
-    if "proper" in claimed and not _item_shape(*chosen.partials, chosen.params, True).proper:
-        found.append("proper")
-    if claimed <= {"proper", "differentiable"}:
-        return found
-    shape = _pair_shape(chosen.kappa, chosen.params)
-    measured = {
-        "convex": shape.convex,
-        "decreasing": shape.decreasing,
-        "bounded_below": shape.bounded_below or not shape.decreasing,
-        "parabola": shape.quadratic,
-    }
-    return [*found, *(name for name, holds in measured.items() if name in claimed and not holds)]
+    claimed = set(chosen.proven)
+    found = {name: f"known names are {', '.join(PROVEN)}" for name in claimed - set(PROVEN)}
+    checks = [*(_against_items(chosen) if "proper" in claimed else ())]
+    if not claimed <= _OF_ITEMS:
+        checks += _against_pairs(chosen)
+    for name, reason in checks:
+        if reason and name in claimed | {"link_rate", "least_weights"}:
+            found.setdefault(name, reason)
+    return dict(sorted(found.items()))
+
+
+def _against_items(loss: AbstractLoss) -> Iterator[tuple[str, str]]:
+    a, b = (sampled(loss, each, _GRID)[:, 1] for each in loss.partials)
+    shape = _item_shape(loss)
+    yield "proper", _first("l1' is not below l-1'", b <= a)
+    yield "proper", _first("the probability falls", np.diff(_shares(a, b)) < -1e-9)
+    yield "proper", "" if shape.proper else "the probability does not go from 0 to 1"
+    yield "differentiable", _kink(loss, *loss.partials)
+    yield from _against_numbers(loss, 0, shape)
+
+
+def _against_pairs(loss: AbstractLoss) -> Iterator[tuple[str, str]]:
+    shape = _pair_shape(loss)
+    _, slopes, bends = sampled(loss, loss.kappa, _GRID).T
+    scale = float(np.abs(slopes).max())
+    yield "convex", _first("the slope falls", np.diff(slopes) < -1e-12 * scale)
+    yield "convex", _first("the second derivative is negative", bends < -1e-12 * scale)
+    yield "decreasing", _first("the slope is positive", slopes > 0.0)
+    yield "decreasing", "" if shape.decreasing else "the slope is positive at 10000"
+    below = shape.bounded_below or not shape.decreasing
+    yield "bounded_below", "" if below else "it still falls at 10000"
+    far = _first("the second derivative keeps growing", bends > 4.0 * bends[_NEAR].max())
+    yield "bounded_curvature", far
+    yield "parabola", "" if shape.quadratic else "the second derivative is not the same everywhere"
+    yield "differentiable", _kink(loss, loss.kappa)
+    yield from _against_numbers(loss, 1, shape)
+
+
+def _against_numbers(
+    loss: AbstractLoss, which: int, shape: "ItemShape | PairShape"
+) -> Iterator[tuple[str, str]]:
+    """Compare a declared link and a declared infimum of w(c), which constants rest on."""
+    least, rate = loss.least_weights[which], loss.rate
+    if rate is not None and (shape.rate is None or abs(shape.rate / rate - 1.0) > 1e-4):
+        measured = "no sigmoid(a v)" if shape.rate is None else f"sigmoid({shape.rate:g} v)"
+        yield "link_rate", f"{rate:g} is declared, and the link is {measured}"
+    if least is not None and shape.least_weight < least * (1.0 - 1e-6):
+        yield "least_weights", f"{least:g} is declared, and w reaches {shape.least_weight:g}"
+
+
+def _first(words: str, broken: Any) -> str:
+    at = np.flatnonzero(broken)
+    return f"{words} at {_GRID[at[0]]:g}" if len(at) else ""
+
+
+def _kink(loss: AbstractLoss, *functions: ScalarFunction) -> str:
+    """Return where a slope jumps: the half of an interval with the larger rise keeps it."""
+    for function in functions:
+        slopes = sampled(loss, function, _GRID)[:, 1]
+        rises = np.abs(np.diff(slopes))
+        for at in np.argsort(-rises)[:8].tolist():
+            jump = _jump(loss, function, _GRID[at], _GRID[at + 1])
+            if jump is not None:
+                return f"the slope jumps at {jump:g}"
+    return ""
+
+
+def _jump(
+    part: AbstractParametric, function: ScalarFunction, low: float, high: float
+) -> float | None:
+    """Return where a slope jumps between two numbers, or None."""
+
+    def slope(z: float) -> float:
+        return float(sampled(part, function, z)[1])
+
+    below, above = slope(low), slope(high)
+    most = 1e-6 * (1.0 + abs(below) + abs(above))
+    while abs(above - below) > most:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return middle
+        between = slope(middle)
+        if abs(between - below) >= abs(above - between):
+            high, above = middle, between
+        else:
+            low, below = middle, between
+    return None
 
 
 def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | None:
@@ -199,61 +277,40 @@ def decomposable_rate(loss: Any, tolerance: float = _RATE_TOLERANCE) -> float | 
     chosen = build(LOSSES, loss)
     if "proper" in chosen.proven:
         return None if chosen.rate is None else float(chosen.rate)
-    positive, negative = chosen.partials
-    a, _ = _slopes(positive, chosen.params, _GRID)
-    b, _ = _slopes(negative, chosen.params, _GRID)
+    a, b = (sampled(chosen, each, _GRID)[:, 1] for each in chosen.partials)
     return _rate(a, b, tolerance)
 
 
 @functools.lru_cache(maxsize=512)
-def rises_without_jumps(function: ScalarFunction, params: tuple[float, ...] = ()) -> bool:
-    """Whether the slope of a convex function rises everywhere and jumps nowhere.
-
-    Between neighbours of a grid, the half with the larger rise is followed down to neighbouring
-    numbers: at a kink the rise stays.
+def rises_without_jumps(part: AbstractParametric) -> bool:
+    """Whether the slope of a convex function, of a regulariser, rises everywhere without a jump.
 
     Examples
     --------
-    >>> rises_without_jumps(lambda x: (x * x, 2.0 * x, 2.0))
+    >>> from gbmrank.losses.convex import Cosh
+    >>> rises_without_jumps(Cosh())
     True
-    >>> rises_without_jumps(lambda x: (x * x + abs(x), 2.0 * x + math.copysign(1.0, x), 2.0))
-    False
     """
-
-    def slope(x: float) -> float:
-        return float(function(x, *params)[1])
-
-    def jumps(low: float, high: float) -> bool:
-        most = 1e-6 * (1.0 + abs(slope(low)) + abs(slope(high)))
-        while slope(high) - slope(low) > most:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                return True
-            ends = (low, middle), (middle, high)
-            low, high = max(ends, key=lambda part: slope(part[1]) - slope(part[0]))
-        return False
-
-    grid = [float(x) for x in _GRID[::16]]
-    pairs = list(itertools.pairwise(grid))
-    return all(slope(a) < slope(b) for a, b in pairs) and not any(jumps(*pair) for pair in pairs)
+    function: Any = type(part).function  # type: ignore[attr-defined]
+    grid, slopes = _GRID[::16], sampled(part, function, _GRID[::16])[:, 1]
+    return bool(np.all(np.diff(slopes) > 0.0)) and all(
+        _jump(part, function, *pair) is None for pair in itertools.pairwise(grid.tolist())
+    )
 
 
 @functools.lru_cache(maxsize=512)
-def _item_shape(
-    positive: ScalarFunction, negative: ScalarFunction, params: tuple[float, ...], bounded: bool
-) -> ItemShape:
-    a, bend_a = _slopes(positive, params, _GRID)
-    b, bend_b = _slopes(negative, params, _GRID)
+def _item_shape(loss: AbstractLoss) -> ItemShape:
+    (a, bend_a), (b, bend_b) = (sampled(loss, each, _GRID)[:, 1:].T for each in loss.partials)
     shares = _shares(a, b)
     ends = [
-        _shares(_slopes(positive, params, side)[0], _slopes(negative, params, side)[0])
+        _shares(*(sampled(loss, each, side)[:, 1] for each in loss.partials))
         for side in (-_FAR, _FAR)
     ]
     rising = bool(np.all(np.isfinite(shares)) and np.all(np.diff(shares) >= -1e-9))
     wide = float(np.nanmin(ends[0])) < 1e-3 and float(np.nanmax(ends[1])) > 1.0 - 1e-3
 
     def weight(v: float) -> float:
-        (_, a_v, bend_a_v), (_, b_v, bend_b_v) = positive(v, *params), negative(v, *params)
+        (_, a_v, bend_a_v), (_, b_v, bend_b_v) = (sampled(loss, f, v) for f in loss.partials)
         return _weight(a_v, b_v, bend_a_v, bend_b_v)
 
     rough = [_weight(*row) for row in zip(a, b, bend_a, bend_b, strict=True)]
@@ -261,20 +318,19 @@ def _item_shape(
         rising and wide and bool(np.all(b > a)),
         _refined_minimum(weight, rough),
         _rate(a, b, _RATE_TOLERANCE),
-        bounded,
+        loss.majorant is not None,
     )
 
 
 @functools.lru_cache(maxsize=512)
-def _pair_shape(phi: ScalarFunction, params: tuple[float, ...]) -> PairShape:
-    slopes, bends = _slopes(phi, params, _GRID)
+def _pair_shape(loss: AbstractLoss) -> PairShape:
+    slopes, bends = sampled(loss, loss.kappa, _GRID)[:, 1:].T
     scale = float(np.abs(slopes).max())
-    tail = float(_slopes(phi, params, np.array([1e4]))[0][0])
-    slope = float(phi(0.0, *params)[1])
-    mirrored = -slopes[::-1]
+    tail = float(sampled(loss, loss.kappa, 1e4)[1])
+    slope, mirrored = float(slopes[len(_GRID) // 2]), -slopes[::-1]
 
     def weight(d: float) -> float:
-        (_, a, bend_a), (_, b, bend_b) = phi(d, *params), phi(-d, *params)
+        (_, a, bend_a), (_, b, bend_b) = sampled(loss, loss.kappa, [d, -d])
         return _weight(a, -b, bend_a, bend_b)
 
     rows = zip(slopes, mirrored, bends, bends[::-1], strict=True)
@@ -288,15 +344,8 @@ def _pair_shape(phi: ScalarFunction, params: tuple[float, ...]) -> PairShape:
         slope=slope,
         rate=_rate(slopes, mirrored, _RATE_TOLERANCE),
         least_weight=_refined_minimum(weight, [_weight(*row) for row in rows]),
-        bounded_curvature=bool(bends.max() <= 4.0 * bends[np.abs(_GRID) <= 6.0].max()),
+        bounded_curvature=bool(bends.max() <= 4.0 * bends[_NEAR].max()),
     )
-
-
-def _slopes(
-    function: ScalarFunction, params: tuple[float, ...], grid: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    rows = np.array([function(float(z), *params) for z in grid], dtype=np.float64)
-    return rows[:, 1], rows[:, 2]
 
 
 def _shares(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -327,12 +376,11 @@ def _rate(a: FloatArray, b: FloatArray, tolerance: float) -> float | None:
     return float(f"{middle:.9g}")
 
 
-def _refined_minimum(function: object, rough: list[float]) -> float:
+def _refined_minimum(function: Callable[[float], float], rough: list[float]) -> float:
     """Return the least value near the best grid point, by thirds."""
     best = int(np.argmin(rough))
     low, high = float(_GRID[max(best - 1, 0)]), float(_GRID[min(best + 1, len(_GRID) - 1)])
     least = rough[best]
-    assert callable(function)  # noqa: S101  (keeps the signature short)
     for _ in range(60):
         left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
         at_left, at_right = function(left), function(right)

@@ -284,7 +284,7 @@ def test_derived_constants_of_other_pair_losses_hold(loss):
     for _ in range(12):
         n = int(rng.integers(2, 5))
         utilities = rng.random(n) + 0.05
-        risk = pair_risk(part.kappa, part.params, np.outer(utilities, np.ones(n)) * (1 - np.eye(n)))
+        risk = pair_risk(part, np.outer(utilities, np.ones(n)) * (1 - np.eye(n)))
         least = minimise(risk, n, Nature(shift_invariant=True))
         phi = np.sort(rng.random(n))[::-1]
         for _ in range(60):

@@ -217,16 +217,36 @@ def test_kinks_are_found_wherever_they_are():
     rng = np.random.default_rng(6)
     for _ in range(60):
         at, jump = rng.uniform(-8, 8), 10.0 ** rng.uniform(-4, 2)
-        assert not rises_without_jumps(_kinked(at, jump).function)
-        assert rises_without_jumps(_kinked(at, 0.0).function)
-        q, rate = rng.uniform(1.5, 6.0), rng.uniform(0.05, 3.0)
-        smooth = (PowerOf.function, (q,)), (_cosh_of, (rate,))
-        assert all(rises_without_jumps(*each) for each in smooth)
-    assert not rises_without_jumps(lambda x: (max(x, 0.0) ** 2, 2.0 * max(x, 0.0), 2.0))
+        assert not rises_without_jumps(_kinked(at, jump))
+        assert rises_without_jumps(_kinked(at, 0.0))
+        assert rises_without_jumps(PowerOf(rng.uniform(1.5, 6.0)))
+        assert rises_without_jumps(_CoshOf(rng.uniform(0.05, 3.0)))
+    assert not rises_without_jumps(_Half())
 
 
-def _cosh_of(x, rate):
-    return np.cosh(rate * x), rate * np.sinh(rate * x), rate**2 * np.cosh(rate * x)
+@dataclass(frozen=True, slots=True)
+class _CoshOf(AbstractRegulariser):
+    rate: float = 1.0
+    name: ClassVar[str] = "cosh_of"
+
+    @staticmethod
+    def function(x, rate):
+        return np.cosh(rate * x), rate * np.sinh(rate * x), rate**2 * np.cosh(rate * x)
+
+    def inverse_slope(self, slope):
+        return np.arcsinh(slope / self.rate) / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class _Half(AbstractRegulariser):
+    name: ClassVar[str] = "half"
+
+    @staticmethod
+    def function(x):
+        return max(x, 0.0) ** 2, 2.0 * max(x, 0.0), 2.0
+
+    def inverse_slope(self, slope):
+        return slope / 2.0
 
 
 # The essential loss ---------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from gbmrank.errors import GbmrankError, ParameterError
+from gbmrank.errors import GbmrankError, GbmrankWarning, ParameterError, PluginError, warn
 from gbmrank.losses.utilities import (
     AbstractUtility,
     DcgUtility,
@@ -18,6 +18,7 @@ from gbmrank.metrics import Positional as PositionalMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry.catalogue import LOSSES, OBJECTIVES, UTILITIES
 from gbmrank.registry.composition import as_metric, build, text_of
+from gbmrank.theory.user_code import own_parts
 from gbmrank.theory.verdicts.calibration import calibration, given_independent
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
@@ -124,8 +125,16 @@ def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
         )
     rows = []
     target = target_for(measure, independent=given == "independent")
-    for each in _candidates(measure, target):
-        verdict = _verdict(each, measure, given)
+    failed: set[str] = set()
+    for each in _candidates(measure, target, failed):
+        try:
+            verdict = _verdict(each, measure, given)
+        except PluginError as error:
+            name = next((one.name for one in own_parts(getattr(each, "loss", None))), None)
+            if name is None:
+                raise  # it is the metric that fails
+            _leave_out(name, error, failed)
+            continue
         sure = verdict.status == "calibrated" or _implied(given, verdict.condition)
         rows.append(Advice(text_of(each), verdict, each.cost, sure))
     return sorted(rows, key=_rank)
@@ -159,7 +168,28 @@ def target_for(measure: AbstractMetric, *, independent: bool = False) -> Abstrac
     return build(UTILITIES, measure)
 
 
-def _candidates(measure: AbstractMetric, target: AbstractUtility) -> Iterator[AbstractObjective]:
+def _made(
+    template: str, loss: str | None, params: dict[str, Any], failed: set[str]
+) -> AbstractObjective | None:
+    try:
+        return build(OBJECTIVES, template, **params, **({} if loss is None else {"loss": loss}))
+    except PluginError as error:
+        _leave_out(str(loss), error, failed)
+    except GbmrankError:  # a loss that this template rejects
+        pass
+    return None
+
+
+def _leave_out(name: str, error: Exception, failed: set[str]) -> None:
+    """Warn, once per loss of yours, that it is no candidate."""
+    if name not in failed:
+        failed.add(name)
+        warn(f"advise leaves out the loss {name}: {error}", GbmrankWarning)
+
+
+def _candidates(
+    measure: AbstractMetric, target: AbstractUtility, failed: set[str]
+) -> Iterator[AbstractObjective]:
     own = [
         (template, entry.name)
         for entries in LOSSES.entries.values()
@@ -170,15 +200,11 @@ def _candidates(measure: AbstractMetric, target: AbstractUtility) -> Iterator[Ab
     if measure.swap_kind is not None and measure.ties in ("mean", "index"):
         yield build(OBJECTIVES, "swap", metric=measure)
     for template, loss in (*_WITH_TARGET, *own):
-        params: dict[str, Any] = {} if loss is None else {"loss": loss}
-        if template != "comparison":
-            params["target"] = target
         if template == "pointwise" and isinstance(target, IdentityUtility) and loss != "squared":
             continue  # only the user can give a bound of the labels
-        try:
-            yield build(OBJECTIVES, template, **params)
-        except GbmrankError:  # a loss that this template rejects, a plugin that does not load
-            continue
+        made = _made(template, loss, {} if template == "comparison" else {"target": target}, failed)
+        if made is not None:
+            yield made
     for text in _PRESETS:
         yield build(OBJECTIVES, text)
 

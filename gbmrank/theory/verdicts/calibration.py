@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import CalibrationWarning, GbmrankError, warn
+from gbmrank.errors import (
+    CalibrationWarning,
+    GbmrankError,
+    GbmrankWarning,
+    PluginContractError,
+    PluginError,
+    warn,
+)
+from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import BUILTIN_OUTERS
 from gbmrank.losses.utilities import AbstractUtility, Form, gain_form
 from gbmrank.metrics import ERR, MAP, AbstractMetric, PairwiseDisagreement
@@ -26,7 +34,8 @@ from gbmrank.objectives.step_weights import GainDiscount
 from gbmrank.objectives.value_linear import Linear
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import Counterexample, known_for
-from gbmrank.theory.shapes import pair_shape
+from gbmrank.theory.shapes import contradictions, pair_shape
+from gbmrank.theory.user_code import isolated, own_parts, sampled
 from gbmrank.theory.verdicts.forms import (
     BINARY,
     Labels,
@@ -74,9 +83,11 @@ _NATIVE = "native:"
 _COMMITTEE = "committee"
 _LONG_ENOUGH = 5  # items; agreement on shorter lists only is not useful
 _NONE = object()  # no common definition of relevance
-_warned: set[tuple[str, str]] = set()  # a grid search trains one pair many times
+_BY_DEFINITION = "by definition"
+_warned: set[str] = set()  # a grid search trains one pair many times
 
 
+@isolated
 def calibration(objective: Any, metric: Any = None, *, graphs: bool | None = None) -> Verdict:
     """Return whether an objective is calibrated for a metric.
 
@@ -119,7 +130,39 @@ def calibration(objective: Any, metric: Any = None, *, graphs: bool | None = Non
     template, measure = as_objective(objective), as_metric(metric)
     if graphs is None:
         graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
-    return _on_graphs(template, measure) if graphs else _calibration(template, measure)
+    declared = _declared(template)
+    found = _on_graphs(template, measure) if graphs else _calibration(template, measure)
+    rests = found.status in ("calibrated", "conditional") or "Thm 1" in found.reference
+    if not (declared and rests) or found.reference == _BY_DEFINITION:
+        return found
+    return replace(found, reference=f"{found.reference}; as declared by {' and '.join(declared)}")
+
+
+def calibration_or_unknown(objective: Any, metric: Any) -> Verdict:
+    """Return the verdict; ``unknown``, with one warning, where a part of yours fails."""
+    try:
+        return calibration(objective, metric)
+    except PluginError as error:
+        message = f"{objective} has no verdict for {metric}: {error}"
+        if message not in _warned:
+            _warned.add(message)
+            warn(message, GbmrankWarning)
+        return _unknown(str(error))
+
+
+def _declared(template: AbstractObjective) -> list[str]:
+    """Return what your parts declare as proven, with references; raise where it is not so."""
+    found = []
+    for part in own_parts(template):
+        if not getattr(part, "proven", ()):
+            continue
+        wrong = contradictions(part) if isinstance(part, AbstractLoss) else {}
+        if wrong:
+            told = "; ".join(f"{name}: {reason}" for name, reason in wrong.items())
+            raise PluginContractError(f"{part.name} declares as proven what is not so. {told}")
+        reference = getattr(part, "reference", "") or "without a reference"
+        found.append(f"{part.name} ({reference})")
+    return found
 
 
 def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
@@ -139,12 +182,12 @@ def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
     Verdict
         The result of :func:`calibration`.
     """
-    verdict = calibration(objective, metric)
+    verdict = calibration_or_unknown(objective, metric)
     if verdict.status != "not calibrated":
         return verdict
     pair = text_of(as_objective(objective)), text_of(as_metric(metric))
-    if pair not in _warned:
-        _warned.add(pair)
+    if str(pair) not in _warned:
+        _warned.add(str(pair))
         right = _right_for(metric)
         use = "" if right is None else f"Use {right}. "
         reason = shlex.join(["gbmrank", "check", pair[0], "--metric", pair[1]])
@@ -234,7 +277,7 @@ def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdic
     seen, preserved = view(measure), preserved_order(template)
     if _every_order_is_best(template, measure, seen, preserved):
         sentence = f"every order has the same {measure.name}, so every loss is calibrated for it"
-        return Verdict("calibrated", None, None, "by definition", sentence)
+        return Verdict("calibrated", None, None, _BY_DEFINITION, sentence)
     if preserved is None:
         return _without_order(template, measure, seen)
     if seen is not None:
@@ -357,7 +400,7 @@ def _not_sorted(
     if example is None and "own" in (preserved.form.gain, seen.form.gain):
         return _if_alike(measure, preserved, seen)
     if example is None:
-        return _unknown("it sorts another utility, and no distribution was found where that costs")
+        return _unknown("it sorts another utility, and no distribution is known where that costs")
     sentence = (
         f"its minimisers sort another expected utility than {measure.name} asks for; "
         f"{remedy(template, measure)}"
@@ -374,7 +417,7 @@ def _if_alike(measure: AbstractMetric, preserved: Preserved, seen: View) -> Verd
 
     words = f"the utility it sorts is, on your labels, that of {measure.name} times a factor"
     condition = all_of(Assumed(words, agree), *_assumed(preserved, measure, seen))
-    sentence = f"its minimisers are in the best order if {words}; no contradiction was found"
+    sentence = f"its minimisers are in the best order if {words}"
     return Verdict("conditional", condition, None, preserved.reference, sentence)
 
 
@@ -416,6 +459,7 @@ def _narrower(
     return None
 
 
+@isolated
 def given_independent(template: AbstractObjective, measure: AbstractMetric) -> Verdict | None:
     """Return the verdict for independent labels of items: graded, 0/1 or with a threshold.
 
@@ -495,7 +539,7 @@ def _sorts_probability(template: AbstractObjective) -> tuple[Assumed, ...] | Non
         return None
     shape, margin = pair_shape(template.loss), getattr(template, "margin", 0.0)
     shift = 1.0 if isinstance(margin, str) else float(margin)
-    falls = shape.falls and template.loss.kappa(-shift, *template.loss.params)[1] < 0
+    falls = shape.falls and sampled(template.loss, template.loss.kappa, -shift)[1] < 0
     linked = shape.rate is not None and not isinstance(template, Push) and shift == 0.0
     if not falls or not (shape.convex or linked):
         return None

@@ -383,7 +383,7 @@ def assumed_of_regulariser(regulariser: AbstractRegulariser) -> tuple[Assumed, .
     """Return the assumption about a regulariser of your own, with the test that it passes."""
     if type(regulariser) in BUILTIN_REGULARISERS:
         return ()
-    smooth = rises_without_jumps(type(regulariser).function, regulariser.params)
+    smooth = rises_without_jumps(regulariser)
     words = f"the regulariser {regulariser.name} is strictly convex, without a kink"
     return (Assumed(words, lambda _: smooth),)
 

@@ -84,7 +84,7 @@ def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample 
     try:
         sorted_by = weights @ utility_rows(np.eye(3), template.target.values)
         pairs = np.outer(np.maximum(sorted_by, 0.0), np.ones(3)) * (1.0 - np.eye(3))
-        risk = pair_risk(template.loss.kappa, template.loss.params, pairs)
+        risk = pair_risk(template.loss, pairs)
         return _solved(distribution, (template, measure), risk, nature)
     except (ValueError, NumericError):  # labels that a side does not take, or no minimum
         return None
@@ -103,7 +103,7 @@ def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counter
         return _without_loss(template, measure)
     wins = np.einsum("m,mi,mj->ij", p, vectors, 1.0 - vectors)
     margin = 1.0 if isinstance(template.margin, str) else float(template.margin)
-    risk = pair_risk(template.loss.kappa, template.loss.params, wins, margin)
+    risk = pair_risk(template.loss, wins, margin)
     smooth = pair_shape(template.loss).differentiable
     try:
         nature = Nature(shift_invariant=True, smooth=smooth, convex=True)
