@@ -318,6 +318,7 @@ TOPICS = {
     "boosters": "Training with the boosters' own interfaces",
     "metrics": "Metrics",
     "clicks": "Clicks",
+    "goals": "Several goals",
     "dask": "Dask",
     "dask_features": "Features on Dask",
     "readers": "Files",

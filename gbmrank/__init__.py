@@ -34,11 +34,12 @@ from gbmrank.registry.catalogue import (
 )
 
 if _TYPE_CHECKING:
-    from gbmrank.estimators import GBMRanker, LowRankRanker, PairRanker, load
+    from gbmrank.estimators import GBMRanker, GoalRanker, LowRankRanker, PairRanker, load
 
 __all__ = [
     "BoosterParams",
     "GBMRanker",
+    "GoalRanker",
     "Groups",
     "LowRankRanker",
     "Metric",
@@ -70,7 +71,7 @@ __all__ = [
 ]
 __all__ += list(_errors)
 # Imported on first use, below.
-__all__ += ["Comparison", "Explanation", "Ledger"]  # noqa: F405
+__all__ += ["Comparison", "Explanation", "Front", "Ledger"]  # noqa: F405
 __all__ += ["compare", "explain", "metric_ledger"]  # noqa: F405
 __version__ = "0.2.0"
 
@@ -85,7 +86,9 @@ _LATER = {
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",
     "DaskGBMRanker": "gbmrank.dask",
+    "Front": "gbmrank.estimators",
     "GBMRanker": "gbmrank.estimators",
+    "GoalRanker": "gbmrank.estimators",
     "LowRankRanker": "gbmrank.estimators",
     "PairRanker": "gbmrank.estimators",
     "load": "gbmrank.estimators",

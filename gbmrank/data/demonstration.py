@@ -17,6 +17,9 @@ items wins ranks long shots too low; a loss that learns the expected gain does n
 The features are match and quality (each transformed by an increasing function), the kind of
 the item, the ease of the query, and columns of noise. Grades depend on nothing else, so the
 expected gain of every row and the regret of every ranking are known exactly.
+
+A second goal, the margin of an item, is binomial of four trials with probability
+:math:`\sigma(0.5 - 1.2 \, \text{quality} - 0.4 \, \text{match})`: what sells well earns less.
 """
 
 import math
@@ -55,6 +58,10 @@ class DemoData:
         Rows per query.
     probabilities : array of shape (n_rows, 5)
         The distribution from which each grade was drawn.
+    margin : array of shape (n_rows,) or None
+        Label 0 to 4 of the second goal, if there is one.
+    margin_probabilities : array of shape (n_rows, 5) or None
+        The distribution from which each margin was drawn.
     """
 
     X: FloatArray
@@ -62,6 +69,14 @@ class DemoData:
     qid: IntArray
     sizes: IntArray
     probabilities: FloatArray
+    margin: IntArray | None = None
+    margin_probabilities: FloatArray | None = None
+
+    @property
+    def columns(self) -> dict[str, IntArray]:
+        """Label columns by goal: ``relevance``, and ``margin`` if there are two goals."""
+        margin = {} if self.margin is None else {"margin": self.margin}
+        return {"relevance": self.labels, **margin}
 
     @property
     def hit_or_miss(self) -> npt.NDArray[np.bool_]:
@@ -135,7 +150,7 @@ class DemoData:
         return discount if k is None else np.where(rank <= k, discount, 0.0)
 
 
-def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData:
+def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0, *, goals: int = 1) -> DemoData:
     """Draw a sample of the demonstration data.
 
     Another seed gives another sample of the same distribution with other query ids, for a test
@@ -149,6 +164,8 @@ def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData
         Mean number of items per query; queries have between half and 1.5 times as many.
     seed : int, default=0
         Seed of the random numbers; the same arguments always draw the same sample.
+    goals : {1, 2}, default=1
+        2 adds the labels of a second goal, ``margin``; everything else stays the same.
 
     Returns
     -------
@@ -165,6 +182,8 @@ def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData
         raise ParameterError(
             f"demo_data needs at least 1 query of 2 items, got n_queries={n_queries}, items={items}"
         )
+    if goals not in (1, 2):
+        raise ParameterError(f"demo_data has 1 or 2 goals, got goals={goals!r}")
     rng = np.random.default_rng(seed)
     spread = items // 2
     sizes = rng.integers(items - spread, items + spread, size=n_queries, endpoint=True)
@@ -175,18 +194,27 @@ def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0) -> DemoData
     appeal = match + 0.6 * quality + 0.5 * ease
     probabilities = np.where(hit_or_miss[:, None], _hit_or_miss(appeal), _proven(appeal))
     noise = rng.standard_normal((len(qid), len(FEATURES) - 4))
+    labels = _draw(probabilities, rng)
+    margins = _binomial(_sigmoid(0.5 - 1.2 * quality - 0.4 * match)) if goals == 2 else None
     return DemoData(
         X=np.column_stack([np.exp(match), _sigmoid(quality), hit_or_miss, ease, noise]),
-        labels=_draw(probabilities, rng),
+        labels=labels,
         qid=qid,
         sizes=sizes,
         probabilities=probabilities,
+        margin=None if margins is None else _draw(margins, rng),
+        margin_probabilities=margins,
     )
 
 
 def _proven(appeal: FloatArray) -> FloatArray:
-    """Return the distribution of a binomial grade, shape (n_rows, 5)."""
-    theta = 0.45 * _sigmoid(1.2 * appeal - 0.3)[:, None]
+    """Return the distribution of a proven item's grade, shape (n_rows, 5)."""
+    return _binomial(0.45 * _sigmoid(1.2 * appeal - 0.3))
+
+
+def _binomial(chance: FloatArray) -> FloatArray:
+    """Return the distribution of the number of hits in four trials, shape (n_rows, 5)."""
+    theta = chance[:, None]
     ways = np.array([math.comb(_MAX_GRADE, grade) for grade in _GRADES])
     mass: FloatArray = ways * theta**_GRADES * (1.0 - theta) ** (_MAX_GRADE - _GRADES)
     return mass

@@ -657,6 +657,10 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
         one.
     """
     archive = Archive.read(Path(path), verify)
+    if archive is not None and archive.identity.ranker == "GoalRanker":  # built on this module
+        return importlib.import_module("gbmrank.estimators.goal_ranker").GoalRanker.from_file(
+            archive
+        )
     if archive is not None:
         return LowRankRanker.from_file(archive)
     fitted, text = read_model(Path(path), verify)

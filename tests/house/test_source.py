@@ -22,6 +22,7 @@ ENGINE = "runs the booster's own training on Dask; no other file imports it"
 NAMED = {
     ("clicks/estimation.py", "estimate_bias"): DEFAULT,
     ("estimators/gbm_ranker.py", "GBMRanker.__init__"): DEFAULT,
+    ("estimators/goal_ranker.py", "GoalRanker.__init__"): DEFAULT,
     ("estimators/low_rank_ranker.py", "LowRankRanker.__init__"): DEFAULT,
     ("estimators/pair_ranker.py", "PairRanker.__init__"): DEFAULT,
     ("dask/ranker.py", "DaskGBMRanker.__init__"): DEFAULT,

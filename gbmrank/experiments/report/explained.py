@@ -1,9 +1,17 @@
 """The contributions of an explanation, as a chart and as a page."""
 
-from importlib.resources import files as package_files
 from typing import Any
 
-from gbmrank.experiments.report.markup import Html, Scale, el, figure, label, signed, table
+from gbmrank.experiments.report.markup import (
+    Html,
+    Scale,
+    el,
+    figure,
+    label,
+    plain_page,
+    signed,
+    table,
+)
 
 _WIDTH, _STEP, _NAMES = 640.0, 24.0, 300.0
 
@@ -31,23 +39,8 @@ def chart(name: str, title: str, bars: Any) -> Html:
 def page(explanation: Any, row: int | None) -> str:
     """Return the page of :meth:`gbmrank.Explanation.to_html`."""
     title, bars = explanation.title(row), explanation.bars(row)
-    style = (package_files(__package__) / "style.css").read_text(encoding="utf-8")
     rows = [
         (what, compared, signed(value)) for what, compared, value in explanation.bars(row, None)
     ]
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", title),
-        Html(f"<style>\n{style}</style>"),
-    )
-    body = el(
-        "body",
-        el("h1", title),
-        chart("bars", title, bars),
-        table(["feature", "values", "contribution"], rows),
-        el("footer", "Written by gbmrank. This page loads nothing from elsewhere."),
-    )
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+    made = table(["feature", "values", "contribution"], rows)
+    return plain_page(title, chart("bars", title, bars), made)

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files as package_files
 from typing import TypeAlias, final
 
 import numpy as np
@@ -241,6 +242,22 @@ def figure(
         aria_labelledby=f"{name}-title {name}-text",
         class_="plot",
     )
+
+
+def plain_page(title: str, *children: Child) -> str:
+    """Return a page without a script, which loads nothing from elsewhere."""
+    style = (package_files(__package__) / "style.css").read_text(encoding="utf-8")
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title),
+        Html(f"<style>\n{style}</style>"),
+    )
+    footer = el("footer", "Written by gbmrank. This page loads nothing from elsewhere.")
+    body = el("body", el("h1", title), list(children), footer)
+    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
 
 
 def path(frame: Frame, xs: FloatArray, ys: FloatArray, class_: str, dash: str | None) -> Html:
