@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gbmrank.cli.screen import bold, clean, filled, fitted, line_width
 
 if TYPE_CHECKING:
+    from gbmrank.metrics import AbstractMetric
     from gbmrank.theory.verdicts.advice import Advice
 
 _FIRST = 5  # objectives of each verdict that are shown without --all
@@ -49,9 +50,9 @@ def run(given: argparse.Namespace) -> int:
     when = {"independent": ", LABELS INDEPENDENT", "low-noise": ", GRAPHS WITH LOW NOISE"}
     print(bold(f"OBJECTIVES FOR {name.upper()}{when.get(given.given, '')}"))
     if given.all:
-        print(_table(rows), *_reasons(rows), _closing(name, measure.name, rows), sep="\n\n")
+        print(_table(rows), *_reasons(rows), _closing(name, measure, rows), sep="\n\n")
         return 0
-    print(_advice(name, measure.name, rows))
+    print(_advice(name, measure, rows))
     for status, purpose in _MEANING.items():
         group = [row for row in rows if row.verdict.status == status]
         if group:
@@ -88,12 +89,11 @@ def _reasons(rows: Sequence["Advice"]) -> list[str]:
     ]
 
 
-def _advice(name: str, kind: str, rows: Sequence["Advice"]) -> str:
+def _advice(name: str, measure: "AbstractMetric", rows: Sequence["Advice"]) -> str:
     """Return what to do, in a sentence or two."""
     best = rows[0]
     if best.proven:
         return filled(f"Take {best.objective}: {best.verdict.sentence}.")
-    from gbmrank.losses.utilities import WITHOUT_UTILITY
 
     aimed = next((row.objective for row in rows if row.objective.startswith("swap(")), None)
     lines = []
@@ -103,14 +103,14 @@ def _advice(name: str, kind: str, rows: Sequence["Advice"]) -> str:
             "compare it on your data (gbmrank compare)."
         )
     lines.append(f"No objective is known to be calibrated for {name}.")
-    if kind in WITHOUT_UTILITY:
+    if measure.utility is None:
         cut = "".join(name.partition("@")[1:])
-        lines.append(f"What to do: {WITHOUT_UTILITY[kind].format(k=cut)}.")
+        lines.append(f"What to do: {measure.no_utility.format(k=cut)}.")
     return "\n".join(map(filled, lines))
 
 
-def _closing(name: str, kind: str, rows: Sequence["Advice"]) -> str:
-    lines = [_advice(name, kind, rows)]
+def _closing(name: str, measure: "AbstractMetric", rows: Sequence["Advice"]) -> str:
+    lines = [_advice(name, measure, rows)]
     if rows[0].proven and rows[0].verdict.constant is not None:
         bound = f"{name} lost <= c C_phi(2) sqrt(loss above its infimum)"
         lines.append(

@@ -8,9 +8,8 @@ too, are defined here.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
@@ -27,31 +26,6 @@ Gain: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
 LARGEST_CUTOFF = 2**63 - 1
 _LARGEST_EXP2_LABEL = 31
 _ROWS_AT_ONCE = 1_000_000
-_TOP_INSTEAD = "a push risk (pnorm_push) favours the top, and target=wta or ndcg@1 has a theorem"
-_ONE_ORDER = (
-    "no utility per item gives its best order, except where labels are independent: "
-    "target=precision; otherwise "
-)
-WITHOUT_UTILITY: Mapping[str, str] = MappingProxyType(
-    {
-        # Calauzenes, Usunier and Gallinari 2013, Theorem 3.3
-        "err": "no utility per item gives its best order, except where labels are independent: "
-        "target=dcg; otherwise use swap(metric=err{k}) or target=ndcg{k}",
-        "mrr": _ONE_ORDER + _TOP_INSTEAD,
-        "hit_rate": _ONE_ORDER + _TOP_INSTEAD,
-        "r_precision": _ONE_ORDER + "target=precision has a theorem for every fixed number of "
-        "ranks",
-        "alpha_ndcg": "what an item is worth depends on the subtopics above it, which labels do "
-        "not tell",
-        "ptop": _ONE_ORDER + _TOP_INSTEAD,
-        "pairwise_disagreement": "it is a loss on pairs; use target=net_degree with loss=squared, "
-        "or the linear template (calibrated under low noise)",
-    }
-)
-"""Metrics that are not of the positional family, with the reason and what to use instead.
-
-``{k}`` is the place of the cut-off, such as ``@10``.
-"""
 
 
 def check_gain(gain: Gain) -> None:
@@ -166,19 +140,9 @@ def exp2_gains(labels: FloatArray) -> FloatArray:
     return np.where(labels < 0.5, np.expm1(labels * math.log(2.0)), np.exp2(labels) - 1.0)
 
 
-def excess(labels: FloatArray, neutral: float) -> FloatArray:
-    """Return ``max(y - neutral, 0)``, the excess of labels over a neutral grade."""
-    return np.maximum(labels - neutral, 0.0)
-
-
-def check_rank_utility(neutral: float, half_life: float) -> None:
-    """Raise ParameterError unless these are parameters of the expected rank utility."""
-    if not half_life > 1:
-        raise ParameterError(f"eru: half_life must be above 1, got {half_life}")
-    if not -LARGEST <= neutral <= LARGEST:
-        raise ParameterError(
-            f"eru: neutral must be a number between -{LARGEST:g} and {LARGEST:g}, got {neutral}"
-        )
+def half_lives(n: int, half_life: float) -> FloatArray:
+    """Return the discounts of ranks 1..n that halve every ``half_life - 1`` ranks."""
+    return np.exp2(-np.arange(n) / (half_life - 1.0))
 
 
 def discounts(n: int, k: int | None = None) -> FloatArray:
@@ -324,7 +288,7 @@ def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
 @final
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Symbolic form of a utility, so that two can be compared for all labels and list lengths.
+    """Symbolic form of a utility: it computes it, and two can be compared for all labels.
 
     ``u_i(y) = a(n) gain(y_i) / total(y) + b(y)`` with a > 0: neither a nor b changes the order of
     expected utilities, so only the gain and the total are recorded.
@@ -359,15 +323,51 @@ class Form:
     high: float = math.inf
     signed: bool = False
 
+    @property
+    def per_item(self) -> bool:
+        """Whether u of an item depends on its own label alone."""
+        own = self.gain in ("linear", "exp2", "table", "step", "excess") or callable(self.at)
+        return own and self.over == "one" and not self.signed
+
+    def parts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return the gain of every row, and the total of every query; NaN where it is not above 0.
+
+        Dividing once, after the gains were summed, loses no digits of whole numbers.
+        """
+        worth, groups = self._gains(data), data.groups
+        if self.over == "one":
+            return worth, np.ones(groups.n_queries)
+        if self.over == "ideal" and self.discount == "log2":
+            found = ideal_dcg(worth, groups, self.k)
+        elif self.over == "ideal":
+            found = best_sums(worth, half_lives(groups.longest, self.discount), groups)
+        else:
+            found = query_sums(worth, groups)
+            found = found * (groups.sizes - found) if self.over == "pairs" else found
+        return worth, np.where(found > 0, found, np.nan)
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return u for every row, in query order; NaN for a query where it is undefined."""
+        worth, totals = self.parts(data)
+        return worth if self.over == "one" else worth / data.groups.spread(totals)
+
+    def _gains(self, data: RankingData) -> FloatArray:
+        labels, groups = data.labels, data.groups
+        if self.gain == "step":
+            return binarise(labels, self.at, groups)
+        if self.gain == "excess":
+            return np.maximum(labels - self.at, 0.0)
+        if self.gain == "ranks":
+            return groups.spread(groups.sizes) - mid_ranks(labels, groups)
+        free = self.gain == "linear" and self.low < 0.0
+        return labels if free else gains(labels, self.gain if self.at is None else self.at)
+
 
 def gain_form(gain: Gain, **total: Any) -> Form:
     """Return the form of ``gains`` over a total."""
-    if isinstance(gain, tuple):
-        return Form("table", gain, **total)
-    if callable(gain):
-        return Form("own", gain, **total)
-    high = float(_LARGEST_EXP2_LABEL) if gain == "exp2" else math.inf
-    return Form(gain, low=0.0, high=high, **total)
+    if isinstance(gain, str):
+        return Form(gain, low=0.0, high=31.0 if gain == "exp2" else math.inf, **total)
+    return Form("own" if callable(gain) else "table", gain, **total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,13 +377,16 @@ class AbstractUtility(ABC):
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     formula: ClassVar[str] = ""
-    per_item: ClassVar[bool] = False
-    """Whether u of an item depends on its own label alone."""
 
     @property
     def form(self) -> Form:
         """Symbolic form; a custom utility is only known to equal itself."""
         return Form("own", self)
+
+    @property
+    def per_item(self) -> bool:
+        """Whether u of an item depends on its own label alone."""
+        return self.form.per_item
 
     @abstractmethod
     def values(self, data: RankingData) -> FloatArray:
@@ -393,24 +396,49 @@ class AbstractUtility(ABC):
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Return an upper bound of u for queries of these sizes, or None if there is none."""
 
+    def parts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return values of rows, and of queries what divides them to yield u."""
+        return self.values(data), np.ones(data.groups.n_queries)
+
+
+@dataclass(frozen=True, slots=True)
+class _AbstractOfForm(AbstractUtility):
+    """A utility that its form computes."""
+
+    def __post_init__(self) -> None:
+        k = getattr(self, "k", None)
+        if k is not None and not 1 <= k <= LARGEST_CUTOFF:
+            raise ParameterError(
+                f"{self.name}: a cut-off is a whole number of at least 1 and below 2^63; got {k}"
+            )
+        check_gain(getattr(self, "gain", "linear"))
+        check_threshold(self.name, getattr(self, "threshold", None))
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return u for every row, in query order; NaN for a query where it is undefined."""
+        return self.form.values(data)
+
+    def parts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return gains of rows, and the totals of queries."""
+        return self.form.parts(data)
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """One: a single item earns at most what all can."""
+        return np.ones(len(sizes))
+
 
 @final
 @dataclass(frozen=True, slots=True)
-class IdentityUtility(AbstractUtility):
+class IdentityUtility(_AbstractOfForm):
     """The label is the utility."""
 
     name: ClassVar[str] = "identity"
-    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "y"
 
     @property
     def form(self) -> Form:
         """The label itself; any number."""
         return Form("linear")
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return the labels."""
-        return data.labels
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Labels have no bound that is known in advance."""
@@ -419,7 +447,7 @@ class IdentityUtility(AbstractUtility):
 
 @final
 @dataclass(frozen=True, slots=True)
-class DcgUtility(AbstractUtility):
+class DcgUtility(_AbstractOfForm):
     """Gain of the label, as in DCG; the cut-off of the metric does not change it.
 
     Parameters
@@ -438,12 +466,10 @@ class DcgUtility(AbstractUtility):
     max_grade: float = 4.0
 
     name: ClassVar[str] = "dcg"
-    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "2^y - 1"
 
     def __post_init__(self) -> None:
-        check_gain(self.gain)
-        _check_cut_off(self.name, self.k)
+        super(DcgUtility, self).__post_init__()
         largest = 31.0 if self.gain == "exp2" else LARGEST  # the largest labels that are taken
         if not 0 < self.max_grade <= largest:
             raise ParameterError(
@@ -455,10 +481,6 @@ class DcgUtility(AbstractUtility):
         """The gain."""
         return gain_form(self.gain)
 
-    def values(self, data: RankingData) -> FloatArray:
-        """Return the gains."""
-        return gains(data.labels, self.gain)
-
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Gain of the largest grade."""
         if isinstance(self.gain, tuple):
@@ -468,7 +490,7 @@ class DcgUtility(AbstractUtility):
 
 @final
 @dataclass(frozen=True, slots=True)
-class NdcgUtility(AbstractUtility):
+class NdcgUtility(_AbstractOfForm):
     """Gain divided by the ideal DCG@k of the query; undefined when that is zero.
 
     Parameters
@@ -485,29 +507,14 @@ class NdcgUtility(AbstractUtility):
     name: ClassVar[str] = "ndcg"
     formula: ClassVar[str] = "(2^y - 1) / ideal DCG@k"
 
-    def __post_init__(self) -> None:
-        check_gain(self.gain)
-        _check_cut_off(self.name, self.k)
-
     @property
     def form(self) -> Form:
         """The gain over the ideal."""
         return gain_form(self.gain, over="ideal", discount="log2", k=self.k)
 
-    def values(self, data: RankingData) -> FloatArray:
-        """Return the normalised gains."""
-        gain = gains(data.labels, self.gain)
-        ideal = ideal_dcg(gain, data.groups, self.k)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return gain / data.groups.spread(np.where(ideal > 0, ideal, np.nan))
-
-    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """One: the best item alone earns at most the ideal."""
-        return np.ones(len(sizes))
-
 
 @dataclass(frozen=True, slots=True)
-class _AbstractBinaryUtility(AbstractUtility):
+class _AbstractBinaryUtility(_AbstractOfForm):
     """A utility of binary labels.
 
     Parameters
@@ -521,40 +528,12 @@ class _AbstractBinaryUtility(AbstractUtility):
     k: int | None = None
     threshold: float | None = None
 
-    def __post_init__(self) -> None:
-        _check_cut_off(self.name, self.k)
-        check_threshold(self.name, self.threshold)
+    over: ClassVar[str] = "one"
 
     @property
     def form(self) -> Form:
-        """A step."""
-        return Form("step", self.threshold)
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return 0 and 1."""
-        return binarise(data.labels, self.threshold, data.groups)
-
-    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """One."""
-        return np.ones(len(sizes))
-
-
-@dataclass(frozen=True, slots=True)
-class _AbstractShareUtility(_AbstractBinaryUtility):
-    """Each relevant item is worth one over the number of relevant items."""
-
-    formula: ClassVar[str] = "y / P"
-
-    @property
-    def form(self) -> Form:
-        """A step over its sum."""
-        return Form("step", self.threshold, over="sum")
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return y / P; undefined without a relevant item."""
-        binary = binarise(data.labels, self.threshold, data.groups)
-        positives = query_sums(binary, data.groups)
-        return binary / data.groups.spread(np.where(positives > 0, positives, np.nan))
+        """A step, over the total."""
+        return Form("step", self.threshold, over=self.over)
 
 
 @final
@@ -563,7 +542,6 @@ class PrecisionUtility(_AbstractBinaryUtility):
     """One for a relevant item, else zero."""
 
     name: ClassVar[str] = "precision"
-    per_item: ClassVar[bool] = True
     aliases: ClassVar[tuple[str, ...]] = ("prec", "p")
     formula: ClassVar[str] = "y"
 
@@ -574,22 +552,23 @@ class WtaUtility(_AbstractBinaryUtility):
     """Winner takes all, which is precision at 1."""
 
     name: ClassVar[str] = "wta"
-    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "y"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class RecallUtility(_AbstractShareUtility):
-    """One over the number of relevant items, for each of them."""
+class RecallUtility(_AbstractBinaryUtility):
+    """One over the number of relevant items, for each of them; undefined without one."""
 
     name: ClassVar[str] = "recall"
     aliases: ClassVar[tuple[str, ...]] = ("rec",)
+    formula: ClassVar[str] = "y / P"
+    over: ClassVar[str] = "sum"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class MapUtility(_AbstractShareUtility):
+class MapUtility(_AbstractBinaryUtility):
     """The utility of recall, used as target for average precision.
 
     Average precision has no utility in general. Losses that preserve the order of this one
@@ -600,27 +579,18 @@ class MapUtility(_AbstractShareUtility):
 
     name: ClassVar[str] = "map"
     aliases: ClassVar[tuple[str, ...]] = ("ap",)
+    formula: ClassVar[str] = "y / P"
+    over: ClassVar[str] = "sum"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AucUtility(_AbstractBinaryUtility):
-    """Each relevant item is worth one over the number of (relevant, other) pairs."""
+    """One over the number of (relevant, other) pairs; undefined when all labels are alike."""
 
     name: ClassVar[str] = "auc"
     formula: ClassVar[str] = "y / (P N)"
-
-    @property
-    def form(self) -> Form:
-        """A step over the number of pairs."""
-        return Form("step", self.threshold, over="pairs")
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return y / (P N); undefined when all labels are alike."""
-        binary = binarise(data.labels, self.threshold, data.groups)
-        positives = query_sums(binary, data.groups)
-        pairs = positives * (data.groups.sizes - positives)
-        return binary / data.groups.spread(np.where(pairs > 0, pairs, np.nan))
+    over: ClassVar[str] = "pairs"
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Reached by one relevant item: 1 / (n - 1)."""
@@ -629,7 +599,7 @@ class AucUtility(_AbstractBinaryUtility):
 
 @final
 @dataclass(frozen=True, slots=True)
-class SpearmanUtility(AbstractUtility):
+class SpearmanUtility(_AbstractOfForm):
     """Number of items below: n minus the rank by label, equal labels sharing mid-ranks."""
 
     name: ClassVar[str] = "spearman"
@@ -640,10 +610,6 @@ class SpearmanUtility(AbstractUtility):
         """Mid-ranks of the labels."""
         return Form("ranks")
 
-    def values(self, data: RankingData) -> FloatArray:
-        """Return n - rank; zero for a single item."""
-        return data.groups.spread(data.groups.sizes) - mid_ranks(data.labels, data.groups)
-
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Number of other items, at least 1 so that a bound is positive."""
         return np.maximum(sizes - 1.0, 1.0)
@@ -651,7 +617,7 @@ class SpearmanUtility(AbstractUtility):
 
 @final
 @dataclass(frozen=True, slots=True)
-class EruUtility(AbstractUtility):
+class EruUtility(_AbstractOfForm):
     """Excess of the label over a neutral grade.
 
     Parameters
@@ -669,11 +635,16 @@ class EruUtility(AbstractUtility):
     max_grade: float = 4.0
 
     name: ClassVar[str] = "eru"
-    per_item: ClassVar[bool] = True
     formula: ClassVar[str] = "max(y - neutral, 0)"
 
     def __post_init__(self) -> None:
-        check_rank_utility(self.neutral, self.half_life)
+        if not self.half_life > 1:
+            raise ParameterError(f"eru: half_life must be above 1, got {self.half_life}")
+        if not -LARGEST <= self.neutral <= LARGEST:
+            raise ParameterError(
+                f"eru: neutral must be a number between -{LARGEST:g} and {LARGEST:g}, got "
+                f"{self.neutral}"
+            )
         if not self.neutral < self.max_grade < np.inf:
             raise ParameterError(
                 f"eru: max_grade must be above neutral={self.neutral:g}, got {self.max_grade:g}"
@@ -683,10 +654,6 @@ class EruUtility(AbstractUtility):
     def form(self) -> Form:
         """The excess; any number."""
         return Form("excess", self.neutral)
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return the positive part of y - neutral."""
-        return excess(data.labels, self.neutral)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
         """Excess of the largest grade."""
@@ -748,10 +715,3 @@ def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
         last = max(last, first + 1)
         yield first, last
         first = last
-
-
-def _check_cut_off(name: str, k: int | None) -> None:
-    if k is not None and not 1 <= k <= LARGEST_CUTOFF:
-        raise ParameterError(
-            f"{name}: a cut-off is a whole number of at least 1 and below 2^63; got {k}"
-        )

@@ -14,7 +14,7 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import Ranking, Span, SwapTerms
-from gbmrank.losses.utilities import LARGEST_CUTOFF, Form, check_threshold
+from gbmrank.losses.utilities import LARGEST_CUTOFF, AbstractUtility, Form, check_threshold
 from gbmrank.types import FloatArray
 
 _DEEPEST_SELECTION = 30  # beyond this cut-off a full sort is as fast
@@ -188,6 +188,8 @@ class AbstractMetric(ABC):
     reference: ClassVar[str] = ""
     higher_is_better: ClassVar[bool] = True
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index")
+    no_utility: ClassVar[str] = "its value is no sum of utilities times discounts of ranks"
+    """Why it cannot be a target, and what to use; ``{k}`` is its cut-off, such as ``@10``."""
     swap_kind: ClassVar[str | None] = None
     """Form of its change when two items swap ranks: a kind of ``pairs.changes``, if it has one."""
 
@@ -196,10 +198,18 @@ class AbstractMetric(ABC):
         check_choice(self.name, "empty", self.empty, ("skip", "zero", "one"))
         check_choice(self.name, "dtype", self.dtype, ("float64", "float32"))
         check_threshold(self.name, getattr(self, "threshold", None))
+        k = type(self).__dataclass_fields__.get("k")
+        if k is not None and k.type not in (float, "float"):  # a float is no cut-off
+            check_cutoff(self.name, getattr(self, "k", None))
         self.check()
 
     def check(self) -> None:  # noqa: B027  (a hook: most metrics have nothing more to check)
         """Raise MetricError if another field has an invalid value."""
+
+    @property
+    def utility(self) -> AbstractUtility | None:
+        """What ``target=`` this metric stands for, if anything."""
+        return None
 
     @property
     def form(self) -> Form:

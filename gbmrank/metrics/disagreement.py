@@ -67,6 +67,10 @@ class PairwiseDisagreement(AbstractMetric):
     formula: ClassVar[str] = "sum of (y_i - y_j)_+ over pairs with i ranked after j / total"
     reference: ClassVar[str] = "Duchi et al. 2010, eq. 7"
     higher_is_better: ClassVar[bool] = False
+    no_utility: ClassVar[str] = (
+        "it is a loss on pairs; use target=net_degree with loss=squared, or the linear template "
+        "(calibrated under low noise)"
+    )
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "duchi")
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:

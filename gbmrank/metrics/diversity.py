@@ -84,11 +84,13 @@ class AlphaNDCG(AbstractMetric):
     name: ClassVar[str] = "alpha_ndcg"
     formula: ClassVar[str] = "sum_{r<=k} sum_t J (1 - alpha)^(seen before) / log2(1 + r) / greedy"
     reference: ClassVar[str] = "Clarke et al. 2008"
+    no_utility: ClassVar[str] = (
+        "what an item is worth depends on the subtopics above it, which labels do not tell"
+    )
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "index")
 
     def check(self) -> None:
         """Check that alpha is between 0 and 1."""
-        check_cutoff(self.name, self.k)
         if not 0.0 <= self.alpha <= 1.0:
             raise MetricError(f"alpha_ndcg: alpha must be between 0 and 1, got {self.alpha!r}")
 

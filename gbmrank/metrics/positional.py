@@ -4,22 +4,22 @@ DCG, NDCG, RBP, ERU and Spearman take graded labels; precision, recall, winner t
 take binary labels.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
 from gbmrank.data.columns import LARGEST, computed_column
 from gbmrank.data.queries import DEBIASED, RankingData
-from gbmrank.errors import MetricError
+from gbmrank.errors import MetricError, PluginContractError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import Positions, SwapTerms
 from gbmrank.losses.utilities import (
     AbstractUtility,
     AucUtility,
     DcgUtility,
+    EruUtility,
     Form,
     Gain,
     NdcgUtility,
@@ -27,24 +27,13 @@ from gbmrank.losses.utilities import (
     RecallUtility,
     SpearmanUtility,
     WtaUtility,
-    best_sums,
-    binarise,
     check_gain,
-    check_rank_utility,
     debiased,
     discounts,
-    excess,
-    gain_form,
-    ideal_dcg,
+    half_lives,
     query_sums,
 )
-from gbmrank.metrics.base import (
-    AbstractBoundMetric,
-    AbstractMetric,
-    BoundKernel,
-    check_choice,
-    check_cutoff,
-)
+from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel, check_choice
 from gbmrank.types import FloatArray, IntArray
 
 Discount: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
@@ -76,29 +65,61 @@ class AbstractPositional(AbstractMetric):
     """Whether the discount is a function of the number of items below, not of the rank."""
     swap_kind: ClassVar[str | None] = "positional"
 
+    def __init_subclass__(cls) -> None:
+        base = AbstractPositional
+        worth = cls.utility is not base.utility or cls.utilities is not base.utilities
+        declared: object = cls.discount
+        ranks = declared in _DISCOUNTS or cls.upwards
+        if hasattr(cls, "name") and not (
+            worth and (ranks or cls.rank_discounts is not base.rank_discounts)
+        ):
+            raise PluginContractError(
+                f"the positional metric {cls.name!r} needs a utility and a discount. Declare "
+                "utility, or define utilities(data). Declare discount as one of "
+                f"{', '.join(_DISCOUNTS)}, or define rank_discounts(n)"
+            )
+
+    @property
+    def utility(self) -> AbstractUtility:
+        """What an item is worth, and so the target of an objective that learns this metric."""
+        return MetricUtility(self)
+
+    @property
+    def discount(self) -> Discount:
+        """What a rank is worth: a name, or "falling" if ``rank_discounts`` never rises."""
+        return "unknown"
+
     @property
     def form(self) -> Form:
         """Symbolic form of the utility; a custom one is only known to equal itself."""
-        return Form("own", self)
+        return self.utility.form
 
     @property
     def fall(self) -> str:
         """Whether the discount is "constant" in every query, "not rising", or "unknown"."""
-        return "unknown"
+        if self.upwards or type(self).rank_discounts is not AbstractPositional.rank_discounts:
+            return "not rising" if self.discount == "falling" else "unknown"
+        even = self.discount == "constant" and getattr(self, "k", None) is None
+        return "constant" if even else "not rising"
 
     @property
     def linear(self) -> bool:
         """Whether the utility depends only on the item's own label, without normalisation."""
-        own = self.form.gain in ("linear", "exp2", "table", "step", "excess")
-        return own and self.form.over == "one" and not self.form.signed
+        return self.form.per_item
 
-    @abstractmethod
+    def parts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return values of rows, and of queries what divides them to yield the utility."""
+        return self.utility.parts(data)
+
     def utilities(self, data: RankingData) -> FloatArray:
         """Return u for every row, in query order; NaN for a query where it is undefined."""
+        worth, totals = self.parts(data)
+        return worth / data.groups.spread(totals)
 
-    @abstractmethod
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the discounts of the ranks 1..n (or of 0..n-1 items below) up to a factor."""
+        table = np.arange(float(n)) if self.upwards else _by_rank(self.discount, n)
+        return cut(table, getattr(self, "k", None))
 
     def factors(self, sizes: IntArray) -> FloatArray:
         """Return what multiplies the discounts in queries of these sizes."""
@@ -123,8 +144,9 @@ class AbstractPositional(AbstractMetric):
         The value of a query is ``(offset + sum of discount * value) / divisor``. Whole numbers that
         are divided only once, at the end, lose no digits: three hits out of five are 0.6.
         """
-        divisors = self.divisors(data.groups.sizes)
-        return self.utilities(data), self.offsets(data) * divisors, divisors
+        worth, totals = self.parts(data)
+        divisors = self.divisors(data.groups.sizes) * totals
+        return worth, self.offsets(data) * divisors, divisors
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return utilities and discounts."""
@@ -162,6 +184,27 @@ class AbstractPositional(AbstractMetric):
         return BoundKernel(
             self, data, compiler.load("ranking.measures").positional_per_query, items, depth
         )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MetricUtility(AbstractUtility):
+    """Utility of a positional metric that defines its own; its text is that of the metric."""
+
+    metric: AbstractPositional
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the metric."""
+        return self.metric.name
+
+    def values(self, data: RankingData) -> FloatArray:
+        """Return u for every row, in query order; NaN for a query where it is undefined."""
+        return self.metric.utilities(data)
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """No bound is known in advance."""
+        return None
 
 
 @final
@@ -212,8 +255,7 @@ class Positional(AbstractPositional):
     reference: ClassVar[str] = "Calauzenes et al. 2013, Def. 2.1"
 
     def check(self) -> None:
-        """Check the cut-off and the discount."""
-        check_cutoff(self.name, self.k)
+        """Check the discount."""
         if isinstance(self.discount, list):
             object.__setattr__(self, "discount", tuple(self.discount))
         if isinstance(self.discount, str):
@@ -229,24 +271,15 @@ class Positional(AbstractPositional):
             self.rank_discounts(len(self.discount) if isinstance(self.discount, tuple) else _RANKS)
 
     @property
-    def form(self) -> Form:
-        """That of the utility."""
-        return self.utility.form
-
-    @property
     def fall(self) -> str:
         """Constant for that name or a table of zeros; increasing discounts are rejected."""
         zeros = isinstance(self.discount, tuple) and not any(self.discount)
         even = self.discount == "constant" and self.k is None
         return "constant" if zeros or even else "not rising"
 
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return the values of the utility."""
-        return self.utility.values(data)
-
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the discounts of the ranks 1..n, zero beyond k."""
-        table = self._table(n)
+        table = _by_rank(self.discount, n)
         with np.errstate(invalid="ignore"):  # NaN is between no two numbers
             allowed = (table >= 0) & (table <= LARGEST)
             allowed[1:] &= np.diff(table) <= 0
@@ -260,16 +293,17 @@ class Positional(AbstractPositional):
             )
         return cut(table, self.k)
 
-    def _table(self, n: int) -> FloatArray:
-        ranks = np.arange(1.0, n + 1.0)
-        if callable(self.discount):
-            return np.broadcast_to(np.asarray(self.discount(ranks), dtype=np.float64), (n,))
-        if isinstance(self.discount, tuple):
-            table = np.zeros(max(n, len(self.discount)))
-            table[: len(self.discount)] = self.discount
-            return table[:n]
-        known = {"log2": discounts(n), "reciprocal": 1.0 / ranks, "constant": np.ones(n)}
-        return known[self.discount]
+
+def _by_rank(discount: Discount, n: int) -> FloatArray:
+    ranks = np.arange(1.0, n + 1.0)
+    if callable(discount):
+        return np.broadcast_to(np.asarray(discount(ranks), dtype=np.float64), (n,))
+    if isinstance(discount, tuple):
+        table = np.zeros(max(n, len(discount)))
+        table[: len(discount)] = discount
+        return table[:n]
+    known = {"log2": discounts(n), "reciprocal": 1.0 / ranks, "constant": np.ones(n)}
+    return known[discount]
 
 
 def cut(table: FloatArray, k: int | None) -> FloatArray:
@@ -300,16 +334,11 @@ class _AbstractGain(AbstractPositional):
     gain: Gain = "exp2"
     k: int | None = None
 
-    def check(self) -> None:
-        """Check the cut-off and the gain."""
-        check_cutoff(self.name, self.k)
-        if isinstance(self.gain, list):
-            object.__setattr__(self, "gain", tuple(self.gain))
-        check_gain(self.gain)
+    discount: ClassVar[str] = "log2"
 
-    def rank_discounts(self, n: int) -> FloatArray:
-        """Return ``1 / log2(1 + rank)``, zero beyond k."""
-        return discounts(n, self.k)
+    def check(self) -> None:
+        """Check the gain."""
+        _check_gain(self)
 
 
 @final
@@ -350,18 +379,9 @@ class DCG(_AbstractGain):
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
 
     @property
-    def form(self) -> Form:
-        """The gain."""
-        return gain_form(self.gain)
-
-    @property
-    def fall(self) -> str:
-        """The discount falls."""
-        return "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return the gains."""
-        return DcgUtility(gain=self.gain).values(data)
+    def utility(self) -> AbstractUtility:
+        """The gain of the label."""
+        return DcgUtility(gain=self.gain, k=self.k)
 
 
 @final
@@ -404,24 +424,9 @@ class NDCG(_AbstractGain):
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
 
     @property
-    def form(self) -> Form:
-        """The gain over the ideal."""
-        return gain_form(self.gain, over="ideal", discount="log2", k=self.k)
-
-    @property
-    def fall(self) -> str:
-        """The discount falls."""
-        return "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return the gains over the ideal DCG."""
-        return NdcgUtility(gain=self.gain, k=self.k).values(data)
-
-    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sum gains, and divide by the ideal DCG."""
-        gain = DcgUtility(gain=self.gain).values(data)
-        ideal = ideal_dcg(gain, data.groups, self.k)
-        return gain, self.offsets(data), np.where(ideal > 0, ideal, np.nan)
+    def utility(self) -> AbstractUtility:
+        """The gain over the ideal DCG."""
+        return NdcgUtility(gain=self.gain, k=self.k)
 
 
 @final
@@ -467,36 +472,20 @@ class RBP(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("rank_biased_precision",)
     formula: ClassVar[str] = "(1 - p) sum_{r<=k} p^(r-1) gain(item at rank r)"
     reference: ClassVar[str] = "Moffat and Zobel 2008"
+    discount: ClassVar[str] = "falling"
 
     def check(self) -> None:
-        """Check the cut-off, the persistence and the gain."""
-        check_cutoff(self.name, self.k)
+        """Check the persistence and the gain."""
         if not 0.0 < self.p < 1.0:
             raise MetricError(f"rbp: the persistence p lies between 0 and 1, got {self.p!r}")
-        if isinstance(self.gain, list):
-            object.__setattr__(self, "gain", tuple(self.gain))
-        check_gain(self.gain)
+        _check_gain(self)
 
     @property
     def utility(self) -> AbstractUtility:
-        """What an item is worth."""
+        """The gain, or 0 and 1."""
         if self.threshold is not None:
             return PrecisionUtility(threshold=self.threshold)
         return DcgUtility(gain=self.gain)
-
-    @property
-    def form(self) -> Form:
-        """That of the utility."""
-        return self.utility.form
-
-    @property
-    def fall(self) -> str:
-        """The discount falls."""
-        return "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return the gains."""
-        return self.utility.values(data)
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the probability that a reader stops at a rank."""
@@ -543,38 +532,29 @@ class ERU(AbstractPositional):
     name: ClassVar[str] = "eru"
     formula: ClassVar[str] = "sum_i max(y_i - neutral, 0) 2^((1 - rank_i) / (half_life - 1))"
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 5"
+    discount: ClassVar[str] = "falling"
 
     def check(self) -> None:
         """Check the neutral grade and the half-life; grades may be of any size."""
-        check_rank_utility(self.neutral, self.half_life)
+        EruUtility(self.neutral, self.half_life, max_grade=2.0 * LARGEST)
+
+    @property
+    def utility(self) -> AbstractUtility:
+        """The excess over the neutral grade."""
+        return EruUtility(self.neutral, self.half_life)
 
     @property
     def form(self) -> Form:
         """The excess, over the ideal where normalised."""
         return Form("excess", self.neutral, *(("ideal", self.half_life) if self.normalize else ()))
 
-    @property
-    def fall(self) -> str:
-        """The discount falls."""
-        return "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return the excess over the neutral grade."""
-        worth, _, best = self.summed(data)
-        return worth / data.groups.spread(best)
-
-    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sum the excess, and divide by the largest sum if normalised."""
-        worth, nothing = excess(data.labels, self.neutral), self.offsets(data)
-        if not self.normalize:
-            return worth, nothing, np.ones(len(nothing))
-        table = self.rank_discounts(data.groups.longest)
-        best = best_sums(worth, table, data.groups)
-        return worth, nothing, np.where(best > 0, best, np.nan)
+    def parts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+        """Return the excess, and the largest sum if normalised."""
+        return self.form.parts(data)
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return the powers of one half."""
-        return np.exp2(-np.arange(n) / (self.half_life - 1.0))
+        return half_lives(n, self.half_life)
 
 
 @final
@@ -606,24 +586,12 @@ class Spearman(AbstractPositional):
     formula: ClassVar[str] = "1 - 6 sum_i (rank_i - label rank_i)^2 / (n (n^2 - 1))"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 1"
     upwards: ClassVar[bool] = True
+    discount: ClassVar[str] = "falling"
 
     @property
-    def form(self) -> Form:
-        """Mid-ranks of the labels."""
-        return Form("ranks")
-
-    @property
-    def fall(self) -> str:
-        """The discount falls."""
-        return "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return the number of items with smaller labels."""
-        return SpearmanUtility().values(data)
-
-    def rank_discounts(self, n: int) -> FloatArray:
-        """Return the number of items below."""
-        return np.arange(float(n))
+    def utility(self) -> AbstractUtility:
+        """The number of items with smaller labels."""
+        return SpearmanUtility()
 
     def divisors(self, sizes: IntArray) -> FloatArray:
         """Return ``n (n^2 - 1) / 12``."""
@@ -680,29 +648,16 @@ class Precision(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("prec", "p", "pre")
     formula: ClassVar[str] = "relevant items among the first k / k"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+    discount: ClassVar[str] = "constant"
 
     def check(self) -> None:
-        """Check the cut-off and the divisor."""
-        check_cutoff(self.name, self.k)
+        """Check the divisor."""
         check_choice(self.name, "divisor", self.divisor, ("k", "min"))
 
     @property
-    def form(self) -> Form:
-        """A step."""
-        return Form("step", self.threshold)
-
-    @property
-    def fall(self) -> str:
-        """Without a cut-off every rank is worth the same."""
-        return "constant" if self.k is None else "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return 0 and 1."""
-        return PrecisionUtility(threshold=self.threshold).values(data)
-
-    def rank_discounts(self, n: int) -> FloatArray:
-        """Return 1 up to rank k."""
-        return cut(np.ones(n), self.k)
+    def utility(self) -> AbstractUtility:
+        """One for a relevant item."""
+        return PrecisionUtility(k=self.k, threshold=self.threshold)
 
     def divisors(self, sizes: IntArray) -> FloatArray:
         """Return k, or the number of items."""
@@ -748,34 +703,12 @@ class Recall(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("rec", "r")
     formula: ClassVar[str] = "relevant items among the first k / relevant items"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
-
-    def check(self) -> None:
-        """Check the cut-off."""
-        check_cutoff(self.name, self.k)
+    discount: ClassVar[str] = "constant"
 
     @property
-    def form(self) -> Form:
-        """A step over its sum."""
-        return Form("step", self.threshold, over="sum")
-
-    @property
-    def fall(self) -> str:
-        """Without a cut-off every rank is worth the same."""
-        return "constant" if self.k is None else "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return y / P."""
-        return RecallUtility(threshold=self.threshold).values(data)
-
-    def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Count relevant items, and divide by P."""
-        binary = binarise(data.labels, self.threshold, data.groups)
-        positives = query_sums(binary, data.groups)
-        return binary, self.offsets(data), np.where(positives > 0, positives, np.nan)
-
-    def rank_discounts(self, n: int) -> FloatArray:
-        """Return 1 up to rank k."""
-        return cut(np.ones(n), self.k)
+    def utility(self) -> AbstractUtility:
+        """One over the number of relevant items."""
+        return RecallUtility(k=self.k, threshold=self.threshold)
 
 
 @final
@@ -811,20 +744,12 @@ class WTA(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("winner_takes_all",)
     formula: ClassVar[str] = "1 if the first item is relevant"
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 4"
+    discount: ClassVar[str] = "falling"
 
     @property
-    def form(self) -> Form:
-        """A step."""
-        return Form("step", self.threshold)
-
-    @property
-    def fall(self) -> str:
-        """The discount falls."""
-        return "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return 0 and 1."""
-        return WtaUtility(threshold=self.threshold).values(data)
+    def utility(self) -> AbstractUtility:
+        """One for a relevant item."""
+        return WtaUtility(threshold=self.threshold)
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return 1 for rank 1."""
@@ -865,29 +790,18 @@ class AUC(AbstractPositional):
     formula: ClassVar[str] = "pairs (relevant, other) in the right order / all such pairs"
     reference: ClassVar[str] = "Agarwal et al. 2005"
     upwards: ClassVar[bool] = True
+    discount: ClassVar[str] = "falling"
 
     @property
-    def form(self) -> Form:
-        """A step over the number of pairs."""
-        return Form("step", self.threshold, over="pairs")
-
-    @property
-    def fall(self) -> str:
-        """The discount falls."""
-        return "not rising"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return y / (P N)."""
-        return AucUtility(threshold=self.threshold).values(data)
-
-    def rank_discounts(self, n: int) -> FloatArray:
-        """Return the number of items below."""
-        return np.arange(float(n))
+    def utility(self) -> AbstractUtility:
+        """One over the number of pairs."""
+        return AucUtility(threshold=self.threshold)
 
     def offsets(self, data: RankingData) -> FloatArray:
         """Return ``-(P - 1) / (2 N)``, the pairs of two relevant items."""
-        positives, others = self._counts(data)
-        return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)
+        binary, pairs = self.parts(data)
+        positives = query_sums(binary, data.groups)
+        return -positives * (positives - 1.0) / (2.0 * pairs)
 
     def summed(self, data: RankingData) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sum the ranks of the smaller class, so that the subtraction does not cancel digits.
@@ -895,16 +809,17 @@ class AUC(AbstractPositional):
         With ranks counted from below, the number of pairs in the right order is the sum over
         relevant items minus P (P - 1) / 2, or P N + N (N - 1) / 2 minus the sum over the others.
         """
-        binary = binarise(data.labels, self.threshold, data.groups)
-        positives, others = self._counts(data)
-        few, pairs = others < positives, positives * others
-        added = np.where(
-            few, pairs + 0.5 * others * (others - 1.0), -0.5 * positives * (positives - 1.0)
-        )
+        binary, pairs = self.parts(data)
+        positives = query_sums(binary, data.groups)
+        others = data.groups.sizes - positives
+        few, fewer = others < positives, np.minimum(positives, others)
+        inside = 0.5 * fewer * (fewer - 1.0)
         values = np.where(data.groups.spread(few), binary - 1.0, binary)
-        return values, added, np.where(pairs > 0, pairs, np.nan)
+        return values, np.where(few, positives * others + inside, -inside), pairs
 
-    def _counts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
-        """Return the relevant items of each query, and the others."""
-        positives = query_sums(binarise(data.labels, self.threshold, data.groups), data.groups)
-        return positives, data.groups.sizes - positives
+
+def _check_gain(metric: Any) -> None:
+    """Check the field ``gain``, and turn a list into a table."""
+    if isinstance(metric.gain, list):
+        object.__setattr__(metric, "gain", tuple(metric.gain))
+    check_gain(metric.gain)

@@ -15,17 +15,30 @@ from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import CutItems, Items, Ranking, Span, SwapTerms
-from gbmrank.losses.utilities import Form, binarise, exp2_gains, query_sums
+from gbmrank.losses.utilities import (
+    AbstractUtility,
+    Form,
+    MapUtility,
+    binarise,
+    exp2_gains,
+    query_sums,
+)
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
     AbstractMetric,
     BoundKernel,
     check_choice,
-    check_cutoff,
 )
 from gbmrank.types import FloatArray
 
 _LARGEST_GRADE = 1000.0
+_ONE_ORDER = (
+    "no utility per item gives its best order, except where labels are independent: "
+    "target=precision; otherwise "
+)
+_TOP_INSTEAD = (
+    f"{_ONE_ORDER}a push risk (pnorm_push) favours the top, and target=wta or ndcg@1 has a theorem"
+)
 
 
 @final
@@ -69,10 +82,13 @@ class ERR(AbstractMetric):
     formula: ClassVar[str] = "sum_{r<=k} R_r / r prod_{l<r} (1 - R_l), R = (2^y - 1) / 2^max_grade"
     reference: ClassVar[str] = "Chapelle et al. 2009"
     swap_kind: ClassVar[str | None] = "cascade"
+    no_utility: ClassVar[str] = (  # Calauzenes, Usunier and Gallinari 2013, Theorem 3.3
+        "no utility per item gives its best order, except where labels are independent: "
+        "target=dcg; otherwise use swap(metric=err{k}) or target=ndcg{k}"
+    )
 
     def check(self) -> None:
-        """Check the cut-off and the largest grade."""
-        check_cutoff(self.name, self.k)
+        """Check the largest grade."""
         if not 0 < self.max_grade <= _LARGEST_GRADE:
             raise MetricError(
                 "err: max_grade is the largest grade of the scale, above 0 and at most "
@@ -154,9 +170,13 @@ class MAP(AbstractMetric):
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "block")
     swap_kind: ClassVar[str | None] = "precision"
 
+    @property
+    def utility(self) -> AbstractUtility:
+        """That of recall, which is right under reinforcement."""
+        return MapUtility(k=self.k, threshold=self.threshold)
+
     def check(self) -> None:
-        """Check the cut-off and the denominator."""
-        check_cutoff(self.name, self.k)
+        """Check the denominator."""
         check_choice(self.name, "denominator", self.denominator, ("relevant", "min"))
 
     @property
@@ -225,10 +245,7 @@ class MRR(AbstractMetric):
     formula: ClassVar[str] = "1 / rank of the first relevant item"
     reference: ClassVar[str] = "McSherry and Najork 2008"
     swap_kind: ClassVar[str | None] = "first_relevant"
-
-    def check(self) -> None:
-        """Check the cut-off."""
-        check_cutoff(self.name, self.k)
+    no_utility: ClassVar[str] = _TOP_INSTEAD
 
     @property
     def form(self) -> Form:
@@ -290,10 +307,7 @@ class HitRate(AbstractMetric):
     formula: ClassVar[str] = "1 if a relevant item is among the first k"
     reference: ClassVar[str] = "Deshpande and Karypis 2004"
     swap_kind: ClassVar[str | None] = "first_relevant"
-
-    def check(self) -> None:
-        """Check the cut-off."""
-        check_cutoff(self.name, self.k)
+    no_utility: ClassVar[str] = _TOP_INSTEAD
 
     @property
     def form(self) -> Form:
@@ -346,6 +360,9 @@ class RPrecision(AbstractMetric):
     formula: ClassVar[str] = "relevant items among the first P / P"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
     swap_kind: ClassVar[str | None] = "positional"
+    no_utility: ClassVar[str] = (
+        f"{_ONE_ORDER}target=precision has a theorem for every fixed number of ranks"
+    )
 
     @property
     def form(self) -> Form:
@@ -407,6 +424,7 @@ class PTop(AbstractMetric):
     formula: ClassVar[str] = "relevant items before the first other one"
     reference: ClassVar[str] = "Agarwal 2011"
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "strict")
+    no_utility: ClassVar[str] = _TOP_INSTEAD
 
     @property
     def form(self) -> Form:

@@ -12,8 +12,8 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from gbmrank.errors import ParameterError, UnknownNameError
-from gbmrank.losses.utilities import WITHOUT_UTILITY
-from gbmrank.metrics import RBP, AbstractMetric, Positional
+from gbmrank.metrics import AbstractMetric
+from gbmrank.metrics.positional import MetricUtility
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry.catalogue import (
     GENERATORS,
@@ -82,7 +82,6 @@ def build(registry: Registry[T], value: object, **params: object) -> T:
     twice = sorted(given.keys() & params.keys())
     if twice:
         raise ParameterError(f"{spec.name}: {twice[0]} is set in the text and as an argument")
-    _check_has_utility(registry, spec.name, given.get("k", params.get("k")))
     if registry is UTILITIES and spec.name not in registry and spec.name in METRICS:
         return build(registry, build(METRICS, spec, **params))
     given.update(params)
@@ -110,6 +109,8 @@ def spec_of(item: object) -> Spec:
     ``build`` of its text returns an equal object, unless a parameter is a function, of which the
     text only has the name.
     """
+    if isinstance(item, MetricUtility):
+        return spec_of(item.metric)
     params: list[tuple[str, Value]] = []
     args: tuple[Value, ...] = ()
     k = None
@@ -243,23 +244,17 @@ class AbstractValue(Generic[P]):
 
 
 def _utility_of(metric: AbstractMetric) -> object:
-    """Return the utility of a metric: its field, or the one of the same name and options."""
-    if isinstance(metric, Positional | RBP):
-        return metric.utility
-    _check_has_utility(UTILITIES, metric.name, cut_off(metric))
-    shared = {field.name for field in fields(UTILITIES.get(metric.name))}
-    own = {field.name: getattr(metric, field.name) for field in fields(metric)}
-    given = {name: value for name, value in own.items() if name in shared}
-    return build(UTILITIES, metric.name, **given)
-
-
-def _check_has_utility(registry: Registry[Any], name: str, k: object) -> None:
-    """Reject a metric as a target when it has no utility, with the reason."""
-    if registry is UTILITIES and name not in registry and name in METRICS:
-        reason = WITHOUT_UTILITY.get(METRICS.get(name).name)
-        if reason is not None:
-            reason = reason.format(k="" if k is None else f"@{k}")
-            raise ParameterError(f"{name} cannot be a target: {reason}")
+    """Return the utility of a metric: its own, or one registered by its name, with its options."""
+    held = metric.utility
+    if metric.name in UTILITIES and (held is None or isinstance(held, MetricUtility)):
+        shared = {field.name for field in fields(UTILITIES.get(metric.name))}
+        own = {field.name: getattr(metric, field.name) for field in fields(metric)}
+        return build(UTILITIES, metric.name, **{key: own[key] for key in own if key in shared})
+    if held is None:
+        k = cut_off(metric)
+        reason = metric.no_utility.format(k="" if k is None else f"@{k}")
+        raise ParameterError(f"{metric.name} cannot be a target: {reason}")
+    return held
 
 
 def _parameters(spec: Spec) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """Utilities against their definitions, their bounds and their edge cases."""
 
+import pickle
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from gbmrank import (
     PluginContractError,
     RankingData,
 )
-from gbmrank.losses.utilities import WITHOUT_UTILITY, AbstractUtility, ideal_dcg
+from gbmrank.losses.utilities import AbstractUtility, binarise, ideal_dcg, query_sums
+from gbmrank.metrics import AbstractPositional
 from gbmrank.registry import METRICS, UTILITIES
 from gbmrank.registry.composition import build
+from gbmrank.theory.verdicts.advice import advise
 from tests import objective_oracles as oracle
 
 SIZES = (6, 1, 4, 5, 3)
@@ -154,7 +157,7 @@ def test_metrics_without_a_utility_are_rejected_with_the_reason(text):
         with pytest.raises(ParameterError, match="cannot be a target") as rejected:
             gbmrank.objective(template, target=text)
         cut = "".join(text.partition("@")[1:])
-        assert WITHOUT_UTILITY[name].format(k=cut) in str(rejected.value)
+        assert METRICS.get(name).no_utility.format(k=cut) in str(rejected.value)
 
 
 def test_err_names_alternatives_with_its_cut_off():
@@ -166,9 +169,13 @@ def test_err_names_alternatives_with_its_cut_off():
 
 
 def test_every_metric_has_a_utility_or_a_reason():
-    for name in set(METRICS) - {"positional", "rbp"}:  # these have a utility of their own
-        if METRICS.entries[name][0].origin.distribution == "gbmrank":
-            assert name in UTILITIES or METRICS.get(name).name in WITHOUT_UTILITY
+    for name in METRICS:
+        if METRICS.entries[name][0].origin.distribution != "gbmrank":
+            continue
+        measure = gbmrank.metric(name).measure
+        assert (measure.utility is None) is ("no_utility" in vars(type(measure)))
+        if measure.utility is not None:
+            assert build(UTILITIES, name) == build(UTILITIES, measure) == measure.utility
 
 
 def test_other_unknown_names_get_the_nearest():
@@ -217,3 +224,53 @@ def test_values_of_a_target_may_be_in_another_byte_order():
     swapped = gbmrank.objective("pairwise", target=Given(lambda y: y.astype(">f8")))
     expected = gbmrank.objective("pairwise", target="identity").gradients(labels, scores)
     np.testing.assert_array_equal(swapped.gradients(labels, scores), expected)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class F1(AbstractPositional):
+    """2 * hits / (k + P): a utility of its own with even ranks up to k."""
+
+    k: int = 2
+    name: ClassVar[str] = "f1_of_tests"
+    discount: ClassVar[str] = "constant"
+
+    def utilities(self, data):
+        hits = binarise(data.labels, None, data.groups)
+        return 2.0 * hits / data.groups.spread(self.k + query_sums(hits, data.groups))
+
+
+def test_a_positional_metric_is_a_target_without_a_second_class():
+    gbmrank.register_metric(F1)
+    labels, scores, sizes = [1, 0, 1, 0, 1], [0.3, 0.1, -0.2, 0.7, 0.5], [3, 2]
+    assert gbmrank.metric("f1_of_tests@1").per_query(labels, scores, group=sizes).tolist() == [
+        2 / (1 + 2),
+        0.0,
+    ]
+    made = gbmrank.objective("pairwise", loss="logistic", target="f1_of_tests@1")
+    assert str(made) == "pairwise(loss=logistic, target=f1_of_tests@1)"
+    assert gbmrank.objective(str(made)) == made
+    assert gbmrank.objective("pairwise", target=F1(k=1)) == made
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301  (made here)
+    worth = np.array([2 / 3, 0, 2 / 3, 0, 1])
+    by_hand = gbmrank.objective("pairwise", target=Given(lambda y: worth))
+    for found, wanted in zip(
+        made.gradients(labels, scores, group=sizes),
+        by_hand.gradients(labels, scores, group=sizes),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    assert gbmrank.theory.calibration(made, "f1_of_tests@1").status == "calibrated"
+    best = advise(gbmrank.metric("f1_of_tests@1").measure)[0]
+    assert best.proven
+    assert "target=f1_of_tests@1" in best.objective
+    with pytest.raises(ParameterError, match=r"no upper bound .* give it as eta="):
+        gbmrank.objective("pointwise", target="f1_of_tests").gradients(labels, scores)
+    bounded = gbmrank.objective("pointwise", target="f1_of_tests", eta=1)
+    assert np.isfinite(bounded.gradients(labels, scores, group=sizes)).all()
+
+
+@pytest.mark.parametrize("given", [{}, {"utility": None}, {"discount": "log2"}])
+def test_a_positional_metric_has_a_utility_and_a_discount(given):
+    with pytest.raises(PluginContractError, match="'half' needs a utility and a discount"):
+        type("Half", (AbstractPositional,), {"name": "half", **given})

@@ -49,11 +49,6 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
                 "int(np.flatnonzero(table)[-1:].max(initial=0)) + 1"
             ): {"1": _ONLY_SPEED},
         },
-        "AUC.offsets": {
-            "return -(positives - 1.0) / np.where(others > 0, 2.0 * others, np.nan)": {
-                "others >= 0": _UNDEFINED
-            },
-        },
     },
     "gbmrank/metrics/precision.py": {
         "ERR.bind": {

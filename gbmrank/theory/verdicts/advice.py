@@ -13,8 +13,7 @@ from gbmrank.losses.utilities import (
     NdcgUtility,
     PrecisionUtility,
 )
-from gbmrank.metrics import ERU, RBP, AbstractMetric, PairwiseDisagreement
-from gbmrank.metrics import Positional as PositionalMetric
+from gbmrank.metrics import ERU, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
 from gbmrank.registry.catalogue import LOSSES, OBJECTIVES, UTILITIES
 from gbmrank.registry.composition import as_metric, build, text_of
@@ -158,14 +157,13 @@ def target_for(measure: AbstractMetric, *, independent: bool = False) -> Abstrac
     if isinstance(measure, ERU) and measure.neutral >= EruUtility().max_grade:
         most = measure.neutral + EruUtility().max_grade  # grades extend above the neutral one
         return EruUtility(measure.neutral, measure.half_life, most)
-    own = isinstance(measure, PositionalMetric | RBP)
-    if independent and measure.name not in UTILITIES and measure.form.gain == "exp2":
+    if measure.utility is not None or measure.name in UTILITIES:
+        return build(UTILITIES, measure)
+    if independent and measure.form.gain == "exp2":
         return DcgUtility(max_grade=min(measure.form.high, 31.0))
-    if independent and measure.name not in UTILITIES and measure.form.gain == "step":
+    if independent and measure.form.gain == "step":
         return PrecisionUtility(threshold=measure.form.at)
-    if not own and measure.name not in UTILITIES:
-        return NdcgUtility(k=getattr(measure, "k", None))
-    return build(UTILITIES, measure)
+    return NdcgUtility(k=getattr(measure, "k", None))
 
 
 def _made(
