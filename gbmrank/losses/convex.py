@@ -25,10 +25,13 @@ class AbstractGenerator(AbstractParametric):
     """Generator of a Bregman loss.
 
     A separable generator has a plain function ``term(s, v, eta, *params) -> (value, first,
-    second)`` with derivatives with respect to the score s; the others couple the items of a query
-    through a softmax. In a custom generator the slope must be ``h(s) (g(s) - v)`` with h > 0 and
-    an increasing link g, so that the best score of an item is an increasing function of its
-    expected utility; set ``proven`` if this is known for every score. Utilities are not negative.
+    second)`` with derivatives with respect to the score s, where the slope must be
+    ``h(s) (g(s) - v)`` with h > 0 and an increasing link g. Any other one has ``of_query(scores,
+    utilities, *params) -> (value, gradient)`` of the arrays of one query, called from Python and
+    trained with a constant Hessian; the gradient must be affine in the utilities, and the best
+    scores sorted like expected utilities. Set ``proven`` if this is known for every score, with
+    its ``reference``. If psi is strongly convex with modulus ``mu``, where the link reaches, the
+    regret bound has the constant ``2 / sqrt(mu)``. Utilities are not negative.
 
     Examples
     --------
@@ -38,15 +41,21 @@ class AbstractGenerator(AbstractParametric):
     ... class Doubled(AbstractGenerator):
     ...     name: ClassVar[str] = "doubled"
     ...     proven: ClassVar[bool] = True
+    ...     reference: ClassVar[str] = "twice the squared error"
+    ...     mu: ClassVar[float] = 4.0
     ...     @staticmethod
     ...     def term(s, v, eta):
     ...         return 2.0 * (s - v) ** 2, 4.0 * (s - v), 4.0
     >>> made = gbmrank.objective("bregman", loss=Doubled(), target="dcg")
-    >>> gbmrank.theory.calibration(made, "dcg@10").status
-    'calibrated'
+    >>> verdict = gbmrank.theory.calibration(made, "dcg@10")
+    >>> verdict.status, verdict.constant.value()
+    ('calibrated', 1.0)
     """
 
+    reference: ClassVar[str] = ""
     term: ClassVar[Any] = None
+    of_query: ClassVar[Any] = None
+    mu: ClassVar[float | None] = None
     needs_eta: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
     expected: ClassVar[Any] = None  # curvature (s, v, eta) to use instead of the exact one
@@ -65,6 +74,7 @@ class SquaredGenerator(AbstractGenerator):
 
     name: ClassVar[str] = "squared"
     formula: ClassVar[str] = "sum (u - s)^2"
+    mu: ClassVar[float] = 2.0
     term = staticmethod(_squared)
 
 
@@ -79,6 +89,7 @@ class Softmax(AbstractGenerator):
 
     name: ClassVar[str] = "softmax"
     formula: ClassVar[str] = "KL(u / sum u || softmax(s))"
+    mu: ClassVar[float] = 2.0  # on the simplex, by Pinsker's inequality
     shift_invariant: ClassVar[bool] = True
 
 

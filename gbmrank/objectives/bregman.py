@@ -1,14 +1,15 @@
 """Bregman objectives: the divergence between utilities and transformed scores."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler
-from gbmrank.kernels.layout import ItemTerms
+from gbmrank.kernels.layout import GradHess, ItemTerms, Span
 from gbmrank.losses.convex import AbstractGenerator, Softmax, SoftmaxCE
 from gbmrank.losses.utilities import AbstractUtility, NdcgUtility, query_sums
 from gbmrank.objectives.base import (
@@ -84,7 +85,19 @@ class Bregman(AbstractObjective):
         if self.eta is not None and not 0 < self.eta < float("inf"):
             raise ParameterError(f"bregman: eta must be above 0, got {self.eta}")
         with_options(self.target, self.max_grade, self.threshold)
-        if self.hessian == "majorise" and self.loss.term is not None:
+        coupled = isinstance(self.loss, Softmax | SoftmaxCE)
+        if self.loss.term is None and self.loss.of_query is None and not coupled:
+            raise ParameterError(
+                f"bregman: the generator {self.loss.name} has no formula. Give it term(s, v, eta) "
+                "-> (value, first, second) of one item, or of_query(scores, utilities) -> (value, "
+                "gradient)"
+            )
+        if self.loss.of_query is not None and self.hessian not in ("auto", "constant"):
+            raise ParameterError(
+                f"bregman: {self.loss.name} gives no second derivative; use hessian=auto, which is "
+                "constant"
+            )
+        if self.hessian == "majorise" and not coupled:
             raise ParameterError(
                 f"bregman: a bound of the Hessian is known for the softmax losses, not for "
                 f"{self.loss.name}; use hessian=auto"
@@ -104,6 +117,8 @@ class Bregman(AbstractObjective):
     @property
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is."""
+        if self.loss.of_query is not None:
+            return "constant"
         if self.hessian in ("constant", "majorise"):
             return "constant" if self.hessian == "constant" else "bound"
         uses_expected = self.hessian in ("auto", "expected") and self.loss.expected is not None
@@ -115,6 +130,8 @@ class Bregman(AbstractObjective):
         target = with_options(self.target, self.max_grade, self.threshold)
         utilities = read_utilities(target, data)
         constant = constant_hessian(self.hessian, data)
+        if self.loss.of_query is not None:
+            return self._bind_queries(data, utilities)
         if self.loss.term is None:
             return self._bind_softmax(data, utilities, constant)
         scale = row_scale(data, self.normalize)
@@ -128,6 +145,33 @@ class Bregman(AbstractObjective):
         uses_expected = self.hessian_trait == "expected"
         term = type(self.loss).expected if uses_expected else type(self.loss).term
         return bind_items(data, columns, term, self.loss.params, constant)
+
+    def _bind_queries(self, data: RankingData, utilities: FloatArray) -> AbstractBound:
+        """Bind a function of whole queries; a query of undefined utilities costs nothing."""
+        self._check_not_negative(utilities, data)
+        bounds, scale = data.groups.offsets, query_scale(data, self.normalize)
+        function, params = type(self.loss).of_query, self.loss.params
+
+        def parts(span: Span, scores: FloatArray) -> Iterator[tuple[int, slice, Any]]:
+            for query in range(span.first, span.last):
+                rows = slice(bounds[query], bounds[query + 1])
+                defined = not np.isnan(utilities[bounds[query]])
+                yield (
+                    query,
+                    rows,
+                    function(scores[rows], utilities[rows], *params) if defined else None,
+                )
+
+        def gradients(span: Span, scores: FloatArray, out: GradHess) -> None:
+            for query, rows, found in parts(span, scores):
+                out.grad[rows] = 0.0 if found is None else scale[query] * np.asarray(found[1])
+
+        def values(span: Span, scores: FloatArray, out: FloatArray) -> None:
+            for query, _, found in parts(span, scores):
+                out[query] = 0.0 if found is None else scale[query] * float(found[0])
+
+        costs, constant = 20_000.0 + 200.0 * data.groups.sizes, constant_hessian("constant", data)
+        return BoundSums(data.groups, costs, gradients, values, constant)
 
     def _bind_softmax(
         self, data: RankingData, utilities: FloatArray, constant: FloatArray | None

@@ -417,8 +417,9 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
         )
     if preserved.constant is None:
         raise ParameterError(
-            f"{template.name} is calibrated for {measure.name}, so a regret bound exists, but no "
-            "constant is published for this loss; squared, logistic and exponential have one"
+            f"{template.name} is calibrated for {measure.name}, but the constant of its regret "
+            "bound is not known. Squared, logistic and exponential have one, and so has a "
+            "generator of yours that declares mu"
         )
     labels = common(preserved.labels, legal(seen.form))
     if isinstance(verdict.condition, BinaryLabels):

@@ -139,7 +139,7 @@ def test_the_bound_follows_the_scale_of_the_utility():
     ("objective", "metric", "words"),
     [
         ("ranknet", "dcg", "no regret bound"),
-        ("pairwise(loss=squared_hinge, target=dcg)", "dcg", "no constant is published"),
+        ("pairwise(loss=squared_hinge, target=dcg)", "dcg", "declares mu"),
         ("pairwise(loss=logistic, target=identity)", "dcg(gain=linear)", "largest_utility="),
         ("pointwise(loss=squared, target=identity)", "auc", "independent given their features"),
         ("pointwise(loss=squared, target=recall)", "map", "no regret bound"),

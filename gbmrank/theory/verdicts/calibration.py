@@ -45,6 +45,7 @@ from gbmrank.theory.verdicts.forms import (
     legal,
     weighs_relevance,
 )
+from gbmrank.theory.verdicts.generators import modulus_contradiction
 from gbmrank.theory.verdicts.order import (
     Preserved,
     assumed_of,
@@ -154,9 +155,11 @@ def _declared(template: AbstractObjective) -> list[str]:
     """Return what your parts declare as proven, with references; raise where it is not so."""
     found = []
     for part in own_parts(template):
-        if not getattr(part, "proven", ()):
+        if not (getattr(part, "proven", ()) or getattr(part, "mu", None)):
             continue
         wrong = contradictions(part) if isinstance(part, AbstractLoss) else {}
+        if getattr(part, "mu", None) is not None and (reason := modulus_contradiction(part)):
+            wrong = {"the generator": reason}
         if wrong:
             told = "; ".join(f"{name}: {reason}" for name, reason in wrong.items())
             raise PluginContractError(f"{part.name} declares as proven what is not so. {told}")

@@ -79,6 +79,7 @@ from gbmrank.theory.verdicts.forms import (
     legal,
     shares,
 )
+from gbmrank.theory.verdicts.generators import generates
 from gbmrank.theory.verdicts.verdict import Assumed, Constant
 from gbmrank.types import FloatArray
 
@@ -313,6 +314,8 @@ def _bregman(objective: Bregman) -> Preserved | None:
             return None
         name = objective.loss.name
         words = f"the slope of the generator {name} is h(s) (g(s) - v), h > 0, with g increasing"
+        if objective.loss.of_query is not None:
+            words = f"{name} is a Bregman divergence whose best scores are sorted like utilities"
         assumed = () if objective.loss.proven else (Assumed(words),)
     form = target.form
     values: Utilities = target.values
@@ -330,37 +333,22 @@ def _bregman(objective: Bregman) -> Preserved | None:
     return Preserved(form, labels, values, constant, reference, smooth, assumed=assumed)
 
 
-def generates(generator: AbstractGenerator, eta: float | None) -> bool:
-    """Whether a term is a Bregman divergence, as far as a grid of scores and utilities shows."""
-    if generator.term is None:
-        return False
-    top = 1.0 if eta is None else eta
-    at = np.array([0.0, 0.5, 1.0]) * top
-    rows = [
-        [generator.term(float(s), float(v), top, *generator.params)[1] for v in at]
-        for s in np.linspace(-8.0, 8.0, 161)
-    ]
-    slopes = np.array(rows, dtype=np.float64)
-    fall = slopes[:, 0] - slopes[:, 2]
-    bent = np.abs(slopes[:, 0] - 2.0 * slopes[:, 1] + slopes[:, 2])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        link = slopes[:, 0] / fall
-    straight = np.all(bent <= 1e-9 * np.abs(slopes).max(axis=1))
-    return bool(straight and np.all(fall > 0) and np.all(np.diff(link) >= 0) and np.ptp(link) > 0)
-
-
 def _generator_constant(generator: AbstractGenerator) -> Constant | None:
-    if isinstance(generator, SquaredGenerator | Softmax):
-        return Constant("sqrt(2)", math.sqrt(2.0))
-    if isinstance(generator, SoftmaxCE):
-        return Constant("sqrt(2 sum U)", math.sqrt(2.0), 0.5, "sum")
-    if isinstance(generator, Poisson):
-        return Constant("2 sqrt(max U)", 2.0, 0.5, "largest")
-    if isinstance(generator, BinaryEntropy):
-        return Constant("sqrt(eta)", 1.0, 0.5, "eta")
-    if isinstance(generator, ItakuraSaito):
-        return Constant("2 (max U + eps)", 2.0, 1.0, "largest")
-    return None
+    """Return that of Thm 5.3 for a strongly convex psi, or one of Thm 5.2."""
+    if generator.mu is not None:
+        factor = 2.0 / math.sqrt(generator.mu)
+        return Constant("sqrt(2)" if generator.mu == 2.0 else f"{factor:.5g}", factor)
+    return _CONSTANTS.get(type(generator))
+
+
+_CONSTANTS: Mapping[type[AbstractGenerator], Constant] = MappingProxyType(
+    {
+        SoftmaxCE: Constant("sqrt(2 sum U)", math.sqrt(2.0), 0.5, "sum"),
+        Poisson: Constant("2 sqrt(max U)", 2.0, 0.5, "largest"),
+        BinaryEntropy: Constant("sqrt(eta)", 1.0, 0.5, "eta"),
+        ItakuraSaito: Constant("2 (max U + eps)", 2.0, 1.0, "largest"),
+    }
+)
 
 
 def _linear(objective: Linear) -> Preserved | None:
