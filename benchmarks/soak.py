@@ -26,7 +26,7 @@ import gbmrank
 from benchmarks.data import mslr_like
 from benchmarks.machine import print_machine
 from benchmarks.settings import Settings
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters import bindings
 from gbmrank.demo_data import demo_data
 

@@ -16,7 +16,7 @@ import gbmrank
 from benchmarks.growing import OURS, PER_QUERY, Rows, make_rows
 from benchmarks.settings import Settings
 from benchmarks.timing import interleave, print_table
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train as train_here
 from gbmrank.dask import train

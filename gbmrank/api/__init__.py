@@ -1,8 +1,9 @@
 """The user API: objectives and metrics that work in every LightGBM and XGBoost API."""
 
+from gbmrank.api.booster_parameters import BoosterParams, booster_params
 from gbmrank.api.folds import query_folds
 from gbmrank.api.metrics import Metric, MetricList, metric, metrics_callback
-from gbmrank.api.objectives import BoosterParams, Objective, booster_params, mix, objective
+from gbmrank.api.objectives import Objective, mix, objective
 
 __all__ = [
     "BoosterParams",

@@ -189,13 +189,13 @@ class MetricList:
         return self._metrics
 
     def __iter__(self) -> Iterator[Metric]:
-        return iter(self.metrics)
+        return iter(self._metrics)
 
     def __len__(self) -> int:
-        return len(self.metrics)
+        return len(self._metrics)
 
     def __getitem__(self, index: int) -> Metric:
-        return self.metrics[index]
+        return self._metrics[index]
 
     @property
     def __name__(self) -> str:
@@ -203,44 +203,44 @@ class MetricList:
 
     def score(self, labels: ArrayLike, scores: ArrayLike, **columns: Any) -> dict[str, float]:
         """Return the mean over queries of each metric, by text; see :meth:`Metric.score`."""
-        if any_preferences(self.metrics):
-            return {str(one): one.score(labels, scores, **columns) for one in self.metrics}
+        if any_preferences(self._metrics):
+            return {str(one): one.score(labels, scores, **columns) for one in self._metrics}
         bound, ranked = self._bound(labels, scores, **columns)
         if not ranked.groups.n_rows:
             raise DataError(f"{self} of no rows is not defined; give at least one query")
-        return {str(m): _mean(m, one, ranked) for m, one in zip(self.metrics, bound, strict=True)}
+        return {str(m): _mean(m, one, ranked) for m, one in zip(self._metrics, bound, strict=True)}
 
     def per_query(
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> dict[str, FloatArray]:
         """Return one value per query for each metric, by text; see :meth:`Metric.per_query`."""
-        if any_preferences(self.metrics):
-            return {str(one): one.per_query(labels, scores, **columns) for one in self.metrics}
+        if any_preferences(self._metrics):
+            return {str(one): one.per_query(labels, scores, **columns) for one in self._metrics}
         bound, ranked = self._bound(labels, scores, **columns)
-        return {str(m): one.per_query(ranked) for m, one in zip(self.metrics, bound, strict=True)}
+        return {str(m): one.per_query(ranked) for m, one in zip(self._metrics, bound, strict=True)}
 
     def _bound(
         self, labels: ArrayLike, scores: ArrayLike, **columns: Any
     ) -> tuple[list[AbstractBoundMetric], Ranked]:
         data = _ranking_data(labels, **columns)
-        bound = [bind_metric(item.measure, data) for item in self.metrics]
+        bound = [bind_metric(item.measure, data) for item in self._metrics]
         return bound, _ranked(data, scores).prepare(*(one.depth for one in bound))
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None, group: Any = _ABSENT) -> Any:
         """Evaluate as the callback of a booster, with one entry per metric."""
-        return _evaluate(self.metrics, (a, b, sample_weight, group))
+        return _evaluate(self._metrics, (a, b, sample_weight, group))
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.metrics))
+        return ", ".join(map(str, self._metrics))
 
     def __repr__(self) -> str:
         return f"gbmrank.metric({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MetricList) and self.metrics == other.metrics
+        return isinstance(other, MetricList) and self._metrics == other.metrics
 
     def __hash__(self) -> int:
-        return hash(self.metrics)
+        return hash(self._metrics)
 
 
 def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
@@ -271,7 +271,7 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     >>> gbmrank.metric("ndcg_cut_10", like="sklearn", empty="skip")
     gbmrank.metric('ndcg(gain=linear)@10')
     """
-    if isinstance(spec, Metric) and not params and like is None:
+    if isinstance(spec, Metric | MetricList) and not params and like is None:
         return spec
     if isinstance(spec, bytes):
         raise MetricError(f"a metric must be text such as 'ndcg@10', got bytes: {spec!r}")

@@ -1,20 +1,16 @@
-"""The user API of objectives, and the booster parameters they need."""
+"""The user API of objectives."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.api.metrics import Metric, MetricList, metric_list
+from gbmrank.api.metrics import Metric
 from gbmrank.boosters.callbacks import read_call
-from gbmrank.boosters.plan import PREFIX, Native, Plan, near_native
-from gbmrank.boosters.settings import Setting
+from gbmrank.boosters.plan import near_native
 from gbmrank.boosters.supervision import checked_gradients
-from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import as_floats
-from gbmrank.data.demonstration import demo_data
 from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.queries import (
     Groups,
@@ -24,7 +20,6 @@ from gbmrank.data.queries import (
     warn_if_forgotten,
 )
 from gbmrank.errors import (
-    ConfigError,
     DataError,
     NumericError,
     ParameterError,
@@ -33,10 +28,12 @@ from gbmrank.errors import (
 )
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.registry.catalogue import OBJECTIVES
-from gbmrank.registry.composition import AbstractValue, build, check_text
+from gbmrank.registry.composition import AbstractValue, build
 from gbmrank.registry.guards import bind_objective
-from gbmrank.registry.spec import Spec, Value, format_value, parse
-from gbmrank.types import ArrayLike, FloatArray, is_whole
+from gbmrank.registry.spec import Spec
+from gbmrank.types import ArrayLike, FloatArray
+
+COMMITTEE = "committee"  # its name, for GBMRanker and others that train several models
 
 
 @final
@@ -98,6 +95,11 @@ class Objective(AbstractValue[AbstractObjective]):
     def template(self) -> AbstractObjective:
         """The composition of template, loss and target."""
         return self._part
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether columns of the training rows are bound to it."""
+        return self._rows is not None
 
     @property
     def accuracy(self) -> float | None:
@@ -384,7 +386,7 @@ def objective(spec: "str | Spec | Objective | AbstractObjective", **params: Any)
     try:
         return Objective(build(OBJECTIVES, spec, **given), rows)
     except UnknownNameError as error:
-        if _names_committee(spec):
+        if names_committee(spec):
             raise UnknownNameError(
                 f"{spec} trains several models and is not one loss; pass it to GBMRanker, "
                 "DaskGBMRanker or compare"
@@ -445,199 +447,7 @@ def _bare(value: Any) -> Any:
     return [_bare(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-@final
-class BoosterParams(dict[str, Any]):
-    """A dict of booster parameters with the reason for each.
-
-    ``reasons`` maps names to reasons. ``trees`` has only the parameters of a preset, for
-    estimators, which set the parameters that an objective needs themselves.
-    """
-
-    def __init__(self, settings: tuple[Setting, ...], trees: tuple[Setting, ...] = ()) -> None:
-        self.trees: dict[str, Any] = {setting.name: setting.value for setting in trees}
-        super().__init__({setting.name: setting.value for setting in settings} | self.trees)
-        self.reasons = {setting.name: setting.reason for setting in (*settings, *trees)}
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name} = {self[name]!r}: {why}" for name, why in self.reasons.items())
-
-
-def booster_params(spec: Any, backend: str, preset: str | None = None) -> BoosterParams:
-    """Return the booster parameters that an objective needs.
-
-    Parameters
-    ----------
-    spec : Objective or str
-        The objective; with a preset also ``native:NAME`` or a committee.
-    backend : {"lightgbm", "xgboost"}
-        The booster.
-    preset : {"robust"} or None, default=None
-        ``"robust"`` adds parameters of the trees: small trees of sampled rows and columns, with
-        leaf size and regularisation in units of the objective's curvature. They were chosen on
-        two small data sets of judged searches and ratings; tune them if you have the time.
-
-    Returns
-    -------
-    BoosterParams
-        A dict to merge into the parameters. ``.reasons`` explains each; ``print`` shows both.
-        ``.trees`` has only those of the preset: ``GBMRanker(objective, **params.trees)``.
-
-    Examples
-    --------
-    >>> import gbmrank
-    >>> params = gbmrank.booster_params("pairwise", "xgboost")
-    >>> params["base_score"], params["disable_default_eval_metric"]
-    (0.0, 1)
-    >>> gbmrank.booster_params("committee", "lightgbm", preset="robust")["feature_fraction"]
-    0.5
-    """
-    if preset not in (None, "robust"):
-        raise ParameterError(f"preset must be 'robust' or None, got {preset!r}")
-    booster = booster_named(backend)
-    target = objective(spec) if preset is None else ranking_objective(spec)
-    one = target if isinstance(target, Objective) else None
-    needed = () if one is None else booster.settings(one.template.shift_invariant)
-    if preset is None:
-        return BoosterParams(needed)
-    return BoosterParams(needed, booster.robust(None if one is None else _row_curvature(one)))
-
-
-def _row_curvature(target: Objective) -> float | None:
-    """Return the mean Hessian of a row of the demonstration data at equal scores.
-
-    None if it is unknown, since preferences belong to other rows.
-    """
-    data = demo_data(n_queries=50, seed=0)
-    scores = np.zeros(len(data.labels))
-    for labels in (data.labels, np.where(data.labels > 1, 1.0, 0.0)):  # some take 0 and 1 alone
-        try:
-            return float(target.gradients(labels, scores, qid=data.qid)[1].mean())
-        except DataError:
-            continue
-    return None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Committee:
-    """Objectives whose models are averaged; ``committee(yetirank, query_rmse, seeds=2)`` as text.
-
-    Parameters
-    ----------
-    members : tuple of Objective or Native, default=()
-        Objectives of the models; by default four that suit the metric.
-    weights : tuple of float or None, default=None
-        Weight of each member in the mean; equal by default.
-    seeds : int, default=1
-        Number of models per member, trained with different seeds.
-
-    Examples
-    --------
-    >>> str(Committee((objective("yetirank"), Native("lambdarank")), seeds=2)).count("native:")
-    1
-    """
-
-    members: tuple[Objective | Native, ...] = ()
-    weights: tuple[float, ...] | None = None
-    seeds: int = 1
-
-    name: ClassVar[str] = "committee"
-
-    def __post_init__(self) -> None:
-        if not is_whole(self.seeds) or self.seeds < 1:
-            raise ParameterError(
-                f"committee: seeds must be a whole number of at least 1, got {self.seeds!r}"
-            )
-        bad = [one for one in self.weights or () if not _is_above_zero(one)]
-        if self.weights == () or bad:
-            raise ParameterError(
-                f"committee: weights must be numbers above 0, one for each member; got "
-                f"{format_value(tuple(self.weights or ()))}"
-            )
-        if self.members and self.weights and len(self.weights) != len(self.members):
-            raise ParameterError(
-                f"committee: {len(self.members)} members, but {len(self.weights)} weights"
-            )
-
-    def __str__(self) -> str:
-        given: dict[str, Value] = {"weights": self.weights, "seeds": self.seeds}
-        usual = {"weights": None, "seeds": 1}
-        params = tuple((key, each) for key, each in given.items() if each != usual[key])
-        args = (one.spec if isinstance(one, Objective) else str(one) for one in self.members)
-        return str(Spec(self.name, params, args=tuple(args)))
-
-    @classmethod
-    def from_text(cls, text: str) -> "Committee":
-        """Parse ``committee(member, ..., weights=[...], seeds=...)``."""
-        spec = parse(text)
-        given: dict[str, Any] = dict(spec.params)
-        unknown = [*(["@"] if spec.k is not None else []), *(given.keys() - {"weights", "seeds"})]
-        if unknown:
-            raise ParameterError(
-                f"committee has no parameter {unknown[0]!r}; it takes objectives, weights= and "
-                "seeds=. Write the parameters of a member in its own brackets"
-            )
-        if isinstance(given.get("weights", ()), int | float | str):
-            raise ParameterError(f"committee: weights must be a list, got {given['weights']!r}")
-        members = tuple(ranking_objective(format_value(each)) for each in spec.args)
-        nested = next((one for one in members if isinstance(one, Committee)), None)
-        if nested is not None:
-            raise ParameterError(f"committee: {nested} cannot be a member; list its members")
-        return cls(members, **given)  # type: ignore[arg-type]
-
-
-def _is_above_zero(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and 0 < value < math.inf
-
-
-def _names_committee(given: Any) -> bool:
+def names_committee(given: Any) -> bool:
+    """Whether text names a committee, which is not one loss."""
     text = given.strip() if isinstance(given, str) else ""
-    return text == Committee.name or text.startswith((f"{Committee.name}(", f"{Committee.name}@"))
-
-
-def ranking_objective(given: Any) -> Objective | Native | Committee:
-    """Parse an objective: text or an object, ``native:NAME``, or a committee of these."""
-    if isinstance(given, Native | Committee):
-        return given
-    if _names_committee(given):
-        return Committee.from_text(given)
-    if isinstance(given, str) and given.strip().startswith(PREFIX):
-        return Native(given.strip().removeprefix(PREFIX))
-    return objective(given)
-
-
-def objectives_in(target: Objective | Native | Committee) -> tuple[Objective, ...]:
-    """Return gbmrank's objectives in a target; native ones are left out."""
-    members = target.members if isinstance(target, Committee) else (target,)
-    return tuple(one for one in members if isinstance(one, Objective))
-
-
-def training_plan(objective: Any, metric: Any, **options: Any) -> Plan:
-    """Return a training plan for an objective and metrics, given as text or objects.
-
-    Parameters
-    ----------
-    objective : Objective, Native, Committee or str
-        The objective; ``native:NAME`` is one of the booster's own.
-    metric : Metric, MetricList, str or list
-        Metrics to evaluate; early stopping uses the first one.
-    **options : object
-        Further fields of :class:`gbmrank.boosters.plan.Plan`.
-    """
-    target, metrics = ranking_objective(objective), metric_list(metric)
-    if isinstance(target, Objective) and target._rows is not None:
-        raise ConfigError(
-            f"{target} has columns from bind_rows, which is for lightgbm.train and xgboost.train; "
-            "pass the columns themselves here, such as sample_weight= of fit"
-        )
-    check_texts(target, metrics)
-    return Plan(objective=target, metric=metrics, **options)
-
-
-def check_texts(target: Objective | Native | Committee, metrics: MetricList) -> None:
-    """Raise ParameterError for an objective or a metric that its text does not fully describe."""
-    for one in objectives_in(target):
-        check_text(one.template)
-    for metric in metrics:
-        check_text(metric.measure)
+    return text == COMMITTEE or text.startswith((f"{COMMITTEE}(", f"{COMMITTEE}@"))

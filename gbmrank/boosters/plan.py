@@ -134,7 +134,9 @@ class LocalEngine:
 
     def facts(self, part: Part, name: str, ranks: bool = True) -> Facts:
         """Return facts about a data set; regression needs only some of them."""
-        rows, width = read_table(part.features, name).shape
+        rows, width = part.features.shape
+        if not rows * width:
+            read_table(part.features, name)  # raises
         data = part.data
         if rows != data.groups.n_rows:
             raise DataError(

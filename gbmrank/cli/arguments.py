@@ -5,7 +5,7 @@ import contextlib
 import math
 import re
 
-from gbmrank.api.objectives import Committee
+from gbmrank.api.committees import Committee
 from gbmrank.boosters.plan import PREFIX, near_native
 from gbmrank.data.readers.text import to_number
 from gbmrank.errors import GbmrankError, UnknownNameError

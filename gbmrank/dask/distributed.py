@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.api.metrics import any_preferences
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Booster, Fitted, Job, Trained
 from gbmrank.boosters.plan import Facts, Native, Plan, check_plan, squared_deviations
 from gbmrank.boosters.settings import is_on, truncation_obstacle
@@ -22,7 +22,7 @@ from gbmrank.dask.workers import Parcel, limit_threads, while_workers_live
 from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, GroupError, MissingBackendError, WeightError
 from gbmrank.estimators.committee import member_plans
-from gbmrank.estimators.committee import train as run_plan
+from gbmrank.estimators.ranker_training import train as run_plan
 from gbmrank.objectives import held_preferences
 
 

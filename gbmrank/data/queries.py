@@ -224,7 +224,7 @@ class Groups:
 
     def spread(self, per_query: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Repeat one value per query for each of its rows."""
-        return np.repeat(per_query, self.sizes)
+        return np.repeat(per_query, np.diff(self.offsets))
 
     def query_of(self, row: int) -> Hashable:
         """Return the id of the query of a row in query order, or its number without ids."""

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from gbmrank.api import Metric
+from gbmrank.api.committees import Committee
 from gbmrank.api.metrics import any_preferences
-from gbmrank.api.objectives import Committee, Objective, objective
+from gbmrank.api.objectives import Objective, objective
 from gbmrank.boosters import plan as plans
 from gbmrank.boosters.base import Member, Trained
 from gbmrank.boosters.plan import Engine, LocalEngine, Native, Plan, check_plan
@@ -85,13 +86,11 @@ def train(
     on_round: Callable[[int], None] | None = None,
     engine: Engine | None = None,
 ) -> Trained:
-    """Train one objective or a committee, on this machine unless an engine is given.
+    """Train a committee, on this machine unless an engine is given.
 
     The scores of a member are divided by their standard deviation within the training queries;
     the merged model gives the weighted mean of the members.
     """
-    if not isinstance(plan.objective, Committee):
-        return plans.train(plan, data, valid, on_round, engine)
     engine, each = engine or LocalEngine(), member_plans(plan)
     for one in each:
         check_plan(one, bool(valid))

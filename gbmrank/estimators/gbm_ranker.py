@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, final
 
 from gbmrank.api import Objective, objective
-from gbmrank.api.metrics import any_preferences, metric_list
-from gbmrank.api.objectives import ranking_objective, training_plan
+from gbmrank.api.committees import Committee, objectives_in, ranking_objective
+from gbmrank.api.metrics import MetricList, any_preferences, metric_list
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Fitted, Member, Part, Trained
-from gbmrank.boosters.plan import Plan
+from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.supported import booster_named
 from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.schema import Schema, check_names, renamed
@@ -40,17 +41,18 @@ from gbmrank.estimators.base import (
     warn_about_stopping,
 )
 from gbmrank.estimators.click_training import ClickTraining
-from gbmrank.estimators.committee import member_plans, train
+from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.display import shown
 from gbmrank.estimators.low_rank_ranker import LowRankRanker
 from gbmrank.estimators.model_file import (
     Archive,
     Identity,
-    holds_preferences,
     read_model,
     write_model,
 )
 from gbmrank.estimators.pair_ranker import PairRanker
+from gbmrank.estimators.ranker_training import train
+from gbmrank.objectives import held_preferences
 from gbmrank.registry.composition import spec_of
 from gbmrank.registry.spec import Spec
 from gbmrank.types import FloatArray, IntArray
@@ -345,7 +347,7 @@ class GBMRanker(AbstractEstimator):
         table = read_table(X, reads=reads)
         columns = Schema.of(table, reads)
         data = read_part(renamed(table), y, qid, sample_weight)
-        target, metrics = ranking_objective(self.objective), metric_list(self.metric)
+        target, metrics = self._named()
         clicks = ClickTraining.read(target, y, position, position_bias, clip)
         if position_bias == "em":
             clicks = clicks.estimated(X, qid, self.backend, self.seed)
@@ -363,7 +365,7 @@ class GBMRanker(AbstractEstimator):
             warn_about_stopping(target, metrics[0], valid)
         self._check_importance()
         plan = replace(
-            self._plan(columns),
+            self._plan(target, metrics, columns),
             callbacks=tuple(callbacks or ()),
             start=_booster_of(init_model, columns),
         )
@@ -375,14 +377,15 @@ class GBMRanker(AbstractEstimator):
             model: Any = error.model
             if model is not None:  # of the previous rounds
                 so_far = Trained(model, {}, model.n_rounds - 1)
-                error.model = copy.copy(self)._keep(so_far, columns)
+                error.model = copy.copy(self)._keep(so_far, columns, target, metrics)
             raise
-        return self._keep(trained, columns, clicks.bias)
+        return self._keep(trained, columns, target, metrics, clicks.bias)
 
     @classmethod
     def from_trained(cls, trained: Trained, columns: Schema, **params: Any) -> "GBMRanker":
         """Make a ranker from a model that gbmrank trained with these parameters."""
-        return cls(**{**params, "backend": trained.fitted.backend})._keep(trained, columns)
+        made = cls(**{**params, "backend": trained.fitted.backend})
+        return made._keep(trained, columns, *made._named())
 
     def predict(self, X: Any) -> FloatArray:  # noqa: N803
         """Return one raw score per row; larger is ranked first.
@@ -547,10 +550,14 @@ class GBMRanker(AbstractEstimator):
         self._check_fitted("booster_")
         return self._fitted.for_converters()
 
-    def _plan(self, columns: Schema) -> Plan:
+    def _named(self) -> tuple[Objective | Native | Committee, MetricList]:
+        """Return the objective and the metrics that the parameters name."""
+        return ranking_objective(self.objective), metric_list(self.metric)
+
+    def _plan(self, target: Any, metrics: MetricList, columns: Schema) -> Plan:
         return training_plan(
-            objective=self.objective,
-            metric=self.metric,
+            objective=target,
+            metric=metrics,
             backend=self.backend,
             rounds=self.n_estimators,
             early_stopping=self.early_stopping_rounds,
@@ -563,19 +570,25 @@ class GBMRanker(AbstractEstimator):
         )
 
     def _keep(
-        self: Self, trained: Trained, columns: Schema, bias: PositionBias | None = None
+        self: Self,
+        trained: Trained,
+        columns: Schema,
+        target: Objective | Native | Committee,
+        metrics: MetricList,
+        bias: PositionBias | None = None,
     ) -> Self:
         fitted: Fitted = trained.fitted
         identity = Identity(
             backend=fitted.backend,
-            objective=str(ranking_objective(self.objective)),
-            metric=str(metric_list(self.metric)),
+            objective=str(target),
+            metric=str(metrics),
             best_iteration=trained.best_round,
             n_features=columns.count,
             feature_names=columns.names,
             categorical=columns.categorical,
             zeros=columns.zeros,
-            preferences=holds_preferences(self.objective, self.metric),
+            preferences=any_preferences(metrics)
+            or any(held_preferences(one.template) for one in objectives_in(target)),
             committee=[member._asdict() for member in trained.committee],
             position_bias=None if bias is None else bias.to_dict(),
             params={

@@ -14,14 +14,11 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.api.metrics import any_preferences, metric_list
-from gbmrank.api.objectives import objectives_in, ranking_objective
 from gbmrank.boosters.base import Fitted
 from gbmrank.boosters.supported import BOOSTERS, booster_named
 from gbmrank.data.files import BLANK, NAME, is_unchanged, with_checksum, write_whole
 from gbmrank.data.schema import Schema
 from gbmrank.errors import ConfigError, DataError
-from gbmrank.objectives import held_preferences
 
 _SCHEMA = 2  # that of GBMRanker is still 1, which earlier versions read
 _CONTENTS = "ranker.json"
@@ -177,14 +174,6 @@ def write_model(fitted: Fitted, path: str | os.PathLike[str]) -> None:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
-
-
-def holds_preferences(objective: Any, metric: Any) -> bool:
-    """Whether an objective or one of the metrics uses preferences, which are not saved."""
-    for one in objectives_in(ranking_objective(objective)):
-        if held_preferences(one.template):
-            return True
-    return any_preferences(metric_list(metric))
 
 
 def read_model(path: Path, verify: bool) -> tuple[Fitted, str | None]:

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.api import MetricList, Objective
-from gbmrank.api.objectives import Committee
+from gbmrank.api.committees import Committee
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import PREFIX, Native
 from gbmrank.boosters.supported import BOOSTERS, booster_named

@@ -10,7 +10,7 @@ import numpy as np
 
 from gbmrank.api import MetricList
 from gbmrank.api.metrics import metric_list
-from gbmrank.api.objectives import check_texts
+from gbmrank.api.training_plans import check_texts
 from gbmrank.boosters.plan import check_plan
 from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import read_number, read_whole

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
-from gbmrank.api.objectives import Committee
+from gbmrank.api.committees import Committee
 from gbmrank.boosters.plan import Native
 from gbmrank.boosters.supported import BACKENDS
 from gbmrank.experiments.design import Design

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gbmrank.api import Metric, Objective
-from gbmrank.api.objectives import Committee, objectives_in, ranking_objective
+from gbmrank.api.committees import Committee, objectives_in, ranking_objective
 from gbmrank.boosters.base import Booster
 from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
 from gbmrank.boosters.supported import BACKENDS, BOOSTERS, booster_named

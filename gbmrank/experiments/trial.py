@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from gbmrank.api import MetricList, metrics_callback
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part, Range, Trained
 from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.supported import booster_named
@@ -24,7 +24,8 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError, warn
-from gbmrank.estimators.committee import member_plans, train
+from gbmrank.estimators.committee import member_plans
+from gbmrank.estimators.ranker_training import train
 from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run

@@ -172,7 +172,8 @@ class Registry(Generic[T]):
 
     def preset(self, name: str) -> Spec | None:
         """Return the composition of a preset, or None."""
-        text = self._presets.get(self._canonical(name))
+        lowered = _lowered(name)
+        text = self._presets.get(self._aliases.get(lowered, lowered))
         return None if text is None else parse(text)
 
     def warn_if_shadowed(self, name: str) -> None:
@@ -277,6 +278,7 @@ class Registry(Generic[T]):
         return given
 
 
+@functools.lru_cache(512)
 def _lowered(name: str) -> str:
     return name.lower().replace("-", "_")
 

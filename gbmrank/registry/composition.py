@@ -5,6 +5,7 @@
 """
 
 import difflib
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -114,10 +115,8 @@ def spec_of(item: object) -> Spec:
     params: list[tuple[str, Value]] = []
     args: tuple[Value, ...] = ()
     k = None
-    bases = type(item).__mro__[1:]
-    inherited = {name for base in bases for name in getattr(base, "__dataclass_fields__", ())}
-    own_first = sorted(fields(item), key=lambda field: field.name in inherited)  # type: ignore[arg-type]
-    for field in own_first:
+    cls: Any = type(item)
+    for field in _own_first(cls):
         value, factory = getattr(item, field.name), field.default_factory
         default = field.default if factory is MISSING else factory()
         if field.metadata.get("data"):
@@ -129,6 +128,14 @@ def spec_of(item: object) -> Spec:
         elif field.metadata.get("shown") or value != default:
             params.append((field.name, _as_value(value)))
     return Spec(_text_name(type(item)), tuple(params), k, args)
+
+
+@functools.cache
+def _own_first(cls: Any) -> tuple[Field[Any], ...]:
+    """Return the fields of a class, those of its bases last."""
+    bases = cls.__mro__[1:]
+    inherited = {name for base in bases for name in getattr(base, "__dataclass_fields__", ())}
+    return tuple(sorted(fields(cls), key=lambda field: field.name in inherited))
 
 
 def as_objective(objective: Any) -> AbstractObjective:
@@ -200,8 +207,9 @@ class AbstractValue(Generic[P]):
     sets must not be lost.
     """
 
-    __slots__ = ("__weakref__", "_part")
+    __slots__ = ("__weakref__", "_part", "_text")
     _part: P
+    _text: str  # once it is needed
     kind: ClassVar[str]
 
     def __init__(self, part: P) -> None:
@@ -217,7 +225,9 @@ class AbstractValue(Generic[P]):
         return str(self)
 
     def __str__(self) -> str:
-        return str(self.spec)
+        if not hasattr(self, "_text"):
+            object.__setattr__(self, "_text", str(self.spec))
+        return self._text
 
     def __repr__(self) -> str:
         return f"gbmrank.{self.kind}({str(self)!r})"
@@ -278,12 +288,9 @@ def _text_name(cls: type) -> str:
     return next(known).text_name(cls)
 
 
-def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object]) -> T:
-    known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(cls)
-    name = cls.name  # type: ignore[attr-defined]
-    positional = next((key for key in known if known[key].metadata.get("positional")), None)
-    usual = {key: each.metadata["usual"] for key, each in known.items() if "usual" in each.metadata}
+def _construct(registry: Registry[T], cls: Any, given: Mapping[str, object]) -> T:
+    known, hints, usual, positional = _fields_of(cls)
+    name = cls.name
     arguments: dict[str, object] = {}
     for key, value in {**usual, **given}.items():
         target = positional if key == "" else key
@@ -293,7 +300,17 @@ def _construct(registry: Registry[T], cls: type[T], given: Mapping[str, object])
             raise ParameterError(_unknown_parameter(name, target, list(known)))
         arguments[target] = _argument(f"{name}: {target}", value, known[target], hints[target])
     with naming(registry, cls, "cannot be constructed"):
-        return cls(**arguments)
+        made: T = cls(**arguments)
+        return made
+
+
+@functools.cache
+def _fields_of(cls: Any) -> tuple[dict[str, Field[Any]], dict[str, Any], dict[str, Any], Any]:
+    """Return fields and type hints by name, usual values, and the field without a key."""
+    known = {field.name: field for field in fields(cls)}
+    usual = {key: each.metadata["usual"] for key, each in known.items() if "usual" in each.metadata}
+    positional = next((key for key in known if known[key].metadata.get("positional")), None)
+    return known, typing.get_type_hints(cls), usual, positional
 
 
 def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:
@@ -336,14 +353,10 @@ def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
 def _coerce(what: str, value: object, hint: Any) -> object:
     """Turn lists into tuples and whole numbers into floats where a float is expected."""
     value = _plain(value)
-    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
-    allowed = typing.get_args(hint) if union else (hint,)
-    accepted = tuple(typing.get_origin(option) or option for option in allowed)
-    if any(option is Any for option in accepted) or not all(
-        isinstance(option, type) for option in accepted
-    ):
+    accepted, of_numbers = _types_of(hint)
+    if accepted is None:
         return value  # Literal and the like: the class validates it
-    if isinstance(value, tuple) and any(typing.get_args(one)[:1] == (float,) for one in allowed):
+    if isinstance(value, tuple) and of_numbers:
         bad = [one for one in value if isinstance(one, bool) or not isinstance(one, int | float)]
         if bad:
             raise ParameterError(f"{what}: every entry must be a number, got {bad[0]!s}")
@@ -356,6 +369,17 @@ def _coerce(what: str, value: object, hint: Any) -> object:
         return "none"  # normalize=none means the string
     expected = " or ".join("none" if one is type(None) else one.__name__ for one in accepted)
     raise ParameterError(f"{what} must be {expected}, got {value!r}")
+
+
+@functools.lru_cache(256)
+def _types_of(hint: Any) -> tuple[tuple[type, ...] | None, bool]:
+    """Return the classes of a type hint, None if there are others, and whether one has floats."""
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    allowed = typing.get_args(hint) if union else (hint,)
+    accepted = tuple(typing.get_origin(option) or option for option in allowed)
+    known = Any not in accepted and all(isinstance(option, type) for option in accepted)
+    of_numbers = any(typing.get_args(one)[:1] == (float,) for one in allowed)
+    return accepted if known else None, of_numbers
 
 
 def _plain(value: Any) -> object:

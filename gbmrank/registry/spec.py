@@ -17,7 +17,8 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, final
+from functools import lru_cache
+from typing import Any, TypeAlias, final
 
 from gbmrank.errors import SpecError
 
@@ -65,8 +66,9 @@ class Spec:
     args: tuple[Value, ...] = ()
 
     def __str__(self) -> str:
-        pieces = [format_value(value) for value in self.args]
-        pieces += [f"{key}={format_value(value)}" for key, value in self.params]
+        pieces = [*map(format_value, self.args)]
+        for key, value in self.params:
+            pieces.append(f"{key}={format_value(value)}")
         inside = ", ".join(pieces)
         brackets = f"({inside})" if inside else ""
         return f"{self.name}{brackets}" + ("" if self.k is None else f"@{self.k}")
@@ -91,18 +93,26 @@ def format_value(value: Value) -> str:
     return str(value)
 
 
-def parse(text: str) -> Spec:
+def parse(text: Any) -> Spec:
     """Parse one spec; the message of a SpecError marks the position of the problem.
 
     >>> parse("squared_hinge(t=2)")
     Spec(name='squared_hinge', params=(('t', 2),), k=None, args=())
     """
+    if not isinstance(text, str):
+        raise SpecError(f"a spec must be text such as 'ndcg@10', got {type(text).__name__}")
+    return _parsed(text)
+
+
+@lru_cache(256)
+def _parsed(text: str) -> Spec:
     reader = _Reader(text, "pairwise(loss=logistic, target=ndcg@10)")
     spec = reader.spec()
     reader.expect_end()
     return spec
 
 
+@lru_cache(256)
 def parse_list(text: str) -> tuple[Spec, ...]:
     """Parse metrics separated by commas; a bare integer repeats the last name with that cut-off.
 
@@ -124,8 +134,6 @@ class _Reader:
     """Recursive-descent parser with one token of look-ahead."""
 
     def __init__(self, text: str, example: str) -> None:
-        if not isinstance(text, str):
-            raise SpecError(f"a spec must be text such as 'ndcg@10', got {type(text).__name__}")
         self.text, self.end, self.start, self.depth = text, 0, 0, 0
         self.example = example
         self.kind, self.token = "", ""

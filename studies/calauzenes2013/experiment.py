@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbmrank import Groups, RankingData, theory
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part, Trained
 from gbmrank.boosters.plan import Plan, train
 from gbmrank.types import FloatArray, IntArray

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank import RankingData, metric
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train
 from gbmrank.data.readers import read_letor

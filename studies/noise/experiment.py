@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 import gbmrank
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train
 from gbmrank.data import Groups, RankingData

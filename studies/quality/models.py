@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import gbmrank
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import squared_deviations, train
 from gbmrank.data.queries import RankingData

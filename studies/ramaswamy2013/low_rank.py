@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank import Groups, PairRanker, PreferenceGraphs, RankingData, objective, theory
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train
 from gbmrank.errors import CalibrationWarning, NoProgressWarning

@@ -10,7 +10,8 @@ import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.api.objectives import ranking_objective, training_plan
+from gbmrank.api.committees import ranking_objective
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Job, Part
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.plan import Native, Plan, train

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train as train_here
 from gbmrank.dask import predict, train

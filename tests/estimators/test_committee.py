@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import gbmrank
 from gbmrank import GBMRanker
-from gbmrank.api.objectives import Committee, ranking_objective
+from gbmrank.api.committees import Committee, ranking_objective
 from gbmrank.boosters.base import Member
 from gbmrank.boosters.plan import Native
 from gbmrank.boosters.supported import booster_named

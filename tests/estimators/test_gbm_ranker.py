@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import gbmrank
 from gbmrank import GBMRanker
-from gbmrank.api.objectives import training_plan
+from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.plan import train
 from gbmrank.errors import (

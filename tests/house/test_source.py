@@ -130,3 +130,12 @@ def test_a_round_can_be_read(make_round):
     files = calls_of(step)
     assert len(set(files)) <= 13, sorted(set(files))
     assert len(files) <= 24, files
+
+
+def test_names_are_read_once_when_a_ranker_is_trained():
+    """What three rounds of a fit run: names are resolved once and handed on as objects."""
+    task = make_task(seed=1, queries=20, longest=20)
+    model = gbmrank.GBMRanker(n_estimators=3, n_jobs=1)
+    fit = lambda: model.fit(task.x, task.y, qid=task.qid)  # noqa: E731
+    fit()  # kernels are compiled, and classes are inspected, once
+    assert len(calls_of(fit)) <= 500
