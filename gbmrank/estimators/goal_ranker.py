@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, final
 import numpy as np
 
 from gbmrank.api import Objective, metric, objective
-from gbmrank.api.objectives import ranking_objective
+from gbmrank.api.committees import ranking_objective
 from gbmrank.boosters.base import Trained
 from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import as_floats, read_ids, read_number, read_whole
