@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import columns, entry, exact_inner, inner, separate
+from gbmrank.kernels.jit.decorators import columns, fast_entry, inner, separate
 from gbmrank.kernels.layout import GradHess, Level
 from gbmrank.types import BoolArray, FloatArray, IntArray
 
@@ -52,12 +52,6 @@ def mark_served(q: int, value: float, values: FloatArray, served: BoolArray) -> 
     return True
 
 
-@exact_inner
-def apart(one: float, other: float, more: float) -> float:
-    """Return ``(one - other) + more``; in another order scores far from zero would lose digits."""
-    return (one - other) + more
-
-
 @inner
 def middle_and_range(s: FloatArray) -> tuple[float, float]:
     """Return the point half-way between the extreme scores, and their distance."""
@@ -68,7 +62,7 @@ def middle_and_range(s: FloatArray) -> tuple[float, float]:
     return 0.5 * (lowest + highest), highest - lowest
 
 
-@entry
+@fast_entry
 def finish(
     grad: npt.NDArray[Any],
     hess: npt.NDArray[Any],

@@ -94,7 +94,7 @@ def lost(metric, vectors, p, order):
     phi = attack.discount(metric, len(order))
     if metric["name"] == "precision":
         phi = phi / metric["k"]
-    return float(phi @ np.sort(wanted)[::-1] - phi @ wanted[list(order)])
+    return max(float(phi @ np.sort(wanted)[::-1] - phi @ wanted[list(order)]), 0.0)  # of two sums
 
 
 def named(case):

@@ -16,7 +16,7 @@ import numpy as np
 
 from gbmrank.kernels.jit.decorators import allocating, inner, separate
 from gbmrank.kernels.layout import GradHess, Level, Out, Params, PushQueries, Span
-from gbmrank.kernels.scores import apart, middle_and_range
+from gbmrank.kernels.scores import middle_and_range
 from gbmrank.types import FloatArray
 
 _WIDEST = 600.0
@@ -153,16 +153,16 @@ def _sums(s: FloatArray, positives: int, p: float) -> _Sums:
         highest = max(highest, s[j])
     relevant, others = 0.0, 0.0
     for i in range(positives):
-        relevant += np.exp(apart(lowest, s[i], 0.0))
+        relevant += np.exp(lowest - s[i])
     for j in range(positives, len(s)):
-        others += np.exp(p * apart(s[j], highest, 0.0))
+        others += np.exp(p * (s[j] - highest))
     return _Sums(lowest, relevant, highest, others)
 
 
 @inner
 def _log_loss(sums: _Sums, positives: int, n: int, p: float) -> float:
     means = p * np.log(sums.relevant / positives) + np.log(sums.others / (n - positives))
-    return means + p * apart(sums.highest, sums.lowest, 0.0)
+    return means + p * (sums.highest - sums.lowest)
 
 
 @allocating
@@ -186,11 +186,11 @@ def push_gradients(
         size = 1.0 if logarithm else np.exp(_log_loss(sums, positives, len(s), p))
         for i in range(len(rows)):
             if i < positives:
-                a = np.exp(apart(sums.lowest, s[i], 0.0)) / sums.relevant
+                a = np.exp(sums.lowest - s[i]) / sums.relevant
                 grad = -p * a
                 hess = p * a * (1.0 - a) if logarithm else p * a + p * (p - 1.0) * a * a
             else:
-                b = np.exp(p * apart(s[i], sums.highest, 0.0)) / sums.others
+                b = np.exp(p * (s[i] - sums.highest)) / sums.others
                 grad = p * b
                 hess = p * p * b * (1.0 - b) if logarithm else p * p * b
             out.grad[rows[i]] = scale * size * grad

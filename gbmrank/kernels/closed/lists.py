@@ -16,7 +16,6 @@ import numpy as np
 
 from gbmrank.kernels.jit.decorators import allocating, entry, inner
 from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Params, Span
-from gbmrank.kernels.scores import apart
 from gbmrank.numerics import sigmoid, softplus
 from gbmrank.types import FloatArray, IntArray
 
@@ -126,7 +125,7 @@ def _sum_exp(s: FloatArray, anchored: bool) -> tuple[float, float]:
         largest = max(largest, s[i])
     total = np.exp(-largest) if anchored else 0.0
     for i in range(len(s)):
-        total += np.exp(apart(s[i], largest, 0.0))
+        total += np.exp(s[i] - largest)
     return largest, total
 
 
@@ -145,7 +144,7 @@ def softmax_gradients(
         total, several = np.sum(v) + anchor, len(s) > 1 or anchor > 0.0
         largest, powers = _sum_exp(s, anchor > 0.0)
         for i in range(len(s)):
-            p = np.exp(apart(s[i], largest, 0.0)) / powers
+            p = np.exp(s[i] - largest) / powers
             out.grad[begin + i] = scale * (total * p - v[i]) if several else 0.0
             rest = 1.0 if majorise else 1.0 - p
             out.hess[begin + i] = scale * total * p * rest if several else 0.0
@@ -169,7 +168,7 @@ def softmax_values(
         for i in range(len(s)):
             if v[i] > 0.0:
                 own = np.log(v[i]) if entropy else 0.0
-                total += v[i] * apart(largest, s[i], rest + own)
+                total += v[i] * ((largest - s[i]) + (rest + own))
         out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
 
 
@@ -189,10 +188,8 @@ def sigmoid_gradients(
             own[i] = -softplus(-s[i])
         largest, powers = _sum_exp(own, False)
         scale, total = items.scale[q], np.sum(v)
-        for i in range(len(s)):  # by itself: in the loop below its last bit depended on addresses
-            own[i] = np.exp(own[i] - largest) / powers
         for i in range(len(s)):
-            share, rest = own[i], sigmoid(-s[i])
+            share, rest = np.exp(own[i] - largest) / powers, sigmoid(-s[i])
             slope = total * share - v[i] if len(s) > 1 else 0.0
             bend = total * rest * share * (1.0 - share)
             if exact:
@@ -215,7 +212,7 @@ def sigmoid_values(items: ItemTerms, span: Span, scores: FloatArray, out: FloatA
         total = 0.0
         for i in range(len(v)):
             if v[i] > 0.0:
-                total += v[i] * apart(largest, own[i], rest)
+                total += v[i] * ((largest - own[i]) + rest)
         out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
 
 
@@ -227,10 +224,10 @@ def _suffix_levels(s: FloatArray, top: FloatArray, rest: FloatArray) -> None:
     for k in range(n - 2, -1, -1):
         if s[k] > top[k + 1]:
             top[k] = s[k]
-            rest[k] = np.log1p(np.exp(apart(top[k + 1], s[k], rest[k + 1])))
+            rest[k] = np.log1p(np.exp((top[k + 1] - s[k]) + rest[k + 1]))
         else:
             top[k] = top[k + 1]
-            rest[k] = rest[k + 1] + np.log1p(np.exp(apart(s[k], top[k + 1], -rest[k + 1])))
+            rest[k] = rest[k + 1] + np.log1p(np.exp((s[k] - top[k + 1]) - rest[k + 1]))
 
 
 @allocating
@@ -255,10 +252,10 @@ def listmle_gradients(
             # Sums over p <= k of beta e^{-L_p} and beta e^{-2 L_p}, relative to L_k: the
             # suffix levels fall with k, so every rescaling factor is at most one.
             before = max(k - 1, 0)
-            shift = np.exp(apart(top[k], top[before], rest[k] - rest[before]))
+            shift = np.exp((top[k] - top[before]) + (rest[k] - rest[before]))
             first = first * shift + beta[k]
             second = second * shift * shift + beta[k]
-            p = np.exp(apart(s[k], top[k], -rest[k]))
+            p = np.exp((s[k] - top[k]) - rest[k])
             mean, square = first * p, second * p * p
             out.grad[rows[k]] = scale * (mean - beta[k])
             out.hess[rows[k]] = scale * (mean if majorise else max(mean - square, 0.0))
@@ -276,5 +273,5 @@ def listmle_values(queries: ItemQueries, span: Span, scores: FloatArray, out: Fl
         _suffix_levels(s[:n], top[:n], rest[:n])
         total = 0.0
         for k in range(n):
-            total += queries.utilities[begin + k] * apart(top[k], s[k], rest[k])
+            total += queries.utilities[begin + k] * ((top[k] - s[k]) + rest[k])
         out[q] = queries.scale[q] * total

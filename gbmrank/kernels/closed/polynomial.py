@@ -11,7 +11,7 @@ the formula.
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, exact_inner, separate
+from gbmrank.kernels.jit.decorators import allocating, inner, separate
 from gbmrank.kernels.layout import Level, Out, Params
 from gbmrank.types import FloatArray, IntArray
 
@@ -48,7 +48,7 @@ def _shortfall_below(x: FloatArray, w: FloatArray) -> FloatArray:
     return sums
 
 
-@exact_inner
+@inner
 def _shortfall(better: float, worse: float) -> float:
     """One minus the margin; an item against itself gives exactly one, so it cancels."""
     return 1.0 - (better - worse)

@@ -207,14 +207,16 @@ def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
     if not (lasting and cache.holds(name)) and not _compiles(slots):
         return _import_plain(template, name, slots)
     module = ModuleType(f"{cache.FILLED if lasting else _PASSING}{name}")
+    source = template_path(template).read_text(encoding="utf-8")
+    fast = "fast_entry" in source
     for slot, function in slots.items():
         _register_callees(function)
         setattr(
             module,
             slot,
-            decorators.slot(function) if isinstance(function, FunctionType) else function,
+            decorators.slot(function, fast) if isinstance(function, FunctionType) else function,
         )
-    return _run(module, template, template_path(template).read_text(encoding="utf-8"))
+    return _run(module, template, source)
 
 
 def _run(module: ModuleType, template: str, source: str) -> ModuleType:

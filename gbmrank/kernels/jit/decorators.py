@@ -2,9 +2,14 @@
 
 ``entry`` marks functions that Python calls: compiled code is cached on disk, and the interpreter
 lock is released. ``inner`` marks functions that only kernels call; called from Python they run as
-Python functions. Both may reorder sums and fuse multiply-adds, and never assume that values are
-finite. They may neither create nor return arrays, so no reference counting is compiled, which
-would be a quarter of the code; ``allocating`` and ``separate`` may.
+Python functions. Both may fuse multiply-adds, and never assume that values are finite. They may
+neither create nor return arrays, so no reference counting is compiled, which would be a quarter of
+the code; ``allocating`` and ``separate`` may.
+
+``fast_entry`` and ``fast_inner`` may reorder sums, too. A vectorised loop and its scalar twin then
+differ in their last bits, so nothing may choose between them at run time. The compiler lets the
+distance of two arrays decide where indices may be negative. Therefore all arrays of such a kernel
+come through :func:`columns`.
 
 Compiled loops use versions of the numerics without branches and library calls, so that loops can
 be vectorised; they are accurate to a few units in the last place. They are emitted into the
@@ -41,11 +46,11 @@ _LOOSE: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
+_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 # Only kernels call these, so wrappers that unpack Python objects are not needed.
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_LOOSE}
+INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_STRICT}
 _ENTRY: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
-_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 # Passes for closures, with blocks, array expressions and functions inlined before they are typed.
 _IDLE = (
     "DeadBranchPrune",
@@ -211,7 +216,7 @@ def _as(kind: type[CPUDispatcher], compiled: F) -> F:
 
 
 def _kernel(function: F, **options: Any) -> F:
-    compiled = _as(_Kernel, numba.njit(**_ENTRY, **_OURS, **_LOOSE, **options)(function))
+    compiled = _as(_Kernel, numba.njit(**_ENTRY, **_OURS, **options)(function))
     module = function.__module__
     if isinstance(compiled, _Kernel) and module.startswith(FILLED):
         name = f"{module.removeprefix(FILLED)}.{function.__name__}"
@@ -224,32 +229,37 @@ def entry(function: F) -> F:
 
     It must neither create arrays nor call functions that return one: they would never be freed.
     """
-    return _kernel(function, **_NO_ARRAYS)
+    return _kernel(function, **_NO_ARRAYS, **_STRICT)
+
+
+def fast_entry(function: F) -> F:
+    """Compile like :func:`entry`, and let sums be reordered; arrays come through `columns`."""
+    return _kernel(function, **_NO_ARRAYS, **_LOOSE)
 
 
 def allocating(function: F) -> F:
     """Compile a kernel that creates arrays, like :func:`entry`; this takes longer."""
-    return _kernel(function)
+    return _kernel(function, **_STRICT)
 
 
 def inner(function: F) -> F:
     """Compile a function that only kernels call and that neither creates nor returns arrays."""
-    return _inside(function, {"forceinline": True, **_SOURCE, **_NO_ARRAYS, **_LOOSE})
-
-
-def exact_inner(function: F) -> F:
-    """Compile like :func:`inner`, without reordering floating-point operations."""
     return _inside(function, {"forceinline": True, **_SOURCE, **_NO_ARRAYS, **_STRICT})
+
+
+def fast_inner(function: F) -> F:
+    """Compile like :func:`inner`, for a :func:`fast_entry`."""
+    return _inside(function, {"forceinline": True, **_SOURCE, **_NO_ARRAYS, **_LOOSE})
 
 
 def separate(function: F) -> F:
     """Compile a function that only kernels call and that creates arrays or is large."""
-    return _inside(function, {**_SOURCE, **_LOOSE})
+    return _inside(function, {**_SOURCE, **_STRICT})
 
 
-def slot(function: F) -> F:
+def slot(function: F, fast: bool) -> F:
     """Compile a function that fills a slot of a template; that of a plugin may create arrays."""
-    return _inside(function, {"forceinline": True, **_LOOSE})
+    return _inside(function, {"forceinline": True, **(_LOOSE if fast else _STRICT)})
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import columns, entry, exact_inner
+from gbmrank.kernels.jit.decorators import columns, entry, inner
 from gbmrank.kernels.layout import GradHess, Span
 from gbmrank.kernels.linear.interpolation import ORDER
 from gbmrank.kernels.linear.vectors import add_chebyshev, add_product, evaluate_four
@@ -34,7 +34,7 @@ class Runs(NamedTuple):
     sparse: npt.NDArray[np.uint8]
 
 
-@exact_inner
+@inner
 def _place(score: float, number: float, width: float, per_width: float) -> float:
     """Place of a score in its cell, from -1 to 1, without rounding errors of the cell's border."""
     return (score - (number + 0.5) * width) * (2.0 * per_width)

@@ -10,7 +10,7 @@ The precision is that of the buffers, ``(E, weights, gradient, Hessian)``; float
 errors below 1e-5 of the largest gradient. A kernel is compiled for the one it is called with.
 """
 
-from gbmrank.kernels.jit.decorators import columns, entry
+from gbmrank.kernels.jit.decorators import columns, fast_entry
 from gbmrank.kernels.layout import Buffers, GradHess, ItemQueries, LevelQueries, Span
 from gbmrank.numerics import exp
 from gbmrank.types import BoolArray, FloatArray
@@ -19,7 +19,7 @@ DOUBLE_RANGE = 700.0
 SINGLE_RANGE = 80.0
 
 
-@entry
+@fast_entry
 def dense_all(
     queries: ItemQueries,
     span: Span,
@@ -73,7 +73,7 @@ def dense_all(
         served[q] = True
 
 
-@entry
+@fast_entry
 def dense_different(
     queries: LevelQueries,
     span: Span,

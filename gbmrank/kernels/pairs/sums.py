@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, columns, entry, inner
+from gbmrank.kernels.jit.decorators import allocating, columns, fast_entry, fast_inner
 from gbmrank.kernels.layout import (
     LANES,
     Buffers,
@@ -31,7 +31,6 @@ from gbmrank.kernels.layout import (
     GradHess,
     ItemQueries,
     LevelQueries,
-    Out,
     Params,
     PushParams,
     PushQueries,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from gbmrank.kernels.layout import closed_levels, closed_pairs, outer, phi
 
 
-@entry
+@fast_entry
 def all_gradients(
     queries: ItemQueries,
     span: Span,
@@ -94,7 +93,7 @@ def all_gradients(
             hess[order[begin + i]] = scale * h[i]
 
 
-@entry
+@fast_entry
 def all_values(
     queries: ItemQueries,
     span: Span,
@@ -125,7 +124,7 @@ def all_values(
         out[q] = scales[q] * total
 
 
-@entry
+@fast_entry
 def level_gradients(
     queries: LevelQueries,
     span: Span,
@@ -169,7 +168,7 @@ def level_gradients(
             hess[order[begin + i]] = scale * h[i]
 
 
-@entry
+@fast_entry
 def level_values(
     queries: LevelQueries,
     span: Span,
@@ -268,42 +267,21 @@ def closed_different(
             write_scaled(g, h, scale, rows, out)
 
 
-@inner
+@fast_inner
 def _sums_to_relevant(
-    other: float, relevant: FloatArray, params: Params
+    other: float, s: FloatArray, positives: int, params: Params
 ) -> tuple[float, float, float]:
     """Means of the loss, slope and curvature of one useless item's pairs."""
     value, slope, bend = 0.0, 0.0, 0.0
-    for i in range(len(relevant)):
-        f, d, c = phi(relevant[i] - other, *params)
+    for i in range(positives):
+        f, d, c = phi(s[i] - other, *params)
         value += f
         slope += d
         bend += c
-    return value / len(relevant), slope / len(relevant), bend / len(relevant)
+    return value / positives, slope / positives, bend / positives
 
 
-@inner
-def _visit_push(s: FloatArray, positives: int, params: PushParams, out: Out) -> None:
-    """Write gradient and Hessian diagonal of one query by visiting every pair twice."""
-    g, h = out
-    g[:] = 0.0
-    h[:] = 0.0
-    relevant, others = s[:positives], s[positives:]
-    g_relevant, h_relevant = g[:positives], h[:positives]
-    for j in range(len(others)):
-        value, slope, bend = _sums_to_relevant(others[j], relevant, params.inner)
-        _, price, steep = outer(value, *params.outer)
-        g[positives + j] = -price * slope / len(others)
-        h[positives + j] = (price * bend + steep * slope * slope) / len(others)
-        share = price / (len(others) * positives)
-        extra = steep / (len(others) * positives * positives)
-        for i in range(positives):
-            _, d, c = phi(relevant[i] - others[j], *params.inner)
-            g_relevant[i] += share * d
-            h_relevant[i] += share * c + extra * d * d
-
-
-@entry
+@fast_entry
 def push_gradients(
     queries: PushQueries,
     span: Span,
@@ -314,24 +292,36 @@ def push_gradients(
     out: GradHess,
 ) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
-    s_buffer, _, g_buffer, h_buffer = buffers
+    offsets, order, relevant, scales = columns(queries)
+    s, _, g, h = columns(buffers)
+    grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, end = queries.offsets[q], queries.offsets[q + 1]
-        rows = queries.order[begin:end]
-        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        read_scores(scores, rows, s)
-        positives, scale = queries.positives[q], queries.scale[q]
-        if positives == 0 or positives == len(s) or scale == 0.0:
-            g[:] = 0.0
-            h[:] = 0.0
-        else:
-            _visit_push(s, positives, params, (g, h))
-        write_scaled(g, h, scale, rows, out)
+        begin, positives, scale = offsets[q], relevant[q], scales[q]
+        n = offsets[q + 1] - begin
+        others = n - positives
+        for i in range(n):
+            s[i] = scores[order[begin + i]]
+            g[i] = 0.0
+            h[i] = 0.0
+        for j in range(positives, n if positives > 0 and scale != 0.0 else 0):
+            value, slope, bend = _sums_to_relevant(s[j], s, positives, params.inner)
+            _, price, steep = outer(value, *params.outer)
+            g[j] = -price * slope / others
+            h[j] = (price * bend + steep * slope * slope) / others
+            share = price / (others * positives)
+            extra = steep / (others * positives * positives)
+            for i in range(positives):
+                _, d, c = phi(s[i] - s[j], *params.inner)
+                g[i] += share * d
+                h[i] += share * c + extra * d * d
+        for i in range(n):
+            grad[order[begin + i]] = scale * g[i]
+            hess[order[begin + i]] = scale * h[i]
 
 
-@entry
+@fast_entry
 def push_values(
     queries: PushQueries,
     span: Span,
@@ -342,21 +332,19 @@ def push_values(
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
-    s_buffer = buffers[0]
+    offsets, order, relevant, scales = columns(queries)
+    s, scores, served, out = columns((buffers[0], scores, served, out))
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, end = queries.offsets[q], queries.offsets[q + 1]
-        s = s_buffer[: end - begin]
-        read_scores(scores, queries.order[begin:end], s)
-        positives = queries.positives[q]
-        out[q] = 0.0
-        if 0 < positives < len(s) and queries.scale[q] != 0.0:
-            relevant, others, total = s[:positives], s[positives:], 0.0
-            for j in range(len(others)):
-                value = _sums_to_relevant(others[j], relevant, params.inner)[0]
-                total += outer(value, *params.outer)[0]
-            out[q] = queries.scale[q] * total / len(others)
+        begin, positives, total = offsets[q], relevant[q], 0.0
+        n = offsets[q + 1] - begin
+        for i in range(n):
+            s[i] = scores[order[begin + i]]
+        for j in range(positives, n if positives > 0 and scales[q] != 0.0 else 0):
+            value = _sums_to_relevant(s[j], s, positives, params.inner)[0]
+            total += outer(value, *params.outer)[0]
+        out[q] = scales[q] * total / (n - positives) if positives < n else 0.0
 
 
 @allocating
@@ -389,7 +377,7 @@ def edge_gradients(
             out.hess[begin + k] = scale * h[k]
 
 
-@entry
+@fast_entry
 def push_prices(
     params: PushParams,
     starts: IntArray,
@@ -420,7 +408,7 @@ def push_prices(
         sums[q] += total / n
 
 
-@entry
+@fast_entry
 def edge_values(
     graphs: EdgeQueries, span: Span, scores: FloatArray, params: Params, out: FloatArray
 ) -> None:

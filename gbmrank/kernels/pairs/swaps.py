@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import columns, entry, inner
+from gbmrank.kernels.jit.decorators import columns, fast_entry, fast_inner
 from gbmrank.kernels.layout import (
     GradHess,
     Params,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gbmrank.kernels.layout import phi
 
 
-@inner
+@fast_inner
 def _distance(
     queries: SwapQueries, q: int, truncation: int, upper: tuple[int, int], lower: tuple[int, int]
 ) -> float:
@@ -49,7 +49,7 @@ def _distance(
     return total / ((last - first) * (end - start))
 
 
-@inner
+@fast_inner
 def _add_distances(
     queries: SwapQueries,
     rule: SwapRule,
@@ -70,7 +70,7 @@ def _add_distances(
         row[b] = rule.rho * row[b] + rule.mu * change
 
 
-@inner
+@fast_inner
 def _weigh_row(
     queries: SwapQueries,
     rule: SwapRule,
@@ -94,7 +94,7 @@ def _weigh_row(
             out.row[b] /= 0.01 + abs(out.s[a] - out.s[b])
 
 
-@inner
+@fast_inner
 def _weigh_next(
     queries: SwapQueries,
     rule: SwapRule,
@@ -112,7 +112,7 @@ def _weigh_next(
     out.row[a + 1] = weight / (0.01 + abs(out.s[a] - out.s[a + 1]) if near else 1.0)
 
 
-@inner
+@fast_inner
 def _n_rows(queries: SwapQueries, rule: SwapRule, q: int, first: int, ranked: Rankings) -> int:
     """Return how many ranks have pairs below them that count."""
     last = queries.offsets[q + 1] - queries.offsets[q] - 1
@@ -126,7 +126,7 @@ def _n_rows(queries: SwapQueries, rule: SwapRule, q: int, first: int, ranked: Ra
     return rows if rows < last else last
 
 
-@inner
+@fast_inner
 def _read_ranking(
     queries: SwapQueries,
     scores: FloatArray,
@@ -148,7 +148,7 @@ def _read_ranking(
     return differ
 
 
-@inner
+@fast_inner
 def _factor(queries: SwapQueries, rule: SwapRule, q: int, draws: int, pulls: float) -> float:
     """Return the factor of a query; with ``norm`` times ``log2(1 + S) / S``, S = 2 sum |slope|."""
     scale = queries.scale[q] / draws
@@ -158,7 +158,7 @@ def _factor(queries: SwapQueries, rule: SwapRule, q: int, draws: int, pulls: flo
     return scale * queries.weight[q]
 
 
-@inner
+@fast_inner
 def _pull(a: int, end: int, params: Params, out: SwapBuffers) -> float:
     """Add slopes and curvatures of the pairs of rank a and those below it, up to an end."""
     s, v, w, row, g, h, _ = out
@@ -180,7 +180,7 @@ def _pull(a: int, end: int, params: Params, out: SwapBuffers) -> float:
     return pulls
 
 
-@inner
+@fast_inner
 def _add(place: tuple[int, int, int], ranked: Rankings, found: SwapBuffers, out: GradHess) -> None:
     """Add the gradient and Hessian of a ranking to those of its rows."""
     begin, n, first = place
@@ -189,7 +189,7 @@ def _add(place: tuple[int, int, int], ranked: Rankings, found: SwapBuffers, out:
         out.hess[begin + ranked.order[first + r]] += found.h[r]
 
 
-@inner
+@fast_inner
 def _multiply(begin: int, end: int, factor: float, sigma: float, out: GradHess) -> None:
     """Multiply a gradient by a factor and by sigma, a Hessian by sigma once more."""
     for i in range(begin, end):
@@ -197,7 +197,7 @@ def _multiply(begin: int, end: int, factor: float, sigma: float, out: GradHess) 
         out.hess[i] *= sigma * factor * sigma
 
 
-@entry
+@fast_entry
 def swap_gradients(
     queries: SwapQueries,
     rule: SwapRule,
@@ -228,7 +228,7 @@ def swap_gradients(
         _multiply(begin, end, factor, 1.0, out)
 
 
-@inner
+@fast_inner
 def _pull_logistic(a: int, end: int, one: float, out: SwapBuffers) -> float:
     """Add slopes and curvatures of the pairs of rank a and those below it, up to an end."""
     _, v, w, row, g, h, e = out
@@ -251,7 +251,7 @@ def _pull_logistic(a: int, end: int, one: float, out: SwapBuffers) -> float:
     return pulls
 
 
-@entry
+@fast_entry
 def logistic_gradients(
     queries: SwapQueries,
     rule: SwapRule,
@@ -291,7 +291,7 @@ def logistic_gradients(
         _multiply(begin, end, factor, sigma, out)
 
 
-@entry
+@fast_entry
 def neighbour_gradients(
     queries: SwapQueries,
     rule: SwapRule,
@@ -331,7 +331,7 @@ def neighbour_gradients(
         _multiply(begin, end, factor, 1.0, out)
 
 
-@entry
+@fast_entry
 def swap_values(
     queries: SwapQueries,
     rule: SwapRule,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import columns, entry, exact_inner, inner
+from gbmrank.kernels.jit.decorators import columns, entry, inner
 from gbmrank.kernels.layout import Ranking, Span
 from gbmrank.types import FloatArray, IntArray
 
@@ -60,7 +60,7 @@ def workspace(longest: int) -> Workspace:
     )
 
 
-@exact_inner
+@inner
 def _bucket(distance: float, scale: float) -> int:
     return int(distance * scale)
 
@@ -136,7 +136,7 @@ def block_end(ranking: Ranking, start: int, end: int) -> int:
     return stop
 
 
-@exact_inner
+@inner
 def block_sum(values: FloatArray, begin: int, ranking: Ranking, start: int, stop: int) -> float:
     """Return the sum of values over entries ``start`` to ``stop - 1`` of a query at ``begin``."""
     total = 0.0
