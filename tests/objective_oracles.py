@@ -158,6 +158,9 @@ def utility(target: Any, y: Any) -> list[float] | None:
         return [label / pairs for label in positive] if pairs else None
     if name == "eru":
         return [plus(label - p["neutral"]) for label in y]
+    if name == "pairwise_disagreement":
+        total = sum(abs(a - b) for a in y for b in y) / 2
+        return [(label - min(y)) / total for label in y] if total else None
     if name == "net_degree":
         return [sum(a - b for b in y) for a in y]
     if name == "spearman":
@@ -173,7 +176,7 @@ def safe_eta(target: Any, n: int) -> float:
         return exp2_gain(target.max_grade)
     if target.name == "eru":
         return target.max_grade - target.neutral
-    if target.name == "auc":
+    if target.name in ("auc", "pairwise_disagreement"):
         return 1 / max(n - 1, 1)
     return {"spearman": max(n - 1.0, 1.0)}.get(target.name, 1.0)
 

@@ -335,6 +335,13 @@ class Form:
         Dividing once, after the gains were summed, loses no digits of whole numbers.
         """
         worth, groups = self._gains(data), data.groups
+        if self.over == "differences":  # above the smallest label, so that none is negative
+            worth = worth - groups.spread(np.minimum.reduceat(worth, groups.offsets[:-1]))
+            order = rows_by_value(worth, groups)
+            place = np.arange(groups.n_rows) - groups.spread(groups.offsets[:-1])
+            ahead = groups.spread(groups.sizes) - 1.0 - 2.0 * place
+            found = query_sums(ahead * worth[order], groups)
+            return worth, np.where(found > 0, found, np.nan)
         if self.over == "one":
             return worth, np.ones(groups.n_queries)
         if self.over == "ideal" and self.discount == "log2":
@@ -686,6 +693,39 @@ class NetDegreeUtility(AbstractUtility):
         return None
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class DisagreementUtility(_AbstractOfForm):
+    """Label over the sum of all differences of labels, as in pairwise disagreement of labels.
+
+    A swap of neighbours changes the disagreement by the difference of their labels over the total,
+    so sorting by the expectation of this is best for it.
+
+    Parameters
+    ----------
+    normalize : bool, default=True
+        Whether the metric divides by the total; then labels count above the query's smallest one.
+    """
+
+    normalize: bool = True
+
+    name: ClassVar[str] = "pairwise_disagreement"
+    aliases: ClassVar[tuple[str, ...]] = ("disagreement",)
+    formula: ClassVar[str] = "(y - min y) / sum |y_i - y_j|"
+
+    @property
+    def form(self) -> Form:
+        """The label over the differences."""
+        return Form("linear", over="differences" if self.normalize else "one")
+
+    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
+        """With the largest and the smallest label, each other one adds at least their difference.
+
+        So a total is at least n - 1 times that.
+        """
+        return 1.0 / np.maximum(sizes - 1.0, 1.0) if self.normalize else None
+
+
 def ideal_dcg(gain: FloatArray, groups: Groups, k: int | None) -> FloatArray:
     """Return the largest DCG@k of each query, shape (n_queries,)."""
     return best_sums(gain, discounts(groups.longest, k), groups)
@@ -703,6 +743,7 @@ BUILTIN_UTILITIES: tuple[type[AbstractUtility], ...] = (
     EruUtility,
     MapUtility,
     NetDegreeUtility,
+    DisagreementUtility,
 )
 
 

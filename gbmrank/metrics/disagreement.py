@@ -68,8 +68,7 @@ class PairwiseDisagreement(AbstractMetric):
     reference: ClassVar[str] = "Duchi et al. 2010, eq. 7"
     higher_is_better: ClassVar[bool] = False
     no_utility: ClassVar[str] = (
-        "it is a loss on pairs; use target=net_degree with loss=squared, or the linear template "
-        "(calibrated under low noise)"
+        "preferences have no utility per item; use the linear template (right under low noise)"
     )
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "duchi")
 

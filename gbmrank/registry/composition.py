@@ -255,8 +255,12 @@ class AbstractValue(Generic[P]):
 
 def _utility_of(metric: AbstractMetric) -> object:
     """Return the utility of a metric: its own, or one registered by its name, with its options."""
-    held = metric.utility
-    if metric.name in UTILITIES and (held is None or isinstance(held, MetricUtility)):
+    held, graphs = metric.utility, getattr(metric, "preferences", None)
+    if (
+        graphs is None
+        and metric.name in UTILITIES
+        and (held is None or isinstance(held, MetricUtility))
+    ):
         shared = {field.name for field in fields(UTILITIES.get(metric.name))}
         own = {field.name: getattr(metric, field.name) for field in fields(metric)}
         return build(UTILITIES, metric.name, **{key: own[key] for key in own if key in shared})

@@ -12,10 +12,12 @@ from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import (
     AbstractUtility,
     DcgUtility,
+    DisagreementUtility,
     Form,
     PrecisionUtility,
     RecallUtility,
     query_sums,
+    rows_by_value,
 )
 from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, AbstractPositional, PairwiseDisagreement
 from gbmrank.registry.composition import as_metric, cut_off
@@ -143,31 +145,16 @@ def order_value(utilities: FloatArray, phi: FloatArray, scores: FloatArray) -> f
 
 
 def _disagreement(metric: PairwiseDisagreement) -> View:
-    def utilities(data: RankingData) -> FloatArray:
-        if not metric.normalize:
-            return data.labels
-        return data.labels / data.groups.spread(_pair_totals(data))
+    utility = DisagreementUtility(metric.normalize)
 
     def offsets(data: RankingData) -> FloatArray:
         """Minus the value of the best order, minus the utilities of its items."""
-        queries = data.groups.spread(np.arange(data.groups.n_queries))
-        values = np.array(utilities(data))
-        ordered = values[np.lexsort((-values, queries))]
-        place = np.arange(len(values)) - data.groups.spread(data.groups.offsets[:-1])
+        values, place = utility.values(data), np.arange(data.groups.n_rows)
+        place = place - data.groups.spread(data.groups.offsets[:-1])
         below = data.groups.spread(data.groups.sizes) - 1.0 - place
-        return -query_sums(ordered * below, data.groups)
+        return -query_sums(values[rows_by_value(values, data.groups)] * below, data.groups)
 
-    form = Form("linear", over="differences" if metric.normalize else "one")
-    return View(utilities, _items_below, offsets, form, sign=-1.0)
-
-
-def _pair_totals(data: RankingData) -> FloatArray:
-    queries = data.groups.spread(np.arange(data.groups.n_queries))
-    ordered = data.labels[np.lexsort((data.labels, queries))]
-    place = np.arange(len(ordered)) - data.groups.spread(data.groups.offsets[:-1])
-    sizes = data.groups.spread(data.groups.sizes)
-    total = query_sums((2.0 * place + 1.0 - sizes) * ordered, data.groups)
-    return np.where(total > 1e-300, total, np.nan)
+    return View(utility.values, _items_below, offsets, utility.form, sign=-1.0)
 
 
 def _top_utility(metric: AbstractMetric) -> AbstractUtility | None:

@@ -199,7 +199,7 @@ def test_a_metric_as_target_stands_for_its_utility(template, text):
 
 
 def test_metrics_without_a_utility_are_no_targets():
-    for text in ("err@10", "mrr", "ptop", "pairwise_disagreement"):
+    for text in ("err@10", "mrr", "ptop"):
         with pytest.raises(ParameterError, match="cannot be a target"):
             gbmrank.objective("pairwise", target=gbmrank.metric(text))
     own = gbmrank.metric("positional(utility=dcg(gain=linear))")

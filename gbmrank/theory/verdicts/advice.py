@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+import numpy as np
+
 from gbmrank.errors import GbmrankError, GbmrankWarning, ParameterError, PluginError, warn
 from gbmrank.losses.utilities import (
     AbstractUtility,
     DcgUtility,
     EruUtility,
-    IdentityUtility,
     NdcgUtility,
     PrecisionUtility,
 )
@@ -57,6 +58,7 @@ _PRESETS = (
     "pnorm_push",
     "yetirank",
 )
+_TWO = np.array([2])
 _STATUS = ("calibrated", "conditional", "unknown", "not calibrated")
 
 
@@ -152,8 +154,6 @@ def recommended(measure: AbstractMetric, rows: Sequence[Advice] | None = None) -
 
 def target_for(measure: AbstractMetric, *, independent: bool = False) -> AbstractUtility:
     """Return the utility of a metric, or the one closest to it: for independent labels, or any."""
-    if measure.name == "pairwise_disagreement":
-        return IdentityUtility()
     if isinstance(measure, ERU) and measure.neutral >= EruUtility().max_grade:
         most = measure.neutral + EruUtility().max_grade  # grades extend above the neutral one
         return EruUtility(measure.neutral, measure.half_life, most)
@@ -198,7 +198,7 @@ def _candidates(
     if measure.swap_kind is not None and measure.ties in ("mean", "index"):
         yield build(OBJECTIVES, "swap", metric=measure)
     for template, loss in (*_WITH_TARGET, *own):
-        if template == "pointwise" and isinstance(target, IdentityUtility) and loss != "squared":
+        if template == "pointwise" and loss != "squared" and target.upper_bounds(_TWO) is None:
             continue  # only the user can give a bound of the labels
         made = _made(template, loss, {} if template == "comparison" else {"target": target}, failed)
         if made is not None:

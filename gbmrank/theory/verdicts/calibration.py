@@ -214,8 +214,6 @@ def remedy(template: AbstractObjective, measure: AbstractMetric) -> str:
         raw = replace(measure, normalize=False)
         if _right(template, raw):
             return f"it is right for {text_of(raw)}"
-        if changed is not None and _right(changed, raw):
-            return f"with target={text_of(target)} it is right for {text_of(raw)}"
     no_target = f"{template.name} takes no target; " if changed is None else ""
     return f"{no_target}gbmrank advise {text_of(measure)} names objectives that may do"
 
