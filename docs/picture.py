@@ -1,7 +1,8 @@
 """Draw the picture of the README: how much of the best ranking each objective loses.
 
 ``gbmrank compare --out demo && python docs/picture.py demo/results.json`` writes
-``docs/compare.svg``. It follows light and dark, and names its own background.
+``docs/compare.svg``. It follows light and dark, and names its own background. Colours are written
+out, as librsvg knows no variables.
 """
 
 import argparse
@@ -22,22 +23,25 @@ KINDS = {
     "open": "the booster's own: no verdict",
 }
 STYLE = """
-svg { color-scheme: light dark; --paper: #ffffff; --ink: #1b2129; --soft: #5b6673;
-  --grid: #e3e8ed; --proven: #0067a8; --wrong: #b8480c; --open: #78838f; }
-@media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6eaef; --soft: #9aa6b3;
-  --grid: #262e38; --proven: #63b8f2; --wrong: #f59a63; --open: #8b97a4; } }
-.paper { fill: var(--paper); }
-text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif;
-  fill: var(--ink); }
+svg { color-scheme: light dark; }
+.paper { fill: #ffffff; }
+text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; fill: #1b2129; }
 .title { font-size: 17px; font-weight: 600; }
-.soft { fill: var(--soft); }
+.soft { fill: #5b6673; }
 .mid { text-anchor: middle; }
 .end { text-anchor: end; }
-.grid { stroke: var(--grid); }
-.proven { --s: var(--proven); } .wrong { --s: var(--wrong); } .open { --s: var(--open); }
-.dot { fill: var(--s); }
-.stem { stroke: var(--s); stroke-width: 8; stroke-opacity: 0.22; }
-.whisker { stroke: var(--s); stroke-width: 2.5; stroke-linecap: round; }
+.grid { stroke: #e3e8ed; }
+.stem { stroke-width: 8; stroke-opacity: 0.22; }
+.whisker { stroke-width: 2.5; stroke-linecap: round; }
+.proven { fill: #0067a8; stroke: #0067a8; }
+.wrong { fill: #b8480c; stroke: #b8480c; }
+.open { fill: #78838f; stroke: #78838f; }
+@media (prefers-color-scheme: dark) {
+.paper { fill: #0d1117; } text { fill: #e6eaef; } .soft { fill: #9aa6b3; }
+.grid { stroke: #262e38; }
+.proven { fill: #63b8f2; stroke: #63b8f2; } .wrong { fill: #f59a63; stroke: #f59a63; }
+.open { fill: #8b97a4; stroke: #8b97a4; }
+}
 """
 
 

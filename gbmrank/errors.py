@@ -31,8 +31,12 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
     └── LeakageWarning                    a query in training and in validation
 """
 
+import contextlib
+import logging
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 
 __all__ = [
     "CalibrationWarning",
@@ -174,6 +178,7 @@ class LeakageWarning(GbmrankWarning):
     """The same query is used for training and for validation."""
 
 
+_PATIENCE = 5.0  # with the code of a plugin, in seconds
 _PASSED = ("gbmrank.", "lightgbm.", "xgboost.")  # boosters call objectives and metrics
 
 
@@ -183,3 +188,19 @@ def warn(message: str, category: type[GbmrankWarning]) -> None:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PASSED):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextlib.contextmanager
+def waiting_for(what: str) -> Iterator[None]:
+    """Log as a warning, thus on standard error, what is checked if it takes many seconds."""
+    line, log = (
+        "gbmrank is still checking %s, after %g s; Ctrl-C stops it",
+        logging.getLogger("gbmrank"),
+    )
+    timer = threading.Timer(_PATIENCE, log.warning, (line, what, _PATIENCE))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -214,8 +214,9 @@ class Parameters:
         if unknown is None:
             return
         likely = sorted(known.union(self.aliases, *self.aliases.values()))
-        near = difflib.get_close_matches(unknown, likely, n=1, cutoff=0.75)
+        near = difflib.get_close_matches(unknown, [*likely, *self.twins], n=1, cutoff=0.75)
         meant = self.twins.get(unknown) or next(iter(near), None)
+        meant = self.twins.get(str(meant)) or self.all_names().get(str(meant), meant)
         hint = f"did you mean {meant}?" if meant else "leave it out, or look it up in its manual"
         raise ConfigError(f"{self.booster} has no parameter {unknown!r}; {hint}")
 

@@ -31,7 +31,13 @@ from gbmrank.data.readers import (
 )
 from gbmrank.data.readers.text import quoted, to_number
 from gbmrank.errors import ConfigError, DataError, MetricError
-from gbmrank.metrics import BUILTIN_METRICS, TOOLS, Ranked, mean_over_queries
+from gbmrank.metrics import (
+    BUILTIN_METRICS,
+    TOOLS,
+    AbstractBoundMetric,
+    Ranked,
+    mean_over_queries,
+)
 from gbmrank.metrics.conventions import withhold
 from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list
@@ -327,21 +333,36 @@ def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
     scores, groups = data.read_scores(given.scores), data.groups
     unranked = given.file.unranked
     hidden = np.zeros(len(scores), bool) if unranked is None else groups.arrange(unranked)
-    bound = [bind_metric(item.measure, data) for item in metrics]
+    bound, notes = _bound(metrics, data)
     rows = groups.sizes - np.add.reduceat(hidden.astype(np.int64), groups.offsets[:-1])
     if hidden.any():
-        for item, one in zip(metrics, bound, strict=True):
+        for item, one in bound.items():
             withhold(item.measure, one, hidden, rows)
-    ranked = Ranked(scores, groups).prepare(*(one.depth for one in bound))
+    ranked = Ranked(scores, groups).prepare(*(one.depth for one in bound.values()))
     measured = []
-    for name, item, one in zip(_short_names(metrics), metrics, bound, strict=True):
+    for name, (item, one) in zip(_short_names(list(bound)), bound.items(), strict=True):
         values = one.per_query(ranked)
         measured.append(_Measured(name, item, values, _reason(item, np.isnan(values), data)))
-    notes = list(given.file.notes)
+    notes = [*notes, *given.file.notes]
     if groups.row_order is not None:
         notes.append("the rows of some queries are not adjacent; they were grouped by query id")
     ties = _ties(scores, hidden, groups)
     return _Evaluation(groups, rows, data.labels, *ties, measured, notes)
+
+
+def _bound(
+    metrics: Sequence[Metric], data: RankingData
+) -> tuple[dict[Metric, AbstractBoundMetric], list[str]]:
+    """Bind metrics to labels; one that is not defined for them is left out with a note."""
+    bound, errors = {}, {}
+    for item in metrics:
+        try:
+            bound[item] = bind_metric(item.measure, data)
+        except DataError as error:
+            errors[item] = error
+    if not bound:
+        raise next(iter(errors.values()))
+    return bound, [f"{item} is left out: {error}" for item, error in errors.items()]
 
 
 def _reason(item: Metric, undefined: npt.NDArray[np.bool_], data: RankingData) -> str:

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from gbmrank import api
+from gbmrank.api.committees import Committee
 from gbmrank.boosters.plan import PREFIX
 from gbmrank.boosters.supported import BOOSTERS
 from gbmrank.cli import arguments
-from gbmrank.cli.screen import bold, clean, fitted, line_width, unmarked
+from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, unmarked
 from gbmrank.errors import GbmrankError, MissingPackageError, ParameterError, UnknownNameError
+from gbmrank.estimators.committee import default_members
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.base import ScalarFunction
 from gbmrank.metrics import AbstractMetric
@@ -44,6 +47,7 @@ _PARTS: dict[str, Registry[Any]] = {
     "regulariser": REGULARISERS,
     "generator": GENERATORS,
 }
+_USUAL = "ndcg@10"  # metric
 _MARGINS = np.linspace(-3.0, 3.0, 121)
 _TRAITS = (
     *("convex", "differentiable", "smooth", "shift_invariant", "hessian_trait", "gradient"),
@@ -63,6 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print formula, parameters, traits, verdicts and curves."""
+    if re.split(r"[(@]", given.name, maxsplit=1)[0].strip() == Committee.name:
+        return _committee(given)
     kind, part = _found(given.name, given.kind)
     loss = part if isinstance(part, AbstractLoss) else getattr(part, "loss", None)
     panels = _panels(loss) if isinstance(loss, AbstractLoss) else []
@@ -82,6 +88,25 @@ def run(given: argparse.Namespace) -> int:
         print(f"\nTo train the booster's own objective of this name, use {PREFIX}{given.name}.")
     if isinstance(part, AbstractMetric):
         print(f"\ngbmrank advise {clean(given.name)} says which objectives suit it.")
+    return 0
+
+
+def _committee(given: argparse.Namespace) -> int:
+    """Print what a committee is and which members it has."""
+    made = Committee.from_text(given.name)
+    own = made.members or default_members(api.metric(_USUAL))
+    facts = {"kind": made.name, "text": str(made), "members": [str(one) for one in own]}
+    if given.json:
+        print(json.dumps({"schema": "gbmrank.info/1", **facts}, indent=2))
+        return 0
+    whose = "" if made.members else f", by default those that suit the metric; for {_USUAL}"
+    print(bold(str(made)))
+    print(filled(f"  the mean of models of several objectives, merged into one model file{whose}:"))
+    print(*(f"    {one}" for one in facts["members"]), sep="\n")
+    cost = len(own) * made.seeds
+    print(f"  cost  {cost} trainings, and {cost} times the trees at prediction")
+    print("  No theorem covers a mean of models; gbmrank compare says what it gains on your data.")
+    print(f'\nGBMRanker("{made}", metric="{_USUAL}") trains it.')
     return 0
 
 

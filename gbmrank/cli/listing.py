@@ -5,11 +5,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gbmrank.cli.screen import bold, fitted, line_width
+from gbmrank.cli.screen import WIDTH, bold, fitted, line_width
 from gbmrank.errors import PluginError
 from gbmrank.registry import catalogue
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
-from gbmrank.registry.entry_points import Entry
+from gbmrank.registry.entry_points import Entry, Origin
 
 Row = dict[str, str | None]
 
@@ -35,6 +35,8 @@ def run(given: argparse.Namespace) -> int:
     """Print one table per kind."""
     kinds = [given.kind] if given.kind else list(_KINDS)
     rows = {kind: [_row(kind, entry) for entry in _KINDS[kind][1]()] for kind in kinds}
+    if "objectives" in rows:
+        rows["objectives"].append(_committee())
     if given.json:
         print(json.dumps({"schema": "gbmrank.list/1", **rows}, indent=2))
         return 0
@@ -43,17 +45,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _row(kind: str, entry: Entry[Any]) -> Row:
-    row: Row = {
-        "name": entry.name,
-        "formula": None,
-        "preset": None,
-        "cost": None,
-        "reference": None,
-        "distribution": entry.origin.distribution,
-        "version": entry.origin.version,
-        "status": "ok",
-        "error": None,
-    }
+    row = _blank(entry.name, entry.origin)
     try:
         loaded = entry.load()
     except (Exception, SystemExit) as error:  # a plugin may do anything; the others are listed
@@ -62,6 +54,19 @@ def _row(kind: str, entry: Entry[Any]) -> Row:
     stands_for = _KINDS[kind][0].preset(entry.name)
     texts = {key: str(getattr(loaded, key, "")) or None for key in ("formula", "cost", "reference")}
     return {**row, **texts, "preset": None if stands_for is None else str(stands_for)}
+
+
+def _blank(name: str, origin: Origin) -> Row:
+    texts = dict.fromkeys(("formula", "preset", "cost", "reference"))
+    origin_of = {"distribution": origin.distribution, "version": origin.version}
+    return {"name": name, **texts, **origin_of, "status": "ok", "error": None}
+
+
+def _committee() -> Row:
+    """Return the row of a committee, which is no objective of the registry."""
+    origin = next(one.origin for one in catalogue.list_objectives() if one.name == "pairwise")
+    about = {"formula": "mean of models of several objectives", "cost": "that of its members"}
+    return {**_blank("committee", origin), **about}
 
 
 def _section(kind: str, rows: Sequence[Row]) -> str:
@@ -93,4 +98,4 @@ def _layout(rows: Sequence[Sequence[str]], second: str) -> str:
     cells = [[row[i] for i in used] for row in rows]
     shown = [head[i] for i in used]
     spare = [title for title in _SPARE if title in shown]
-    return fitted(shown, cells, width=line_width(), spare=spare)
+    return fitted(shown, cells, width=line_width() or WIDTH, spare=spare)

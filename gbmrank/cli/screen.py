@@ -18,7 +18,7 @@ _ESCAPES = re.compile(
 # C0 and C1 control characters, and marks that reverse the direction of writing.
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-_WIDTH = 100  # of sentences that are not printed on a terminal
+WIDTH = 100  # of what is not printed on a terminal
 _SEE = re.compile(r"; see :\w+:`[^`]+`")
 _ROLE = re.compile(r":\w+:`~?(?P<name>[^`]+)`")
 
@@ -121,7 +121,7 @@ def filled(text: str, mark: str = "") -> str:
     >>> filled("a short note", "* ")
     '* a short note'
     """
-    width, shown = line_width() or _WIDTH, f"{mark}{clean(text)}"
+    width, shown = line_width() or WIDTH, f"{mark}{clean(text)}"
     return textwrap.fill(shown, width, subsequent_indent="  ", break_on_hyphens=False)
 
 

@@ -77,6 +77,6 @@ def _call(name: str) -> None:
     for size in _SIZES:
         labels, scores = np.arange(size) % 2.0, np.linspace(0.0, 1.0, size)
         if is_metric:
-            made.score(labels, scores)
+            made.score(labels, scores, group=[len(labels)])
         else:
             made(labels, scores)

@@ -5,7 +5,7 @@ Columns may be numpy arrays, lists, or series of any data frame that narwhals su
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -120,6 +120,12 @@ def shared_ids(own: npt.NDArray[Any], others: npt.NDArray[Any]) -> list[Any]:
 
 def _as_texts(ids: list[Any]) -> npt.NDArray[np.str_]:
     """Return ids of mixed types as strings; equal ids get the string of the first one."""
+    nested = next((row for row, one in enumerate(ids) if not isinstance(one, Hashable)), None)
+    if nested is not None:
+        raise GroupError(
+            f"qid must be numbers or text, but row {nested} holds {ids[nested]!r}, a "
+            f"{type(ids[nested]).__name__}; take its entry, or convert it to text"
+        )
     texts, kinds = [_text(one) for one in ids], {type(one) for one in ids}
     if kinds != {str}:
         text_of: dict[Any, str] = {}
@@ -159,6 +165,8 @@ def _is_missing(value: object) -> bool:
         return value is None or bool(value != value)  # noqa: PLR0124  (NaN differs from itself)
     except TypeError:  # pandas.NA has no truth value
         return True
+    except ValueError:  # nor has an array of several entries
+        return False
 
 
 def _describe(values: object) -> str:

@@ -26,7 +26,7 @@ from gbmrank.data.readers.frames import open_parquet, read_texts, table_format
 from gbmrank.data.readers.text import to_number
 from gbmrank.data.tables import column_names, columns_by_name
 from gbmrank.errors import DataError, GroupError, LimitError, ParameterError, WeightError
-from gbmrank.types import ArrayLike, FloatArray, IntArray
+from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 _MOST_EDGES = 200_000_000  # 4.8 GB
 
@@ -728,9 +728,9 @@ class PreferenceGraphs:
             Entry (i, j) is the weight of "i is preferred to j".
         """
         queries = self.groups.n_queries
-        if not 0 <= query < queries:
+        if not is_whole(query) or not 0 <= query < queries:
             raise ParameterError(
-                f"query must be a number from 0 to {queries - 1}, in order of first appearance; "
+                f"query must be a whole number from 0 to {queries - 1}, by first appearance; "
                 f"got {query!r}"
             )
         begin, end = self.groups.offsets[query : query + 2].tolist()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
+from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError, waiting_for
 from gbmrank.numerics import expit, logit
 from gbmrank.types import FloatArray
 
@@ -342,7 +342,8 @@ def _parameters(function: Callable[..., Any], label: str) -> dict[str, float]:
 
 def _probe(function: ScalarFunction, params: tuple[float, ...], label: str) -> FloatArray:
     try:
-        rows = np.array([function(float(z), *params) for z in _PROBES], dtype=np.float64)
+        with waiting_for(f"the loss {label!r}"):
+            rows = np.array([function(float(z), *params) for z in _PROBES], dtype=np.float64)
     except Exception as error:
         raise PluginContractError(f"the loss {label!r} fails at some margin: {error!r}") from error
     if rows.shape != (len(_PROBES), 3):

@@ -139,8 +139,8 @@ class Registry(Generic[T]):
     def near(self, name: str) -> list[str]:
         """Return registered names similar to an unknown one, the most similar first.
 
-        >>> METRICS.near("ndcg10"), METRICS.near("NDGC")[:2]
-        (['ndcg@10'], ['ndcg', 'dcg'])
+        >>> METRICS.near("ndcg10"), METRICS.near("NDGC")
+        (['ndcg@10'], ['ndcg'])
         """
         bare = _lowered(name.partition("@")[0].rpartition(":")[2])
         cut = re.fullmatch(r"(.*[a-z])_?(\d{1,9})", bare)
@@ -154,7 +154,8 @@ class Registry(Generic[T]):
         if called:
             return called
         close = difflib.get_close_matches(name.lower(), [*self, *self._aliases], n=3, cutoff=0.5)
-        return list(dict.fromkeys(close))
+        swapped = [each for each in close if sorted(each) == sorted(bare)]
+        return swapped or list(dict.fromkeys(close))
 
     def origin_of(self, cls: type) -> Origin:
         """Return the distribution a class was loaded from, or its module."""

@@ -301,7 +301,8 @@ def _construct(registry: Registry[T], cls: Any, given: Mapping[str, object]) -> 
         if target is None:
             raise ParameterError(f"{name}: write parameters as key=value, got {value}")
         if target not in known:
-            raise ParameterError(_unknown_parameter(name, target, list(known)))
+            ranks = registry in (METRICS, UTILITIES, OBJECTIVES)
+            raise ParameterError(_unknown_parameter(name, target, list(known), ranks))
         arguments[target] = _argument(f"{name}: {target}", value, known[target], hints[target])
     with naming(registry, cls, "cannot be constructed"):
         made: T = cls(**arguments)
@@ -332,7 +333,7 @@ def _argument(what: str, value: object, field: Field[Any], hint: Any) -> object:
     return build(_REGISTRIES[kind], value)
 
 
-def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
+def _unknown_parameter(name: str, key: str, known: list[str], ranks: bool) -> str:
     if key == "target":
         return (
             f"{name} takes no target: it learns from the labels directly; pointwise, pairwise and "
@@ -340,16 +341,19 @@ def _unknown_parameter(name: str, key: str, known: list[str]) -> str:
         )
     if key == "k":
         inner = next((each for each in ("target", "metric") if each in known), None)
-        return (
-            f"{name} takes no cut-off; leave it out"
-            if inner is None
-            else f"{name} has no k; write {inner}='ndcg@10'"
-        )
+        if inner is not None:
+            return f"{name} has no k; write {inner}='ndcg@10'"
+        if ranks:
+            return f"{name} takes no cut-off; leave it out"
     if name == "mix":
         return f"mix has no parameter {key!r}; write its parts out and set it there"
     near = difflib.get_close_matches(key, known, n=1)
     hint = (
-        f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(known) or 'none'}"
+        f"did you mean {near[0]}?"
+        if near
+        else f"its parameters are {', '.join(known)}"
+        if known
+        else "it takes none"
     )
     return f"{name} has no parameter {key!r}; {hint}"
 

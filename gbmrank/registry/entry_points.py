@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, final
 
-from gbmrank.errors import PluginContractError, PluginError, RegistrationError
+from gbmrank.errors import PluginContractError, PluginError, RegistrationError, waiting_for
 
 T = TypeVar("T")
 API_VERSION: Final = 1
@@ -107,10 +107,11 @@ class Loader(Generic[T]):
         if self._loaded is None:
             try:
                 # Keep a plugin's prints out of command output; locked, as redirection is global.
-                with _LOADING, contextlib.redirect_stdout(sys.stderr):
-                    loaded = self.point.load()
-                _check_api(self.point, self.origin)
-                self._loaded = self.validated(loaded, self.origin)
+                with waiting_for(f"the {self.kind} {self.point.name!r} of {self.origin}"):
+                    with _LOADING, contextlib.redirect_stdout(sys.stderr):
+                        loaded = self.point.load()
+                    _check_api(self.point, self.origin)
+                    self._loaded = self.validated(loaded, self.origin)
             except PluginError as error:
                 self.status = Status("broken", error)
                 if self.origin.distribution in str(error):

@@ -532,3 +532,11 @@ def test_a_gradient_that_is_not_finite_stops_and_keeps_the_model(backend):
     assert model.n_rounds == 3
     expected = train(plan(backend, rounds=3), part(TASK)).scores(TASK.x)
     np.testing.assert_allclose(model.scores(TASK.x), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("backend", "meant"), [("lightgbm", "num_leaves"), ("xgboost", "max_leaves")]
+)
+def test_a_misspelt_parameter_is_suggested_by_its_main_name(backend, meant):
+    with pytest.raises(ConfigError, match=rf"'num_leafs'; did you mean {meant}\?"):
+        train(plan(backend, params={"num_leafs": 3}), part(TASK))

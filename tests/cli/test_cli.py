@@ -102,7 +102,8 @@ LISTS: dict[str, Callable[[], list[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", LISTS)
-def test_list_shows_every_entry_on_one_aligned_line(capsys, kind):
+def test_list_shows_every_entry_on_one_aligned_line(capsys, kind, monkeypatch):
+    monkeypatch.setattr("gbmrank.cli.listing.line_width", lambda: 400)
     assert main(["list", kind]) == 0
     lines = capsys.readouterr().out.splitlines()
     for entry in LISTS[kind]():
@@ -112,7 +113,10 @@ def test_list_shows_every_entry_on_one_aligned_line(capsys, kind):
     assert len(origins) <= 2  # one column per table; presets have a table of their own
 
 
-def test_list_of_everything(capsys):
+def test_list_of_everything(capsys, monkeypatch):
+    assert main(["list"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
+    monkeypatch.setattr("gbmrank.cli.listing.line_width", lambda: 400)
     assert main(["list"]) == 0
     out = capsys.readouterr().out
     assert all(f"{kind.upper()}\n" in out for kind in LISTS)
@@ -127,6 +131,7 @@ def test_list_as_json(capsys):
     assert main(["list", "--json"]) == 0
     out = json.loads(capsys.readouterr().out)
     assert out.pop("schema") == "gbmrank.list/1"
+    assert out["objectives"].pop()["name"] == "committee"
     assert {kind: [row["name"] for row in rows] for kind, rows in out.items()} == {
         kind: [entry.name for entry in entries()] for kind, entries in LISTS.items()
     }

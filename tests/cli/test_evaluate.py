@@ -465,3 +465,14 @@ def test_as_a_program(files, program):
     )
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr == "gbmrank evaluate: error: x: No such file or directory\n"
+
+
+def test_a_metric_that_is_not_defined_for_graded_labels_is_left_out_with_a_note(capsys, tmp_path):
+    path = tmp_path / "graded.csv"
+    path.write_text("qid,label,score\n1,2,0.3\n1,0,0.4\n2,1,0.1\n2,0,0.0\n")
+    told = run_json(capsys, "--labels", str(path), "--metrics", "ndcg@10, map")
+    assert [one["metric"] for one in told["metrics"]] == ["ndcg@10"]
+    assert any(
+        note.startswith("map is left out") and "threshold=1" in note for note in told["notes"]
+    )
+    assert "threshold=1" in refused(capsys, "--labels", str(path), "--metrics", "map")

@@ -403,7 +403,16 @@ def test_compare_rejects_what_no_booster_has():
         gbmrank.compare((TASK.x, TASK.y, TASK.qid), objectives=["committee(native:lambdarnk)"])
 
 
-@pytest.mark.parametrize("command", ["info", "check"])
-def test_the_command_line_says_where_a_committee_is_trained(command, capsys):
-    assert main([command, "committee"]) != 0
+def test_the_command_line_says_where_a_committee_is_trained(capsys):
+    assert main(["check", "committee"]) != 0
     assert "compare" in capsys.readouterr().err
+    assert main(["info", "committee"]) == 0
+    assert "pairwise(loss=logistic, target=ndcg@10)" in capsys.readouterr().out
+    assert main(["info", "committee(yetirank, query_rmse, seeds=3)", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["members"]) == 2
+    assert main(["info", "committee(rounds=3)"]) != 0
+    capsys.readouterr()
+    assert main(["list", "objectives"]) == 0
+    assert "\ncommittee " in capsys.readouterr().out
+    assert main(["advise", "err@10"]) == 0
+    assert 'GBMRanker("committee", metric="err@10")' in capsys.readouterr().out

@@ -9,11 +9,18 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import xgboost as xgb
 
 import gbmrank
-from gbmrank.errors import DataError, GbmrankWarning, GroupError, LeakageWarning
+from gbmrank.errors import (
+    DataError,
+    GbmrankWarning,
+    GroupError,
+    LeakageWarning,
+    ParameterError,
+)
 from gbmrank.experiments.sources import read_source
 from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker, train
 
@@ -356,3 +363,23 @@ def test_forgotten_queries(door):
     call(y, scores, group=[1000])
     call(y[:500], scores[:500])
     gbmrank.objective("pointwise(target=dcg, normalize=none)").loss(y, scores)  # a sum over rows
+
+
+@pytest.mark.fault(
+    "query ids that are lists, dictionaries or arrays",
+    promise="`GroupError` with the first row and its entry",
+)
+@pytest.mark.parametrize(
+    "ids", [pa.array([[1], [1], [1]]), pd.Series([[1]] * 3), [{}, {}, {}], pd.Series([{1}] * 3)]
+)
+def test_nested_query_ids(ids):
+    with pytest.raises(GroupError, match="numbers or text, but row 0 holds"):
+        NDCG.score([1, 0, 2], [1, 2, 3], qid=ids)
+
+
+def test_the_matrix_of_a_query_needs_a_whole_number():
+    graphs = gbmrank.PreferenceGraphs.from_edges([0], [1], group=[2])
+    wrong: list[Any] = [0.0, "0", None]
+    for query in wrong:
+        with pytest.raises(ParameterError, match="whole number from 0 to 0"):
+            graphs.to_matrix(query)

@@ -355,6 +355,22 @@ def odd(z, c=1.0):
 """
 
 
+SLOW = """
+import time
+def odd(z):
+    time.sleep(0.001)
+    return z * z, 2 * z, 2.0
+"""
+
+
+@pytest.mark.parametrize("source", [SLOW, f"import time; time.sleep(0.2){SLOW}"])
+def test_a_plugin_that_takes_long_to_check_is_named(good, monkeypatch, caplog, source):
+    good.add(DIST, source, losses={"odd": "odd"})
+    monkeypatch.setattr("gbmrank.errors._PATIENCE", 0.05)
+    assert LOSSES.get("odd").name == "odd"
+    assert f"still checking the loss 'odd' of {DIST} 1.5, after 0.05 s" in caplog.text
+
+
 def test_a_loss_that_cannot_be_compiled_shows_the_line(good, capsys):
     module = good.add(DIST, UNCOMPILED, losses={"odd": "odd"})
     for template in ("comparison", "pairwise", "push", "pointwise"):

@@ -105,6 +105,13 @@ def test_an_object_is_returned_as_it_is_or_with_other_parameters():
         ("swap", {"metric": "ndcg", "k": 10}, ParameterError, "write metric='ndcg@10'"),
         ("ranknet@10", {}, ParameterError, "comparison takes no cut-off"),
         (
+            "pairwise(loss=hinge(k=3))",
+            {},
+            ParameterError,
+            "hinge has no parameter 'k'; it takes none",
+        ),
+        ("pairwise(target=ndgc)", {}, UnknownNameError, "did you mean 'ndcg'?"),
+        (
             "pairwise(target=auc(k=2)@3)",
             {},
             ParameterError,
