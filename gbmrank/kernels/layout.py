@@ -314,7 +314,9 @@ class SwapRule(NamedTuple):
     """Which pairs of which rankings: ``noise`` is 0 (none), 1 (logistic) or 2 (Gumbel).
 
     With ``average`` ties have the mean weight over their orderings, with ``shuffle`` random
-    orderings. A weight is ``rho`` times the change plus ``mu`` times that of the distance.
+    orderings. A weight is ``rho`` times the change plus ``mu`` times that of the distance; with
+    ``norm`` it is divided by 0.01 plus the difference of scores. ``norm`` and ``like`` set the size
+    of the step of a query.
     """
 
     truncation: int
@@ -328,6 +330,7 @@ class SwapRule(NamedTuple):
     rho: float
     mu: float
     norm: bool
+    like: bool
 
 
 def phi(z: float, *params: float) -> tuple[float, float, float]:

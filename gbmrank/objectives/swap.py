@@ -39,6 +39,7 @@ from gbmrank.types import FloatArray, IntArray, is_whole
 
 _NOISE = ("none", "logistic", "gumbel")
 _WEIGHTS = ("change", "distance", "both")
+_LIKE = ("none", "lambdarank", "rank:ndcg")
 _ALL_RANKS = 2**62
 _ROOM = 50_000  # rows times rankings that are kept at a time
 
@@ -115,7 +116,16 @@ class Swap(AbstractObjective):
         Factor of the second part of ``weights=both``.
     norm : bool, default=False
         Divide weights by :math:`0.01 + |s_i - s_j|` (unless all scores of the query are equal), and
-        multiply the query by :math:`\log_2(1+S)/S`, with S the sum of absolute slopes.
+        multiply the query by :math:`\log_2(1+S)/S`, with S the sum of absolute slopes: the rule of
+        LightGBM's ``lambdarank_norm`` and of XGBoost's normalisations.
+    like : {"none", "lambdarank", "rank:ndcg"}, default="none"
+        Give steps and curvature the size they have in a booster's objective, so that parameters
+        tuned for that one keep their meaning: multiply the query by :math:`\log_2(1 + 6nr)/S`, with
+        n its items and r the mean of :math:`|\varphi'|` over pairs, by weight. Weights are not
+        divided by differences of scores, with which ``norm`` learns noise. ``rank:ndcg`` doubles
+        the Hessian, as XGBoost does. Like ``norm`` it is a rule for steps: it changes neither the
+        weights within a query nor a verdict. ``yetirank(like=lambdarank)`` replaces ``lambdarank``
+        in a tuned script.
 
     References
     ----------
@@ -136,6 +146,7 @@ class Swap(AbstractObjective):
     weights: str = "change"
     mu: float = 10.0
     norm: bool = False
+    like: str = "none"
 
     name: ClassVar[str] = "swap"
     formula: ClassVar[str] = (
@@ -152,14 +163,25 @@ class Swap(AbstractObjective):
         check_choice(self.name, "pairs", self.pairs, ("all", "neighbours"))
         check_choice(self.name, "noise", self.noise, _NOISE)
         check_choice(self.name, "weights", self.weights, _WEIGHTS)
-        check_pair_loss(self.name, self.loss, self.hessian)
+        check_choice(self.name, "like", self.like, _LIKE)
+        if self.norm and self.like != "none":
+            raise ParameterError(
+                f"swap: norm=true and like={self.like} are two rules for steps; leave out one"
+            )
+        check_pair_loss(self.name, self.loss, self._hessian)
         _check_metric(self)
         _check_numbers(self)
 
     @property
     def hessian_trait(self) -> HessianTrait:
         """Trait of the Hessian of the pair loss."""
-        return pair_curvature(self.name, self.loss, self.hessian).trait
+        return pair_curvature(self.name, self.loss, self._hessian).trait
+
+    @property
+    def _hessian(self) -> str:
+        """The Hessian, which XGBoost doubles."""
+        doubled = self.like == "rank:ndcg" and self.hessian == "auto"
+        return "majorise" if doubled else self.hessian
 
     @property
     def randomised(self) -> bool:  # type: ignore[override]
@@ -189,6 +211,7 @@ class Swap(AbstractObjective):
             rho=0.0 if self.weights == "distance" else 1.0,
             mu={"change": 0.0, "distance": 1.0}.get(self.weights, float(self.mu)),
             norm=bool(self.norm),
+            like=self.like != "none",
         )
 
 
@@ -211,7 +234,7 @@ class _BoundSwap(AbstractBound):
     def __init__(self, objective: Swap, data: RankingData) -> None:
         super().__init__(data.groups)
         data, items = data.split_weight()
-        curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
+        curvature = pair_curvature(objective.name, objective.loss, objective._hessian)
         self.sort, self.draw = compiler.load("ranking.sorting"), compiler.load("pairs.changes")
         self.kernels = compiler.load("pairs.swaps", phi=curvature.phi)
         self.logistic = is_logistic(objective.loss, curvature)

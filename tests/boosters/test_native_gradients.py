@@ -10,6 +10,7 @@ import pytest
 import xgboost
 
 import gbmrank
+from gbmrank.demo_data import demo_data
 
 RNG = np.random.default_rng(1)
 SIZES = [9, 7, 12]
@@ -104,3 +105,26 @@ def test_xgboost_has_the_same_gradients_and_twice_the_hessian(penalty, norm):
     assert len(np.unique(leaves)) > 3
     expected = leaves_of(grad, 2.0 * hess, penalty, leaves)
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-4)
+
+
+def test_lightgbm_trains_the_same_trees():
+    """Round by round, with the parameters of its lambdarank; its sigmoid is a table."""
+    data = demo_data(100, seed=0)
+    metric = "positional(utility=ndcg@30, ties=index)"
+    ours = gbmrank.objective("swap", metric=metric, truncation=30, norm=True)
+    params = {"num_leaves": 8, "seed": 0, "deterministic": True, "num_threads": 1, "verbose": -1}
+    first, second = (
+        lightgbm.train(
+            {**params, "objective": one},
+            lightgbm.Dataset(data.X, data.labels, group=data.sizes),
+            8,
+        )
+        for one in ("lambdarank", ours)
+    )
+    for rounds in range(1, 9):
+        native, found = (
+            one.predict(data.X, num_iteration=rounds, raw_score=True) for one in (first, second)
+        )
+        # Most rows agree to the table's accuracy; two splits of equal gain may trade places.
+        assert np.quantile(np.abs(found - native), 0.9) < 1e-3 * native.std()
+        assert np.corrcoef(native, found)[0, 1] > 0.99

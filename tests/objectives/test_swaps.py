@@ -234,7 +234,9 @@ def test_a_loss_of_ones_own_is_compiled_in():
     np.testing.assert_allclose(hess, bends, rtol=1e-9)
 
 
-@pytest.mark.parametrize("text", ["lambdarank@30", "swap(metric=err@10, norm=true)"])
+@pytest.mark.parametrize(
+    "text", ["lambdarank@30", "swap(metric=err@10, norm=true)", "swap(like=lambdarank)"]
+)
 def test_training_is_nearly_exact(text):
     """In float32, but for queries whose scores are too far apart for it."""
     rng = np.random.default_rng(0)
@@ -434,6 +436,52 @@ def test_other_scores_or_labels_give_other_noise():
     assert len(np.unique(np.round(varied, 9), axis=0)) > 2
 
 
+# ------------------------------------------------------------------------ size of steps
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "err@3"])
+def test_steps_like_those_of_lambdarank(metric):
+    """The sum of slopes is log2(1 + 6 n r), with r their mean by weight; a step rule alone."""
+    plain = gbmrank.objective(f"swap(metric={metric})")
+    grad, hess = plain.gradients(GRADED, UNTIED)
+    better = GRADED[:, None] > GRADED
+    rates = 1.0 / (1.0 + np.exp(UNTIED[:, None] - UNTIED))
+    weights = weights_of(f"swap(metric={metric})", GRADED, UNTIED)
+    slopes = (weights * rates)[better].sum()
+    factor = math.log2(1.0 + 6.0 * 7 * slopes / weights[better].sum()) / (2.0 * slopes)
+    made = gbmrank.objective(f"swap(metric={metric}, like=lambdarank)")
+    found = made.gradients(GRADED, UNTIED, weight=[3.0] * 7)
+    np.testing.assert_allclose(found, 3.0 * factor * np.array([grad, hess]), rtol=1e-9)
+    twice = gbmrank.objective(f"swap(metric={metric}, like=rank:ndcg)")
+    np.testing.assert_allclose(
+        twice.gradients(GRADED, UNTIED), factor * np.array([grad, 2.0 * hess]), rtol=1e-9
+    )
+    value = factor * plain.loss(GRADED, UNTIED)
+    np.testing.assert_allclose(made.loss(GRADED, UNTIED), value, rtol=1e-9)
+
+
+def test_steps_do_not_depend_on_the_unit_of_the_metric():
+    text = "swap(metric={}, pairs=neighbours, noise=logistic, like=lambdarank)"
+    first, second = (
+        gbmrank.objective(text.format(metric)).gradients(GRADED, TIED) for metric in ("ndcg", "dcg")
+    )
+    np.testing.assert_allclose(first, second, rtol=1e-9)
+
+
+@pytest.mark.parametrize("items", [7, 25, 120])
+@pytest.mark.parametrize("most", [1, 4])
+def test_the_drop_in_has_the_curvature_of_lambdarank(items, most):
+    """Where scores begin to differ; whatever the number of items and the labels."""
+    rng = np.random.default_rng(items)
+    labels = np.minimum(rng.poisson(0.8, 40 * items), most).astype(float)
+    scores = 0.1 * rng.normal(size=len(labels)) + 0.05 * labels
+    native = gbmrank.objective("lambdarank", k=30, norm=True)
+    drop_in = gbmrank.objective("yetirank", like="lambdarank")
+    group = [items] * 40
+    sums = [one.gradients(labels, scores, group=group)[1].sum() for one in (native, drop_in)]
+    assert 0.7 < sums[1] / sums[0] < 1.5
+
+
 # ----------------------------------------------------------------------- rejections
 
 
@@ -464,6 +512,8 @@ def test_what_is_rejected():
         ("swap(mu=-1)", "mu"),
         ("swap(pairs=some)", "pairs"),
         ("swap(noise=normal)", "noise"),
+        ("swap(like=rank_xendcg)", "rank_xendcg"),
+        ("swap(like=lambdarank, norm=true)", "leave out one"),
         ("lambdarank(loss=squared)", "squared"),
     ):
         with pytest.raises(ParameterError) as caught:

@@ -13,6 +13,8 @@ SLOW = (  # many draws, or the same kernel as swap
     "ndcg_loss2",
     "ndcg_loss2pp(mu=2)@3",
     "lambdarank(loss=brier_sigmoid, norm=true)",
+    "yetirank(like=lambdarank)",
+    "lambdarank(like=rank:ndcg)",
     "swap(metric=err@3, noise=gumbel)",
     "swap(metric=map(threshold=2))",
 )
@@ -66,6 +68,8 @@ OBJECTIVES_CHECKED = (
     "ndcg_loss2pp(mu=2)@3",
     "yetirank",
     "lambdarank(loss=brier_sigmoid, norm=true)",
+    "yetirank(like=lambdarank)",
+    "lambdarank(like=rank:ndcg)",
     "swap(metric=err@3, noise=gumbel)",
     "swap(metric=map(threshold=2))",
     "query_rmse(hessian=exact, target=dcg)",

@@ -149,12 +149,31 @@ def _read_ranking(
 
 
 @fast_inner
-def _factor(queries: SwapQueries, rule: SwapRule, q: int, draws: int, pulls: float) -> float:
-    """Return the factor of a query; with ``norm`` times ``log2(1 + S) / S``, S = 2 sum |slope|."""
+def _mass(rule: SwapRule, a: int, end: int, out: SwapBuffers) -> float:
+    """Return the sum of the weights of the pairs of rank a and those below it, for ``like``."""
+    total = 0.0
+    for b in range(a + 1, end if rule.like else a + 1):
+        total += abs(out.v[a] - out.v[b]) * out.row[b]
+    return total
+
+
+@fast_inner
+def _factor(
+    queries: SwapQueries, rule: SwapRule, q: int, draws: int, sums: tuple[float, float]
+) -> float:
+    """Return the factor of a query, from the sums of absolute slopes and of weights.
+
+    With S = 2 sum |slope| and n items it holds ``log2(1 + S) / S`` for ``norm``, and for ``like``
+    ``log2(1 + 6 n r) / S``, with r the mean of |phi'|.
+    """
+    pulls, mass = sums
     scale = queries.scale[q] / draws
     total = 2.0 * scale * pulls
     if rule.norm and total > 0.0:
         scale *= np.log2(1.0 + total) / total
+    if rule.like and total > 0.0:
+        n = queries.offsets[q + 1] - queries.offsets[q]
+        scale *= np.log2(1.0 + 6.0 * n * pulls / mass) / total
     return scale * queries.weight[q]
 
 
@@ -215,7 +234,7 @@ def swap_gradients(
     for q in range(span.first, span.last):
         if served[q]:
             continue
-        begin, end, pulls = queries.offsets[q], queries.offsets[q + 1], 0.0
+        begin, end, pulls, mass = queries.offsets[q], queries.offsets[q + 1], 0.0, 0.0
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
         n = end - begin
         for first in range(drawn, stop, n):
@@ -223,8 +242,9 @@ def swap_gradients(
             for a in range(_n_rows(queries, rule, q, first, ranked)):
                 _weigh_row(queries, rule, (q, n, first, a), rule.norm and differ, ranked, buffers)
                 pulls += _pull(a, n, params, buffers)
+                mass += _mass(rule, a, n, buffers)
             _add((begin, n, first), ranked, buffers, out)
-        factor = _factor(queries, rule, q, (stop - drawn) // n, pulls)
+        factor = _factor(queries, rule, q, (stop - drawn) // n, (pulls, mass))
         _multiply(begin, end, factor, 1.0, out)
 
 
@@ -271,7 +291,7 @@ def logistic_gradients(
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
     (scores, served), out = columns((scores, served)), columns(out)
     for q in range(span.first, span.last):
-        begin, end, pulls = queries.offsets[q], queries.offsets[q + 1], 0.0
+        begin, end, pulls, mass = queries.offsets[q], queries.offsets[q + 1], 0.0, 0.0
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
         n = end - begin
         lowest = highest = scores[begin]
@@ -286,8 +306,9 @@ def logistic_gradients(
             for a in range(_n_rows(queries, rule, q, first, ranked)):
                 _weigh_row(queries, rule, (q, n, first, a), rule.norm and differ, ranked, buffers)
                 pulls += _pull_logistic(a, n, one, buffers)
+                mass += _mass(rule, a, n, buffers)
             _add((begin, n, first), ranked, buffers, out)
-        factor = _factor(queries, rule, q, (stop - drawn) // n, sigma * pulls)
+        factor = _factor(queries, rule, q, (stop - drawn) // n, (sigma * pulls, mass))
         _multiply(begin, end, factor, sigma, out)
 
 
@@ -307,7 +328,7 @@ def neighbour_gradients(
     (scores,), out = columns((scores,)), columns(out)
     s, v, w, row, g, h, _ = buffers
     for q in range(span.first, span.last):
-        begin, end, pulls = queries.offsets[q], queries.offsets[q + 1], 0.0
+        begin, end, pulls, mass = queries.offsets[q], queries.offsets[q + 1], 0.0, 0.0
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
         n = end - begin
         for first in range(drawn, stop, n):
@@ -323,11 +344,12 @@ def neighbour_gradients(
                 g[a] = sign * weight * slope
                 h[a] = weight * bend
                 pulls += abs(g[a])
+                mass += abs(gap) * row[a + 1]
             for a in range(rows, 0, -1):
                 g[a] -= g[a - 1]
                 h[a] += h[a - 1]
             _add((begin, n, first), ranked, buffers, out)
-        factor = _factor(queries, rule, q, (stop - drawn) // n, pulls)
+        factor = _factor(queries, rule, q, (stop - drawn) // n, (pulls, mass))
         _multiply(begin, end, factor, 1.0, out)
 
 
@@ -349,7 +371,7 @@ def swap_values(
     for q in range(span.first, span.last):
         begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
-        total, pulls = 0.0, 0.0
+        total, pulls, mass = 0.0, 0.0, 0.0
         for first in range(drawn, stop, n):
             differ = _read_ranking(queries, fixed, (begin, n, first), ranked, buffers)
             for r in range(n):
@@ -360,10 +382,12 @@ def swap_values(
                     _weigh_next(queries, rule, place, near, ranked, buffers)
                 else:
                     _weigh_row(queries, rule, place, near, ranked, buffers)
-                for b in range(a + 1, a + 2 if rule.neighbours else n):
+                end = a + 2 if rule.neighbours else n
+                mass += _mass(rule, a, end, buffers)
+                for b in range(a + 1, end):
                     gap = v[a] - v[b]
                     sign = 1.0 if gap > 0.0 else -1.0
                     weight = sign * gap * row[b] * (w[a] if gap > 0.0 else w[b])
                     total += weight * phi(sign * (s[a] - s[b]), *params)[0]
                     pulls += weight * abs(phi(sign * (at[a] - at[b]), *params)[1])
-        out[q] = total * _factor(queries, rule, q, (stop - drawn) // n, pulls)
+        out[q] = total * _factor(queries, rule, q, (stop - drawn) // n, (pulls, mass))
