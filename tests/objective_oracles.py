@@ -9,6 +9,7 @@ import dataclasses
 import math
 from typing import Any
 
+import mpmath
 import numpy as np
 
 
@@ -16,7 +17,7 @@ def softplus(x: Any, m: Any = math) -> Any:
     return (x if x > 0 else 0 * x) + m.log1p(m.exp(-abs(x)))
 
 
-def sigma(x: Any, m: Any = math) -> Any:
+def rise(x: Any, m: Any = math) -> Any:
     return 1 / (1 + m.exp(-x)) if x >= 0 else m.exp(x) / (1 + m.exp(x))
 
 
@@ -31,38 +32,41 @@ def params_of(item: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------------- scalar losses
 
 
-def partials(name: str, v: Any, m: Any = math, **p: Any) -> tuple[Any, Any]:
-    """Loss of a useful and of a useless item at score v (SPEC 3.1 and 5.1)."""
-    if name == "logistic":
-        return softplus(-p["sigma"] * v, m), softplus(p["sigma"] * v, m)
-    if name == "exponential":
-        return m.exp(-v), m.exp(v)
-    if name == "squared_margin":
-        return (1 - v) ** 2, (1 + v) ** 2
-    if name == "hinge":
-        return plus(1 - v), plus(1 + v)
-    if name == "squared_hinge_margin":
-        return plus(1 - v) ** 2, plus(1 + v) ** 2
-    if name == "squared_hinge":
-        return plus(p["t"] - v) ** 2, plus(v) ** 2
-    if name == "differentiable_hinge":
-        return huber(1 - v, p["alpha"]), huber(v, p["alpha"])
-    if name == "canonical_boosting":
-        root = m.sqrt(1 + v * v / 4)
-        return root - v / 2, root + v / 2
-    if name == "p_classification":
-        return m.exp(-v), m.exp(p["p"] * v) / p["p"]
-    if name == "asymmetric_a":
-        # 2 artanh(sqrt(sigma(-v))), which is infinite where sigma(-v) rounds to one.
-        useful = 2 * m.log1p(m.sqrt(sigma(-v, m))) + softplus(-v, m)
-        return useful, 2 * m.sqrt(1 + m.exp(v)) - 2
-    if name == "asymmetric_b":
-        if v > 0:
-            return m.exp(-v / 2), m.exp(v / 2) - 1 + m.log(2)
-        return softplus(-v, m) - m.log(2) + 1, softplus(v, m)
-    if name == "brier_sigmoid":
-        return sigma(-v, m) ** 2, sigma(v, m) ** 2
-    raise KeyError(f"write the oracle of the loss {name}")
+@dataclasses.dataclass(frozen=True)
+class LossOracle:
+    """What a loss is by its formula (SPEC 3.1, 5.1, 5.3); parameters come as keywords.
+
+    Functions of a score ``v`` or a probability ``c`` take the library ``m`` next.
+
+    Parameters
+    ----------
+    value : callable
+        ``(v, m, **p) -> (loss of a useful item, loss of a useless item)``.
+    slopes : callable or None
+        ``(d, **p) -> (value, first, second)`` of the pair penalty on arrays of long doubles; None
+        for a loss of items alone.
+    link : callable or None
+        ``(v, m, **p) -> probability``; None for a loss without a link.
+    weight : callable or None
+        ``(c, m, **p) -> w(c)`` of a loss with a link.
+    kinks : tuple of float
+        Scores and margins where a derivative jumps.
+    pair : callable or None
+        ``(d, m, **p) -> penalty``, where it is not the mean of ``value`` over both items.
+    curvature : float or None
+        The expected curvature, where it is not ``w(q) q'^2``.
+    others : tuple of dict
+        Parameters to try besides the defaults.
+    """
+
+    value: Any
+    slopes: Any = None
+    link: Any = None
+    weight: Any = None
+    kinks: tuple[float, ...] = ()
+    pair: Any = None
+    curvature: float | None = None
+    others: tuple[dict[str, float], ...] = ()
 
 
 def huber(x: Any, alpha: Any) -> Any:
@@ -71,62 +75,185 @@ def huber(x: Any, alpha: Any) -> Any:
     return x * x / (2 * alpha) if x <= alpha else x - alpha / 2
 
 
+def expit(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, e) / (1 + e)
+
+
+def soft(x: Any) -> Any:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def power(x: Any, exponent: float, m: Any) -> Any:
+    return x ** m.mpf(exponent)
+
+
+def _logistic_slopes(d: Any, sigma: float) -> Any:
+    s, t = expit(sigma * d), expit(-sigma * d)
+    return soft(-sigma * d), -sigma * t, sigma**2 * s * t
+
+
+def _exponential_slopes(d: Any) -> Any:
+    e = np.exp(-d)
+    return e, -e, e
+
+
+def _gap(d: Any, *, square: bool = True) -> Any:
+    gap, active = np.maximum(1 - d, 0), (d < 1) + 0 * d
+    return (gap**2, -2 * gap, 2 * active) if square else (gap, -active, 0 * d)
+
+
+def _canonical_slopes(d: Any) -> Any:
+    root = np.sqrt(1 + d * d / 4)
+    small = 1 / (root + np.abs(d) / 2)
+    slope = np.where(d > 0, -small / (2 * root), small / (2 * root) - 1)
+    return np.where(d > 0, small, root - d / 2), slope, 1 / (4 * root**3)
+
+
+def _p_slopes(d: Any, p: float) -> Any:
+    e, f = np.exp(-d), np.exp(-p * d)
+    return (e + f / p) / 2, -(e + f) / 2, (e + p * f) / 2
+
+
+def _a_slopes(d: Any) -> Any:
+    root, back, other = np.sqrt(expit(-d)), expit(-d), np.sqrt(expit(d))
+    value = np.log1p(root) + soft(-d) / 2 + back / other / (1 + other)
+    second = (expit(d) * root / 2 + back / other * (1 - back / 2)) / 2
+    return value, -(root + back / other) / 2, second
+
+
+def _b_value(v: Any, m: Any) -> Any:
+    if v > 0:
+        return m.exp(-v / 2), m.exp(v / 2) - 1 + m.log(2)
+    return softplus(-v, m) - m.log(2) + 1, softplus(v, m)
+
+
+def _b_slopes(d: Any) -> Any:
+    e, s, t = np.exp(-d / 2), expit(d), expit(-d)
+    return (e + soft(-d)) / 2, -(e / 2 + t) / 2, (e / 4 + s * t) / 2
+
+
+def _brier_slopes(d: Any) -> Any:
+    s, t = expit(d), expit(-d)
+    return t**2, -2 * s * t**2, 2 * s * t**2 * (2 * s - t)
+
+
+def _clipped(v: Any, _m: Any) -> Any:
+    return min(max((1 + v) / 2, 0), 1)
+
+
+LOSSES: dict[str, LossOracle] = {
+    "logistic": LossOracle(
+        value=lambda v, m, sigma: (softplus(-sigma * v, m), softplus(sigma * v, m)),
+        slopes=_logistic_slopes,
+        link=lambda v, m, sigma: rise(sigma * v, m),
+        weight=lambda c, _m, sigma: 1 / (c * (1 - c)),
+        others=({"sigma": 3.0},),
+    ),
+    "exponential": LossOracle(
+        value=lambda v, m: (m.exp(-v), m.exp(v)),
+        slopes=_exponential_slopes,
+        link=lambda v, m: rise(2 * v, m),
+        weight=lambda c, m: 1 / (2 * power(c * (1 - c), 1.5, m)),
+    ),
+    "squared_margin": LossOracle(
+        value=lambda v, _m: ((1 - v) ** 2, (1 + v) ** 2),
+        slopes=lambda d: ((1 - d) ** 2, -2 * (1 - d), 2 + 0 * d),
+        link=_clipped,
+        weight=lambda _c, m: m.mpf(8),
+    ),
+    "hinge": LossOracle(
+        value=lambda v, _m: (plus(1 - v), plus(1 + v)),
+        slopes=lambda d: _gap(d, square=False),
+        kinks=(-1.0, 1.0),
+        curvature=1.0,
+    ),
+    "squared_hinge_margin": LossOracle(
+        value=lambda v, _m: (plus(1 - v) ** 2, plus(1 + v) ** 2),
+        slopes=_gap,
+        link=_clipped,
+        weight=lambda _c, m: m.mpf(8),
+        kinks=(-1.0, 1.0),
+        curvature=2.0,
+    ),
+    "squared_hinge": LossOracle(
+        value=lambda v, _m, t: (plus(t - v) ** 2, plus(v) ** 2),
+        slopes=lambda d, t: _gap(d),
+        pair=lambda d, _m, t: plus(1 - d) ** 2,  # DESIGN 2.1: it does not depend on t
+        kinks=(0.0, 1.0),
+        others=({"t": 2.5},),
+    ),
+    "differentiable_hinge": LossOracle(
+        value=lambda v, _m, alpha: (huber(1 - v, alpha), huber(v, alpha)),
+        kinks=(0.0, 0.5, 1.0),
+        others=({"alpha": 0.2},),
+    ),
+    "canonical_boosting": LossOracle(
+        value=lambda v, m: (m.sqrt(1 + v * v / 4) - v / 2, m.sqrt(1 + v * v / 4) + v / 2),
+        slopes=_canonical_slopes,
+        link=lambda v, m: (1 + v / (2 * m.sqrt(1 + v * v / 4))) / 2,
+        weight=lambda c, m: 1 / (2 * power(c * (1 - c), 1.5, m)),
+    ),
+    "p_classification": LossOracle(
+        value=lambda v, m, p: (m.exp(-v), m.exp(p * v) / p),
+        slopes=_p_slopes,
+        link=lambda v, m, p: rise((p + 1) * v, m),
+        weight=lambda c, m, p: (
+            power(c, -1 - 1 / (p + 1), m) * power(1 - c, 1 / (p + 1) - 2, m) / (p + 1)
+        ),
+        others=({"p": 0.5}, {"p": 4.0}),
+    ),
+    "asymmetric_a": LossOracle(
+        # 2 artanh(sqrt(rise(-v))), which is infinite where rise(-v) rounds to one.
+        value=lambda v, m: (
+            2 * m.log1p(m.sqrt(rise(-v, m))) + softplus(-v, m),
+            2 * m.sqrt(1 + m.exp(v)) - 2,
+        ),
+        slopes=_a_slopes,
+        link=rise,
+        weight=lambda c, m: 1 / (c * power(1 - c, 1.5, m)),
+    ),
+    "asymmetric_b": LossOracle(
+        value=_b_value,
+        slopes=_b_slopes,
+        link=rise,
+        weight=lambda c, m: 1 / (2 * power(c * (1 - c), 1.5, m)) if c > 0.5 else 1 / (c * (1 - c)),
+        kinks=(0.0,),
+    ),
+    "brier_sigmoid": LossOracle(
+        value=lambda v, m: (rise(-v, m) ** 2, rise(v, m) ** 2),
+        slopes=_brier_slopes,
+        link=rise,
+        weight=lambda _c, m: m.mpf(2),
+    ),
+}
+
+
+def partials(name: str, v: Any, m: Any = math, **p: Any) -> tuple[Any, Any]:
+    """Loss of a useful and of a useless item at score v."""
+    useful, useless = LOSSES[name].value(v, m, **p)
+    return useful, useless
+
+
 def kappa(name: str, d: Any, m: Any = math, **p: Any) -> Any:
-    """Penalty of a pair (SPEC 5.3; DESIGN 2.1 for the squared hinge)."""
-    if name == "squared_hinge":
-        return plus(1 - d) ** 2
-    if name == "hinge":
-        return plus(1 - d)
+    """Penalty of a pair."""
+    if LOSSES[name].pair is not None:
+        return LOSSES[name].pair(d, m, **p)
     return (partials(name, d, m, **p)[0] + partials(name, -d, m, **p)[1]) / 2
-
-
-def inverse_link(name: str, v: Any, m: Any = math, **p: Any) -> Any:
-    """Probability that a score stands for (SPEC 5.1)."""
-    rates = {"exponential": 2, "p_classification": p.get("p", 0) + 1, "logistic": p.get("sigma")}
-    if name in ("squared_margin", "squared_hinge_margin"):
-        return min(max((1 + v) / 2, 0), 1)
-    if name == "canonical_boosting":
-        return (1 + v / (2 * m.sqrt(1 + v * v / 4))) / 2
-    return sigma(rates.get(name, 1) * v, m)
-
-
-def weight(name: str, c: Any, m: Any = math, **p: Any) -> Any:
-    """Weight function w(c) (SPEC 5.1); that of the logistic loss does not depend on sigma."""
-    both = c * (1 - c)
-    if name == "logistic":
-        return 1 / both
-    if name in ("exponential", "canonical_boosting"):
-        return 1 / (2 * both ** m.mpf(1.5))
-    if name in ("squared_margin", "squared_hinge_margin"):
-        return m.mpf(8)
-    if name == "p_classification":
-        r = 1 / m.mpf(p["p"] + 1)
-        return r * c ** (-1 - r) * (1 - c) ** (-2 + r)
-    if name == "asymmetric_a":
-        return 1 / (c * (1 - c) ** m.mpf(1.5))
-    if name == "asymmetric_b":
-        return 1 / (2 * both ** m.mpf(1.5)) if c > 0.5 else 1 / both
-    if name == "brier_sigmoid":
-        return m.mpf(2)
-    raise KeyError(name)
 
 
 def expected_curvature(name: str, v: float, **p: Any) -> float:
     """Curvature of the conditional risk at the model's own probability (SPEC 5.1)."""
-    s, t = sigma(v), sigma(-v)
-    if name == "exponential":
-        return 1 / math.cosh(v)
-    if name == "p_classification":
-        q = sigma((p["p"] + 1) * v)
-        r = 1 / (p["p"] + 1)
-        return (p["p"] + 1) * q ** (1 - r) * (1 - q) ** r
-    if name == "asymmetric_a":
-        return s * math.sqrt(t)
-    if name == "asymmetric_b":
-        return math.sqrt(s * t) / 2 if v > 0 else s * t
-    if name == "brier_sigmoid":
-        return 2 * (s * t) ** 2
-    return {"squared_hinge_margin": 2.0, "hinge": 1.0}[name]
+    loss, m = LOSSES[name], mpmath.mp
+    if loss.curvature is not None:
+        return loss.curvature
+    slope = mpmath.diff(lambda x: loss.link(x, m, **p), v)
+    return float(loss.weight(loss.link(mpmath.mpf(v), m, **p), m, **p) * slope**2)
+
+
+def kappa_slopes(name: str, d: Any, **p: Any) -> Any:
+    """Value, first and second derivative of a pair penalty on arrays of long doubles."""
+    return LOSSES[name].slopes(d, **p)
 
 
 # ------------------------------------------------------------------------- utilities
@@ -136,49 +263,71 @@ def exp2_gain(y: float) -> float:
     return 2.0**y - 1.0
 
 
+def _binary(p: Any, y: Any) -> list[float]:
+    return [float(label >= p["threshold"]) for label in y] if p.get("threshold") else list(y)
+
+
+def _over(worth: list[float], total: float) -> list[float] | None:
+    return [each / total for each in worth] if total else None
+
+
+def _ndcg(p: Any, y: Any) -> list[float] | None:
+    worth = [exp2_gain(label) for label in y]
+    best = sorted(worth, reverse=True)[: p["k"]]
+    return _over(worth, sum(gain / math.log2(rank + 2) for rank, gain in enumerate(best)))
+
+
+def _share(p: Any, y: Any) -> list[float] | None:
+    return _over(_binary(p, y), sum(_binary(p, y)))
+
+
+def _auc(p: Any, y: Any) -> list[float] | None:
+    relevant = sum(_binary(p, y))
+    return _over(_binary(p, y), relevant * (len(y) - relevant))
+
+
+def _spearman(_p: Any, y: Any) -> list[float]:
+    better = [sum(b > a for b in y) for a in y]
+    equal = [sum(b == a for b in y) for a in y]
+    return [len(y) - (up + (same + 1) / 2) for up, same in zip(better, equal, strict=True)]
+
+
+def _disagreement(_p: Any, y: Any) -> list[float] | None:
+    return _over([label - min(y) for label in y], sum(abs(a - b) for a in y for b in y) / 2)
+
+
+UTILITIES: dict[str, Any] = {  # (parameters, labels) -> u, or None where it is undefined
+    "identity": lambda _p, y: list(y),
+    "dcg": lambda _p, y: [exp2_gain(label) for label in y],
+    "ndcg": _ndcg,
+    "precision": _binary,
+    "wta": _binary,
+    "recall": _share,
+    "map": _share,
+    "auc": _auc,
+    "eru": lambda p, y: [plus(label - p["neutral"]) for label in y],
+    "pairwise_disagreement": _disagreement,
+    "net_degree": lambda _p, y: [sum(a - b for b in y) for a in y],
+    "spearman": _spearman,
+}
+BOUNDS: dict[str, Any] = {  # (parameters, items) -> upper bound of u, if it is not 1
+    "dcg": lambda p, _n: exp2_gain(p["max_grade"]),
+    "eru": lambda p, _n: p["max_grade"] - p["neutral"],
+    "auc": lambda _p, n: 1 / max(n - 1, 1),
+    "pairwise_disagreement": lambda _p, n: 1 / max(n - 1, 1),
+    "spearman": lambda _p, n: max(n - 1.0, 1.0),
+}
+
+
 def utility(target: Any, y: Any) -> list[float] | None:
     """u of every item, or None where a normaliser is undefined (SPEC 2)."""
-    n, p, name = len(y), params_of(target), target.name
-    positive = [float(label >= p["threshold"]) for label in y] if p.get("threshold") else list(y)
-    relevant = sum(positive)
-    if name == "identity":
-        return list(y)
-    if name == "dcg":
-        return [exp2_gain(label) for label in y]
-    if name == "ndcg":
-        best = sorted((exp2_gain(label) for label in y), reverse=True)[: p["k"]]
-        ideal = sum(gain / math.log2(rank + 2) for rank, gain in enumerate(best))
-        return [exp2_gain(label) / ideal for label in y] if ideal else None
-    if name in ("precision", "wta"):
-        return positive
-    if name in ("recall", "map"):
-        return [label / relevant for label in positive] if relevant else None
-    if name == "auc":
-        pairs = relevant * (n - relevant)
-        return [label / pairs for label in positive] if pairs else None
-    if name == "eru":
-        return [plus(label - p["neutral"]) for label in y]
-    if name == "pairwise_disagreement":
-        total = sum(abs(a - b) for a in y for b in y) / 2
-        return [(label - min(y)) / total for label in y] if total else None
-    if name == "net_degree":
-        return [sum(a - b for b in y) for a in y]
-    if name == "spearman":
-        better = [sum(b > a for b in y) for a in y]
-        equal = [sum(b == a for b in y) for a in y]
-        return [n - (up + (same + 1) / 2) for up, same in zip(better, equal, strict=True)]
-    raise KeyError(f"write the oracle of the utility {name}")
+    worth: list[float] | None = UTILITIES[target.name](params_of(target), y)
+    return worth
 
 
 def safe_eta(target: Any, n: int) -> float:
     """Upper bound of u (SPEC 2)."""
-    if target.name == "dcg":
-        return exp2_gain(target.max_grade)
-    if target.name == "eru":
-        return target.max_grade - target.neutral
-    if target.name in ("auc", "pairwise_disagreement"):
-        return 1 / max(n - 1, 1)
-    return {"spearman": max(n - 1.0, 1.0)}.get(target.name, 1.0)
+    return float(BOUNDS.get(target.name, lambda _p, _n: 1.0)(params_of(target), n))
 
 
 # ------------------------------------------------------------------------- objectives
@@ -308,32 +457,32 @@ def regulariser(r: Any, x: Any, m: Any = math) -> Any:
     return forms[r.name]()
 
 
+def _softmax_term(v: Any, a: Any, m: Any, *, level: Any, total: float, **_: Any) -> Any:
+    return x_log_x(v / total) - v / total * (a - level) if total else 0.0
+
+
+def _entropy_term(v: Any, a: Any, m: Any, *, eta: float, **_: Any) -> Any:
+    return eta * (x_log_x(v / eta) + x_log_x(1 - v / eta)) + eta * softplus(a, m) - v * a
+
+
+GENERATORS: dict[str, Any] = {  # (utility, score, library) -> term of an item
+    "squared": lambda v, a, _m, **_: (v - a) ** 2,
+    "softmax": _softmax_term,
+    "softmax_ce": lambda v, a, _m, *, level, **_: v * (level - a),
+    "poisson": lambda v, a, m, **_: x_log_x(v) - v * a - v + m.exp(a),
+    "binary_entropy": _entropy_term,
+    "itakura_saito": lambda v, a, m, *, eps, **_: (v + eps) * m.exp(-a) + a - math.log(v + eps) - 1,
+}
+
+
 def _bregman(template: Any, y: Any, s: Any, m: Any) -> Any:
     u = utility(template.target, y)
-    name = template.loss.name
-    if u is None or (name == "softmax" and sum(u) == 0):
+    if u is None:
         return 0.0
-    level = log_sum(s, m)
-    total = 0.0
-    for v, a in zip(u, s, strict=True):
-        if name == "squared":
-            total += (v - a) ** 2
-        elif name == "softmax":
-            share = v / sum(u)
-            total += x_log_x(share) - share * (a - level)
-        elif name == "softmax_ce":
-            total += v * (level - a)
-        elif name == "poisson":
-            total += x_log_x(v) - v * a - v + m.exp(a)
-        elif name == "binary_entropy":
-            eta = template.eta if template.eta is not None else safe_eta(template.target, len(y))
-            total += eta * (x_log_x(v / eta) + x_log_x(1 - v / eta)) + eta * softplus(a, m) - v * a
-        elif name == "itakura_saito":
-            raised = v + template.loss.eps
-            total += raised * m.exp(-a) + a - math.log(raised) - 1
-        else:
-            raise KeyError(f"write the oracle of the generator {name}")
-    return total
+    more = {"level": log_sum(s, m), "total": sum(u), **params_of(template.loss)}
+    more["eta"] = template.eta if template.eta is not None else safe_eta(template.target, len(y))
+    term = GENERATORS[template.loss.name]
+    return sum(term(v, a, m, **more) for v, a in zip(u, s, strict=True))
 
 
 def log_sum(s: Any, m: Any = math) -> Any:
@@ -463,54 +612,6 @@ _WEIGHED = {
 
 
 # ------------------------------------------------ gradients over pairs, in long doubles
-
-
-def kappa_slopes(name: str, d: Any, **p: Any) -> tuple[Any, Any, Any]:
-    """Value, first and second derivative of a pair penalty on arrays of long doubles."""
-    zero = 0 * d
-    if name == "logistic":
-        z = p["sigma"] * d
-        e = np.exp(-np.abs(z))
-        lower = np.where(z > 0, e, 1) / (1 + e)
-        value = np.maximum(-z, 0) + np.log1p(e)
-        return value, -p["sigma"] * lower, p["sigma"] ** 2 * e / (1 + e) ** 2
-    if name in ("hinge", "squared_hinge", "squared_hinge_margin"):
-        gap, active = np.maximum(1 - d, 0), (d < 1) + zero
-        return (gap, -active, zero) if name == "hinge" else (gap**2, -2 * gap, 2 * active)
-    if name == "squared_margin":
-        return (1 - d) ** 2, -2 * (1 - d), 2 + zero
-    if name == "canonical_boosting":
-        root = np.sqrt(1 + d * d / 4)
-        small = 1 / (root + np.abs(d) / 2)
-        slope = np.where(d > 0, -small / (2 * root), small / (2 * root) - 1)
-        return np.where(d > 0, small, root - d / 2), slope, 1 / (4 * root**3)
-    if name == "brier_sigmoid":
-        s, t = expit(d), expit(-d)
-        return t**2, -2 * s * t**2, 2 * s * t**2 * (2 * s - t)
-    rates: dict[str, Any] = {
-        "exponential": [(1.0, 1.0)],
-        "p_classification": [(1.0, 0.5), (p.get("p"), 0.5 / p.get("p", 1.0))],
-    }
-    if name in rates:
-        terms = [(r, c * np.exp(-r * d)) for r, c in rates[name]]
-        return tuple(sum((-r) ** k * e for r, e in terms) for k in range(3))
-    if name == "asymmetric_b":
-        e, s, t = np.exp(-d / 2), expit(d), expit(-d)
-        value = np.maximum(-d, 0) + np.log1p(np.exp(-np.abs(d)))
-        return (e + value) / 2, -(e / 2 + t) / 2, (e / 4 + s * t) / 2
-    if name == "asymmetric_a":
-        s, root = expit(d), np.sqrt(expit(-d))
-        back, other = expit(-d), np.sqrt(expit(d))
-        value = np.log1p(root) + (np.maximum(-d, 0) + np.log1p(np.exp(-np.abs(d)))) / 2
-        value = value + back / other / (1 + other)
-        second = (s * root / 2 + back / other * (1 - back / 2)) / 2
-        return value, -(root + back / other) / 2, second
-    raise KeyError(f"write the long-double oracle of the loss {name}")
-
-
-def expit(x: Any) -> Any:
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, e) / (1 + e)
 
 
 def pair_sums(factors: Any, s: Any, slopes: Any) -> tuple[Any, Any, Any, Any]:

@@ -24,6 +24,7 @@ from gbmrank.types import FloatArray
 
 ScalarFunction: TypeAlias = Callable[..., tuple[float, float, float]]
 """``(z, *params) -> (value, first derivative, second derivative)``, compilable."""
+LeastWeights: TypeAlias = tuple[float | None, float | None]
 PROVEN: tuple[str, ...] = (
     "proper",  # items: l1' < l-1', and l-1' / (l-1' - l1') rises continuously from 0 to 1
     "differentiable",
@@ -64,15 +65,38 @@ class AbstractLoss(AbstractParametric):
     convex: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
     smooth: ClassVar[bool] = True  # twice differentiable: the linear-time engine may serve it
-    curvature_trait: ClassVar[str] = "expected"  # what expected_curvature is; or "heuristic"
     exact_curvature: ClassVar[bool] = True  # the second derivative is positive where it matters
-    pair_form: ClassVar[str] = "margin"  # "difference" when it compares utilities too
+    curvature_trait: ClassVar[str] = "expected"  # what expected_curvature is; or "heuristic"
+    pair_form: ClassVar[str] = "margin"  # "difference" compares utilities too; "none": items only
     closed_form: ClassVar[str | None] = None  # name of the kernels that sum it faster
     link_rate: ClassVar[float | None] = None  # a where the inverse link is sigmoid(a v)
+    expected_of: ClassVar[Any] = None  # expected_curvature: a function, or one number
+    weight_of: ClassVar[Any] = None  # w(c, *params), on arrays, of a proper loss
     proven: ClassVar[tuple[str, ...]] = ()
     """Properties that are proven for every margin and all parameters: see ``PROVEN``. A verdict
     of "calibrated" relies on these; properties that are only measured make it "conditional". The
     conformance tests search for margins that contradict them."""
+
+    def __init_subclass__(cls) -> None:
+        base, claimed = AbstractLoss, set(cls.proven)
+        other = (cls.expected_curvature, cls.expected_of) != (base.expected_curvature, None)
+        bounded = cls.pair_form == "none" and cls.majorant is not base.majorant
+        wrong = {
+            "exact_curvature=False needs a curvature to use instead, expected_curvature": (
+                not (cls.exact_curvature or other or bounded)
+            ),
+            "curvature_trait='heuristic' needs the expected_curvature that it describes": (
+                cls.curvature_trait == "heuristic" and not other
+            ),
+            "smooth=True contradicts differentiable=False": cls.smooth and not cls.differentiable,
+            "what proven claims contradicts convex=False or differentiable=False": (
+                bool(claimed & {"convex", "parabola"} and not cls.convex)
+                or ("differentiable" in claimed and not cls.differentiable)
+            ),
+            "a parabola is nowhere decreasing for good": {"parabola", "decreasing"} <= claimed,
+        }
+        for reason in (reason for reason, found in wrong.items() if found):
+            raise PluginContractError(f"the loss {getattr(cls, 'name', cls.__name__)}: {reason}")
 
     @property
     @abstractmethod
@@ -87,12 +111,14 @@ class AbstractLoss(AbstractParametric):
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
         """Second derivative of the conditional risk at the model's own probability, or None."""
-        return None
+        given = type(self).expected_of
+        return _constant(given) if isinstance(given, float) else given
 
     @property
     def constant_curvature(self) -> float | None:
         """The expected curvature if it is the same for every margin, or None."""
-        return None
+        given = type(self).expected_of
+        return given if isinstance(given, float) else None
 
     @property
     def majorant(self) -> float | None:
@@ -105,25 +131,37 @@ class AbstractLoss(AbstractParametric):
         return self.link_rate
 
     @property
-    def least_weights(self) -> tuple[float | None, float | None]:
+    def least_weights(self) -> LeastWeights:
         """Infimum of w(c) for items and for pairs (phi(d), phi(-d)), where a formula gives it."""
         return None, None
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return the probability that a score stands for."""
-        if self.link_rate is None:
-            raise ParameterError(f"the loss {self.name} has no link: scores are not probabilities")
-        return expit(self.link_rate * scores)
+        return expit(self._linked() * scores)
 
     def link(self, probabilities: FloatArray) -> FloatArray:
         """Return the score that stands for a probability."""
-        if self.link_rate is None:
+        return logit(probabilities) / self._linked()
+
+    def _linked(self) -> float:
+        if self.rate is None:
             raise ParameterError(f"the loss {self.name} has no link: scores are not probabilities")
-        return logit(probabilities) / self.link_rate
+        return self.rate
 
     def weight_function(self, probabilities: FloatArray) -> FloatArray:
         """Return w(c), the weight that the loss puts on the cost ratio c."""
-        raise ParameterError(f"the loss {self.name} has no weight function")
+        if type(self).weight_of is None:
+            raise ParameterError(f"the loss {self.name} has no weight function")
+        weights: FloatArray = type(self).weight_of(probabilities, *self.params)
+        return weights
+
+
+@functools.cache
+def _constant(curvature: float) -> Callable[..., float]:
+    def constant(z: float, *params: float) -> float:  # noqa: ARG001
+        return curvature
+
+    return constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +251,7 @@ class AbstractFunctionLoss(AbstractMarginLoss):
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
         """The constant 1, as a scale, if the second derivative cannot be used."""
-        return None if self.exact_curvature else _one
+        return None if self.exact_curvature else _constant(1.0)
 
     @property
     def constant_curvature(self) -> float | None:
@@ -317,10 +355,6 @@ def _show(self: AbstractFunctionLoss) -> str:
     names = inspect.signature(type(self).function).parameters
     pairs = zip(list(names)[1:], self.params, strict=True)
     return f"{self.name}({', '.join(f'{key}={value}' for key, value in pairs)})"
-
-
-def _one(z: float, *params: float) -> float:  # noqa: ARG001  (a curvature that is a mere scale)
-    return 1.0
 
 
 def _parameters(function: Callable[..., Any], label: str) -> dict[str, float]:

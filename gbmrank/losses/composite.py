@@ -1,16 +1,21 @@
 """Composite losses: one partial loss for useful items, another for useless ones."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 
 from gbmrank.errors import ParameterError
-from gbmrank.losses.base import AbstractLoss, ScalarFunction, pair_penalty, positive_number
+from gbmrank.losses.base import (
+    AbstractLoss,
+    LeastWeights,
+    ScalarFunction,
+    pair_penalty,
+    positive_number,
+)
 from gbmrank.losses.margin import squared_hinge_margin
-from gbmrank.numerics import exp, expit, log1p_unit, logit, sigmoid, softplus
+from gbmrank.numerics import exp, log1p_unit, sigmoid, softplus
 from gbmrank.types import FloatArray
 
 _LOG_2 = math.log(2.0)
@@ -49,6 +54,17 @@ def _p_negative(v: float, p: float) -> tuple[float, float, float]:
     return e / p, e, p * e
 
 
+def _p_expected(v: float, p: float) -> float:
+    """(p + 1) q^(p/(p+1)) (1 - q)^(1/(p+1))."""
+    z = (p + 1.0) * v
+    return (p + 1.0) * exp(-(p * softplus(-z) + softplus(z)) / (p + 1.0))
+
+
+def _p_weight(c: FloatArray, p: float) -> FloatArray:
+    r = 1.0 / (p + 1.0)
+    return r * c ** (-1.0 - r) * (1.0 - c) ** (-2.0 + r)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class PClassification(AbstractCompositeLoss):
@@ -69,6 +85,8 @@ class PClassification(AbstractCompositeLoss):
     closed_form: ClassVar[str | None] = "p_classification"
     positive = staticmethod(_p_positive)
     negative = staticmethod(_p_negative)
+    expected_of = staticmethod(_p_expected)
+    weight_of = staticmethod(_p_weight)
 
     def __post_init__(self) -> None:
         positive_number(self.name, "p", self.p)
@@ -79,29 +97,10 @@ class PClassification(AbstractCompositeLoss):
         return self.p + 1.0
 
     @property
-    def least_weights(self) -> tuple[float | None, float | None]:
+    def least_weights(self) -> LeastWeights:
         """At c = (1 + r) / 3, with r = 1 / (p + 1); over pairs, 8 r at one half."""
         r = 1.0 / (self.p + 1.0)
-        items = r * ((1.0 + r) / 3.0) ** (-1.0 - r) * ((2.0 - r) / 3.0) ** (-2.0 + r)
-        return items, 8.0 * r
-
-    @property
-    def expected_curvature(self) -> Callable[..., float] | None:
-        """(p + 1) q^(p/(p+1)) (1 - q)^(1/(p+1))."""
-        return _p_expected
-
-    def inverse_link(self, scores: FloatArray) -> FloatArray:
-        """Return the sigmoid of (p + 1) v."""
-        return expit((self.p + 1.0) * scores)
-
-    def link(self, probabilities: FloatArray) -> FloatArray:
-        """Return the log-odds over p + 1."""
-        return logit(probabilities) / (self.p + 1.0)
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return c^(-1-1/(p+1)) (1-c)^(-2+1/(p+1)) / (p + 1)."""
-        r = 1.0 / (self.p + 1.0)
-        return r * probabilities ** (-1.0 - r) * (1.0 - probabilities) ** (-2.0 + r)
+        return float(_p_weight(np.array((1.0 + r) / 3.0), self.p)), 8.0 * r
 
 
 def _asymmetric_a_positive(v: float) -> tuple[float, float, float]:
@@ -114,6 +113,15 @@ def _asymmetric_a_negative(v: float) -> tuple[float, float, float]:
     slope = s * root
     value = 2.0 * slope / (1.0 + 1.0 / root)  # 2 sqrt(1 + e^v) - 2 without cancellation
     return value, slope, slope * (1.0 - 0.5 * s)
+
+
+def _asymmetric_a_expected(v: float) -> float:
+    return sigmoid(v) / _root(v)
+
+
+def _root(v: float) -> float:
+    """Return the square root of ``1 + exp(v)``; finite where ``exp(v)`` is not."""
+    return exp(0.5 * max(v, 0.0)) * math.sqrt(1.0 + exp(-abs(v)))
 
 
 @final
@@ -131,20 +139,9 @@ class AsymmetricA(AbstractCompositeLoss):
     link_rate: ClassVar[float | None] = 1.0
     positive = staticmethod(_asymmetric_a_positive)
     negative = staticmethod(_asymmetric_a_negative)
-
-    @property
-    def least_weights(self) -> tuple[float | None, float | None]:
-        """At c = 2/5; over pairs, at one half."""
-        return 1.0 / (0.4 * 0.6**1.5), math.sqrt(32.0)
-
-    @property
-    def expected_curvature(self) -> Callable[..., float] | None:
-        """Sigmoid(v) sqrt(sigmoid(-v))."""
-        return _asymmetric_a_expected
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return 1 / (c (1 - c)^1.5)."""
-        return 1.0 / (probabilities * (1.0 - probabilities) ** 1.5)
+    least_weights: ClassVar[LeastWeights] = (1.0 / (0.4 * 0.6**1.5), math.sqrt(32.0))  # 2/5; 1/2
+    expected_of = staticmethod(_asymmetric_a_expected)
+    weight_of = staticmethod(lambda c: 1.0 / (c * (1.0 - c) ** 1.5))
 
 
 def _asymmetric_b_positive(v: float) -> tuple[float, float, float]:
@@ -167,6 +164,21 @@ def _asymmetric_b_negative(v: float) -> tuple[float, float, float]:
     )
 
 
+def _asymmetric_b_pair(d: float) -> tuple[float, float, float]:
+    s, t, e = sigmoid(d), sigmoid(-d), exp(-0.5 * d)
+    return 0.5 * (e + softplus(-d)), -0.5 * (0.5 * e + t), 0.5 * (0.25 * e + s * t)
+
+
+def _asymmetric_b_expected(v: float) -> float:
+    product = sigmoid(v) * sigmoid(-v)
+    return 0.5 * math.sqrt(product) if v > 0.0 else product
+
+
+def _asymmetric_b_weight(c: FloatArray) -> FloatArray:
+    product = c * (1.0 - c)
+    return np.where(c > 0.5, 0.5 * product**-1.5, 1.0 / product)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class AsymmetricB(AbstractCompositeLoss):
@@ -184,26 +196,14 @@ class AsymmetricB(AbstractCompositeLoss):
     link_rate: ClassVar[float | None] = 1.0
     positive = staticmethod(_asymmetric_b_positive)
     negative = staticmethod(_asymmetric_b_negative)
-
-    @property
-    def least_weights(self) -> tuple[float | None, float | None]:
-        """Four, at one half."""
-        return 4.0, 4.0
+    least_weights: ClassVar[LeastWeights] = (4.0, 4.0)  # at one half
+    expected_of = staticmethod(_asymmetric_b_expected)
+    weight_of = staticmethod(_asymmetric_b_weight)
 
     @property
     def kappa(self) -> ScalarFunction:
         """Mean of exp(-d/2) and log(1 + exp(-d)): both branches in one formula."""
         return _asymmetric_b_pair
-
-    @property
-    def expected_curvature(self) -> Callable[..., float] | None:
-        """``sqrt(q (1 - q)) / 2`` above zero, ``q (1 - q)`` below; q is the model's probability."""
-        return _asymmetric_b_expected
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return 1 / (c (1 - c)) up to one half, 1 / (2 (c (1 - c))^1.5) above."""
-        product = probabilities * (1.0 - probabilities)
-        return np.where(probabilities > 0.5, 0.5 * product**-1.5, 1.0 / product)
 
 
 def _squared_hinge_positive(v: float, t: float) -> tuple[float, float, float]:
@@ -214,6 +214,10 @@ def _squared_hinge_positive(v: float, t: float) -> tuple[float, float, float]:
 def _squared_hinge_negative(v: float, t: float) -> tuple[float, float, float]:  # noqa: ARG001
     over = max(v, 0.0)
     return over * over, 2.0 * over, (2.0 if v > 0.0 else 0.0)
+
+
+def _squared_hinge_pair(d: float, t: float) -> tuple[float, float, float]:  # noqa: ARG001
+    return squared_hinge_margin(d)
 
 
 @final
@@ -237,6 +241,7 @@ class SquaredHinge(AbstractCompositeLoss):
     proven: ClassVar[tuple[str, ...]] = (*_FALLING, "bounded_curvature")
     smooth: ClassVar[bool] = False
     closed_form: ClassVar[str | None] = "squared_hinge"
+    majorant: ClassVar[float] = 2.0
     positive = staticmethod(_squared_hinge_positive)
     negative = staticmethod(_squared_hinge_negative)
 
@@ -244,7 +249,7 @@ class SquaredHinge(AbstractCompositeLoss):
         positive_number(self.name, "t", self.t)
 
     @property
-    def least_weights(self) -> tuple[float | None, float | None]:
+    def least_weights(self) -> LeastWeights:
         """Two t^2 everywhere."""
         return 2.0 * self.t**2, None
 
@@ -252,11 +257,6 @@ class SquaredHinge(AbstractCompositeLoss):
     def kappa(self) -> ScalarFunction:
         """Squared hinge of the margin; it does not depend on t."""
         return _squared_hinge_pair
-
-    @property
-    def majorant(self) -> float | None:
-        """Two."""
-        return 2.0
 
 
 def _huber_like(x: float, alpha: float) -> tuple[float, float, float]:
@@ -301,7 +301,7 @@ class DifferentiableHinge(AbstractCompositeLoss):
             )
 
     @property
-    def least_weights(self) -> tuple[float | None, float | None]:
+    def least_weights(self) -> LeastWeights:
         """Alpha, at both ends."""
         return self.alpha, None
 
@@ -330,31 +330,3 @@ class Squared(AbstractLoss):
     def kappa(self) -> ScalarFunction:
         """Raise: use ``squared_margin`` for a loss of the margin alone."""
         raise ParameterError("squared error has no margin form; use squared_margin")
-
-
-def _p_expected(v: float, p: float) -> float:
-    z = (p + 1.0) * v
-    return (p + 1.0) * exp(-(p * softplus(-z) + softplus(z)) / (p + 1.0))
-
-
-def _root(v: float) -> float:
-    """Return the square root of ``1 + exp(v)``; finite where ``exp(v)`` is not."""
-    return exp(0.5 * max(v, 0.0)) * math.sqrt(1.0 + exp(-abs(v)))
-
-
-def _asymmetric_a_expected(v: float) -> float:
-    return sigmoid(v) / _root(v)
-
-
-def _asymmetric_b_pair(d: float) -> tuple[float, float, float]:
-    s, t, e = sigmoid(d), sigmoid(-d), exp(-0.5 * d)
-    return 0.5 * (e + softplus(-d)), -0.5 * (0.5 * e + t), 0.5 * (0.25 * e + s * t)
-
-
-def _asymmetric_b_expected(v: float) -> float:
-    product = sigmoid(v) * sigmoid(-v)
-    return 0.5 * math.sqrt(product) if v > 0.0 else product
-
-
-def _squared_hinge_pair(d: float, t: float) -> tuple[float, float, float]:  # noqa: ARG001
-    return squared_hinge_margin(d)

@@ -1,14 +1,13 @@
 """Margin losses: functions of the margin by which the better item leads."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 
-from gbmrank.losses.base import AbstractMarginLoss, positive_number
-from gbmrank.numerics import exp, expit, log1p_unit, logit, sigmoid
+from gbmrank.losses.base import AbstractMarginLoss, LeastWeights, positive_number
+from gbmrank.numerics import exp, log1p_unit, sigmoid
 from gbmrank.types import FloatArray
 
 _FALLING = ("proper", "differentiable", "convex", "decreasing", "bounded_below")
@@ -148,7 +147,9 @@ class Logistic(AbstractMarginLoss):
     reference: ClassVar[str] = "Burges et al., ICML 2005"
     proven: ClassVar[tuple[str, ...]] = (*_FALLING, "bounded_curvature")
     closed_form: ClassVar[str | None] = "logistic"
+    least_weights: ClassVar[LeastWeights] = (4.0, 4.0)  # at one half
     phi = staticmethod(logistic)
+    weight_of = staticmethod(lambda c, sigma: 1.0 / (c * (1.0 - c)))
 
     def __post_init__(self) -> None:
         positive_number(self.name, "sigma", self.sigma)
@@ -159,26 +160,14 @@ class Logistic(AbstractMarginLoss):
         return self.sigma
 
     @property
-    def least_weights(self) -> tuple[float | None, float | None]:
-        """Four, at one half."""
-        return 4.0, 4.0
-
-    @property
     def majorant(self) -> float | None:
         """A quarter of sigma squared."""
         return 0.25 * self.sigma**2
 
-    def inverse_link(self, scores: FloatArray) -> FloatArray:
-        """Return the sigmoid of sigma times the score."""
-        return expit(self.sigma * scores)
 
-    def link(self, probabilities: FloatArray) -> FloatArray:
-        """Return the log-odds over sigma."""
-        return logit(probabilities) / self.sigma
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return 1 / (c (1 - c))."""
-        return 1.0 / (probabilities * (1.0 - probabilities))
+def _exponential_expected(margin: float) -> float:
+    e = exp(-abs(margin))
+    return 2.0 * e / (1.0 + e * e)
 
 
 @final
@@ -192,36 +181,19 @@ class Exponential(AbstractMarginLoss):
     proven: ClassVar[tuple[str, ...]] = _FALLING
     closed_form: ClassVar[str | None] = "exponential"
     link_rate: ClassVar[float | None] = 2.0
+    least_weights: ClassVar[LeastWeights] = (4.0, 4.0)  # at one half
     phi = staticmethod(exponential)
-
-    @property
-    def least_weights(self) -> tuple[float | None, float | None]:
-        """Four, at one half."""
-        return 4.0, 4.0
-
-    @property
-    def expected_curvature(self) -> Callable[..., float] | None:
-        """One over the hyperbolic cosine."""
-        return _exponential_expected
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return 1 / (2 (c (1 - c))^1.5)."""
-        return 0.5 * (probabilities * (1.0 - probabilities)) ** -1.5
+    expected_of = staticmethod(_exponential_expected)
+    weight_of = staticmethod(lambda c: 0.5 * (c * (1.0 - c)) ** -1.5)
 
 
 @dataclass(frozen=True, slots=True)
 class _AbstractSquaredMargin(AbstractMarginLoss):
     """A loss that is ``(1 - z)^2`` below one, with its link and weight function."""
 
-    @property
-    def least_weights(self) -> tuple[float | None, float | None]:
-        """Eight everywhere."""
-        return 8.0, None
-
-    @property
-    def majorant(self) -> float | None:
-        """Two."""
-        return 2.0
+    majorant: ClassVar[float] = 2.0
+    least_weights: ClassVar[LeastWeights] = (8.0, None)
+    weight_of = staticmethod(lambda c: np.full_like(c, 8.0))
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return (1 + v) / 2, clipped to probabilities."""
@@ -230,10 +202,6 @@ class _AbstractSquaredMargin(AbstractMarginLoss):
     def link(self, probabilities: FloatArray) -> FloatArray:
         """Return 2 eta - 1."""
         return 2.0 * probabilities - 1.0
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return the constant 8."""
-        return np.full_like(probabilities, 8.0)
 
 
 @final
@@ -270,16 +238,7 @@ class Hinge(AbstractMarginLoss):
     exact_curvature: ClassVar[bool] = False
     closed_form: ClassVar[str | None] = "hinge"
     phi = staticmethod(hinge)
-
-    @property
-    def expected_curvature(self) -> Callable[..., float] | None:
-        """One per pair: a scale, not a bound."""
-        return _one
-
-    @property
-    def constant_curvature(self) -> float | None:
-        """One."""
-        return 1.0
+    expected_of: ClassVar[float] = 1.0  # a scale, not a bound
 
 
 @final
@@ -294,16 +253,7 @@ class SquaredHingeMargin(_AbstractSquaredMargin):
     smooth: ClassVar[bool] = False
     closed_form: ClassVar[str | None] = "squared_hinge"
     phi = staticmethod(squared_hinge_margin)
-
-    @property
-    def expected_curvature(self) -> Callable[..., float] | None:
-        """Two."""
-        return _two
-
-    @property
-    def constant_curvature(self) -> float | None:
-        """Two."""
-        return 2.0
+    expected_of: ClassVar[float] = 2.0
 
 
 @final
@@ -315,17 +265,10 @@ class CanonicalBoosting(AbstractMarginLoss):
     formula: ClassVar[str] = "sqrt(1 + z^2/4) - z/2"
     reference: ClassVar[str] = "Menon and Williamson, COLT 2014, Table 1 (sign corrected)"
     proven: ClassVar[tuple[str, ...]] = (*_FALLING, "bounded_curvature")
+    majorant: ClassVar[float] = 0.25
+    least_weights: ClassVar[LeastWeights] = (4.0, None)  # at one half
     phi = staticmethod(canonical_boosting)
-
-    @property
-    def least_weights(self) -> tuple[float | None, float | None]:
-        """Four, at one half."""
-        return 4.0, None
-
-    @property
-    def majorant(self) -> float | None:
-        """One quarter."""
-        return 0.25
+    weight_of = staticmethod(lambda c: 0.5 * (c * (1.0 - c)) ** -1.5)
 
     def inverse_link(self, scores: FloatArray) -> FloatArray:
         """Return 1/2 + v / (4 sqrt(1 + v^2/4))."""
@@ -335,9 +278,10 @@ class CanonicalBoosting(AbstractMarginLoss):
         """Return (2 eta - 1) / sqrt(eta (1 - eta))."""
         return (2.0 * probabilities - 1.0) / np.sqrt(probabilities * (1.0 - probabilities))
 
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return 1 / (2 (c (1 - c))^1.5)."""
-        return 0.5 * (probabilities * (1.0 - probabilities)) ** -1.5
+
+def _brier_expected(margin: float) -> float:
+    product = sigmoid(margin) * sigmoid(-margin)
+    return 2.0 * product * product
 
 
 @final
@@ -358,36 +302,7 @@ class BrierSigmoid(AbstractMarginLoss):
     link_rate: ClassVar[float | None] = 1.0
     convex: ClassVar[bool] = False
     exact_curvature: ClassVar[bool] = False
+    least_weights: ClassVar[LeastWeights] = (2.0, 2.0)  # everywhere
     phi = staticmethod(brier_sigmoid)
-
-    @property
-    def least_weights(self) -> tuple[float | None, float | None]:
-        """Two everywhere."""
-        return 2.0, 2.0
-
-    @property
-    def expected_curvature(self) -> Callable[..., float] | None:
-        """``2 (q (1 - q))^2`` with the model's probability q."""
-        return _brier_expected
-
-    def weight_function(self, probabilities: FloatArray) -> FloatArray:
-        """Return the constant 2."""
-        return np.full_like(probabilities, 2.0)
-
-
-def _one(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
-    return 1.0
-
-
-def _two(margin: float) -> float:  # noqa: ARG001  (a curvature that does not depend on it)
-    return 2.0
-
-
-def _exponential_expected(margin: float) -> float:
-    e = exp(-abs(margin))
-    return 2.0 * e / (1.0 + e * e)
-
-
-def _brier_expected(margin: float) -> float:
-    product = sigmoid(margin) * sigmoid(-margin)
-    return 2.0 * product * product
+    expected_of = staticmethod(_brier_expected)
+    weight_of = staticmethod(lambda c: np.full_like(c, 2.0))

@@ -10,6 +10,7 @@ import pytest
 import gbmrank
 from gbmrank import theory
 from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
+from gbmrank.losses import AbstractMarginLoss
 from gbmrank.losses.base import loss_class
 from gbmrank.numerics import sigmoid, softplus
 
@@ -86,3 +87,29 @@ def test_defaults_that_are_no_numbers(default: Any) -> None:
 
     with pytest.raises(PluginContractError, match="the defaults of its parameters must be numbers"):
         loss_class(odd)
+
+
+@pytest.mark.parametrize(
+    ("traits", "fact"),
+    [
+        ({"exact_curvature": False, "curvature_trait": "heuristic"}, "expected_curvature"),
+        ({"exact_curvature": False}, "expected_curvature"),
+        ({"curvature_trait": "heuristic"}, "expected_curvature"),
+        ({"differentiable": False}, "smooth=True"),
+        ({"proven": ("convex",), "convex": False}, "convex=False"),
+        ({"proven": ("proper", "differentiable"), "differentiable": False, "smooth": False},
+         "differentiable=False"),
+        ({"proven": ("parabola", "decreasing")}, "parabola"),
+    ],
+)  # fmt: skip
+def test_traits_that_contradict_each_other_are_rejected_when_the_class_is_made(traits, fact):
+    with pytest.raises(PluginContractError, match=f"the loss odd: .*{fact}"):
+        type("Odd", (AbstractMarginLoss,), {"name": "odd", "phi": staticmethod(kinked), **traits})
+
+
+def test_a_curvature_to_use_instead_is_declared_as_a_number_or_a_function():
+    same = {"name": "bent", "phi": staticmethod(kinked), "exact_curvature": False}
+    for given in (3.0, staticmethod(lambda z: 3.0)):
+        made = type("Bent", (AbstractMarginLoss,), {**same, "expected_of": given})()
+        assert made.expected_curvature(0.4) == 3.0
+        assert made.constant_curvature == (3.0 if given == 3.0 else None)

@@ -108,7 +108,7 @@ def _bregman(template: Any, y: Any, s: Any) -> Exact:
     terms = {
         "squared": lambda v, a: (2 * a, -2 * v),
         "poisson": lambda v, a: (mp.exp(a), -v),
-        "binary_entropy": lambda v, a: (eta * oracle.sigma(a, mp), -v),
+        "binary_entropy": lambda v, a: (eta * oracle.rise(a, mp), -v),
         "itakura_saito": lambda v, a: (mp.mpf(1), -(v + template.loss.eps) * mp.exp(-a)),
     }
     found = [terms[name](v, a) for v, a in zip(u, s, strict=True)]
