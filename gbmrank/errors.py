@@ -32,11 +32,13 @@ built-in exception a caller would expect, so ``except ValueError`` keeps working
 """
 
 import contextlib
+import importlib
 import logging
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 __all__ = [
     "CalibrationWarning",
@@ -65,6 +67,9 @@ __all__ = [
     "WeightError",
     "WorkerLostError",
 ]
+
+
+NEEDS_MATPLOTLIB = "plots need matplotlib: pip install 'gbmrank[report]'"
 
 
 class GbmrankError(Exception):
@@ -180,6 +185,14 @@ class LeakageWarning(GbmrankWarning):
 
 _PATIENCE = 5.0  # with the code of a plugin, in seconds
 _PASSED = ("gbmrank.", "lightgbm.", "xgboost.")  # boosters call objectives and metrics
+
+
+def import_optional(module: str, missing: str) -> Any:
+    """Import a module of an optional package, or raise MissingPackageError with this message."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingPackageError(missing) from error
 
 
 def warn(message: str, category: type[GbmrankWarning]) -> None:

@@ -16,7 +16,13 @@ from gbmrank.boosters.plan import PREFIX
 from gbmrank.boosters.supported import BOOSTERS
 from gbmrank.cli import arguments
 from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, unmarked
-from gbmrank.errors import GbmrankError, MissingPackageError, ParameterError, UnknownNameError
+from gbmrank.errors import (
+    NEEDS_MATPLOTLIB,
+    GbmrankError,
+    ParameterError,
+    UnknownNameError,
+    import_optional,
+)
 from gbmrank.estimators.committee import default_members
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.base import ScalarFunction
@@ -314,14 +320,10 @@ def _save(path: str, title: str, panels: Sequence[tuple[str, list[Curve]]]) -> N
     """Write a plot; the suffix (.png, .svg, .pdf) decides the format."""
     if not path.lower().endswith((".png", ".svg", ".pdf")):
         raise ParameterError(f"--plot takes a file that ends in .png, .svg or .pdf, got {path!r}")
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise MissingPackageError("plots need matplotlib: pip install 'gbmrank[report]'") from error
-    mpl.use("Agg")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.5 * len(panels), 3.2), layout="constrained")
+    # A figure without pyplot has no window, whatever the backend of matplotlib.
+    figure = import_optional("matplotlib.figure", NEEDS_MATPLOTLIB).Figure(
+        figsize=(4.5 * len(panels), 3.2), layout="constrained"
+    )
     for index, (name, curves) in enumerate(panels):
         axes = figure.add_subplot(1, len(panels), index + 1)
         for label, values in curves:

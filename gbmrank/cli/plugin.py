@@ -4,6 +4,7 @@ import argparse
 import json
 import keyword
 import re
+from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
@@ -13,171 +14,19 @@ from gbmrank.errors import ParameterError
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
 from gbmrank.registry.entry_points import project
 
-_LOSS = '''"""A loss for gbmrank: one function of the margin by which the better item leads."""
-
-from gbmrank.numerics import sigmoid, softplus
-
-gbmrank_api = 1
-
-
-def {name}(z: float, k: float = 2.0) -> tuple[float, float, float]:
-    """log(1 + exp(k (1 - z))) / k; replace it with yours: value, first and second derivative."""
-    s = sigmoid(k * (1.0 - z))
-    return softplus(k * (1.0 - z)) / k, -s, k * s * (1.0 - s)
-'''
-
-_OBJECTIVE = '''"""An objective for gbmrank: one function of a query, compiled, run in threads."""
-
-from dataclasses import dataclass
-from typing import ClassVar, final
-
-import numpy as np
-
-from gbmrank.extend import (
-    AbstractBound,
-    AbstractObjective,
-    FloatArray,
-    HessianTrait,
-    RankingData,
-    bind_queries,
-    gains,
-)
-
-gbmrank_api = 1
-
-
-def one_query(labels: FloatArray, scores: FloatArray, grad: FloatArray, hess: FloatArray) -> float:
-    """Add gradient and Hessian of one query to zeros, and return its loss."""
-    total, level = labels.sum(), scores.max()
-    if total <= 0.0 or len(scores) < 2:
-        return 0.0
-    mass = np.exp(scores - level).sum()
-    value = 0.0
-    for i in range(len(scores)):
-        p = np.exp(scores[i] - level) / mass
-        value += labels[i] / total * (level + np.log(mass) - scores[i])
-        grad[i] += p - labels[i] / total
-        hess[i] += p * (1.0 - p)
-    return value
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objective(AbstractObjective):
-    """Cross entropy of the gains and the softmax of the scores; replace it with yours."""
-
-    name: ClassVar[str] = "{name}"
-    formula: ClassVar[str] = "-sum_i G_i / sum G log softmax(s)_i"
-    shift_invariant: ClassVar[bool] = True
-
-    @property
-    def hessian_trait(self) -> HessianTrait:
-        """Exact, or constant on request."""
-        return "constant" if self.hessian == "constant" else "exact"
-
-    def bind(self, data: RankingData) -> AbstractBound:
-        """Precompute everything that depends on the labels only."""
-        return bind_queries(self, data, one_query, labels=gains(data.labels, "exp2"))
-'''
-
-_METRIC = '''"""A metric for gbmrank: utility of an item times discount of its rank."""
-
-from dataclasses import dataclass
-from typing import ClassVar, final
-
-import numpy as np
-
-from gbmrank.extend import AbstractPositional, FloatArray, RankingData, cut, gains
-
-gbmrank_api = 1
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric(AbstractPositional):
-    """Rank-biased precision with gains; replace it with yours."""
-
-    persistence: float = 0.8
-    k: int | None = None
-
-    name: ClassVar[str] = "{name}"
-    formula: ClassVar[str] = "(1 - p) sum_r p^(r - 1) G(item at rank r)"
-
-    def utilities(self, data: RankingData) -> FloatArray:
-        """Return the utility of each item."""
-        return gains(data.labels, "exp2")
-
-    def rank_discounts(self, n: int) -> FloatArray:
-        """Return the discount of each rank."""
-        return cut((1.0 - self.persistence) * self.persistence ** np.arange(n), self.k)
-'''
-
-_PYPROJECT = """[build-system]
-requires = ["hatchling>=1.25"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{distribution}"
-version = "0.1.0"
-description = "The {kind} {name} for gbmrank"
-readme = "README.md"
-requires-python = ">=3.11"
-dependencies = ["gbmrank>={gbmrank}"]
-
-[project.optional-dependencies]
-test = ["gbmrank[{boosters}]", "pytest>=8.2"]
-
-[project.entry-points."gbmrank.{group}"]
-{name} = "{module}:{attribute}"
-
-[tool.hatch.build.targets.wheel]
-only-include = ["{module}.py"]
-"""
-
-_README = """# {distribution}
-
-The {kind} `{name}` for [gbmrank](https://pypi.org/project/gbmrank/).
-
-```python
-import gbmrank
-
-{use}
-```
-
-`pip install -e .[test]` and `pytest` run gbmrank's conformance kit.
-"""
-
-_TEST = '''"""The conformance kit of gbmrank."""
-
-from gbmrank.testing import parametrize_checks
-
-
-@parametrize_checks("{distribution}:{name}", kind="{kind}")
-def test_contract(check):
-    check()
-'''
-
-_CI = """name: test
-on: [push, pull_request]
-jobs:
-  test:
-    runs-on: ubuntu-latest
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with:
-          python-version: "3.11"
-      - run: pip install -e .[test]
-      - run: pytest
-"""
-
-
 KINDS = {
-    "loss": (_LOSS, "{name}", 'gbmrank.objective("comparison", loss="{name}")'),
-    "objective": (_OBJECTIVE, "Objective", 'gbmrank.objective("{name}")'),
-    "metric": (_METRIC, "Metric", 'gbmrank.metric("{name}@10")'),
+    "loss": ("{name}", 'gbmrank.objective("comparison", loss="{name}")'),
+    "objective": ("Objective", 'gbmrank.objective("{name}")'),
+    "metric": ("Metric", 'gbmrank.metric("{name}@10")'),
 }
-"""Per kind: source of the module, object of its entry point, and example of use."""
+"""Per kind: object of the entry point, and example of use."""
+_FILES = {  # of a project, and their templates in the folder plugin_files
+    "pyproject.toml": "pyproject.toml",
+    "{module}.py": "{kind}.py",
+    "README.md": "README.md",
+    "tests/test_{module}.py": "test.py",
+    ".github/workflows/test.yml": "test.yml",
+}
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _REGISTRIES: dict[str, Registry[Any]] = {each.kind: each for each in (LOSSES, OBJECTIVES, METRICS)}
 
@@ -229,7 +78,7 @@ def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
     ['pyproject.toml', 'tests/test_gbmrank_tempered.py']
     """
     module = distribution.replace("-", "_")
-    source, attribute, use = KINDS[kind]
+    attribute, use = KINDS[kind]
     name = module.removeprefix("gbmrank_")
     words = {
         "distribution": distribution,
@@ -242,13 +91,11 @@ def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
         "gbmrank": version,
         "boosters": ",".join(BACKENDS),
     }
-    return {
-        "pyproject.toml": _PYPROJECT.format(**words),
-        f"{module}.py": source.format(**words),
-        "README.md": _README.format(**words),
-        f"tests/test_{module}.py": _TEST.format(**words),
-        ".github/workflows/test.yml": _CI,
-    }
+    made = {}
+    for path, template in _FILES.items():
+        file = package_files(__package__) / "plugin_files" / f"{template.format(**words)}.txt"
+        made[path.format(**words)] = file.read_text(encoding="utf-8").format(**words)
+    return made
 
 
 def _check_name(name: str, own: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.data.columns import as_floats, read_number, read_wholes
-from gbmrank.errors import DataError, MissingPackageError, WeightError
+from gbmrank.errors import NEEDS_MATPLOTLIB, DataError, WeightError, import_optional
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _COLUMNS = 30  # characters of the longest bar
@@ -243,12 +243,7 @@ class PositionBias:
             The axes.
         """
         if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise MissingPackageError(
-                    "plots need matplotlib: pip install 'gbmrank[report]'"
-                ) from error
+            plt = import_optional("matplotlib.pyplot", NEEDS_MATPLOTLIB)
             _, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
         at = np.arange(1, self.n_positions + 1)
         ax.bar(at, self.propensity, color="#7aa6c2", label="propensity")

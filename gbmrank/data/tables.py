@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.columns import as_floats, find_missing, id_texts, one_column
-from gbmrank.errors import DataError, MissingPackageError
+from gbmrank.errors import DataError, import_optional
 from gbmrank.types import FloatArray, IntArray
 
 _LARGEST = float(np.finfo(np.float32).max) / 2
@@ -232,12 +232,8 @@ def category_frame(
     values: npt.NDArray[Any], names: Sequence[str], categories: Mapping[int, Categories]
 ) -> Any:
     """Return a pandas data frame whose columns of codes, by number, are categorical."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise MissingPackageError(
-            "categorical features need pandas; install it with: pip install pandas"
-        ) from error
+    missing = "categorical features need pandas; install it with: pip install pandas"
+    pd = import_optional("pandas", missing)
     frame = pd.DataFrame(values, columns=list(names))
     for at, known in categories.items():
         codes = np.nan_to_num(values[:, at], nan=-1.0).astype(np.int64)

@@ -4,7 +4,6 @@ Everything is compiled and imported first, so that times are those of training.
 """
 
 import contextlib
-import importlib
 import math
 import re
 import time
@@ -23,7 +22,7 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
-from gbmrank.errors import GbmrankWarning, MissingPackageError, NoProgressWarning, WeightError, warn
+from gbmrank.errors import GbmrankWarning, NoProgressWarning, WeightError, import_optional, warn
 from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.ranker_training import train
 from gbmrank.experiments.click_logs import correction_of
@@ -194,15 +193,15 @@ def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, 
             best_value, best = value, result
 
 
+def _optuna_itself() -> Any:
+    missing = "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
+    return import_optional("optuna", missing)
+
+
 def check_tuner(tuner: str) -> None:
     """Raise when a tuner's package is not installed."""
-    try:
-        if tuner == "optuna":
-            importlib.import_module("optuna")
-    except ImportError as error:
-        raise MissingPackageError(
-            "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
-        ) from error
+    if tuner == "optuna":
+        _optuna_itself()
 
 
 def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
@@ -422,7 +421,7 @@ def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) ->
 
 
 def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
-    optuna = importlib.import_module("optuna")
+    optuna = _optuna_itself()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     seed = int(np.random.default_rng([*stream, 2]).integers(2**31))
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(budget // 3, 1))

@@ -11,7 +11,7 @@ import numpy as np
 from gbmrank.data.files import write_whole
 from gbmrank.data.queries import Groups
 from gbmrank.data.tables import categorical_columns, cell, frame_like, take_rows
-from gbmrank.errors import GroupError, MissingPackageError, ParameterError
+from gbmrank.errors import NEEDS_MATPLOTLIB, GroupError, ParameterError, import_optional
 from gbmrank.explanations.contributions import Model, check_sums
 from gbmrank.types import FloatArray, IntArray, is_whole
 
@@ -140,12 +140,7 @@ class Explanation:
         """
         bars = self.bars(row)
         if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise MissingPackageError(
-                    "plots need matplotlib: pip install 'gbmrank[report]'"
-                ) from error
+            plt = import_optional("matplotlib.pyplot", NEEDS_MATPLOTLIB)
             _, ax = plt.subplots(figsize=(7.0, 0.8 + 0.4 * len(bars)), layout="constrained")
         values = [bar.contribution for bar in bars]
         colors = ["#7aa6c2" if value >= 0.0 else "#c98a5b" for value in values]

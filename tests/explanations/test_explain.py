@@ -4,6 +4,7 @@ import json
 
 import lightgbm as lgb
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -111,7 +112,7 @@ def test_a_plot_has_a_bar_per_feature_and_the_total_last():
     assert len(axes.patches) == len(found.bars())
     assert axes.patches[-1].get_width() == pytest.approx(found.bars()[-1].contribution)
     assert found.plot(ax=axes) is axes
-    mpl.pyplot.close(axes.figure)
+    plt.close(axes.figure)
 
 
 def test_a_page_is_written(tmp_path):

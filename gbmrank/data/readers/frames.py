@@ -37,7 +37,7 @@ from gbmrank.data.tables import (
     column_names,
     columns_by_name,
 )
-from gbmrank.errors import ConfigError, DataError, LimitError, MissingPackageError, ParseError
+from gbmrank.errors import ConfigError, DataError, LimitError, ParseError, import_optional
 from gbmrank.types import FloatArray
 
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -377,13 +377,8 @@ def read_parquet(
 @contextlib.contextmanager
 def open_parquet(path: PathLike) -> Iterator[Any]:
     """Open a Parquet file with pyarrow; raise ParseError if pyarrow cannot read it."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingPackageError(
-            "Parquet files need pyarrow; install it with: pip install 'gbmrank[parquet]'"
-        ) from error
+    missing = "Parquet files need pyarrow; install it with: pip install 'gbmrank[parquet]'"
+    pa, pq = (import_optional(name, missing) for name in ("pyarrow", "pyarrow.parquet"))
     try:
         with open(path, "rb") as file:
             if not file.seekable():
