@@ -3,7 +3,8 @@
 ``gbmrank compare`` also returns 3 when it is done and some of its runs failed.
 
 One module per command, imported when that command is called. Each has
-``add_arguments(parser)`` and ``run(given)``, which prints and returns an exit code.
+``add_arguments(parser)`` and ``run(given)``, which prints and returns an exit code; every command
+has the option ``--json``.
 """
 
 import argparse
@@ -78,6 +79,7 @@ def _dispatch(program: str, arguments: Sequence[str]) -> int:
     module = importlib.import_module(path)
     parser = _Parser(prog=program, description=f"{about[0].upper()}{about[1:]}.")
     module.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return int(module.run(parser.parse_args(options)))
 
 

@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or preference graphs with low noise; objectives proven for such data come first",
     )
     parser.add_argument("--all", action="store_true", help="show every verdict with its reason")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:

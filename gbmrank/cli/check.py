@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("loss", "objective", "metric"),
         help="with --kit, for a name that has several meanings",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:

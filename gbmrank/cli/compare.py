@@ -13,6 +13,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,6 @@ _PARAMS = {
     ),
 }
 _KEPT = 4  # columns that are shown on narrow terminals too: system, mean, difference, p
-_DEFAULTS = Settings()
 _SHOWN = "(default: %(default)s)"
 
 
@@ -127,28 +127,29 @@ def _add_columns(group: Any) -> None:
         "feature column (an index in LETOR files), or a pattern such as 'bm25_*'; may be repeated "
         "(default: all but ids, scores of models, and text of many values)"
     )
-    group.add_argument("--label-column", metavar="NAME", help="column of the label")
-    group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
     group.add_argument("--feature", action="append", metavar="NAME", help=feature)
     drop = "column to leave out, or a pattern; may be repeated"
     group.add_argument("--drop", action="append", metavar="NAME", help=drop, default=[])
     group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
     categorical = "categorical features, such as color,brand; may be repeated"
     group.add_argument("--categorical", action="append", metavar="LIST", help=categorical)
-    weight = "weights for training and validation, one per query or per row"
-    group.add_argument("--weight", metavar="NAME", help=weight)
     position = (
         "position at which a row was shown, from 1; labels are then clicks, 0 or 1, and systems "
         "are compared by the estimated value of their rankings"
     )
-    group.add_argument("--position", metavar="NAME", help=position)
-    truth = "with --position: true labels to evaluate on, for example in simulations"
-    group.add_argument("--truth", metavar="NAME", help=truth)
     time = (
         "time of the query, a number or a date: each of the --folds trains on earlier queries "
         "and tests on later ones"
     )
-    group.add_argument("--time", metavar="NAME", help=time)
+    for option, about in (
+        ("--label-column", "column of the label"),
+        ("--qid-column", "column of the query id"),
+        ("--weight", "weights for training and validation, one per query or per row"),
+        ("--position", position),
+        ("--truth", "with --position: true labels to evaluate on, for example in simulations"),
+        ("--time", time),
+    ):
+        group.add_argument(option, metavar="NAME", help=about)
 
 
 def _add_systems(group: Any) -> None:
@@ -197,7 +198,7 @@ def _add_training(group: Any) -> None:
         shown = about if default is None else f"{about} {_SHOWN}"
         group.add_argument(option, type=read, default=default, metavar=metavar, help=shown)
 
-    d, rate = _DEFAULTS, f"learning_rate={LEARNING_RATE:g}"
+    d, rate = Settings(), f"learning_rate={LEARNING_RATE:g}"
     add("--folds", whole, "N", "folds of queries", d.folds)
     add("--seeds", str, "N", "number of seeds, or a list such as 0,1,2", "1")
     add("--rounds", whole, "N", "maximum number of boosting rounds", d.rounds)
@@ -225,40 +226,26 @@ def _add_output(group: Any) -> None:
         ("--resume", "continue an interrupted run"),
         ("--force", "overwrite the results in the folder"),
         ("--quiet", "show no progress"),
-        ("--json", "print JSON"),
     ):
         group.add_argument(option, action="store_true", help=about)
 
 
 def _settings(given: argparse.Namespace) -> Settings:
-    backends = None if given.backends is None else split_list(given.backends)
-    return Settings(
-        objectives=None if given.objectives is None else ", ".join(given.objectives),
-        quick=given.quick,
-        metrics=given.metrics,
-        backends=backends,
-        folds=given.folds,
-        seeds=_seeds(given.seeds),
-        rounds=given.rounds,
-        early_stopping=given.early_stopping or None,
-        valid_share=given.valid_share,
-        params=_params("--param", given.param).get(""),
-        params_for=_params("--param-for", given.param_for) or None,
-        tune=given.tune,
-        tuner=given.tuner,
-        baseline=given.baseline,
-        margin=given.margin,
-        position_bias=_bias(given.position_bias),
-        clip=given.clip,
-        out=given.out,
-        resume=given.resume,
-        force=given.force,
-        jobs=given.jobs,
-        threads=given.threads,
-        isolate=not given.in_process,
-        progress=Progress() if given.quiet else progress_on(),
-        command=shlex.join(["gbmrank", *sys.argv[1:]]),
-    )
+    names = {one.name for one in fields(Settings)}
+    as_given = {name: value for name, value in vars(given).items() if name in names}
+    read = {
+        "objectives": None if given.objectives is None else ", ".join(given.objectives),
+        "backends": None if given.backends is None else split_list(given.backends),
+        "seeds": _seeds(given.seeds),
+        "early_stopping": given.early_stopping or None,
+        "params": _params("--param", given.param).get(""),
+        "params_for": _params("--param-for", given.param_for) or None,
+        "position_bias": _bias(given.position_bias),
+        "isolate": not given.in_process,
+        "progress": Progress() if given.quiet else progress_on(),
+        "command": shlex.join(["gbmrank", *sys.argv[1:]]),
+    }
+    return Settings(**{**as_given, **read})
 
 
 def _data(given: argparse.Namespace) -> Any:

@@ -78,7 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option, about in (
         ("--per-query", "also print the value of each query"),
         ("--force", "overwrite the output file"),
-        ("--json", "print JSON"),
     ):
         output.add_argument(option, action="store_true", help=about)
 

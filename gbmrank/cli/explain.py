@@ -42,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(option, metavar="FILE" if option == "--html" else "NAME", help=about)
     parser.add_argument("--format", choices=ROW_FORMATS, help="format of DATA (default: guessed)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:

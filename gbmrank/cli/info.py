@@ -68,7 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kind", choices=_KINDS, help="which one is meant, if the name is ambiguous"
     )
     parser.add_argument("--plot", metavar="FILE", help="write the curves to a .png, .svg or .pdf")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:

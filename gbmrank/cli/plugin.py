@@ -37,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="name of the distribution, such as gbmrank-tempered")
     parser.add_argument("--kind", choices=tuple(KINDS), default="loss", help="what it adds (loss)")
     parser.add_argument("--folder", default=".", help="where to create its folder (default: here)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:

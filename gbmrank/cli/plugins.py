@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="list: show them without importing; doctor: load each, compile losses, and explain "
         "what is wrong",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:

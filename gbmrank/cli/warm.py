@@ -24,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"objectives and metrics as in Python ({', '.join(_USUAL)} if left out)",
     )
     parser.add_argument("--all", action="store_true", help="all registered objectives and metrics")
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:

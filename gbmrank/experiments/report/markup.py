@@ -19,6 +19,7 @@ from gbmrank.types import FloatArray
 
 # Control characters are not allowed in HTML; direction marks could disguise a name.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+FOOTER = "Written by gbmrank. This page loads nothing from elsewhere."
 _VOID = ("meta", "br", "wbr")
 _COLORS = 5  # that also differ for the colour-blind
 _DASHES = (None, "6 3", "2 3", "9 3 2 3")
@@ -244,20 +245,25 @@ def figure(
     )
 
 
-def plain_page(title: str, *children: Child) -> str:
-    """Return a page without a script, which loads nothing from elsewhere."""
+def page(title: str, body: Iterable[Child], *head: Child) -> str:
+    """Return a page with the style sheet of reports; it loads nothing from elsewhere."""
     style = (package_files(__package__) / "style.css").read_text(encoding="utf-8")
-    head = el(
+    about = el(
         "head",
         el("meta", charset="utf-8"),
+        *head,
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
         el("title", title),
         Html(f"<style>\n{style}</style>"),
     )
-    footer = el("footer", "Written by gbmrank. This page loads nothing from elsewhere.")
-    body = el("body", el("h1", title), list(children), footer)
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+    whole = el("html", about, el("body", list(body)), lang="en")
+    return f"<!DOCTYPE html>\n{whole}\n"
+
+
+def plain_page(title: str, *children: Child) -> str:
+    """Return a page without a script."""
+    return page(title, [el("h1", title), *children, el("footer", FOOTER)])
 
 
 def path(frame: Frame, xs: FloatArray, ys: FloatArray, class_: str, dash: str | None) -> Html:

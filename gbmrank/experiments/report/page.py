@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gbmrank.data.files import write_whole
 from gbmrank.experiments.report import charts, sections
-from gbmrank.experiments.report.markup import Child, Html, details, el, number
+from gbmrank.experiments.report.markup import FOOTER, Child, Html, details, el, number, page
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Results, System
 from gbmrank.experiments.statistics import Analysis, Comparison, slices
@@ -30,32 +30,22 @@ def write_report(results: Results, analysis: Analysis, path: str | Path) -> None
 def render(results: Results, analysis: Analysis) -> str:
     """Return the page that ``write_report`` writes."""
     view = View.of(results, analysis)
-    style = (package_files(__package__) / "style.css").read_text(encoding="utf-8")
     script = "\n" + (package_files(__package__) / "script.js").read_text(encoding="utf-8")
     known = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     sections = list(_sections(view))
     links = [el("a", title, href=f"#{name}") for name, title, _ in sections]
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_POLICY.format(known)),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{results.title}: comparison of rankers"),
-        Html(f"<style>\n{style}</style>"),
-    )
-    body = el(
-        "body",
+    policy = el("meta", http_equiv="Content-Security-Policy", content=_POLICY.format(known))
+    body = [
         _top(view),
         el("nav", links, aria_label="Sections"),
         el(
             "main",
             [el("section", el("h2", title), parts, id=name) for name, title, parts in sections],
         ),
-        el("footer", "Written by gbmrank. This page loads nothing from elsewhere."),
+        el("footer", FOOTER),
         Html(f"<script>{script}</script>"),
-    )
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+    ]
+    return page(f"{results.title}: comparison of rankers", body, policy)
 
 
 def _top(view: View) -> Html:
