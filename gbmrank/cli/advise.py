@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gbmrank.metrics import AbstractMetric
     from gbmrank.theory.verdicts.advice import Advice
 
-_FIRST = 5  # objectives of each verdict that are shown without --all
+_SHOWN = 5  # objectives of each verdict that are shown without --all
 _MEANING = {
     "calibrated": "with enough data, minimising it gives the best order for the metric",
     "conditional": "gives the best order where a condition holds",
@@ -66,7 +66,9 @@ def run(given: argparse.Namespace) -> int:
         group = [row for row in rows if row.verdict.status == status]
         if group:
             print(f"\n{bold(f'{status} ({len(group)})')}: {purpose}")
-            print(_short(group))
+            print("\n".join(clean(f"  {row.objective}") for row in group[:_SHOWN]))
+            if group[_SHOWN:]:
+                print(f"  and {len(group) - _SHOWN} more")
     print(f"\n{filled(_COMMITTEE.format(name))}")
     print(f"\ngbmrank advise {given.metric} --all shows every verdict with its reason.")
     return 0
@@ -78,12 +80,6 @@ def _table(rows: Sequence["Advice"]) -> str:
         for row in rows
     ]
     return fitted(["objective", "verdict", "c", "cost", "why"], cells, width=line_width())
-
-
-def _short(rows: Sequence["Advice"]) -> str:
-    """Return the first objectives of a verdict, one per line, and the number of the others."""
-    lines = [clean(f"  {row.objective}") for row in rows[:_FIRST]]
-    return "\n".join([*lines, *([f"  and {len(rows) - _FIRST} more"] if rows[_FIRST:] else [])])
 
 
 def _why(row: "Advice") -> str:

@@ -41,66 +41,30 @@ class Measure(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Run:
-    """One training of one system, evaluated on the test queries of one fold.
-
-    Parameters
-    ----------
-    system : System
-        What was trained.
-    seed, fold : int
-        Seed, and number of the fold used for testing.
-    queries : array of shape (n_test,)
-        Numbers of the test queries, in ``Results.queries``.
-    values : mapping of str to array of shape (n_test,)
-        Value of each measure per test query; NaN where it is undefined.
-    tied : array of shape (n_test,)
-        Share of the pairs of a query whose scores are equal; 1 is a constant score.
-    history : mapping of str to list of float
-        Value of each metric on the validation queries after every round.
-    best_round : int
-        Round, from 0, that was kept; -1 where nothing was trained.
-    seconds : float
-        Time of training; 0 where scores are given.
-    params : mapping
-        Parameters of the booster, as used (after tuning, where there was any).
-    warnings : tuple of str
-        Warnings during the run.
-    error : str or None
-        Why the run has no values, as ``Type: message``; the arrays are empty then.
-    """
+    """One training of one system, evaluated on the test queries of one fold."""
 
     system: System
     seed: int
-    fold: int
-    queries: IntArray
-    values: Mapping[str, FloatArray]
-    tied: FloatArray
-    history: Mapping[str, list[float]]
-    best_round: int
-    seconds: float
-    params: Mapping[str, Any]
+    fold: int  # the one that is tested
+    queries: IntArray  # numbers of the test queries, in Results.queries
+    values: Mapping[str, FloatArray]  # of each measure per test query; NaN where it is undefined
+    tied: FloatArray  # share of the pairs of a query whose scores are equal; 1 is a constant score
+    history: Mapping[str, list[float]]  # of each metric on the validation queries, by round
+    best_round: int  # the one that was kept, from 0; -1 where nothing was trained
+    seconds: float  # of training; 0 where scores are given
+    params: Mapping[str, Any]  # of the booster, as used (after tuning, where there was any)
     warnings: tuple[str, ...] = ()
-    error: str | None = None
+    error: str | None = None  # why there are no values, as ``Type: message``; arrays are empty then
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Queries:
-    """The test queries.
-
-    Parameters
-    ----------
-    ids : array of shape (n_queries,)
-        Query ids as strings.
-    sizes : array of shape (n_queries,)
-        Rows of each query.
-    relevant : array of shape (n_queries,)
-        Rows with a label above zero.
-    """
+    """The test queries."""
 
     ids: npt.NDArray[np.str_]
-    sizes: IntArray
-    relevant: IntArray
+    sizes: IntArray  # rows of each
+    relevant: IntArray  # rows of each with a label above zero
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -109,50 +73,22 @@ class Queries:
 @final
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Results:
-    """All measurements of a comparison, with its settings.
+    """All measurements of a comparison, with its settings."""
 
-    Parameters
-    ----------
-    title : str
-        Name of the data.
-    systems : tuple of System
-        In the order they were given.
-    measures : tuple of Measure
-        The first is the target, which was used for early stopping.
-    queries : Queries
-        All queries of the data.
-    runs : tuple of Run
-        Finished runs, including failed ones.
-    baseline : System
-        System that the others are compared with.
-    baselines : tuple of System
-        One per booster, ``baseline`` first, if each system is compared with the baseline of its own
-        booster; empty if all are compared with ``baseline``.
-    verdicts : mapping of (objective, measure name) to mapping
-        Calibration: ``status``, ``sentence``, ``reference``; ``unknown`` for native objectives.
-    audit : mapping
-        Facts about the data: ``rows``, ``queries``, ``features``, ``label_counts``, ``singletons``,
-        ``without_relevant``, ``all_labels_equal``, ``longest``, ``duplicate_rows``, ``notes``.
-    settings : mapping
-        Settings of the comparison: folds, seeds, rounds, early stopping, tuning budget, parameters.
-    conventions : mapping of str to mapping
-        Gain, ties, empty queries and so on, by measure.
-    environment : mapping
-        ``command``, ``versions``, ``plugins``, ``platform``, ``created``.
-    """
-
-    title: str
-    systems: tuple[System, ...]
-    measures: tuple[Measure, ...]
+    title: str  # of the data
+    systems: tuple[System, ...]  # in the order they were given
+    measures: tuple[Measure, ...]  # the first is the target, which was used for early stopping
     queries: Queries
-    runs: tuple[Run, ...]
-    baseline: System
+    runs: tuple[Run, ...]  # finished ones, including those that failed
+    baseline: System  # with which the others are compared
+    # One per booster, ``baseline`` first, if each system is compared with that of its own booster.
     baselines: tuple[System, ...] = ()
+    # Calibration by objective and measure: status, sentence, reference; unknown for native ones.
     verdicts: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
-    audit: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    conventions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    audit: Mapping[str, Any] = field(default_factory=dict)  # of provenance.data_facts
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the design
+    conventions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by measure
+    environment: Mapping[str, Any] = field(default_factory=dict)  # of provenance.environment
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -190,17 +126,7 @@ class Results:
         return found
 
     def values(self, measure: str) -> FloatArray:
-        """Return one value per system, seed and query; NaN where there is none.
-
-        Parameters
-        ----------
-        measure : str
-            Name of a measure.
-
-        Returns
-        -------
-        array of shape (n_systems, n_seeds, n_queries)
-        """
+        """Return the values of a measure, shape (n_systems, n_seeds, n_queries); NaN if missing."""
         seeds = {seed: at for at, seed in enumerate(self.seeds)}
         systems = {system: at for at, system in enumerate(self.systems)}
         table = np.full((len(systems), len(seeds), len(self.queries)), np.nan)

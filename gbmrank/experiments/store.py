@@ -246,10 +246,10 @@ def results_to_json(results: Results) -> dict[str, Any]:
 
 def json_bytes(document: Mapping[str, Any]) -> bytes:
     """Return a document as a file with its checksum: a line for each entry, and for each run."""
-    lines = [
-        f"{json.dumps(key)}: {_json_lines(value) if key == 'runs' else _json(value)}"
-        for key, value in {NAME: BLANK, **document}.items()
-    ]
+    lines = []
+    for key, value in {NAME: BLANK, **document}.items():
+        text = "[\n{}\n]".format(",\n".join(map(_json, value))) if key == "runs" else _json(value)
+        lines.append(f"{json.dumps(key)}: {text}")
     return with_checksum("{{\n{}\n}}".format(",\n".join(lines)).encode())
 
 
@@ -406,10 +406,6 @@ def _numbers(values: ArrayLike) -> list[float | None]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
-
-
-def _json_lines(values: Iterable[Any]) -> str:
-    return "[\n{}\n]".format(",\n".join(map(_json, values)))
 
 
 def _csv_cells(cells: Iterable[Any]) -> str:

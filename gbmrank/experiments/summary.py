@@ -124,7 +124,10 @@ def summary_table(results: Results, analysis: Analysis) -> Table:
         f"{target.measure.name} [{100 * analysis.level:g}%]",
         "difference to baseline",
         "p (Holm)",
-        *(_title(one) for one in others),
+        *(
+            one.measure.name + ("" if one.measure.higher_is_better else " (lower is better)")
+            for one in others
+        ),
         "calibrated",
         "rounds",
         "s/run",
@@ -235,10 +238,6 @@ def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
 
 def _exact(one: MeasureAnalysis) -> bool:
     return one.measure.name.startswith(_REGRET)
-
-
-def _title(one: MeasureAnalysis) -> str:
-    return one.measure.name + ("" if one.measure.higher_is_better else " (lower is better)")
 
 
 def _mean(one: MeasureAnalysis, system: System, *, ends: bool = False) -> str:

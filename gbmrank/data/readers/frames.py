@@ -418,7 +418,8 @@ def _assembled(
             else:
                 features[name], categories[name] = made
             continue
-        if header.features is None and _is_row_number(values):
+        numbers_rows = len(values) >= _ROW_NUMBERS and bool((np.diff(values) == 1.0).all())
+        if header.features is None and numbers_rows:
             left_out[name] = "because they number the rows"
         else:
             features[name] = values
@@ -446,10 +447,6 @@ def _coded(texts: Any) -> tuple[FloatArray, Categories] | None:
     if importlib.util.find_spec("pandas") is None:  # boosters read categories from its frames
         return None
     return category_codes(texts)
-
-
-def _is_row_number(values: FloatArray) -> bool:
-    return len(values) >= _ROW_NUMBERS and bool((np.diff(values) == 1.0).all())
 
 
 def _csv_rows(

@@ -27,70 +27,32 @@ class Interval(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One system on one measure.
-
-    Parameters
-    ----------
-    system : System
-        Which.
-    mean : float
-        Mean over the queries for which every system has a value.
-    interval : Interval
-        Interval of the mean, over queries.
-    seed_sd : float
-        Standard deviation of the mean over seeds; NaN with fewer than two of them. It is not
-        part of the interval.
-    """
+    """One system on one measure."""
 
     system: System
-    mean: float
-    interval: Interval
-    seed_sd: float
+    mean: float  # over the queries for which every system has a value
+    interval: Interval  # of the mean, over queries
+    seed_sd: float  # of the mean over seeds, which intervals leave out; NaN with fewer than two
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One system against its baseline on one measure.
-
-    Parameters
-    ----------
-    system : System
-        Which.
-    baseline : System
-        What it is compared with.
-    difference : float
-        Mean of the system minus mean of the baseline, in the direction of the measure.
-    interval : Interval
-        Paired interval of the difference, over queries.
-    p : float
-        Two-sided p value of the paired randomisation test.
-    p_holm : float
-        The p value, corrected for the number of all comparisons on this measure, with whichever
-        baseline.
-    effect : float
-        Cohen's d of paired differences: their mean over their standard deviation, positive
-        if the system is better. NaN if all differences are equal.
-    wins, ties, losses : int
-        Queries on which the system is better, equal (within 1e-12) or worse.
-    outcome : {"better", "worse", "undecided"}
-        Whether the corrected test decides at the level.
-    equivalent : bool
-        Whether the interval lies within the margin. For 95% intervals this is the two
-        one-sided tests procedure at 2.5%: stricter than the usual 5%, and visible in a plot.
-    """
+    """One system against its baseline on one measure."""
 
     system: System
     baseline: System
-    difference: float
-    interval: Interval
-    p: float
-    p_holm: float
-    effect: float
-    wins: int
-    ties: int
+    difference: float  # of the means, system minus baseline, in the direction of the measure
+    interval: Interval  # of the difference, paired over queries
+    p: float  # two-sided, of the paired randomisation test
+    p_holm: float  # corrected for all comparisons on this measure, with whichever baseline
+    effect: float  # Cohen's d of paired differences, positive if better; NaN if all are equal
+    wins: int  # queries on which the system is better
+    ties: int  # within 1e-12
     losses: int
-    outcome: Outcome
+    outcome: Outcome  # of the corrected test, at the level
+    # The interval lies within the margin. For 95% intervals this is the two one-sided tests
+    # procedure at 2.5%: stricter than the usual 5%, and visible in a plot.
     equivalent: bool
 
 
@@ -108,36 +70,16 @@ class Pair:
 @final
 @dataclass(frozen=True, slots=True)
 class MeasureAnalysis:
-    """Everything about one measure.
-
-    Parameters
-    ----------
-    measure : Measure
-        Which.
-    n_queries : int
-        Queries for which every system has a value; only these count.
-    left_out : int
-        Queries for which only some of the systems have a value.
-    undefined : int
-        Queries without a value for any system.
-    summaries : tuple of Summary
-        In the order of the results.
-    comparisons : tuple of Comparison
-        One per system that has values and whose baseline has values.
-    pairs : tuple of Pair
-        All pairs, where there are more than two systems.
-    excluded : tuple of System
-        Systems without values.
-    """
+    """Everything about one measure."""
 
     measure: Measure
-    n_queries: int
-    left_out: int
-    undefined: int
-    summaries: tuple[Summary, ...]
-    comparisons: tuple[Comparison, ...]
-    pairs: tuple[Pair, ...]
-    excluded: tuple[System, ...]
+    n_queries: int  # for which every system has a value; only these count
+    left_out: int  # queries for which only some of the systems have a value
+    undefined: int  # queries without a value for any system
+    summaries: tuple[Summary, ...]  # in the order of the results
+    comparisons: tuple[Comparison, ...]  # of systems that have values, as their baseline has
+    pairs: tuple[Pair, ...]  # all, where there are more than two systems
+    excluded: tuple[System, ...]  # without values
 
     @property
     def best(self) -> Summary | None:
@@ -158,42 +100,18 @@ class MeasureAnalysis:
 @final
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Statistics of a comparison.
+    """Statistics of a comparison."""
 
-    Parameters
-    ----------
-    baseline : System
-        System that the others are compared with.
-    baselines : tuple of System
-        The baseline of each booster, if systems are compared within boosters; else the baseline.
-    level : float
-        Level of the intervals; tests are decided at one minus it.
-    margin : float
-        Smallest difference that matters in practice; with 0 equivalence is not tested.
-    seed : int
-        Seed of the resampling.
-    resamples : int
-        Draws per paired test and interval.
-    tukey_resamples : int
-        Draws per test of all pairs; fewer where there is much data.
-    measures : tuple of MeasureAnalysis
-        The target first.
-    verdict : str
-        The result in words; one sentence per booster if each has its own baseline.
-    not_established : tuple of str
-        What the comparison does not show.
-    """
-
-    baseline: System
-    baselines: tuple[System, ...]
-    level: float
-    margin: float
-    seed: int
-    resamples: int
-    tukey_resamples: int
-    measures: tuple[MeasureAnalysis, ...]
-    verdict: str
-    not_established: tuple[str, ...]
+    baseline: System  # with which the others are compared
+    baselines: tuple[System, ...]  # of each booster, if systems are compared within boosters
+    level: float  # of the intervals; tests are decided at one minus it
+    margin: float  # smallest difference that matters; with 0 equivalence is not tested
+    seed: int  # of the resampling
+    resamples: int  # draws per paired test and interval
+    tukey_resamples: int  # draws per test of all pairs; fewer where there is much data
+    measures: tuple[MeasureAnalysis, ...]  # the target first
+    verdict: str  # in words; one sentence per booster if each has its own baseline
+    not_established: tuple[str, ...]  # what the comparison does not show
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; NaN becomes None."""
