@@ -1,4 +1,4 @@
-"""One object at every door of LightGBM."""
+"""One object in every interface of LightGBM."""
 
 import copy
 import gc
@@ -59,7 +59,7 @@ def train(params=PARAMS, data=None, rounds=5, **options):
 
 
 def trees(booster):
-    """The trees alone: the parameters printed after them differ between the doors."""
+    """The trees alone: the parameters printed after them differ between the interfaces."""
     return booster.model_to_string().split("end of trees")[0].split("Tree=0")[1]
 
 

@@ -1,4 +1,4 @@
-"""One object at every door of XGBoost."""
+"""One object in every interface of XGBoost."""
 
 import gc
 import pickle

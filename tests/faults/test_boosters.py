@@ -18,8 +18,8 @@ from gbmrank.boosters.plan import Plan
 from gbmrank.boosters.plan import train as train_plan
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, NoProgressWarning
-from tests.faults import doors
-from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK
+from tests.faults import interfaces
+from tests.faults.interfaces import BACKENDS, OTHER, OTHER_QID, TASK
 from tests.ranking_tasks import make_task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -30,7 +30,7 @@ LONG = make_task(seed=5, queries=200)
 
 
 def data_set(backend: str) -> Any:
-    rows = doors.data_set(backend)
+    rows = interfaces.data_set(backend)
     if backend == "lightgbm":
         rows.params = {"feature_pre_filter": False, "min_data_in_leaf": 2}
     return rows
@@ -312,7 +312,7 @@ def test_trees_that_are_dropped_when_dart_ends():
     for seed in range(6):
         options = {**DART, "drop_rate": 0.9, "skip_drop": 0, "seed": seed, "n_estimators": 60}
         limits = {"learning_rate": 1.0, "min_split_gain": 4.0, "num_leaves": 4}
-        made = doors.ranker("lightgbm", OBJECTIVE, metric="ndcg@5", **options, **limits)
+        made = interfaces.ranker("lightgbm", OBJECTIVE, metric="ndcg@5", **options, **limits)
         made.fit(TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER_QID)
         ended += made.booster_.num_trees() < 60
         assert "shrinkage=-" not in made.booster_.model_to_string()

@@ -8,7 +8,7 @@ import pytest
 
 import gbmrank
 from gbmrank.errors import DataError
-from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, ranker
+from tests.faults.interfaces import BACKENDS, OTHER, OTHER_QID, TASK, ranker
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
 WORDS = np.array(list("dacb"))

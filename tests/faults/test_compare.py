@@ -29,7 +29,7 @@ from gbmrank.experiments.sources import read_source
 from gbmrank.experiments.statistics import analyse
 from gbmrank.experiments.store import load_results
 from tests.experiments.make_results import table_results
-from tests.faults.doors import TASK, fit
+from tests.faults.interfaces import TASK, fit
 from tests.formulas import each
 
 DATA = demo_data(30, items=6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gbmrank
 from gbmrank.errors import DataError, GbmrankError, GbmrankWarning, LabelRangeError, WeightError
-from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
+from tests.faults.interfaces import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)

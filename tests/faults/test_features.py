@@ -14,7 +14,7 @@ from gbmrank import PairRanker
 from gbmrank.data.tables import read_table
 from gbmrank.errors import DataError
 from gbmrank.experiments.sources import read_source
-from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker
+from tests.faults.interfaces import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker
 from tests.ranking_tasks import Task, is_before
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)

@@ -22,7 +22,7 @@ from gbmrank.errors import (
     ParameterError,
 )
 from gbmrank.experiments.sources import read_source
-from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker, train
+from tests.faults.interfaces import BACKENDS, OTHER, OTHER_QID, TASK, fit, ranker, train
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
 RANKNET, NDCG = gbmrank.objective("ranknet"), gbmrank.metric("ndcg@5")

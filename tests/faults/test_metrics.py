@@ -13,7 +13,7 @@ import gbmrank
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError, UnknownNameError
 from gbmrank.experiments.trial import tied_pairs
 from gbmrank.registry import METRICS
-from tests.faults.doors import BACKENDS, OTHER, TASK, data_set, fit, train
+from tests.faults.interfaces import BACKENDS, OTHER, TASK, data_set, fit, train
 from tests.ranking_tasks import Task
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)

@@ -28,7 +28,7 @@ from gbmrank.experiments.store import per_query_csv, slug
 from gbmrank.registry import LOSSES
 from tests.experiments.make_results import table_results
 from tests.experiments.test_report import hostile_results
-from tests.faults.doors import BACKENDS, TASK, ranker
+from tests.faults.interfaces import BACKENDS, TASK, ranker
 from tests.ranking_tasks import is_before
 
 HOSTILE = ("../../x", "a\x00b", "CON", "<script>alert(1)</script>", "$x^2$", "\x1b]0;title\x07x")

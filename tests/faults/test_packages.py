@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.doors import BACKENDS
+from tests.faults.interfaces import BACKENDS
 from tests.formulas import each
 from tests.ranking_tasks import run_python
 

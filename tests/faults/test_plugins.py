@@ -14,7 +14,7 @@ from gbmrank.cli import main
 from gbmrank.errors import PluginContractError, PluginError
 from gbmrank.registry import LOSSES
 from gbmrank.testing import run_checks
-from tests.faults.doors import BACKENDS, TASK, data_set, train
+from tests.faults.interfaces import BACKENDS, TASK, data_set, train
 from tests.plugins.fakes import forget_plugins, shelf  # noqa: F401  (a fixture)
 from tests.plugins.test_faults import DIST, GOOD, objective_source
 

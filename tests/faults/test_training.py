@@ -25,7 +25,7 @@ from gbmrank.errors import (
     ParameterError,
 )
 from gbmrank.extend import AbstractBound, AbstractObjective
-from tests.faults.doors import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
+from tests.faults.interfaces import BACKENDS, OTHER, OTHER_QID, TASK, data_set, fit, ranker, train
 from tests.ranking_tasks import Task, run_python
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
@@ -274,7 +274,7 @@ def test_threads_do_not_change_results(backend):
 
 FORKED = """
 import multiprocessing, warnings
-from tests.faults.doors import TASK, fit
+from tests.faults.interfaces import TASK, fit
 warnings.simplefilter("ignore", DeprecationWarning)  # about threads and fork, later than 3.11
 here = fit({backend!r}).predict(TASK.x)
 

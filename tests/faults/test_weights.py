@@ -6,7 +6,7 @@ from xgboost.core import XGBoostError
 
 import gbmrank
 from gbmrank.errors import DataError, GbmrankWarning, WeightError
-from tests.faults.doors import BACKENDS, TASK, data_set, fit, ranker, train
+from tests.faults.interfaces import BACKENDS, TASK, data_set, fit, ranker, train
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
 QUERIES = len(TASK.sizes)
@@ -129,10 +129,10 @@ def test_weights_of_linear_models():
 )
 def test_weights_that_differ_within_a_query():
     weight = np.linspace(1, 2, TASK.n)
-    for door in ("lightgbm", "xgboost"):
-        weighted(door, weight)
+    for backend in ("lightgbm", "xgboost"):
+        weighted(backend, weight)
         with pytest.raises(WeightError, match="rows of query 0 have different weights"):
-            weighted(door, weight, "softmax")
+            weighted(backend, weight, "softmax")
     with pytest.raises(WeightError, match="rows of query 0 have different weights"):
         gbmrank.metric("ndcg").score(TASK.y, np.zeros(TASK.n), qid=TASK.qid, weight=weight)
     grad, _ = gbmrank.objective("pointwise(loss=squared, target=dcg)").gradients(

@@ -13,7 +13,7 @@ import gbmrank
 from gbmrank.data import tables
 from gbmrank.errors import DataError
 from gbmrank.estimators.model_file import Identity
-from tests.faults.doors import BACKENDS, ranker
+from tests.faults.interfaces import BACKENDS, ranker
 from tests.ranking_tasks import is_before
 
 BOTH = pytest.mark.parametrize("backend", BACKENDS)
