@@ -318,8 +318,8 @@ PIECES = np.diff(np.flatnonzero(np.r_[True, SCATTERED[1:] != SCATTERED[:-1], Tru
     "rows shuffled before the sizes of their queries were counted",
     promise="a warning with the number of queries of one row, in every API that takes sizes",
 )
-@pytest.mark.parametrize("door", ["metric", "objective", "folds", "preferences", *BACKENDS])
-def test_queries_in_pieces(door):
+@pytest.mark.parametrize("way", ["metric", "objective", "folds", "preferences", *BACKENDS])
+def test_queries_in_pieces(way):
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(4000, 3)), rng.integers(0, 3, 4000)
     rows = {"lightgbm": lambda: lgb.Dataset(x, y, group=PIECES), "xgboost": lambda: _matrix(x, y)}
@@ -332,7 +332,7 @@ def test_queries_in_pieces(door):
     }
     single = np.count_nonzero(PIECES == 1)
     with pytest.warns(GbmrankWarning, match=rf"{single} of {len(PIECES)} queries .* shuffled"):
-        calls[door](*([rows[door]()] if door in rows else []))
+        calls[way](*([rows[way]()] if way in rows else []))
     gbmrank.GBMRanker(n_estimators=1).fit(x, y, qid=SCATTERED)  # sorts the rows itself
 
 
@@ -346,8 +346,8 @@ def _matrix(x, y):
     "many rows without queries in a metric or objective of arrays",
     promise="one query, with a warning that shows how to say so",
 )
-@pytest.mark.parametrize("door", ["score", "per_query", "list", "gradients", "loss"])
-def test_forgotten_queries(door):
+@pytest.mark.parametrize("way", ["score", "per_query", "list", "gradients", "loss"])
+def test_forgotten_queries(way):
     rng = np.random.default_rng(1)
     y, scores = rng.integers(0, 3, 1000), rng.normal(size=1000)
     several = gbmrank.metric("ndcg@5, err@5")
@@ -357,7 +357,7 @@ def test_forgotten_queries(door):
         "list": several.score,
         "gradients": RANKNET.gradients,
         "loss": RANKNET.loss,
-    }[door]
+    }[way]
     with pytest.warns(GbmrankWarning, match=r"all 1000 rows count as one query.*group=\[1000\]"):
         call(y, scores)
     call(y, scores, group=[1000])
