@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 from gbmrank.boosters.trees import Trees
 from gbmrank.data.queries import RankingData
 from gbmrank.data.schema import Schema
-from gbmrank.data.tables import Reads, is_before
+from gbmrank.data.tables import Reads, is_before, take_rows
 from gbmrank.errors import MissingBackendError
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray, IntArray
@@ -72,6 +72,40 @@ class Part:
 
     features: Any
     data: RankingData
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Rows that are binned once, for trainings on parts of them."""
+
+    part: Part
+    _made: list[Any] = field(default_factory=list)  # the booster's data set, when it is needed
+
+    def take(self, rows: IntArray) -> "PooledPart":
+        """Return a part of the rows, given by increasing numbers."""
+        return PooledPart(self, rows, self.part.data.take(rows))
+
+    def data_set(self, make: Callable[[Part], Any]) -> Any:
+        """Return the data set of all rows, which is made once."""
+        if not self._made:
+            self._made.append(make(self.part))
+        return self._made[0]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledPart:
+    """Some rows of a pool; a copy of their features is made whenever it is read."""
+
+    pool: Pool
+    rows: IntArray
+    data: RankingData
+
+    @property
+    def features(self) -> Any:
+        """The features of these rows."""
+        return take_rows(self.pool.part.features, self.rows)
 
 
 Report = Callable[[int, Mapping[str, Mapping[str, list[float]]]], None]
@@ -138,6 +172,18 @@ class Member(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class OutOfFold:
+    """Scores of rows by the members that did not see them, in query order, and their value.
+
+    Scores are divided by the spread of their member; rows that no fold holds out have NaN.
+    """
+
+    scores: FloatArray
+    value: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Trained:
     """A trained ranker."""
 
@@ -145,6 +191,7 @@ class Trained:
     history: Mapping[str, Mapping[str, list[float]]]  # by validation set and metric text
     best_round: int  # from 0; without a validation set, the last one
     committee: tuple[Member, ...] = ()  # the models that were merged
+    unseen: "OutOfFold | None" = None  # with cross-fitting
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row, of the trees up to the best round."""

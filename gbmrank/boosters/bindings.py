@@ -30,7 +30,7 @@ class RowColumns(NamedTuple):
     def added_to(self, columns: BoosterColumns) -> RankingData:
         """Return the booster's columns as ranking data, with these columns."""
         weight = columns.weight if self.weight is None else self.weight
-        data = replace(columns, weight=weight).to_data()
+        data = replace(columns, weight=weight, subset=None).to_data()
         if self.ids is not None and len(self.ids) == data.groups.n_queries:
             data = replace(data, groups=replace(data.groups, ids=self.ids))
         return replace(data, columns=self.columns)

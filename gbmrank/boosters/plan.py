@@ -8,7 +8,7 @@ or on a cluster (``gbmrank.dask``). Rankers, comparisons and pair models all tra
 import difflib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
@@ -39,7 +39,7 @@ from gbmrank.errors import (
     warn,
 )
 from gbmrank.kernels.jit.threads import at_most
-from gbmrank.objectives import held_preferences, with_groups
+from gbmrank.objectives import held_preferences, with_preferences
 from gbmrank.types import FloatArray
 
 PREFIX = "native:"
@@ -172,7 +172,10 @@ class LocalEngine:
             return target.name, dict(params)
         groups = part.data.groups
         if groups.row_order is not None:
-            target = target.with_template(with_groups(target.template, Groups(groups.offsets)))
+            plain = Groups(groups.offsets)
+            target = target.with_template(
+                with_preferences(target.template, lambda one: replace(one, groups=plain))
+            )
         return with_bagging(target, params, groups.sizes)
 
     def run(self, booster: Booster, job: Job) -> Trained:
@@ -226,14 +229,36 @@ def train(
     before the round with a gradient that was not finite.
     """
     valid, engine = valid or {}, engine or LocalEngine()
-    target, booster = plan.objective, booster_named(plan.backend)
-    params = _checked_params(plan, booster, bool(valid))
+    params = _checked_params(plan, booster_named(plan.backend), bool(valid))
+    check_rows(plan, data, valid, engine)
+    trained = run(plan, data, valid, on_round, engine, params)
+    warn_if_tied(plan, trained.fitted, data, engine)
+    return trained
+
+
+def check_rows(plan: Plan, data: Any, valid: Mapping[str, Any], engine: Engine) -> None:
+    """Raise for rows from which nothing can be learned, and for sets that do not fit together."""
     facts = engine.facts(data, TRAINING, plan.ranks)
     if plan.ranks:
-        _check_target(engine, target, data, facts)
+        _check_target(engine, plan.objective, data, facts)
         _check_sets(facts, {n: engine.facts(p, n) for n, p in valid.items() if p is not data})
+
+
+def run(
+    plan: Plan,
+    data: Any,
+    valid: Mapping[str, Any],
+    on_round: Callable[[int], None] | None,
+    engine: Engine,
+    params: Mapping[str, Any] | None = None,
+) -> Trained:
+    """Train on rows that were checked, with parameters that were checked if they are given."""
+    booster = booster_named(plan.backend)
+    if params is None:
+        params = _checked_params(plan, booster, bool(valid))
+    if plan.ranks:
         engine.check_weights(booster, params, data)
-    objective, used = engine.callback(target, params, data)
+    objective, used = engine.callback(plan.objective, params, data)
     job = Job(
         train=data,
         valid=valid,
@@ -250,14 +275,17 @@ def train(
         report=plan.report,
     )
     with at_most(plan.threads):
-        trained = engine.run(booster, job)
-    if engine.all_tied(trained.fitted, data):
-        cause = booster.parameters.likely_cause(
-            params, facts.n_rows, engine.curvature(target, data)
-        )
+        return engine.run(booster, job)
+
+
+def warn_if_tied(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
+    """Warn if no tree separates the rows of a query, and say why."""
+    if engine.all_tied(fitted, data):
+        booster, target = booster_named(plan.backend), plan.objective
+        params, n_rows = _checked_params(plan, booster, True), engine.facts(data, TRAINING).n_rows
+        cause = booster.parameters.likely_cause(params, n_rows, engine.curvature(target, data))
         message = f"{target}: all scores of every query are tied after training; {cause}"
         warn(message, NoProgressWarning)
-    return trained
 
 
 def squared_deviations(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> float:

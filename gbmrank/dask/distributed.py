@@ -155,6 +155,11 @@ class DaskEngine:
         """Raise for options that are not supported on Dask, before anything is loaded."""
         target, booster = plan.objective, booster_named(plan.backend)
         given = booster.parameters.by_main_names(plan.params)
+        if plan.params.get("folds") is not None:
+            raise ConfigError(
+                "folds= is not supported on Dask, where the rows of a fold lie on several "
+                "machines; give eval_set=, or train GBMRanker on one machine"
+            )
         if any_preferences(plan.metric) or (
             not isinstance(target, Native) and held_preferences(target.template)
         ):

@@ -4,9 +4,10 @@ Partitions are compared by outlines: their feature tables without rows. They the
 categories of all partitions, since boosters only see category codes, which must agree.
 """
 
+import importlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -198,6 +199,21 @@ def agreed(outlines: Mapping[int, Any], name: str, reads: Reads) -> Any:
         outline = _joined(list(outlines.values()), name)
     check_columns(outline, name, reads)
     return outline
+
+
+def stacked(tables: Sequence[Any]) -> Any:
+    """Return the rows of several tables with the same columns, one below the other."""
+    first = tables[0]
+    if is_sparse(first):
+        return type(first)(importlib.import_module("scipy.sparse").vstack(tables))
+    if isinstance(first, np.ndarray):
+        return np.concatenate(tables)
+    if hasattr(first, "iloc"):  # pandas turns different categories into strings
+        outline = _joined([outline_of(one) for one in tables], "eval_set")
+        tables = [conformed(one, outline) for one in tables]
+    import narwhals.stable.v2 as nw
+
+    return nw.concat([nw.from_native(one, eager_only=True) for one in tables]).to_native()
 
 
 def fits(outline: Any, wanted: Any) -> bool:

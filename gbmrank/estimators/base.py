@@ -235,6 +235,8 @@ def reject_unknown(unknown: Mapping[str, Any], who: str) -> None:
                 f"{who} does not support {name}=, only GBMRanker on one machine does: give "
                 "PositionBias.utilities(clicks, position) as labels, with pairwise(target=identity)"
             )
+        if name in ("fold_groups", "splitter"):
+            raise ParameterError(f"{who} does not support {name}=, only GBMRanker does")
         if name == "eval_metric" and who != "PairRanker":
             raise ParameterError(
                 f"fit does not take eval_metric=. Pass the metric to the constructor: "

@@ -87,6 +87,15 @@ class ClickTraining:
                 GbmrankWarning,
             )
 
+    def check_metrics(self, metrics: MetricList) -> None:
+        """Raise ParameterError for a metric that clicks and positions cannot estimate."""
+        bent = next((one for one in metrics if not one.measure.linear), None)
+        if self.position is not None and bent is not None:
+            raise ParameterError(
+                f"{bent} cannot be estimated from clicks and positions: it is not a sum over "
+                "items. Use metric='dcg@10', or another one of dcg, precision, wta, rbp and eru"
+            )
+
     def with_estimates(
         self, part: Part, rows: tuple[Any, ...], metrics: MetricList, name: str
     ) -> Part:
@@ -99,12 +108,7 @@ class ClickTraining:
                 "eval_position= needs the bias of the training rows: give position= and "
                 'position_bias= a PositionBias or "em", or validate on labels that are not clicks'
             )
-        bent = next((one for one in metrics if not one.measure.linear), None)
-        if bent is not None:
-            raise ParameterError(
-                f"{bent} cannot be estimated from clicks and positions: it is not a sum over "
-                "items. Use metric='dcg@10', or another one of dcg, precision, wta, rbp and eru"
-            )
+        self.check_metrics(metrics)
         try:
             read_clicks(clicks)
             self.bias.theta(position)

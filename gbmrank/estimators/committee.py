@@ -9,6 +9,7 @@ import importlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gbmrank.api import Metric
@@ -49,11 +50,16 @@ def default_members(metric: Metric) -> tuple[Objective, ...]:
     return calibrated, objective("yetirank"), objective("query_rmse"), swap
 
 
-def member_plans(plan: Plan) -> tuple[Plan, ...]:
-    """Return how each member of a committee is trained; the plan itself for one objective."""
+def member_plans(plan: Plan, folds: int | None = None) -> tuple[Plan, ...]:
+    """Return how each member of a committee is trained; the plan itself for one objective.
+
+    With ``folds`` there is one member for each, and the objectives take turns.
+    """
     committee = plan.objective
     if not isinstance(committee, Committee):
-        return (plan,)
+        if folds is None:
+            return (plan,)
+        committee = Committee((committee,))
     if plan.start is not None:
         raise ConfigError(
             "init_model= continues one model, but a committee merges several; train it from "
@@ -65,18 +71,26 @@ def member_plans(plan: Plan) -> tuple[Plan, ...]:
         known.check_once(plan.params, "seed", "seed", plan.seed)
     first = check_seed(params.pop("seed", plan.seed)) or 0
     each = [one for one in _members(committee, plan.metric) for _ in range(committee.seeds)]
-    more = [known.sampled if _differ_in_nothing(plan, one) else {} for one in each]
+    if folds is not None:
+        if folds < len(each):
+            raise ParameterError(
+                f"folds={folds}, but {plan.objective} has {len(each)} models, one for each "
+                f"objective and seed; give folds={len(each)} or more"
+            )
+        each = [each[at % len(each)] for at in range(folds)]
+    several = folds is None and committee.seeds > 1  # models that only their seeds could tell apart
+    more = [known.sampled if several and _is_not_random(plan, one) else {} for one in each]
     return tuple(
         replace(plan, objective=one, params={**params, **more[at]}, seed=(first + at) % _SEEDS)
         for at, one in enumerate(each)
     )
 
 
-def _differ_in_nothing(plan: Plan, member: Any) -> bool:
-    """Whether the models of several seeds would be the same, as their training is not random."""
+def _is_not_random(plan: Plan, member: Any) -> bool:
+    """Whether the models of several seeds would be the same."""
     known = booster_named(plan.backend).parameters
     native = member.name if isinstance(member, Native) else None
-    return plan.objective.seeds > 1 and not known.is_random(known.read(plan.params), native)
+    return not known.is_random(known.read(plan.params), native)
 
 
 def train(
@@ -95,7 +109,9 @@ def train(
     for one in each:
         check_plan(one, bool(valid))
     alike = dict.fromkeys(
-        str(one.objective) for one in each if _differ_in_nothing(plan, one.objective)
+        str(one.objective)
+        for one in each
+        if plan.objective.seeds > 1 and _is_not_random(plan, one.objective)
     )
     if alike:
         sampled = booster_named(plan.backend).parameters.sampled
@@ -112,22 +128,36 @@ def train(
     )
     trained: list[Trained] = []
     for one in each:
-        done = sum(member.fitted.n_rounds for member in trained)
-        trained.append(_train_member(one, data, valid, (on_round, done), engine))
-    members = _standardised(plan, trained, [engine.spread(one.fitted, data) for one in trained])
-    _warn_if_equal(members)
+        run = partial(plans.train, data=data, valid=valid, engine=engine)
+        trained.append(train_member(one, run, trained, on_round))
+    made = combined(plan, each, trained, [engine.spread(one.fitted, data) for one in trained])
+    _warn_if_equal(made.committee)
+    judged = {} if any_preferences(plan.metric) else valid or {}  # these belong to rows
+    return replace(made, history=values_on(plan, made, judged, engine))
+
+
+def combined(
+    plan: Plan, each: Sequence[Plan], trained: Sequence[Trained], spreads: Sequence[float]
+) -> Trained:
+    """Merge members, each divided by its spread; ``each`` are their plans."""
+    members = _standardised(plan, each, trained, spreads)
     shares = [member.weight for member in members]
     factors = [one.weight / one.spread if one.spread > 0.0 else 0.0 for one in members]
     merge = booster_named(plan.backend).merge
     fitted = merge([one.fitted for one in trained], factors, shares)
-    judged = {} if any_preferences(plan.metric) else valid or {}  # these belong to rows
-    values = {name: engine.values(fitted, part, plan.metric) for name, part in judged.items()}
+    return Trained(fitted, {}, fitted.n_rounds - 1, members)
+
+
+def values_on(
+    plan: Plan, trained: Trained, sets: Mapping[str, Any], engine: Engine
+) -> dict[str, dict[str, list[float]]]:
+    """Return one value per set and metric, in the form of a history."""
+    values = {name: engine.values(trained.fitted, part, plan.metric) for name, part in sets.items()}
     names = [str(one) for one in plan.metric]
-    history = {
+    return {
         set_name: {name: [value] for name, value in zip(names, found, strict=True)}
         for set_name, found in values.items()
     }
-    return Trained(fitted, history, fitted.n_rounds - 1, members)
 
 
 def _members(committee: Committee, metrics: Sequence[Metric]) -> tuple[Any, ...]:
@@ -142,15 +172,14 @@ def _members(committee: Committee, metrics: Sequence[Metric]) -> tuple[Any, ...]
     return members
 
 
-def _train_member(
+def train_member(
     plan: Plan,
-    data: Any,
-    valid: Mapping[str, Any] | None,
-    progress: tuple[Callable[[int], None] | None, int],
-    engine: Engine,
+    run: Callable[..., Trained],
+    previous: Sequence[Trained],
+    on_round: Callable[[int], None] | None,
 ) -> Trained:
-    """Train one member; its rounds are counted after those of the previous members."""
-    on_round, before = progress
+    """Train one member by ``run``; its rounds are counted after those of the previous members."""
+    before = sum(member.fitted.n_rounds for member in previous)
     count, report = on_round, plan.report
     if on_round is not None:
         count = lambda done: on_round(before + done)  # noqa: E731
@@ -158,7 +187,7 @@ def _train_member(
         shown = report
         plan = replace(plan, report=lambda done, history: shown(before + done, history))
     try:
-        return plans.train(plan, data, valid, count, engine)
+        return run(plan, on_round=count)
     except NumericError as error:
         error.model = None  # the model of one member is not the committee
         error.add_note(f"in the member {plan.objective} of a committee")
@@ -166,18 +195,24 @@ def _train_member(
 
 
 def _standardised(
-    plan: Plan, trained: Sequence[Trained], spreads: Sequence[float]
+    plan: Plan, each: Sequence[Plan], trained: Sequence[Trained], spreads: Sequence[float]
 ) -> tuple[Member, ...]:
-    """Return the members with their spreads and weights; the weights add up to 1."""
-    committee, each = plan.objective, member_plans(plan)
-    given = committee.weights or (1.0,) * (len(each) // committee.seeds)
-    total = sum(given) * committee.seeds
+    """Return the members with their spreads and weights; the weights add up to 1.
+
+    Members of one objective share its weight.
+    """
+    given: Sequence[float] = (1.0,)
+    owner = [0] * len(each)
+    if isinstance(plan.objective, Committee):
+        count, seeds = len(_members(plan.objective, plan.metric)), plan.objective.seeds
+        given = plan.objective.weights or (1.0,) * count
+        owner = [at // seeds % count for at in range(len(each))]
     return tuple(
         Member(
             objective=str(one.objective),
             seed=one.seed,
             rounds=model.fitted.n_rounds,
-            weight=given[at // committee.seeds] / total,
+            weight=given[owner[at]] / owner.count(owner[at]) / sum(given),
             spread=spread,
             values={
                 name: {

@@ -42,7 +42,10 @@ from gbmrank.estimators.base import (
 )
 from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import member_plans
+from gbmrank.estimators.crossfit import fold_count, make_folds, pooled
+from gbmrank.estimators.crossfit import train as crossfit
 from gbmrank.estimators.display import shown
+from gbmrank.estimators.fold_rows import Fold, check_folds
 from gbmrank.estimators.low_rank_ranker import LowRankRanker
 from gbmrank.estimators.model_file import (
     Archive,
@@ -170,8 +173,17 @@ class GBMRanker(AbstractEstimator):
     n_estimators : int, default=100
         Number of boosting rounds.
     early_stopping_rounds : int or None, default=None
-        Stop after this many rounds without improvement on the last evaluation set, and keep the
-        rounds up to the best one. Metrics where lower is better are minimised.
+        Stop after this many rounds without improvement on the last evaluation set, or on the
+        fold that is left out, and keep the rounds up to the best one. Metrics where lower is
+        better are minimised.
+    folds : int or None, default=None
+        Cross-fitting: the queries are cut into this many folds, and one model is trained for each
+        on all other folds; it stops on its own. They are merged into one model, as a committee
+        is, whose objectives take turns. No row is lost to validation, and evaluation sets are
+        only reported. A committee with early stopping and no evaluation set has 4 folds.
+    pool_eval_set : bool, default=False
+        With ``folds``, train on the rows of the evaluation sets too. Then no independent set is
+        left, and ``oof_scores_`` has their rows after those of ``X``.
     seed : int, default=0
         Seed of the booster; ``random_state`` is accepted for it.
     n_jobs : int or None, default=None
@@ -197,7 +209,15 @@ class GBMRanker(AbstractEstimator):
         Share of each feature in the summed gain of all splits, or what ``importance_type`` sets.
     committee_ : tuple of Member
         Objective, seed, rounds, weight, spread and validation values of each member of a
-        committee. ``evals_result_`` then has one value per metric, that of the merged model.
+        committee, or of each fold. ``evals_result_`` then has one value per metric, that of the
+        merged model.
+    oof_scores_ : array of shape (n_rows,)
+        With ``folds``: each row scored by the model that did not see it, divided by the spread of
+        that model's scores within queries. NaN for rows that no fold holds out. Not saved.
+    oof_value_ : float
+        With ``folds``: mean of the first metric over queries, each scored by the model that did
+        not see it. A fold that stops its model would overrate it, so each fold is valued at the
+        number of rounds that the other folds choose.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
@@ -226,6 +246,8 @@ class GBMRanker(AbstractEstimator):
             "eval_sample_weight": None,
             "eval_position": None,
             "eval_names": None,
+            "fold_groups": True,
+            "splitter": True,
             "callbacks": None,
             "init_model": None,
             "verbose": None,
@@ -238,6 +260,8 @@ class GBMRanker(AbstractEstimator):
     position_bias_: PositionBias
     evals_result_: Mapping[str, Mapping[str, list[float]]]
     committee_: tuple[Member, ...]
+    oof_scores_: FloatArray
+    oof_value_: float
 
     def __init__(
         self,
@@ -247,6 +271,8 @@ class GBMRanker(AbstractEstimator):
         n_estimators: int = 100,
         *,
         early_stopping_rounds: int | None = None,
+        folds: int | None = None,
+        pool_eval_set: bool = False,
         seed: int = 0,
         n_jobs: int | None = None,
         importance_type: str | None = None,
@@ -254,6 +280,7 @@ class GBMRanker(AbstractEstimator):
     ) -> None:
         self.objective, self.backend, self.metric = objective, backend, metric
         self.n_estimators, self.early_stopping_rounds = n_estimators, early_stopping_rounds
+        self.folds, self.pool_eval_set = folds, pool_eval_set
         self.seed, self.n_jobs, self.importance_type = seed, n_jobs, importance_type
         self._booster_params = booster_params
 
@@ -272,6 +299,8 @@ class GBMRanker(AbstractEstimator):
         eval_sample_weight: Any = None,
         eval_position: Any = None,
         eval_names: Sequence[str] | None = None,
+        fold_groups: Any = None,
+        splitter: Any = None,
         callbacks: Sequence[Any] | None = None,
         init_model: Any = None,
         verbose: bool | int | str = False,
@@ -314,6 +343,12 @@ class GBMRanker(AbstractEstimator):
             ``precision``, ``rbp``, ...); ``ndcg`` is rejected.
         eval_names : list of str, optional
             Names of the evaluation sets; ``valid_0``, ``valid_1``, ... when not given.
+        fold_groups : array-like of shape (n_rows,), optional
+            With ``folds``, rows of equal values stay in one fold: the user or the session of a
+            query, or a number that copies of a query share.
+        splitter : splitter of scikit-learn or list of (train rows, test rows), optional
+            With ``folds``, how rows are cut; :class:`gbmrank.QueryTimeSplit` for data in time,
+            where a model should not learn from later queries.
         callbacks : list, optional
             Callbacks of the booster, such as ``lightgbm.log_evaluation(10)`` or Optuna's pruning
             callback. They see the names of the evaluation sets, and metrics under
@@ -343,49 +378,86 @@ class GBMRanker(AbstractEstimator):
         """
         reject_unknown(unknown, "GBMRanker")
         reject_column_names("GBMRanker", y, qid)
-        reads = booster_named(self.backend).reads
-        table = read_table(X, reads=reads)
-        columns = Schema.of(table, reads)
-        data = read_part(renamed(table), y, qid, sample_weight)
         target, metrics = self._named()
         clicks = ClickTraining.read(target, y, position, position_bias, clip)
         if position_bias == "em":
             clicks = clicks.estimated(X, qid, self.backend, self.seed)
-        data = clicks.with_positions(data)
-        valid: dict[str, Part] = {}
         sets = named_sets(eval_set, eval_qid, eval_sample_weight, eval_names, eval_position)
-        if eval_position is None:
+        if sets and eval_position is None:
             clicks.warn_of_clicks(sets)
+        columns, data, valid = self._rows((X, y, qid, sample_weight), sets, clicks, metrics)
+        count = fold_count(self.folds, target, metrics, self.early_stopping_rounds, valid)
+        check_folds(count, self.pool_eval_set, fold_groups, splitter)
+        self._check(target, metrics, data, {} if count else valid)
+        plan = replace(
+            self._plan(target, metrics, columns),
+            callbacks=tuple(callbacks or ()),
+            start=None if init_model is None else _booster_of(init_model, columns),
+        )
+        folds = None
+        if count is not None:
+            clicks.check_metrics(metrics)
+            if self.pool_eval_set:
+                data, fold_groups, valid = pooled(data, valid, fold_groups)
+            given = X, y, fold_groups, splitter
+            folds = make_folds(count, self.seed, target, data, given)
+        models = len(member_plans(plan, count)) if verbose else 0
+        with shown(verbose, models * self.n_estimators) as report:
+            trained = self._train(replace(plan, report=report), data, valid, folds)
+        self._keep(trained, plan, clicks.bias)
+        if trained.unseen is not None:
+            self.oof_scores_ = data.data.groups.restore(trained.unseen.scores)
+            self.oof_value_ = trained.unseen.value
+        return self
+
+    def _rows(
+        self,
+        given: tuple[Any, Any, Any, Any],
+        sets: Mapping[str, tuple[Any, ...]],
+        clicks: ClickTraining,
+        metrics: MetricList,
+    ) -> tuple[Schema, Part, dict[str, Part]]:
+        """Read the training rows and the evaluation sets."""
+        features, *rest = given
+        reads = booster_named(self.backend).reads
+        table = read_table(features, reads=reads)
+        columns = Schema.of(table, reads)
+        table = table if columns.names is None else renamed(table)
+        data = clicks.with_positions(read_part(table, *rest))
+        valid = {}
         for name, rows in sets.items():
             part = read_valid(name, rows, columns, reads)
             valid[name] = clicks.with_estimates(part, rows, metrics, name)
-        if valid or self.metric != _METRIC:  # the default metric is unused without a validation set
+        return columns, data, valid
+
+    def _check(
+        self, target: Any, metrics: MetricList, data: Part, valid: Mapping[str, Part]
+    ) -> None:
+        """Check labels for the metrics; ``valid`` are the sets that may stop the training."""
+        if valid or self.folds or self.metric != _METRIC:  # or the default metric is unused
             check_labels(metrics, valid or {"the training set": data})
         if self.early_stopping_rounds is not None:
             warn_about_stopping(target, metrics[0], valid)
         self._check_importance()
-        plan = replace(
-            self._plan(target, metrics, columns),
-            callbacks=tuple(callbacks or ()),
-            start=_booster_of(init_model, columns),
-        )
+
+    def _train(
+        self, plan: Plan, data: Part, valid: Mapping[str, Part], folds: list[Fold] | None
+    ) -> Trained:
+        """Train; the error for a gradient that is not finite has a ranker of the rounds so far."""
         try:
-            rounds = len(member_plans(plan)) * self.n_estimators if verbose else 0
-            with shown(verbose, rounds) as report:
-                trained = train(replace(plan, report=report), data, valid)
+            return train(plan, data, valid) if folds is None else crossfit(plan, folds, data, valid)
         except NumericError as error:
             model: Any = error.model
-            if model is not None:  # of the previous rounds
+            if model is not None:
                 so_far = Trained(model, {}, model.n_rounds - 1)
-                error.model = copy.copy(self)._keep(so_far, columns, target, metrics)
+                error.model = copy.copy(self)._keep(so_far, plan)
             raise
-        return self._keep(trained, columns, target, metrics, clicks.bias)
 
     @classmethod
     def from_trained(cls, trained: Trained, columns: Schema, **params: Any) -> "GBMRanker":
         """Make a ranker from a model that gbmrank trained with these parameters."""
         made = cls(**{**params, "backend": trained.fitted.backend})
-        return made._keep(trained, columns, *made._named())
+        return made._keep(trained, made._plan(*made._named(), columns))
 
     def predict(self, X: Any) -> FloatArray:  # noqa: N803
         """Return one raw score per row; larger is ranked first.
@@ -569,18 +641,12 @@ class GBMRanker(AbstractEstimator):
             names=_CALLED,
         )
 
-    def _keep(
-        self: Self,
-        trained: Trained,
-        columns: Schema,
-        target: Objective | Native | Committee,
-        metrics: MetricList,
-        bias: PositionBias | None = None,
-    ) -> Self:
+    def _keep(self: Self, trained: Trained, plan: Plan, bias: PositionBias | None = None) -> Self:
+        columns, metrics = plan.columns or trained.fitted.columns, plan.metric
         fitted: Fitted = trained.fitted
         identity = Identity(
             backend=fitted.backend,
-            objective=str(target),
+            objective=str(plan.objective),
             metric=str(metrics),
             best_iteration=trained.best_round,
             n_features=columns.count,
@@ -588,7 +654,7 @@ class GBMRanker(AbstractEstimator):
             categorical=columns.categorical,
             zeros=columns.zeros,
             preferences=any_preferences(metrics)
-            or any(held_preferences(one.template) for one in objectives_in(target)),
+            or any(held_preferences(one.template) for one in objectives_in(plan.objective)),
             committee=[member._asdict() for member in trained.committee],
             position_bias=None if bias is None else bias.to_dict(),
             params={
@@ -605,7 +671,8 @@ class GBMRanker(AbstractEstimator):
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
         self._columns = identity.columns
-        vars(self).pop("position_bias_", None)
+        for name in ("position_bias_", "oof_scores_", "oof_value_"):
+            vars(self).pop(name, None)
         if identity.position_bias is not None:
             self.position_bias_ = PositionBias.from_dict(identity.position_bias)
         self._keep_names(identity.feature_names)

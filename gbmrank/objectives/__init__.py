@@ -12,7 +12,7 @@ from gbmrank.objectives.base import (
     Mix,
     check_takes_bias,
     held_preferences,
-    with_groups,
+    with_preferences,
 )
 from gbmrank.objectives.bregman import Bregman
 from gbmrank.objectives.calibrated import CalibratedSoftmax, SigmoidSoftmax
@@ -45,7 +45,7 @@ __all__ = [
     "Swap",
     "check_takes_bias",
     "held_preferences",
-    "with_groups",
+    "with_preferences",
 ]
 
 

@@ -462,13 +462,16 @@ def check_takes_bias(template: AbstractObjective) -> None:
         )
 
 
-def with_groups(template: AbstractObjective, groups: Groups) -> AbstractObjective:
-    """Return an objective whose preferences, if any, refer to other groups."""
+def with_preferences(
+    template: AbstractObjective, change: Callable[[PreferenceGraphs], PreferenceGraphs]
+) -> AbstractObjective:
+    """Return an objective whose preferences, if any, are changed."""
     if isinstance(template, Mix):
-        return replace(template, parts=tuple(with_groups(part, groups) for part in template.parts))
+        parts = (with_preferences(part, change) for part in template.parts)
+        return replace(template, parts=tuple(parts))
     own: Any = template  # a kind with preferences
     held = held_preferences(template)
-    return replace(own, preferences=replace(held[0], groups=groups)) if held else template
+    return replace(own, preferences=change(held[0])) if held else template
 
 
 def _read_scores(scores: FloatArray, groups: Groups) -> FloatArray:

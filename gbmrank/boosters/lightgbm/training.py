@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from gbmrank.boosters.base import Job, Part, Trained
+from gbmrank.boosters.base import Job, Part, PooledPart, Trained
 from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm, seed_drops
 from gbmrank.boosters.trees import Tree, Trees
@@ -332,8 +332,18 @@ def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:
     return LightGBMFitted(booster, rounds, params.get("num_threads"))
 
 
-def _data_set(lgb: Any, job: Job, part: Part, params: Any, reference: Any = None) -> Any:
+def _data_set(
+    lgb: Any, job: Job, part: Part | PooledPart, params: Any, reference: Any = None
+) -> Any:
     data = part.data
+    if isinstance(part, PooledPart):
+        whole = part.pool.data_set(lambda every: _data_set(lgb, job, every, params))
+        made = whole.subset(part.rows)
+        made.free_raw_data = True  # or it would copy the features
+        keep_rows(made.construct(), data)
+        if data.weight is None and part.pool.part.data.weight is not None:
+            made.set_field("weight", None)  # set_weight would keep those of the whole
+        return made
     # Only LightGBM's own objectives learn a position bias; ours have already used the positions.
     own = isinstance(job.objective, str) and reference is None
     position = data.columns.get("position") if own else None

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Job, Part, Trained
+from gbmrank.boosters.base import Job, Part, PooledPart, Trained
 from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
@@ -344,8 +344,18 @@ def _start(booster: Any, threads: int | None) -> float:
     return float(scored[0])
 
 
-def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference: Any = None) -> Any:
-    data, width = part.data, part.features.shape[1]
+def _data_set(
+    xgb: Any,
+    job: Job,
+    part: Part | PooledPart,
+    params: Any,
+    what: str,
+    reference: Any = None,
+) -> Any:
+    data, features = part.data, part.features
+    width, like = features.shape[1], reference
+    if isinstance(part, PooledPart) and reference is None and not needs_all_values(params):
+        like = part.pool.data_set(lambda every: _data_set(xgb, job, every, params, what))
     for name in OF_DATA_SET:
         if params.get(name) is not None and len(params[name]) != width:  # XGBoost takes fewer
             raise ConfigError(
@@ -361,13 +371,12 @@ def _data_set(xgb: Any, job: Job, part: Part, params: Any, what: str, reference:
         "feature_types": params.get("feature_types"),
         "feature_weights": params.get("feature_weights") if reference is None else None,
     }
-    with _explaining(xgb, part.features, what, data.groups.row_order):
+    with _explaining(xgb, features, what, data.groups.row_order):
         if needs_all_values(params):
-            made = xgb.DMatrix(part.features, **columns)
+            made = xgb.DMatrix(features, **columns)
         else:
-            binning = {"ref": reference} if reference is not None else {}
             bins = params.get("max_bin")
-            made = xgb.QuantileDMatrix(part.features, max_bin=bins, **binning, **columns)
+            made = xgb.QuantileDMatrix(features, max_bin=bins, ref=like, **columns)
     if reference is not None:  # columns were compared; XGBoost needs names in all sets or in none
         made.feature_names = reference.feature_names
     keep_rows(made, data)
