@@ -172,6 +172,25 @@ Arguments that the papers do not have:
   expected utility.
 - **Sums.** Losses with bounded curvature that preserve the same order preserve it in a `mix`.
 
+## Uniform calibration
+
+*Calibrated* means: on each distribution P of labels, a small enough surrogate regret makes the metric regret as small as you
+like. `Verdict.uniform` says whether one surrogate regret does so on all distributions, with the reason. Fix the number of
+items. Let $C_\\sigma$ be the scores sorted like an order $\\sigma$, $g_\\sigma(P) = \\inf_{s \\in C_\\sigma} L_P(s)$ and
+$h(P) = \\inf_s L_P(s)$; the least surrogate regret of a metric regret $\\varepsilon$ is the infimum of $g_\\sigma(P) - h(P)$ over
+all P and $\\sigma$ whose regret is at least $\\varepsilon$ (`theory.calibration_function` computes it).
+
+- **Finitely many labels.** Distributions form a polytope. $g_\\sigma$ and h are finite infima of functions that are linear in P: concave,
+  so lower semicontinuous on a polytope, and upper semicontinuous as infima of continuous functions. So they are continuous, the
+  pairs with a regret of at least $\\varepsilon$ are compact, and the infimum is attained: it is above 0. The same holds for closed
+  sets of distributions, such as those of independent labels.
+- **A constant c that does not depend on P**: the infimum is at least $(\\varepsilon / (c\\, C_\\phi(2)))^2$, for a generator with
+  modulus $\\mu$ at least $\\mu\\, \\varepsilon^2 / (4\\, C_\\phi(2)^2)$. A constant with $\\max U$ needs a bound of the utilities.
+- **Not under open conditions.** The reinforcement property and the degree condition let two items be as close as you like in what
+  is sorted, while their exchange loses as much as before. Graphs: 0 over 1 with weight 1 and 1 over 2 with weight w have net
+  degrees 1, w - 1 and -w; as w rises to 2, exchanging 0 and 1 costs 1 and ever less surrogate. Labels (1, 0, 1) and (0, 1, 0)
+  with probabilities 2/3 and 1/3: the diagonal ties, and item 1 first loses 0.056 of average precision.
+
 ## Cascade metrics and average precision, where labels are independent
 
 In general no order of a fixed utility is best for these metrics: what an item is worth depends on the items above it.

@@ -160,6 +160,18 @@ class FiniteBipartite:
         risk = self.push_risk(loss, Power(read_number(p, "p")))
         return minimise(risk, len(self.mass), _pair_nature(loss))
 
+    def zero_one_push_risk(self, scores: ArrayLike, outer: AbstractOuter) -> float:
+        """Return ``sum_x' Q_x' G(sum_x P_x 1[s_x < s_x'])``, where ties count one half.
+
+        For linear G, scores that increase with eta minimise it, and only these. For other
+        increasing G they do if single instances have little mass (Prop. 15): an exchange of
+        neighbours changes the risk by G' times the same difference. Instances of mass 9 and 1 with
+        eta .5 and .6 show that G = x^4 may prefer another order.
+        """
+        relevant, other = self.classes
+        costs = relevant @ (1.0 - self._above(scores))
+        return float(other @ sampled(outer, type(outer).function, costs)[:, 0])
+
     def fixed_point(self, loss: Any, scores: ArrayLike) -> FloatArray:
         """Return the probabilities that scores represent in the bipartite risk of a loss.
 
@@ -186,9 +198,11 @@ class FiniteBipartite:
     def auc(self, scores: ArrayLike) -> float:
         """Return the population AUC; ties count one half."""
         relevant, other = self.classes
+        return float(relevant @ self._above(scores) @ other)
+
+    def _above(self, scores: ArrayLike) -> FloatArray:
         column = self._scores(scores)
-        above = (column[:, None] > column[None, :]) + 0.5 * (column[:, None] == column[None, :])
-        return float(relevant @ above @ other)
+        return (column[:, None] > column[None, :]) + 0.5 * (column[:, None] == column[None, :])
 
     def _scores(self, scores: ArrayLike) -> FloatArray:
         column = read_table(as_floats(scores, "scores"), "scores")
@@ -245,7 +259,7 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
     """Return the least bipartite surrogate regret that an AUC regret implies.
 
     ``F(x) = Lbar(1/2) - Lbar((1 + x) / 2)`` with Lbar the least conditional risk of the pair
-    loss: ``F(AUC* - AUC) <= risk - least risk``.
+    loss: ``F(AUC* - AUC) <= risk - least risk``. :func:`largest_auc_regret` is its inverse.
 
     Parameters
     ----------
@@ -275,6 +289,44 @@ def auc_regret_bound(loss: Any, auc_regret: float) -> float:
 
     regret = read_number(auc_regret, "auc_regret", 0.0, 1.0)
     return least(0.5) - least(min(0.5 * (1.0 + regret), 1.0 - 1e-15))
+
+
+def largest_auc_regret(loss: Any, excess: float) -> float:
+    """Return the largest AUC regret of scores with an excess bipartite risk: the inverse of F.
+
+    Parameters
+    ----------
+    loss : loss or str
+        As for :func:`auc_regret_bound`.
+    excess : float
+        Bipartite surrogate risk above its minimum.
+
+    Examples
+    --------
+    >>> round(largest_auc_regret("exponential", 0.2), 6), largest_auc_regret("logistic", 9.0)
+    (0.6, 1.0)
+    """
+    given, low, high = read_number(excess, "excess", 0.0), 0.0, 1.0
+    if given >= auc_regret_bound(loss, 1.0):
+        return 1.0
+    for _ in range(60):  # F increases, as Lbar is concave and symmetric
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if auc_regret_bound(loss, middle) > given else (middle, high)
+    return high
+
+
+def min_max(scores: ArrayLike) -> FloatArray:
+    """Return scores scaled to 0..1, which aligns scorers that are equal up to scale and shift.
+
+    As in appendix D of Menon and Williamson 2014; all 0 if scores are equal.
+
+    Examples
+    --------
+    >>> min_max([3, 1, 2])
+    array([1. , 0. , 0.5])
+    """
+    column = read_table(as_floats(scores, "scores"), "scores")
+    return np.asarray((column - column.min()) / (np.ptp(column) or 1.0))
 
 
 def _pair_nature(loss: Any) -> Nature:

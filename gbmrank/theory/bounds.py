@@ -19,7 +19,6 @@ from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import row_scale
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.listmle import ListMLE
-from gbmrank.objectives.pointwise import with_options
 from gbmrank.objectives.step_weights import GainDiscount, Weights, check_weights, step_weights
 from gbmrank.registry.catalogue import WEIGHTS
 from gbmrank.registry.composition import as_metric, as_objective, build, text_of
@@ -27,13 +26,18 @@ from gbmrank.theory.shapes import pair_shape
 from gbmrank.theory.user_code import isolated, sampled
 from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.verdicts.forms import BINARY, Labels, common, legal, probes
-from gbmrank.theory.verdicts.order import Preserved, preserved_order, ratio, utility_bound
+from gbmrank.theory.verdicts.order import (
+    Preserved,
+    largest_label,
+    preserved_order,
+    ratio,
+    utility_bound,
+)
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
     BinaryLabels,
     Constant,
     LabelsFrom,
-    LabelsUpTo,
     MaxItems,
     all_of,
 )
@@ -161,7 +165,7 @@ def regret_bound(
         )
     best = None if best_value is None else _best_value(best_value, pieces, largest_utility)
     if best is None and largest_utility is None and pieces.constant.of in ("largest", "sum"):
-        pieces = pieces._replace(condition=all_of(pieces.condition, _largest_label(template)))
+        pieces = pieces._replace(condition=all_of(pieces.condition, largest_label(template)))
     bounds = [_bound_at(int(n), template, pieces, (largest_utility, best)) for n in sizes]
     worst = max(bounds, key=lambda bound: bound.value)
     return replace(worst, value=worst.value * float(np.sqrt(regret)))
@@ -347,6 +351,67 @@ def regression_bound(
     return np.asarray(np.sqrt(2.0 * squares * errors) / np.where(ideal > 0, ideal, np.nan))
 
 
+def classification_bound(
+    labels: ArrayLike,
+    predicted: ArrayLike,
+    *,
+    group: ArrayLike | None = None,
+    gain: Any = "exp2",
+    k: int | None = None,
+    max_grade: float = 4.0,
+) -> FloatArray:
+    r"""Return the bound on one minus NDCG of sorting by predicted grades, per query.
+
+    .. math:: 1 - \mathrm{NDCG} \le \frac{G(g) - G(0)}{N} \Bigl(2 \sum_p D(p)^2
+              - 2 n \prod_p D(p)^{2/n}\Bigr)^{1/2} \Bigl(\sum_i \mathbf 1[y_i \ne c_i]\Bigr)^{1/2}
+
+    for grades from 0 to g; the paper's factor of 15 is that of five grades. With d and c the
+    discounts of the best order and of the predicted one, and predicted gains H, the loss is
+    ``sum (d_i - c_i) G_i``, at most ``sum (d_i - c_i) (G_i - H_i)`` as c sorts H; then the
+    inequalities of Cauchy and Schwarz, and of the means for ``sum d_i c_i``. NaN if no item has a
+    gain.
+
+    Parameters
+    ----------
+    labels, predicted : array-like of shape (n_rows,)
+        Grades, and their predictions, by which items are sorted.
+    group : array-like of shape (n_queries,), optional
+        Rows per query; nothing means one query.
+    gain : {"exp2", "linear"} or table, default="exp2"
+        Gain of the metric, which does not fall.
+    k : int or None, default=None
+        Cut-off of the metric.
+    max_grade : float, default=4
+        Largest grade.
+
+    References
+    ----------
+    Li, Burges and Wu, "McRank", NIPS 2007, Lemma 1, as quoted by Chen et al. 2009, sec. 2.3.
+
+    Examples
+    --------
+    >>> classification_bound([4, 0], [4, 0]), classification_bound([4, 0], [0, 4]).round(3)
+    (array([0.]), array([0.738]))
+    """
+    data = RankingData.from_arrays(labels, group=group)
+    measure = NDCG(gain=gain if isinstance(gain, str) else tuple(gain), k=k)
+    grades = data.read_scores(predicted)
+    ends = gains(np.array([0.0, read_number(max_grade, "max_grade", 0.0)]), measure.gain)
+    if max(data.labels.max(initial=0.0), grades.max(initial=0.0)) > max_grade or grades.min() < 0:
+        raise ParameterError(
+            f"classification_bound is for grades from 0 to max_grade={max_grade:g}; raise it"
+        )
+    wrong = query_sums((grades != data.labels).astype(np.float64), data.groups)
+    longest, sizes = data.groups.longest, data.groups.sizes
+    phi = discounts(longest, measure.k)
+    with np.errstate(divide="ignore"):
+        means = np.exp(2.0 * np.cumsum(np.log(phi)) / np.arange(1, longest + 1))
+    spread = 2.0 * (np.cumsum(phi**2) - np.arange(1, longest + 1) * means)[sizes - 1]
+    ideal = ideal_dcg(gains(data.labels, measure.gain), data.groups, measure.k)
+    most = (ends[1] - ends[0]) * np.sqrt(np.maximum(spread, 0.0) * wrong)
+    return np.asarray(most / np.where(ideal > 0, ideal, np.nan))
+
+
 def inversion_bound(
     labels: ArrayLike,
     scores: ArrayLike,
@@ -427,14 +492,6 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
     if isinstance(verdict.condition, LabelsFrom):
         labels = common(labels, (Labels(low=verdict.condition.low),))
     return _Pieces(preserved, seen, preserved.constant, labels, verdict.condition)
-
-
-def _largest_label(template: AbstractObjective) -> LabelsUpTo | None:
-    """Return the condition under which the utilities are below their bound, if there is one."""
-    target = with_options(template.target, getattr(template, "max_grade", None), None)  # type: ignore[attr-defined]
-    table = isinstance(getattr(target, "gain", None), tuple)
-    grade = None if table else getattr(target, "max_grade", None)
-    return None if grade is None else LabelsUpTo(grade)
 
 
 def _best_value(given: float, pieces: _Pieces, largest: float | None) -> float:

@@ -31,7 +31,9 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.distributions import Distribution, all_orders, nature_of, repeated_graphs
 from gbmrank.theory.minimise import FAR
+from gbmrank.theory.noise import is_low_noise
 from gbmrank.theory.user_code import isolated
+from gbmrank.theory.verdicts.verdict import Reinforcement
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _BATCHES = (16, 64, 256)  # rows of scores that are evaluated together
@@ -123,8 +125,9 @@ class CalibrationFunction:
                 "these values are estimates and give no bound; estimate=True uses them anyway"
             )
         values = self.upper if estimate else self.lower
-        x = np.append(self.eps, self.largest)
-        y = np.maximum.accumulate(np.append(0.0, values))
+        known = np.isfinite(values)
+        x = np.append(self.eps[known], self.largest)
+        y = np.maximum.accumulate(np.append(0.0, values[known]))
         hull = _lower_hull(np.append(0.0, x), np.append(0.0, y))
         if given >= hull[-1, 1]:
             return self.largest
@@ -147,6 +150,7 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     graphs: ArrayLike | None = None,
     eps: ArrayLike | None = None,
     cells: int = 20_000,
+    restrict: str | None = None,
     report: Callable[[str], None] | None = None,
 ) -> CalibrationFunction:
     r"""Compute the least surrogate regret of a given metric regret, on short lists.
@@ -171,6 +175,9 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
         Metric regrets; by default seven, up to the largest possible one.
     cells : int, default=20000
         Maximum number of simplices; more give larger certified values and take longer.
+    restrict : {"low_noise", "reinforcing"}, optional
+        Only distributions whose mean graph has low noise, or that have the reinforcement property,
+        by random search: estimates, infinite where none was found with such a regret.
     report : callable, optional
         Called with lines of progress; ``print``, for example.
 
@@ -213,11 +220,13 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     if problem.largest == 0.0:
         return CalibrationFunction(wanted, wanted, wanted, 0.0, True, 0, ())
     say = _say_nothing if report is None else report
-    certified = problem.points.shape[1] <= _MOST_DIMENSIONS
+    allowed = _read_restriction(restrict, outcomes)
+    certified = problem.points.shape[1] <= _MOST_DIMENSIONS and allowed is None
     if certified:  # other outcomes are mixtures of these
         outcomes = outcomes[_vertices(problem.points)]
         problem = _Problem(template, measure, outcomes)
-    parts = [_solved(problem, order, wanted, most, say) for order in problem.cones]
+    cones = problem.cones if allowed is None else all_orders(problem.n)
+    parts = [_solved(_Corners(problem, order, allowed), wanted, most, say) for order in cones]
     lower = np.min([one[0] for one in parts], axis=0)
     upper = np.min([one[1] for one in parts], axis=0)
     best = np.argmin([one[1] for one in parts], axis=0)
@@ -250,6 +259,18 @@ def _outcomes(items: int, grades: ArrayLike, graphs: ArrayLike | None) -> FloatA
             "1,000 are supported: give fewer grades"
         )
     return np.array(list(itertools.product(levels, repeat=n)))
+
+
+def _read_restriction(
+    name: str | None, outcomes: FloatArray
+) -> Callable[[FloatArray], bool] | None:
+    if name is None:
+        return None
+    if name == "low_noise":
+        return lambda p: bool(is_low_noise(Distribution(outcomes, p).mean_graph()))
+    if name == "reinforcing":
+        return lambda p: Reinforcement().holds(Distribution(outcomes, p))
+    raise ParameterError(f"restrict must be low_noise or reinforcing, got {name!r}")
 
 
 def _read_eps(eps: ArrayLike | None, largest: float) -> FloatArray:
@@ -447,9 +468,11 @@ def _cone(order: IntArray, shift: bool) -> FloatArray:
 class _Corners:
     """Distributions at which the two infima are known, for one order of scores."""
 
-    def __init__(self, problem: _Problem, order: IntArray) -> None:
+    def __init__(
+        self, problem: _Problem, order: IntArray, allowed: Callable[[FloatArray], bool] | None
+    ) -> None:
         m = len(problem.outcomes)
-        self.problem, self.order = problem, order
+        self.problem, self.order, self.allowed = problem, order, allowed
         self.gains = problem.regrets(order)
         self.mu, self.at = np.empty((0, m)), np.empty((0, problem.points.shape[1]))
         self.least, self.found, self.free = np.empty(0), np.empty(0), np.empty(0)
@@ -459,6 +482,10 @@ class _Corners:
     def add(self, mu: FloatArray) -> IntArray:
         """Add distributions, shape (v, m), and return their numbers."""
         first = len(self.mu)
+        if self.allowed is not None:
+            mu = mu[[self.allowed(p) for p in mu]]
+        if not len(mu):
+            return np.arange(first, first)
         _, held, gap = _least(self.problem, mu, self.order, True)
         scores, free, most = _least(self.problem, mu, self.order, False)
         self.mu = np.concatenate([self.mu, mu])
@@ -475,6 +502,8 @@ class _Corners:
 
         Infinite where no distribution was found with such a regret.
         """
+        if not len(self.mu):
+            return np.full(len(eps), np.inf), np.tile(np.eye(self.mu.shape[1])[0], (len(eps), 1))
         cost = np.maximum(self.found - self.free, 0.0)
         worst = self.regret.max(axis=1)
         costs = np.where(worst >= eps[:, None] * (1 - 1e-9), cost, np.inf)
@@ -538,11 +567,11 @@ def _crossing(corners: _Corners, high: FloatArray, low: FloatArray, eps: float) 
 
 
 def _solved(
-    problem: _Problem, order: IntArray, eps: FloatArray, most: int, report: Callable[[str], None]
+    corners: _Corners, eps: FloatArray, most: int, report: Callable[[str], None]
 ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Return lower and upper values, the worst distributions and the simplices of one order."""
-    corners = _Corners(problem, order)
-    if problem.points.shape[1] > _MOST_DIMENSIONS:
+    problem = corners.problem
+    if problem.points.shape[1] > _MOST_DIMENSIONS or corners.allowed is not None:
         return (np.zeros(len(eps)), *_searched(corners, eps, report), 0)
     cells = corners.add(np.eye(len(problem.points)))[_simplices(problem.points)]
     bounds = corners.bounds(cells, eps, np.full(len(eps), np.inf))

@@ -5,6 +5,7 @@ repeated judgments) and return yes, or no with a witness. Numbers that differ by
 of the largest weight count as tied, and a condition that needs them apart does not hold.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
@@ -218,6 +219,45 @@ def reinforces(U: ArrayLike) -> Answer:  # noqa: N803
             reason = f"{i} is at least as often relevant as {j}, which others reinforce more"
             return Answer(False, (i, j), reason)
     return _YES
+
+
+def misordered_by_convex(A: ArrayLike) -> tuple[int, int, int] | None:  # noqa: N803
+    r"""Return items i, j, k of which every convex loss of comparisons puts k above j, or None.
+
+    Preferences of three items, i over j, j over k and i over k (more often than k over i), with
+
+    .. math:: A_{jk} < \min\Bigl(A_{ij}, \frac{A_{ij} A_{ki}}{A_{ij} + A_{ik}}\Bigr)
+
+    For differentiable phi with ``phi'(0) < 0`` no minimiser of ``sum A phi(s_i - s_j)`` has
+    :math:`s_j \ge s_k`. There ``A_ij phi'(d_ij) = A_jk phi'(d_jk)``, which is at least
+    ``A_jk phi'(0)``. If :math:`d_{ik} < 0`, then :math:`d_{ij} < 0` and ``A_ij <= A_jk``;
+    otherwise ``phi'(d_ik) >= phi'(d_ij)`` and ``A_ki phi'(-d_ik) = A_jk phi'(d_jk) +
+    A_ik phi'(d_ik)`` give ``A_ki <= A_jk (1 + A_ik / A_ij)``.
+
+    Parameters
+    ----------
+    A : array-like of shape (3, 3)
+        As for :func:`difference_graph`.
+
+    References
+    ----------
+    Duchi, Mackey and Jordan, ICML 2010, Lemma 10 (first condition), with a proof of our own.
+
+    Examples
+    --------
+    >>> misordered_by_convex([[0, 0.5, 1.5], [0, 0, 0.1], [0.5, 0, 0]])
+    (0, 1, 2)
+    """
+    a = _graph(A)
+    if a.shape != (3, 3):
+        raise DataError(f"the condition is about three items, got a graph of shape {a.shape}")
+    for i, j, k in itertools.permutations(range(3)):
+        if a[j, i] or a[k, j] or not (a[i, j] > 0 and a[j, k] > 0 and a[i, k] > a[k, i]):
+            continue
+        limit = min(a[i, j], a[i, j] * a[k, i] / (a[i, j] + a[i, k]))
+        if a[j, k] < limit - 4.0 * _TOLERANCE * _largest(a):
+            return i, j, k
+    return None
 
 
 def independence(

@@ -458,7 +458,8 @@ def _loss_class(
     link = find_link(given)
     grid = _grid(link)
     q, rest, slope = check_link(link, float(grid.nodes[0]), float(grid.nodes[-1]), grid.nodes)
-    density = _weights_at(weight, q) * slope
+    weights = _weights_at(weight, q)
+    density = weights * slope
     ends = _tail(weight, at_one=False), _tail(weight, at_one=True)
     grid, density = grid.scaled(1.0 / rate), density * rate
     # The same functions with the same tables are the same loss: so a pickled copy is equal.
@@ -469,13 +470,17 @@ def _loss_class(
         negative = tabulated(grid, q * density, ends[0], vanishes_above=False)
         recipe = (weight, float(rate), given, name)
         _made[key] = _class_of(
-            recipe, link, (positive, negative), is_convex(grid, positive, negative)
+            recipe,
+            link,
+            (positive, negative),
+            is_convex(grid, positive, negative),
+            _least_of(weight, weights),
         )
     return _made[key]
 
 
 def _class_of(
-    recipe: tuple[Any, ...], at: Link, partials: tuple[Any, Any], convex: bool
+    recipe: tuple[Any, ...], at: Link, partials: tuple[Any, Any], convex: bool, least: float
 ) -> type[AbstractWeightLoss]:
     weight, rate, _, name = recipe
     positive, negative = partials
@@ -507,6 +512,9 @@ def _class_of(
         "inverse_link": inverse_link,
         "weight_function": weight_function,
         "expected_curvature": property(lambda _: curvature),
+        "proven": ("proper", "differentiable"),  # as w > 0; inf w is that of the table
+        "link_rate": rate if at.name == "logit" else None,
+        "least_weights": property(lambda _: (least, None)),
         "exact_curvature": convex,
     }
     made = make_dataclass(
@@ -558,6 +566,15 @@ def _weights_at(weight: WeightFunction, c: FloatArray) -> FloatArray:
             f"w({c[at]:.6g}) = {values[at]:g}"
         )
     return values
+
+
+def _least_of(weight: WeightFunction, inside: FloatArray) -> float:
+    """Return the infimum of w: the least value of the table, or 0 if it falls beyond its ends."""
+    deep = np.exp2(-np.arange(float(_DEPTH), _DEEPEST + 1.0))
+    with np.errstate(all="ignore"):
+        beyond = np.concatenate([_called(weight, deep), _called(weight, 1.0 - deep)])
+    least = float(inside.min()) * (1.0 - 1e-6)
+    return least if beyond.min() >= least else 0.0
 
 
 def _tail(weight: WeightFunction, *, at_one: bool) -> float:

@@ -198,8 +198,9 @@ def test_a_weight_makes_a_usable_objective():
     verdict = theory.calibration(
         gbmrank.objective("pointwise", loss=loss, target="precision"), "precision@3"
     )
-    assert verdict.status == "conditional"  # a weight of your own is measured, not proven
-    assert "proper" in str(verdict.condition)
+    assert verdict.status == "calibrated"  # every positive weight makes a strictly proper loss
+    assert verdict.constant.value(1.0) == pytest.approx(1.0, rel=1e-5)  # 2 / sqrt(inf w)
+    assert "as declared by of_weight" in verdict.reference
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ from gbmrank.theory.verdicts.order import (
     same_order,
 )
 from gbmrank.theory.verdicts.pairs import Decoded, decoded_calibration
+from gbmrank.theory.verdicts.uniform import uniform
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
     Assumed,
@@ -133,6 +134,8 @@ def calibration(objective: Any, metric: Any = None, *, graphs: bool | None = Non
         graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
     declared = _declared(template)
     found = _on_graphs(template, measure) if graphs else _calibration(template, measure)
+    if found.reference != _BY_DEFINITION:
+        found = replace(found, uniform=uniform(template, measure, found, _both(template, measure)))
     rests = found.status in ("calibrated", "conditional") or "Thm 1" in found.reference
     if not (declared and rests) or found.reference == _BY_DEFINITION:
         return found
@@ -149,6 +152,13 @@ def calibration_or_unknown(objective: Any, metric: Any) -> Verdict:
             _warned.add(message)
             warn(message, GbmrankWarning)
         return _unknown(str(error))
+
+
+def _both(template: AbstractObjective, measure: AbstractMetric) -> tuple[Labels, ...]:
+    """Return the labels that both support, or supersets."""
+    seen, preserved = view(measure), preserved_order(template)
+    taken = labels_of(template) if preserved is None else preserved.labels
+    return common(taken, legal(measure.form if seen is None else seen.form))
 
 
 def _declared(template: AbstractObjective) -> list[str]:
@@ -276,7 +286,7 @@ def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdic
     if measure.ties not in _FAIR_TIES:
         return _unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
     seen, preserved = view(measure), preserved_order(template)
-    if _every_order_is_best(template, measure, seen, preserved):
+    if _every_order_is_best(template, measure, seen):
         sentence = f"every order has the same {measure.name}, so every loss is calibrated for it"
         return Verdict("calibrated", None, None, _BY_DEFINITION, sentence)
     if preserved is None:
@@ -287,17 +297,12 @@ def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdic
 
 
 def _every_order_is_best(
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    seen: View | None,
-    preserved: Preserved | None,
+    template: AbstractObjective, measure: AbstractMetric, seen: View | None
 ) -> bool:
     """Whether all discounts or all utilities are equal, for all labels that both support."""
     if seen is not None and seen.fall == "constant":
         return True
-    form = measure.form if seen is None else seen.form
-    taken = labels_of(template) if preserved is None else preserved.labels
-    both = common(taken, legal(form))
+    form, both = measure.form if seen is None else seen.form, _both(template, measure)
     return bool(both) and all(is_constant(form, each) for each in both)
 
 

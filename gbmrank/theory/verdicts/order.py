@@ -80,7 +80,7 @@ from gbmrank.theory.verdicts.forms import (
     shares,
 )
 from gbmrank.theory.verdicts.generators import generates
-from gbmrank.theory.verdicts.verdict import Assumed, Constant
+from gbmrank.theory.verdicts.verdict import Assumed, Constant, LabelsUpTo
 from gbmrank.types import FloatArray
 
 Utilities = Callable[[RankingData], FloatArray]
@@ -123,6 +123,14 @@ def utility_bound(objective: AbstractObjective, n: int) -> float | None:
     options = (getattr(objective, "max_grade", None), getattr(objective, "threshold", None))
     bounds = with_options(target, *options).upper_bounds(np.array([n]))
     return None if bounds is None else float(bounds[0])
+
+
+def largest_label(objective: Any) -> LabelsUpTo | None:
+    """Return the condition under which the utilities are below their bound, if there is one."""
+    target = with_options(objective.target, getattr(objective, "max_grade", None), None)
+    table = isinstance(getattr(target, "gain", None), tuple)
+    grade = None if table else getattr(target, "max_grade", None)
+    return None if grade is None else LabelsUpTo(grade)
 
 
 def disagreements(
@@ -240,7 +248,7 @@ def _pointwise(objective: Pointwise) -> Preserved | None:
     shape = item_shape(objective.loss)
     if not shape.proper:
         return None
-    factor = 2.0 / math.sqrt(shape.least_weight)
+    factor = 2.0 / math.sqrt(max(shape.least_weight, 1e-300))
     known = shape.proven and factor < 1e3  # there is no such bound if the weight vanishes
     constant = Constant(f"{_number(factor)}sqrt(eta)", factor, 0.5, "eta")
     return Preserved(

@@ -15,7 +15,7 @@ from gbmrank.errors import ParameterError
 from gbmrank.kernels.decode.orders import EXACT_AUTO
 from gbmrank.metrics import MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.registry.composition import as_objective, text_of
-from gbmrank.theory.noise import difference_graph, is_acyclic, sorts_preferences
+from gbmrank.theory.noise import Answer, difference_graph, is_acyclic, sorts_preferences
 from gbmrank.theory.verdicts.verdict import AbstractCondition, MaxItems, Verdict
 from gbmrank.types import FloatArray
 
@@ -200,7 +200,9 @@ def _goal(pair: Decoded) -> str:
 
 
 def _exact(what: str, reference: str) -> Verdict:
-    return Verdict("calibrated", None, None, reference, f"{what}, on every distribution")
+    same = Answer(True, reason="a regret is at most 2 max |beta| sqrt(excess), see LowRank.bound")
+    sentence = f"{what}, on every distribution"
+    return Verdict("calibrated", None, None, reference, sentence, uniform=same)
 
 
 def _unknown(sentence: str) -> Verdict:

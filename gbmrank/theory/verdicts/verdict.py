@@ -97,6 +97,9 @@ class Verdict:
         The verdict in plain words.
     counterexample : Counterexample or None
         A distribution on which the minimiser ranks suboptimally.
+    uniform : Answer or None
+        Whether one surrogate regret suffices for a given regret of the metric on all distributions
+        (that meet the condition), with the reason in ``.reason``; None without calibration.
     """
 
     status: Status
@@ -105,6 +108,7 @@ class Verdict:
     reference: str
     sentence: str
     counterexample: Any = None
+    uniform: Answer | None = None
 
     def __bool__(self) -> bool:
         """Return whether the objective is calibrated on every distribution."""
@@ -121,6 +125,7 @@ class Verdict:
             "constant": None if self.constant is None else str(self.constant),
             "reference": self.reference,
             "sentence": self.sentence,
+            "uniform": None if self.uniform is None else self.uniform.reason,
             "counterexample": None
             if self.counterexample is None
             else self.counterexample.as_dict(),
