@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gbmrank.api.metrics import Metric
 from gbmrank.cli.screen import bold, clean, filled, fitted, line_width
+from gbmrank.errors import ParameterError
 
 if TYPE_CHECKING:
     from gbmrank.metrics import AbstractMetric
@@ -31,7 +32,12 @@ _COMMITTEE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("metric", help="such as ndcg@10 or err@10")
+    parser.add_argument("metric", nargs="?", help="such as ndcg@10 or err@10")
+    parser.add_argument(
+        "--instead-of",
+        choices=("lambdarank", "rank:ndcg"),
+        help="name the drop-in for an objective of LightGBM or XGBoost in a script as it is",
+    )
     parser.add_argument(
         "--given",
         choices=("independent", "low-noise"),
@@ -43,6 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print objectives, the best first."""
+    if given.instead_of is not None:
+        return _print_drop_in(given)
+    if given.metric is None:
+        raise ParameterError("name a metric, such as ndcg@10, or use --instead-of")
     from gbmrank.estimators.committee import default_members
     from gbmrank.registry.composition import as_metric, text_of
     from gbmrank.theory.verdicts.advice import advise
@@ -71,6 +81,31 @@ def run(given: argparse.Namespace) -> int:
                 print(f"  and {len(group) - _SHOWN} more")
     print(f"\n{filled(_COMMITTEE.format(name))}")
     print(f"\ngbmrank advise {given.metric} --all shows every verdict with its reason.")
+    return 0
+
+
+def _print_drop_in(given: argparse.Namespace) -> int:
+    """Print what replaces an objective of a booster, all else left as it is."""
+    if given.metric is not None or given.given is not None or given.all:
+        raise ParameterError("--instead-of takes no metric and no other option but --json")
+    native = given.instead_of
+    found = f"yetirank(like={native})"
+    if given.json:
+        known = {"schema": "gbmrank.advise/1", "instead_of": native, "objective": found}
+        print(json.dumps(known, indent=2))
+        return 0
+    print(
+        filled(
+            f"In place of {native}, with every parameter left as it is, take {found}. Its steps "
+            "and curvature have the size of the native ones, and its weights resist noisy labels."
+        )
+    )
+    print(
+        filled(
+            "No theorem covers it, nor the native objective. gbmrank advise METRIC names what is "
+            "proven; tune its parameters again."
+        )
+    )
     return 0
 
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import gbmrank
 from gbmrank.cli import main
 from gbmrank.theory import advise
 from tests.ranking_tasks import run_python
@@ -53,6 +54,16 @@ def test_advice_as_json(capsys):
     statuses = [row["status"] for row in found["advice"]]
     order = ["calibrated", "conditional", "unknown", "not calibrated"]
     assert statuses == sorted(statuses, key=order.index)
+
+
+@pytest.mark.parametrize("native", ["lambdarank", "rank:ndcg"])
+def test_the_drop_in_for_a_native_objective(native, capsys):
+    assert f"take yetirank(like={native})" in _out(capsys, "advise", "--instead-of", native)
+    found = json.loads(_out(capsys, "advise", "--instead-of", native, "--json"))
+    made = gbmrank.objective(found["objective"])
+    assert made == gbmrank.objective("yetirank", like=native)
+    assert main(["advise", "ndcg@10", "--instead-of", native]) == 2
+    assert main(["advise"]) == 2
 
 
 @pytest.mark.parametrize("metric", ["auc", "spearman", "eru", "precision@5", "recall@5", "wta"])
