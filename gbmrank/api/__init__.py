@@ -4,12 +4,15 @@ from gbmrank.api.booster_parameters import BoosterParams, booster_params
 from gbmrank.api.folds import query_folds
 from gbmrank.api.metrics import Metric, MetricList, metric, metrics_callback
 from gbmrank.api.objectives import Objective, mix, objective
+from gbmrank.api.splitters import QueryKFold, QueryTimeSplit
 
 __all__ = [
     "BoosterParams",
     "Metric",
     "MetricList",
     "Objective",
+    "QueryKFold",
+    "QueryTimeSplit",
     "booster_params",
     "metric",
     "metrics_callback",

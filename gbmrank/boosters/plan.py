@@ -25,6 +25,7 @@ from gbmrank.boosters.settings import (
 )
 from gbmrank.boosters.supported import BOOSTERS, booster_named
 from gbmrank.data.columns import shared_ids
+from gbmrank.data.leakage import SeenQueries
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Schema
 from gbmrank.data.tables import read_table, take_rows
@@ -93,6 +94,7 @@ class Facts(NamedTuple):
     learnable: bool  # whether the labels of some query differ
     largest_weight: float  # infinite without weights
     merged: tuple[float, float, float] | None  # the result of merged_labels
+    part: Part | None = None  # the rows, if they are on this machine
 
 
 class Engine(Protocol):
@@ -151,6 +153,7 @@ class LocalEngine:
             not np.array_equal(data.labels, first),
             np.inf if data.weight is None else float(data.weight.max(initial=0.0)),
             merged_labels(data) if ranks else None,
+            part,
         )
 
     def check_preferences(self, held: tuple[Any, ...], part: Part) -> None:
@@ -460,11 +463,7 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
                 "query",
                 GbmrankWarning,
             )
-        both = (
-            shared_ids(train.ids, facts.ids)
-            if facts is not train and train.ids is not None and facts.ids is not None
-            else []
-        )
+        both = [] if facts is train else _same_queries(train, facts)
         same = (len(both), facts.n_rows) == (queries, train.n_rows)
         if len(both) and (name == deciding or not same):
             warn(
@@ -473,6 +472,18 @@ def _check_sets(train: Facts, valid: Mapping[str, Facts]) -> None:
                 "use different ids if they are different queries",
                 LeakageWarning,
             )
+
+
+def _same_queries(train: Facts, other: Facts) -> list[Any]:
+    """Return the ids of shared queries; on this machine, rows are compared as well as ids."""
+    if train.ids is None or other.ids is None:
+        return []
+    both = shared_ids(train.ids, other.ids)
+    if not both or train.part is None or other.part is None:
+        return both
+    seen = SeenQueries(train.part.features, train.part.data.groups)
+    found = seen.shared(other.part.features, other.part.data.groups).known
+    return both if found.sum() == len(both) else [one.item() for one in other.ids[found]]
 
 
 def _tied(scores: FloatArray, groups: Groups) -> bool:

@@ -231,6 +231,12 @@ def dense(table: Any, categories: Sequence[Sequence[Any]] = ()) -> FloatArray:
     return np.column_stack([np.asarray(each, np.float64) for each in _columns(made)])
 
 
+def numeric_columns(table: Any) -> FloatArray:
+    """Return the columns of a data frame that are not categorical, as an array."""
+    found = [column for column in _columns(table) if len(column)]
+    return np.column_stack(found) if found else np.zeros((table.shape[0], 0))
+
+
 def category_codes(column: Any) -> tuple[FloatArray, Categories]:
     """Encode a column of any values as codes; also return the categories as strings.
 

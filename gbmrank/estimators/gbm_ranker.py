@@ -15,9 +15,11 @@ from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Fitted, Member, Part, Trained
 from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.supported import booster_named
+from gbmrank.data.leakage import SeenQueries
 from gbmrank.data.position_bias import PositionBias
+from gbmrank.data.queries import Groups
 from gbmrank.data.schema import Schema, check_names, renamed
-from gbmrank.data.tables import read_table
+from gbmrank.data.tables import read_table, take_rows
 from gbmrank.errors import (
     DataError,
     GbmrankError,
@@ -255,6 +257,7 @@ class GBMRanker(AbstractEstimator):
         "score": {"qid": True, "sample_weight": None},
     }
 
+    _seen: SeenQueries | None = None  # of the training set, in memory only
     booster_: Any
     best_iteration_: int
     position_bias_: PositionBias
@@ -405,6 +408,7 @@ class GBMRanker(AbstractEstimator):
         with shown(verbose, models * self.n_estimators) as report:
             trained = self._train(replace(plan, report=report), data, valid, folds)
         self._keep(trained, plan, clicks.bias)
+        self._seen = SeenQueries(data.features, data.data.groups)
         if trained.unseen is not None:
             self.oof_scores_ = data.data.groups.restore(trained.unseen.scores)
             self.oof_value_ = trained.unseen.value
@@ -484,6 +488,7 @@ class GBMRanker(AbstractEstimator):
         """
         scores = self.predict(X)
         groups = read_queries(qid, len(scores), single=True)
+        self._warn_if_seen(X, groups)
         return ranks_within(-groups.arrange(scores), groups)
 
     def top_k(self, X: Any, k: int, *, qid: Any = None) -> IntArray:  # noqa: N803
@@ -545,12 +550,23 @@ class GBMRanker(AbstractEstimator):
         """
         reject_unknown(unknown, "GBMRanker")
         scores = self.predict(X)
-        read_queries(qid, len(scores))
+        self._warn_if_seen(X, read_queries(qid, len(scores)))
         measure = metric_list(self.metric)[0]
         if y is not None or not any_preferences([measure]):
             check_count(y, len(scores))
         value = float(measure.score(y, scores, qid=qid, weight=sample_weight))
         return value if measure.higher_is_better else -value
+
+    def _warn_if_seen(self, X: Any, groups: Groups) -> None:  # noqa: N803
+        """Warn if some of the queries were trained on, by a fit in this process."""
+        if self._seen is not None and groups.ids is not None:
+            table, order = renamed(read_table(X)), groups.row_order
+            table = table if order is None else take_rows(table, order)
+            self._seen.warn_if_shared(table, groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the hashes of the training rows."""
+        return {name: value for name, value in vars(self).items() if name != "_seen"}
 
     def explain(
         self,

@@ -471,7 +471,7 @@ def test_bad_sets_are_rejected(backend):
     with pytest.raises(DataError, match="later has 3 features, the training set has 5"):
         train(settings, part(TASK), {"later": Part(OTHER.x[:, :3], part(OTHER, "v").data)})
     with pytest.warns(LeakageWarning, match=r"\b40 queries.*valid"):
-        train(settings, part(TASK), {"valid": part(OTHER)})
+        train(settings, part(TASK), {"valid": Part(TASK.x, part(TASK).data)})
 
 
 @pytest.mark.parametrize(

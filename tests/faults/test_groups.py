@@ -183,9 +183,26 @@ def test_an_evaluation_set_without_ids(backend):
 def test_a_query_in_both_sets(backend):
     with pytest.warns(LeakageWarning, match=r"\b10 queries.*valid_0") as caught:
         ranker(backend).fit(
-            TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER.qid
+            TASK.x, TASK.y, qid=TASK.qid, eval_set=(TASK.x[FIRST], TASK.y[FIRST]), eval_qid=TEN
         )
     assert [one.filename for one in caught] == [__file__]
+
+
+@pytest.mark.fault(
+    "ids that start at 0 in the training set and in an evaluation set, and other rows",
+    promise="nothing: these are other queries; ids that do not count are compared alone",
+)
+@BOTH
+def test_other_queries_under_the_same_numbers(backend):
+    made = ranker(backend)
+    made.fit(TASK.x, TASK.y, qid=TASK.qid, eval_set=(OTHER.x, OTHER.y), eval_qid=OTHER.qid)
+    users, own = (np.char.add("user", one.astype(str)) for one in (TASK.qid, OTHER.qid))
+    with pytest.warns(LeakageWarning, match="such as 'user"):
+        made.fit(TASK.x, TASK.y, qid=users, eval_set=(OTHER.x, OTHER.y), eval_qid=own)
+
+
+FIRST = TASK.qid < 10
+TEN = TASK.qid[FIRST]
 
 
 @pytest.mark.fault(
@@ -195,14 +212,15 @@ def test_a_query_in_both_sets(backend):
 @BOTH
 def test_a_query_in_both_sets_under_other_types(backend):
     def watch(qid, eval_qid):
-        ranker(backend).fit(TASK.x, TASK.y, qid=qid, eval_set=(OTHER.x, OTHER.y), eval_qid=eval_qid)
+        rows = TASK.x[FIRST], TASK.y[FIRST]
+        ranker(backend).fit(TASK.x, TASK.y, qid=qid, eval_set=rows, eval_qid=eval_qid)
 
     with pytest.warns(LeakageWarning, match=r"10 queries .* such as 0\.0"):
-        watch(TASK.qid.astype(float), OTHER.qid.astype(str))
+        watch(TASK.qid.astype(float), TEN.astype(str))
     days = np.datetime64("2020-01-01") + TASK.qid
-    watch(days, OTHER.qid)
-    watch(days, OTHER_QID.astype(str))
-    watch(np.array([b"\xff%d" % query for query in TASK.qid]), OTHER.qid.astype(str))
+    watch(days, TEN)
+    watch(days, (TEN + 1000).astype(str))
+    watch(np.array([b"\xff%d" % query for query in TASK.qid]), TEN.astype(str))
 
 
 @pytest.mark.fault(

@@ -1,0 +1,155 @@
+"""Splitters for scikit-learn that keep the rows of a query together."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from gbmrank.api.folds import query_folds
+from gbmrank.data.columns import as_floats, one_column, read_whole
+from gbmrank.data.queries import Groups
+from gbmrank.errors import DataError, GroupError, MissingPackageError
+from gbmrank.types import ArrayLike, IntArray
+
+Parts = Iterator[tuple[IntArray, IntArray]]
+
+
+class AbstractQuerySplit:
+    """Reads ``qid`` (and more) through scikit-learn's metadata routing, or else ``groups``."""
+
+    _reads: ClassVar[tuple[str, ...]] = ("qid", "groups")
+    n_splits: int
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, **_: Any) -> int:  # noqa: N803
+        """Return the number of splits."""
+        return self.n_splits
+
+    def get_metadata_routing(self) -> Any:
+        """Return the columns that ``split`` requests, for scikit-learn."""
+        try:
+            from sklearn.utils.metadata_routing import MetadataRequest
+        except ImportError as error:
+            raise MissingPackageError(
+                "routing metadata needs scikit-learn: pip install 'gbmrank[sklearn]'"
+            ) from error
+        made = MetadataRequest(owner=type(self).__name__)
+        for name in self._reads:
+            made.split.add_request(param=name, alias=True)
+        return made
+
+    def _queries(self, X: Any, qid: Any, groups: Any) -> Groups:  # noqa: N803
+        ids = groups if qid is None else qid
+        if ids is None:
+            raise GroupError(
+                f"{type(self).__name__} needs one query id per row: params={{'qid': qid}} with "
+                "sklearn.set_config(enable_metadata_routing=True), or groups=qid without it"
+            )
+        n_rows = len(one_column(ids)) if X is None else (getattr(X, "shape", None) or (len(X),))[0]
+        return Groups.from_qid(ids, int(n_rows))
+
+
+@final
+class QueryKFold(AbstractQuerySplit):
+    """K folds of whole queries, for ``cross_val_score``, ``GridSearchCV`` and others.
+
+    Unlike ``GroupKFold`` it reads ``qid``, which :class:`GBMRanker <gbmrank.GBMRanker>` takes too,
+    so ``cross_val_score(model, X, y, cv=QueryKFold(5), params={"qid": qid})`` is enough with
+    scikit-learn's metadata routing. Without routing, pass the ids as ``groups=``.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, from 2 to the number of queries.
+    seed : int or None, default=0
+        Seed of the shuffle of queries; None keeps their order.
+
+    Examples
+    --------
+    >>> X, qid = np.zeros((4, 1)), ["a", "b", "a", "c"]
+    >>> [test.tolist() for _, test in QueryKFold(3, seed=None).split(X, qid=qid)]
+    [[0, 2], [1], [3]]
+    """
+
+    def __init__(self, n_splits: int = 5, *, seed: int | None = 0) -> None:
+        self.n_splits, self.seed = read_whole(n_splits, "n_splits", 2), seed
+
+    def __repr__(self) -> str:
+        return f"QueryKFold(n_splits={self.n_splits}, seed={self.seed})"
+
+    def split(
+        self,
+        X: Any = None,  # noqa: N803
+        y: Any = None,
+        groups: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+    ) -> Parts:
+        """Yield the row numbers of the training and the test part of each fold."""
+        known = self._queries(X, qid, groups)
+        ids = known.restore(known.spread(np.arange(known.n_queries)))
+        yield from query_folds(qid=ids, n_folds=self.n_splits, seed=self.seed)
+
+
+@final
+class QueryTimeSplit(AbstractQuerySplit):
+    """Train on earlier queries and test on later ones, several times.
+
+    Queries are cut into ``n_splits + 1`` parts by time; split i trains on the first i parts and
+    tests on the next one. Queries of the same time are in the same part, and a query is as late as
+    its last row.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of splits, at least 1.
+
+    Examples
+    --------
+    >>> qid, time = [7, 7, 8, 9], [3, 3, 1, 2]
+    >>> for train, test in QueryTimeSplit(2).split(qid=qid, time=time):
+    ...     print(train, test)
+    [2] [3]
+    [2 3] [0 1]
+    """
+
+    _reads = ("qid", "groups", "time")
+
+    def __init__(self, n_splits: int = 5) -> None:
+        self.n_splits = read_whole(n_splits, "n_splits", 1)
+
+    def __repr__(self) -> str:
+        return f"QueryTimeSplit(n_splits={self.n_splits})"
+
+    def split(
+        self,
+        X: Any = None,  # noqa: N803
+        y: Any = None,
+        groups: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+    ) -> Parts:
+        """Yield the row numbers of the training and the test part of each split.
+
+        ``time`` is a number or a date for each row; larger is later.
+        """
+        known = self._queries(X, qid, groups)
+        if time is None:
+            raise DataError("QueryTimeSplit needs the time of each row: params={'time': time, ...}")
+        column = one_column(time)
+        if column.dtype.kind in "mM":
+            column = column.astype(np.int64)
+        when = known.arrange(as_floats(column, "time"))
+        if len(when) != known.n_rows or not np.isfinite(when).all():
+            raise DataError(f"time needs one number or date for each of the {known.n_rows} rows")
+        latest = np.maximum.reduceat(when, known.offsets[:-1])
+        before = np.searchsorted(np.sort(latest), latest)  # equal times count the same
+        part = before * (self.n_splits + 1) // known.n_queries
+        if len(np.unique(part)) <= self.n_splits:
+            raise DataError(
+                f"{known.n_queries} queries at {len(np.unique(latest))} different times cannot be "
+                f"cut into {self.n_splits + 1} parts; use fewer splits"
+            )
+        of_row = known.restore(known.spread(part))
+        for each in range(1, self.n_splits + 1):
+            yield np.flatnonzero(of_row < each), np.flatnonzero(of_row == each)
