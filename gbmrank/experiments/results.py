@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -46,15 +47,19 @@ class Run:
     system: System
     seed: int
     fold: int  # the one that is tested
-    queries: IntArray  # numbers of the test queries, in Results.queries
-    values: Mapping[str, FloatArray]  # of each measure per test query; NaN where it is undefined
-    tied: FloatArray  # share of the pairs of a query whose scores are equal; 1 is a constant score
-    history: Mapping[str, list[float]]  # of each metric on the validation queries, by round
-    best_round: int  # the one that was kept, from 0; -1 where nothing was trained
-    seconds: float  # of training; 0 where scores are given
-    params: Mapping[str, Any]  # of the booster, as used (after tuning, where there was any)
+    # Numbers of the test queries, in Results.queries; arrays are empty if the run failed.
+    queries: IntArray = field(default_factory=partial(np.arange, 0))
+    # Of each measure per test query; NaN where it is undefined.
+    values: Mapping[str, FloatArray] = field(default_factory=dict)
+    # Share of the pairs of a test query whose scores are equal; 1 is a constant score.
+    tied: FloatArray = field(default_factory=partial(np.zeros, 0))
+    # Of each metric on the validation queries, by round.
+    history: Mapping[str, list[float]] = field(default_factory=dict)
+    best_round: int = -1  # the one that was kept, from 0; -1 where nothing was trained
+    seconds: float = 0.0  # of training; 0 where scores are given
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the booster, after tuning
     warnings: tuple[str, ...] = ()
-    error: str | None = None  # why there are no values, as ``Type: message``; arrays are empty then
+    error: str | None = None  # why there are no values, as ``Type: message``
 
 
 @final

@@ -18,6 +18,7 @@ import re
 import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, final
 
@@ -44,6 +45,7 @@ _ADDED = ("code",)  # keys that plans of earlier versions do not have
 _WORK, _LOCK = "work", ".lock"
 _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
+_ARRAYS = ("queries", "values", "tied")  # of a run, in a file of their own
 _END = "\r\n"  # of lines, as in RFC 4180
 _HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
 
@@ -211,19 +213,13 @@ def slug(text: str) -> str:
 
 
 def results_to_json(results: Results) -> dict[str, Any]:
-    """Return plain data for :func:`load_results`; undefined values are null."""
+    """Return what :func:`json_bytes` writes and :func:`load_results` reads; NaN is null."""
+    queries = results.queries
     return {
         "schema": _SCHEMA,
-        "title": results.title,
-        "systems": [list(system) for system in results.systems],
+        **_fields(results),
         "measures": [measure._asdict() for measure in results.measures],
-        "baseline": list(results.baseline),
-        "baselines": [list(system) for system in results.baselines],
-        "queries": {
-            "ids": results.queries.ids.tolist(),
-            "sizes": results.queries.sizes.tolist(),
-            "relevant": results.queries.relevant.tolist(),
-        },
+        "queries": {name: column.tolist() for name, column in _fields(queries).items()},
         "runs": [
             {
                 **_run_to_json(run),
@@ -237,10 +233,6 @@ def results_to_json(results: Results) -> dict[str, Any]:
             {"objective": objective, "measure": measure, **verdict}
             for (objective, measure), verdict in results.verdicts.items()
         ],
-        "audit": results.audit,
-        "settings": results.settings,
-        "conventions": results.conventions,
-        "environment": results.environment,
     }
 
 
@@ -335,66 +327,50 @@ def _check_schema(read: Any, path: str | Path, schema: str) -> dict[str, Any]:
     return dict(read)
 
 
+def _fields(data: Any) -> dict[str, Any]:
+    return {one.name: getattr(data, one.name) for one in fields(data)}
+
+
 def _document_from_json(read: dict[str, Any]) -> Results:
-    queries = read["queries"]
-    return Results(
-        title=read["title"],
-        systems=tuple(System(*pair) for pair in read["systems"]),
-        measures=tuple(Measure(**one) for one in read["measures"]),
-        baseline=System(*read["baseline"]),
-        baselines=tuple(System(*pair) for pair in read.get("baselines", ())),  # 0.1 has none
-        queries=Queries(
+    queries, verdicts = read["queries"], read["verdicts"]
+    made: dict[str, Any] = {
+        "systems": tuple(System(*pair) for pair in read["systems"]),
+        "measures": tuple(Measure(**one) for one in read["measures"]),
+        "baseline": System(*read["baseline"]),
+        "baselines": tuple(System(*pair) for pair in read.get("baselines", ())),  # 0.1 has none
+        "queries": Queries(
             ids=np.array(queries["ids"], dtype=np.str_),
             sizes=np.array(queries["sizes"], dtype=np.int64),
             relevant=np.array(queries["relevant"], dtype=np.int64),
         ),
-        runs=tuple(_run_from_json(one) for one in read["runs"]),
-        verdicts={
-            (one["objective"], one["measure"]): {
-                key: value for key, value in one.items() if key not in ("objective", "measure")
-            }
-            for one in read["verdicts"]
-        },
-        audit=read["audit"],
-        settings=read["settings"],
-        conventions=read["conventions"],
-        environment=read["environment"],
-    )
+        "runs": tuple(map(_run_from_json, read["runs"])),
+        "verdicts": {(one.pop("objective"), one.pop("measure")): one for one in verdicts},
+    }
+    others = [one.name for one in fields(Results) if one.name not in made]
+    return Results(**made, **{name: read[name] for name in others})
 
 
 def _run_to_json(run: Run) -> dict[str, Any]:
     """Return a run without its arrays, as plain data."""
-    return {
-        "system": list(run.system),
-        "seed": run.seed,
-        "fold": run.fold,
-        "history": {name: _numbers(values) for name, values in run.history.items()},
-        "best_round": run.best_round,
-        "seconds": run.seconds,
-        "params": dict(run.params),
-        "warnings": list(run.warnings),
-        "error": run.error,
-    }
+    about = {name: one for name, one in _fields(run).items() if name not in _ARRAYS}
+    history = {name: _numbers(values) for name, values in run.history.items()}
+    return {**about, "history": history, "params": dict(run.params)}
 
 
 def _run_from_json(read: Mapping[str, Any]) -> Run:
-    return Run(
-        system=System(*read["system"]),
-        seed=read["seed"],
-        fold=read["fold"],
-        queries=np.array(read["queries"], dtype=np.int64),
-        values={name: np.array(line, dtype=np.float64) for name, line in read["values"].items()},
-        tied=np.array(read["tied"], dtype=np.float64),
-        history={
+    made: dict[str, Any] = {
+        "system": System(*read["system"]),
+        "queries": np.array(read["queries"], dtype=np.int64),
+        "values": {name: np.array(line, np.float64) for name, line in read["values"].items()},
+        "tied": np.array(read["tied"], dtype=np.float64),
+        "history": {
             name: [math.nan if v is None else float(v) for v in line]
             for name, line in read["history"].items()
         },
-        best_round=read["best_round"],
-        seconds=read["seconds"],
-        params=read["params"],
-        warnings=tuple(read["warnings"]),
-        error=read["error"],
-    )
+        "warnings": tuple(read["warnings"]),
+    }
+    others = [one.name for one in fields(Run) if one.name not in made]
+    return Run(**made, **{name: read[name] for name in others})
 
 
 def _numbers(values: ArrayLike) -> list[float | None]:

@@ -98,15 +98,7 @@ def failed_run(
     # XGBoost adds the time and a source location in front, and a stack trace behind.
     text = _XGBOOST_PLACE.sub("", str(error).partition("\nStack trace:")[0]).strip()
     return Run(
-        system=task.system,
-        seed=task.seed,
-        fold=task.fold,
-        queries=np.zeros(0, np.int64),
-        values={},
-        tied=np.zeros(0),
-        history={},
-        best_round=-1,
-        seconds=0.0,
+        **task._asdict(),
         params=design.params_of(task.system),
         warnings=messages,
         error=f"{type(error).__name__}: {text[:_LONGEST_MESSAGE]}",
@@ -224,9 +216,7 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
             NoProgressWarning,
         )
     return Run(
-        system=task.system,
-        seed=task.seed,
-        fold=task.fold,
+        **task._asdict(),
         **judgement,
         history=_history(design, trained),
         best_round=trained.best_round,
@@ -259,16 +249,7 @@ def _given_run(source: Source, design: Design, task: Task, split: Split) -> Run:
     """Evaluate given scores on the test queries."""
     rows, _ = _rows(source.data.groups, split.test)
     scores = source.scores[task.system.objective][rows]
-    return Run(
-        system=task.system,
-        seed=task.seed,
-        fold=task.fold,
-        **_judgement(source, design, split.test, scores),
-        history={},
-        best_round=-1,
-        seconds=0.0,
-        params={},
-    )
+    return Run(**task._asdict(), **_judgement(source, design, split.test, scores))
 
 
 def _judgement(
