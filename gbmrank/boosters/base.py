@@ -227,7 +227,7 @@ class Monitor:
 
     def watch(self, name: str, data: object) -> None:
         """Set the name under which the values of a data set are recorded."""
-        self._names_of[id(data)] = name
+        self._names_of[id(data)] = name  # a data set need not have a hash
         self.history[name] = {metric: [] for metric in self.names}
 
     def __call__(self, scores: Any, data: Any) -> Sequence[Any]:

@@ -71,7 +71,7 @@ class DataSetState:
         """
         global _training  # noqa: PLW0603
         fingerprint = columns.fingerprint()
-        with lock:
+        with lock:  # also while it binds: a second thread waits instead of binding again
             if training:
                 _training = self.reference
             self.queries = 0 if columns.sizes is None else len(columns.sizes)

@@ -232,6 +232,7 @@ def train(
     before the round with a gradient that was not finite.
     """
     valid, engine = valid or {}, engine or LocalEngine()
+    # Options before rows: facts about rows cost a pass over them, on a cluster a computation.
     params = _checked_params(plan, booster_named(plan.backend), bool(valid))
     check_rows(plan, data, valid, engine)
     trained = run(plan, data, valid, on_round, engine, params)
@@ -346,6 +347,7 @@ def merged_labels(data: RankingData) -> tuple[float, float, float] | None:
 def _checked_params(plan: Plan, booster: Booster, validated: bool) -> dict[str, Any]:
     """Validate and return the parameters of the booster."""
     target, known = plan.objective, booster.parameters
+    # First of all checks, as those after it look for main names.
     given = known.by_main_names(plan.params)
     native = target.name if isinstance(target, Native) else None
     if native is not None and plan.ranks:

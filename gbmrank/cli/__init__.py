@@ -85,7 +85,7 @@ def _dispatch(program: str, arguments: Sequence[str]) -> int:
 
 def _exit_code(program: str, error: Exception) -> int:
     """Print what went wrong and return the exit code."""
-    if isinstance(error, OSError):
+    if isinstance(error, OSError):  # Python flushes at exit, and would fail there once more
         _discard_output()
     if isinstance(error, BrokenPipeError):  # the reader, head for example, has seen enough
         return _DONE

@@ -92,7 +92,7 @@ class PositionBias:
             if column is not None and len(column) != len(theta):
                 raise DataError(f"{name} has {len(column)} entries for {len(theta)} positions")
         if (b := columns["false_clicks"]) is not None:
-            allowed = (b >= 0.0) & (b + theta <= 1.0 + 1e-12)
+            allowed = (b >= 0.0) & (b + theta <= 1.0 + 1e-12)  # estimates sum to 1 up to rounding
             _check_share(b, "false_clicks", allowed, "from 0 to 1 minus the propensity")
         level = read_number(level, "level", 0.0, 1.0)
         for name, value in (*columns.items(), ("level", level), ("method", str(method))):

@@ -74,7 +74,7 @@ def _merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Group
     kept = weight > 0
     if not kept.all():
         winner, loser, weight = winner[kept], loser[kept], weight[kept]
-    key = winner * max(groups.n_rows, 1) + loser
+    key = winner * max(groups.n_rows, 1) + loser  # one number per edge sorts faster than two
     if np.any(key[1:] <= key[:-1]):
         order = np.argsort(key, kind="stable")
         key, weight = key[order], weight[order]

@@ -22,7 +22,7 @@ from gbmrank.data.columns import as_floats, find_missing, id_texts, one_column
 from gbmrank.errors import DataError, import_optional
 from gbmrank.types import FloatArray, IntArray
 
-_LARGEST = float(np.finfo(np.float32).max) / 2
+_LARGEST = float(np.finfo(np.float32).max) / 2  # a difference of two is finite in float32
 _CELLS_AT_ONCE = 1 << 22
 _HALVES = ("Float16", "halffloat")  # of polars and pyarrow, which older versions of narwhals lack
 _LONG = ("float96", "float128")  # of numpy

@@ -394,6 +394,7 @@ def _about_labels(prepared: Prepared) -> dict[str, Any]:
 
 def _baselines(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> dict[str, Any]:
     """Return the baseline, and by default that of each booster, among systems with values."""
+    # A default baseline that could not be trained would leave nothing to compare with.
     measured = {run.system for run in runs if run.error is None}
     good = [system for system in prepared.chosen.systems if system in measured]
     if settings.baseline is not None or not good:

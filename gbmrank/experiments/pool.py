@@ -176,7 +176,7 @@ class _Lane:
         home = str(Path(__file__).resolve().parents[2])
         path = os.environ.get("PYTHONPATH")
         environment = {
-            "OMP_WAIT_POLICY": "PASSIVE",
+            "OMP_WAIT_POLICY": "PASSIVE",  # waiting threads leave the processors to other workers
             **os.environ,
             "PYTHONPATH": home if not path else f"{home}{os.pathsep}{path}",
             "OMP_NUM_THREADS": str(self._design.threads),
@@ -184,6 +184,7 @@ class _Lane:
         }
         with self._log.open("w") as log:
             worker = subprocess.Popen(  # noqa: S603  (our own module)
+                # -P: a file in the working folder must not shadow a module.
                 [sys.executable, "-P", "-m", _MODULE, str(self._store.folder.absolute())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

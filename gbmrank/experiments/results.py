@@ -48,7 +48,7 @@ class Run:
     seed: int
     fold: int  # the one that is tested
     # Numbers of the test queries, in Results.queries; arrays are empty if the run failed.
-    queries: IntArray = field(default_factory=partial(np.arange, 0))
+    queries: IntArray = field(default_factory=partial(np.arange, 0, dtype=np.int64))
     # Of each measure per test query; NaN where it is undefined.
     values: Mapping[str, FloatArray] = field(default_factory=dict)
     # Share of the pairs of a test query whose scores are equal; 1 is a constant score.

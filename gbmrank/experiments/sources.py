@@ -121,6 +121,7 @@ class Source:
         for name, column in (*(("", one) for one in columns), *named.items()):
             given = np.zeros(0) if column is None else np.ascontiguousarray(column)
             state.update(f"{name}{given.dtype.str}{given.shape}".encode())
+            # Times have no buffer; other columns are hashed without a copy.
             state.update(given.tobytes() if given.dtype.kind == "M" else given.data)
         if self.categories:
             state.update(repr(sorted(self.categories.items())).encode("utf-8", "surrogatepass"))

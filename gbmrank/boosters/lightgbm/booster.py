@@ -92,7 +92,7 @@ class _LightGBM:
     importance_types: tuple[str, ...] = ("gain", "split")
     squared_error = "regression"
     suffixes: tuple[str, ...] = (".txt",)
-    first_bytes = b"tree"
+    first_bytes = b"tree"  # of a model file, whatever its suffix
     groups_hint = "group= of the Dataset"
     memory_factor = 2.5  # a worker joins its partitions into one table before it bins them
     weights_on_cluster = True  # together with queries, for its own objectives

@@ -239,6 +239,7 @@ def train(job: Job) -> Trained:
     lgb = import_lightgbm()
     # With its pre-filter LightGBM fails on few rows; without, a constant model gets a warning.
     quiet = {"verbosity": -1, "feature_pre_filter": False}
+    # The text "None" turns its metrics off; None would add that of the objective.
     params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}
     before = _rounds_before(lgb, job)
     train_set = _data_set(lgb, job, job.train, params)
@@ -356,7 +357,7 @@ def _data_set(
         reference=reference,
         params={k: v for k, v in params.items() if k not in ("objective", _CATEGORICAL)},
         categorical_feature=params.get(_CATEGORICAL, "auto"),
-        free_raw_data=False,
+        free_raw_data=False,  # a model to continue scores the raw rows
     )
     keep_rows(made, data)
     return made

@@ -49,6 +49,7 @@ class XGBoostFitted:
         xgb = import_xgboost()
         with _explaining(xgb, features, "X"):
             rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
+            # Names were compared before, with those of the user; the model has others (safe_names).
             raw = self.booster.predict(rows, output_margin=True, validate_features=False)
         return np.asarray(raw, np.float64)
 

@@ -459,6 +459,7 @@ def _csv_rows(
     lines = (line + "\n" for _, line in read_lines(path, limits, blank=True))
     first = next((line for line in lines if line.strip()), "")
     usual = "\t" if _suffix(path) == ".tsv" else ","
+    # The usual one is first, so it wins where others are as frequent, or none is there.
     counts = {one: first.count(one) for one in (usual, *_DELIMITERS)}
     delimiter = delimiter or max(counts, key=lambda one: counts[one])
     reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)

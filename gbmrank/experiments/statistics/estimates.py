@@ -156,6 +156,7 @@ def _interval(draws: FloatArray, level: float) -> Interval:
 
 
 def _measure(measure: Measure, data: Paired, setting: _Setting, at: int) -> MeasureAnalysis:
+    # A stream for each test, so that the numbers of one do not depend on the others.
     intervals, flips, deals = (
         np.random.default_rng([setting.seed, at, stream]) for stream in range(3)
     )
