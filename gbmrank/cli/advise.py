@@ -28,6 +28,11 @@ _COMMITTEE = (
     'objectives: GBMRanker("committee", metric="{}"). It often ranks better than each of them, by '
     "experiment and not by theorem."
 )
+_DROP_IN = (
+    "In a script tuned for lambdarank or rank:ndcg, change nothing but the objective, to "
+    "yetirank(like=lambdarank) or yetirank(like=rank:ndcg). In six public scripts on synthetic "
+    "data they are ahead on average and nowhere clearly behind, with clean and with noisy labels."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +84,7 @@ def run(given: argparse.Namespace) -> int:
             print("\n".join(clean(f"  {row.objective}") for row in group[:_SHOWN]))
             if group[_SHOWN:]:
                 print(f"  and {len(group) - _SHOWN} more")
-    print(f"\n{filled(_COMMITTEE.format(name))}")
+    print(f"\n{filled(_COMMITTEE.format(name))}\n{filled(_DROP_IN)}")
     print(f"\ngbmrank advise {given.metric} --all shows every verdict with its reason.")
     return 0
 
@@ -96,16 +101,12 @@ def _print_drop_in(given: argparse.Namespace) -> int:
         return 0
     print(
         filled(
-            f"In place of {native}, with every parameter left as it is, take {found}. Its steps "
-            "and curvature have the size of the native ones, and its weights resist noisy labels."
+            f"Take {found}. Its steps and curvature have the size of those of {native}, so tuned "
+            "parameters keep their meaning. No theorem covers either; gbmrank advise METRIC names "
+            "what is proven, to be tuned anew."
         )
     )
-    print(
-        filled(
-            "No theorem covers it, nor the native objective. gbmrank advise METRIC names what is "
-            "proven; tune its parameters again."
-        )
-    )
+    print(filled(_DROP_IN))
     return 0
 
 

@@ -58,7 +58,7 @@ def test_advice_as_json(capsys):
 
 @pytest.mark.parametrize("native", ["lambdarank", "rank:ndcg"])
 def test_the_drop_in_for_a_native_objective(native, capsys):
-    assert f"take yetirank(like={native})" in _out(capsys, "advise", "--instead-of", native)
+    assert f"Take yetirank(like={native})." in _out(capsys, "advise", "--instead-of", native)
     found = json.loads(_out(capsys, "advise", "--instead-of", native, "--json"))
     made = gbmrank.objective(found["objective"])
     assert made == gbmrank.objective("yetirank", like=native)
