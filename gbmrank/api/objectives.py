@@ -11,7 +11,7 @@ from gbmrank.boosters.callbacks import read_call
 from gbmrank.boosters.plan import near_native
 from gbmrank.boosters.supervision import checked_gradients
 from gbmrank.data.columns import as_floats
-from gbmrank.data.position_bias import PositionBias
+from gbmrank.data.position_bias import PositionBias, utilities_of
 from gbmrank.data.queries import (
     Groups,
     RankingData,
@@ -57,9 +57,7 @@ class _Rows:
             data = data.with_weight(self.weight)
         if self.position is not None and self.position_bias is not None:
             data = data.with_columns({"position": self.position})
-            shown = data.columns["position"]
-            clicks = self.position_bias.utilities(data.labels, shown, clip=self.clip)
-            data = data.with_clicks(clicks)
+            data = data.with_clicks(utilities_of(data, self.position_bias, self.clip))
         return data
 
 

@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "advise": ("gbmrank.cli.advise", "say which objectives are right for a metric, and why"),
     "check": ("gbmrank.cli.check", "search for a counterexample to calibration"),
+    "clicks": ("gbmrank.cli.clicks", "say what a click log can teach, and how to train on it"),
     "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
     "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
     "explain": ("gbmrank.cli.explain", "say why a model ranks one item above another"),

@@ -5,18 +5,21 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Part
-from gbmrank.boosters.plan import Native, Plan, train
-from gbmrank.boosters.supported import booster_named
+from gbmrank.boosters.plan import Plan
+from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
 from gbmrank.data.columns import read_ids
-from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
-from gbmrank.data.queries import RankingData
+from gbmrank.data.position_bias import (
+    PositionBias,
+    follows_click,
+    read_clicks,
+    read_positions,
+)
 from gbmrank.data.tables import read_matrix
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError, warn
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
-_METHODS = ("harvesting", "randomised", "em")
+_METHODS = ("harvesting", "power", "randomised", "em")
 _LAST_POSITION = 10_000  # larger numbers are probably ids
 _UNSEEN_CLICKS = 0.5  # assumed for a position without clicks
 _FEW_QUERIES = 10  # fewer are not resampled
@@ -27,13 +30,13 @@ _PARTS = 10  # jackknife parts of the queries, for the intervals of EM
 _CLOSE = 0.002  # relative change of the propensities at which EM ends
 _SMALLEST_RELEVANCE = 1e-3
 # Little regularisation: noise of the relevance averages out over items, but shrinkage does not.
-_BOOSTER = {"learning_rate": 0.1, "max_depth": 3}
-_ROUNDS = 120
+_BOOSTER = {"rounds": 120, "max_depth": 3}
+_CASCADE = -2.5  # z value below which clicks are fewer after a click
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Log:
+class Impressions:
     """Impressions, with numbers from 0 for positions, queries and query-item pairs."""
 
     clicks: FloatArray
@@ -48,7 +51,7 @@ class _Log:
         """Return sums by position."""
         return sums_by(self.position, values, self.n_positions)
 
-    def only(self, rows: BoolArray) -> "_Log":
+    def only(self, rows: BoolArray) -> "Impressions":
         """Return some of the impressions."""
         return replace(
             self,
@@ -61,7 +64,7 @@ class _Log:
         )
 
 
-class _Cells(NamedTuple):
+class Cells(NamedTuple):
     """Impressions aggregated by query-item pair and position."""
 
     pair: IntArray  # from 0, without gaps
@@ -92,6 +95,7 @@ def estimate_bias(
     method: str = "harvesting",
     item: ArrayLike | None = None,
     impressions: ArrayLike | None = None,
+    session: ArrayLike | None = None,
     backend: str = "lightgbm",
     level: float = 0.95,
     resamples: int = 1000,
@@ -107,6 +111,7 @@ def estimate_bias(
       rankings change. Within a pair the relevance cancels: of its clicks, position k gets a
       share in proportion to :math:`\theta_k n_k` with :math:`n_k` impressions there. Maximises
       the conditional likelihood of these shares over all pairs.
+    - ``"power"``: the same with :math:`\theta_k = k^{-b}`, one number, which needs fewer clicks.
     - ``"em"``: expectation maximisation with a boosted model of relevance, cross-fitted over two
       halves of the queries. Needs features that explain the relevance as well as the logged
       ranking did, but no pair at two positions.
@@ -133,12 +138,16 @@ def estimate_bias(
         independent, or rows if it is not given.
     X : table of shape (n_rows, n_features), optional
         Features, for ``"em"``. Without ``item``, rows of a query with equal features are one item.
-    method : {"harvesting", "randomised", "em"}, default="harvesting"
+    method : {"harvesting", "power", "randomised", "em"}, default="harvesting"
         Method of estimation, see above.
     item : array-like of shape (n_rows,), optional
         Id of the item, within its query. Needed for harvesting, unless ``X`` is given.
     impressions : array-like of shape (n_rows,), optional
         How often the item was shown at that position, for aggregated rows.
+    session : array-like of shape (n_rows,), optional
+        The session of each row, one list that was shown. If there are clearly fewer clicks below a
+        click of the session than elsewhere at these positions (2.5 standard errors), examination
+        there is lower by the factor ``after_click``.
     backend : {"lightgbm", "xgboost"}, default="lightgbm"
         Booster of ``"em"``.
     level : float, default=0.95
@@ -188,7 +197,7 @@ def estimate_bias(
     """
     if method not in _METHODS:
         raise ParameterError(f"method must be one of {', '.join(_METHODS)}; got {method!r}")
-    log = _read(clicks, position, impressions, qid, (item, X))
+    log = read_impressions(clicks, position, impressions, qid, (item, X))
     draws = wanted = Draws.read(level, resamples, seed, fewest=0)
     if len(np.unique(log.query)) < _FEW_QUERIES:
         draws = draws._replace(resamples=0)
@@ -198,30 +207,31 @@ def estimate_bias(
                 "take all clicks for independent, and are too narrow if they are not",
                 GbmrankWarning,
             )
+    factor = 1.0
+    if session is not None:
+        if impressions is not None:
+            raise ParameterError(
+                "session= needs one row per impression; leave out impressions= or session="
+            )
+        after = follows_click(log.clicks, log.position, codes(session, len(log.clicks), "session"))
+        factor = after_click_test(log, after)[0]
+        log = replace(log, shown=np.where(after, factor, 1.0))
     if method == "em":
-        plan = Plan(
-            objective=Native(booster_named(backend).squared_error),
-            metric=(),
-            backend=backend,
-            rounds=_ROUNDS,
-            params={**_BOOSTER, **booster_params},
-            seed=seed,
-            ranks=False,
-        )
-        return _finished(log, _em(log, draws, plan), wanted, method, pretest)
+        plan = relevance_plan(backend, seed, **{**_BOOSTER, **booster_params})
+        return _finished(log, (_em(log, draws, plan), factor), wanted, method, pretest)
     if booster_params:
         raise ParameterError(f"method={method!r} takes no {', '.join(booster_params)}")
-    found = _randomised(log, draws) if method == "randomised" else _harvesting(log, draws)
-    return _finished(log, found, wanted, method, pretest)
+    estimate = {"randomised": _randomised, "harvesting": _harvesting, "power": _power}[method]
+    return _finished(log, (estimate(log, draws), factor), wanted, method, pretest)
 
 
-def _read(
+def read_impressions(
     clicks: ArrayLike,
     position: ArrayLike,
     impressions: ArrayLike | None,
     qid: ArrayLike | None,
     shown: tuple[ArrayLike | None, Any],
-) -> _Log:
+) -> Impressions:
     """Validate the columns; ``shown`` are ids of items and features."""
     rate, (item, features) = read_clicks(clicks, impressions), shown
     count = len(rate)
@@ -233,23 +243,36 @@ def _read(
             f"position {at.max() + 1} is beyond {_LAST_POSITION}; positions are ranks of a list"
         )
     times = np.ones(count) if impressions is None else np.asarray(impressions, np.float64)
-    query = np.arange(count) if qid is None else _codes(qid, count, "qid")
+    query = np.arange(count) if qid is None else codes(qid, count, "qid")
     table = None if features is None else read_matrix(features)
     if table is not None and len(table) != count:
         raise DataError(f"X has {len(table)} rows, clicks has {count}")
     pair = None
     if item is not None or table is not None:
         ids = (
-            _codes(item, count, "item") if table is None or item is not None else _equal_rows(table)
+            codes(item, count, "item") if table is None or item is not None else _equal_rows(table)
         )
         within = np.zeros(count, np.int64) if qid is None else query
         _, pair = np.unique(within * (ids.max() + 1) + ids, return_inverse=True)
-    return _Log(rate * times, times, at, query, pair, table, int(at.max()) + 1)
+    return Impressions(rate * times, times, at, query, pair, table, int(at.max()) + 1)
 
 
-def _codes(ids: ArrayLike, count: int, what: str) -> IntArray:
+def after_click_test(log: Impressions, after: BoolArray) -> tuple[float, float]:
+    """Return the factor of examination below a click of the session, and the z value behind it."""
+    found, before = float(log.clicks[after].sum()), np.where(after, 0.0, 1.0)
+
+    def expected(rows: FloatArray) -> float:
+        rate = log.by_position(log.clicks * rows) / np.maximum(log.by_position(rows), 1.0)
+        return max(float(rate[log.position[after]].sum()), 1e-9)
+
+    usual = expected(np.ones(len(after)))
+    z = (found - usual) / np.sqrt(usual)
+    return min(1.0, (found + 5.0) / (expected(before) + 5.0)) if z < _CASCADE else 1.0, z
+
+
+def codes(ids: ArrayLike, count: int, what: str) -> IntArray:
     """Return whole numbers from 0 for ids."""
-    column = read_ids(ids)
+    column = read_ids(ids, what)
     if len(column) != count:
         raise GroupError(f"{what} has {len(column)} entries, but there are {count} rows")
     return np.unique(column, return_inverse=True)[1]
@@ -263,14 +286,14 @@ def _equal_rows(table: FloatArray) -> IntArray:
     )[1]
 
 
-def _cells(log: _Log) -> _Cells:
+def cells_of(log: Impressions) -> Cells:
     """Aggregate the impressions of each pair at each position."""
     if log.pair is None:
         raise DataError("give item=, an id of what was shown, or X=, its features")
     _, first, pair = np.unique(log.pair, return_index=True, return_inverse=True)
     keys, at = np.unique(pair * log.n_positions + log.position, return_inverse=True)
     pair, position = np.divmod(keys, log.n_positions)
-    return _Cells(pair, position, sums_by(at, log.clicks), sums_by(at, log.shown), first)
+    return Cells(pair, position, sums_by(at, log.clicks), sums_by(at, log.shown), first)
 
 
 def _some_clicks(clicks: FloatArray) -> FloatArray:
@@ -284,7 +307,7 @@ def _by_pool(pool: IntArray, position: IntArray, values: FloatArray, width: int)
     return sums.reshape(-1, width)
 
 
-def _randomised(log: _Log, draws: Draws) -> _Estimate:
+def _randomised(log: Impressions, draws: Draws) -> _Estimate:
     """Return click rates."""
     clicks, shown = log.by_position(log.clicks), log.by_position(log.shown)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -301,11 +324,11 @@ def _randomised(log: _Log, draws: Draws) -> _Estimate:
         return _Estimate(logs, covariance, np.where(times > 0, around, np.nan))
 
 
-def _harvesting(log: _Log, draws: Draws) -> _Estimate:
+def _harvesting(log: Impressions, draws: Draws) -> _Estimate:
     """Maximise the conditional likelihood in the logarithms, by Newton's method."""
     from scipy.sparse import csr_matrix
 
-    cells = _informative(_cells(log))
+    cells = _informative(cells_of(log))
     total = sums_by(cells.pair, cells.clicks)
     shown = csr_matrix((cells.shown, (cells.pair, cells.position)), (len(total), log.n_positions))
     known = _connected(shown)
@@ -333,6 +356,31 @@ def _harvesting(log: _Log, draws: Draws) -> _Estimate:
     return _Estimate(logs, covariance, _one_step(logs, known, scores, curvature, draws))
 
 
+def _power(log: Impressions, draws: Draws) -> _Estimate:
+    """Maximise the conditional likelihood in the power of the position."""
+    cells = _informative(cells_of(log))
+    x, total = np.log1p(cells.position), sums_by(cells.pair, cells.clicks)[cells.pair]
+    power = 0.0
+    for _ in range(100):
+        weight = cells.shown * np.exp(-power * x)
+        share = weight / sums_by(cells.pair, weight)[cells.pair]
+        slope = (total * share - cells.clicks) * x
+        mean = sums_by(cells.pair, share * x)[cells.pair]
+        curvature = float((total * share * (x - mean) ** 2).sum()) + _RIDGE
+        step = float(np.clip(slope.sum() / curvature, -0.5, 0.5))
+        power += step
+        if abs(step) < 1e-9:
+            break
+    places = np.log(np.arange(1.0, log.n_positions + 1.0))
+    covariance = np.outer(places[1:], places[1:]) / curvature
+    if not draws.resamples:
+        return _Estimate(-power * places, covariance)
+    pool = pools(int(log.query.max()) + 1, draws.rng)[log.query[cells.first]][cells.pair]
+    sums = sums_by(pool, slope)
+    drawn = power + bootstrap_means(sums[None], draws.resamples, draws.rng) * len(sums) / curvature
+    return _Estimate(-power * places, covariance, -drawn * places)
+
+
 def _one_step(
     logs: FloatArray, known: IntArray, scores: FloatArray, curvature: FloatArray, draws: Draws
 ) -> FloatArray:
@@ -343,7 +391,7 @@ def _one_step(
     return around
 
 
-def _informative(cells: _Cells) -> _Cells:
+def _informative(cells: Cells) -> Cells:
     """Keep pairs that were clicked and shown at several positions; others have no information."""
     several = np.bincount(cells.pair) > 1
     if not several.any():
@@ -358,7 +406,7 @@ def _informative(cells: _Cells) -> _Cells:
             "was ever clicked; use a longer log, or method='em' with features"
         )
     rows, number = kept[cells.pair], np.cumsum(kept) - 1
-    return _Cells(
+    return Cells(
         number[cells.pair[rows]],
         cells.position[rows],
         cells.clicks[rows],
@@ -378,7 +426,7 @@ def _connected(shown: Any) -> IntArray:
     return np.flatnonzero((part == largest) & seen)
 
 
-def _em(log: _Log, draws: Draws, plan: Plan) -> _Estimate:
+def _em(log: Impressions, draws: Draws, plan: Plan) -> _Estimate:
     """Return the fixed point of EM, and those of the jackknife over queries."""
     if log.features is None:
         raise DataError("method='em' needs X=, features that explain the relevance of an item")
@@ -436,15 +484,15 @@ class _Step:
     second by iteration.
     """
 
-    cells: _Cells
+    cells: Cells
     features: FloatArray
     fold: IntArray
     plan: Plan
 
     @classmethod
-    def of(cls, log: _Log, plan: Plan, fold: IntArray) -> "_Step":
+    def of(cls, log: Impressions, plan: Plan, fold: IntArray) -> "_Step":
         """Return the step of a log, given the fold of each query."""
-        cells = _cells(log)
+        cells = cells_of(log)
         return cls(cells, log.features[cells.first], fold[log.query[cells.first]], plan)
 
     def __call__(self, logs: FloatArray) -> FloatArray:
@@ -457,13 +505,8 @@ class _Step:
         """Return the relevance of every item, by models of the other folds."""
         at, pair = theta[self.cells.position], self.cells.pair
         weight = sums_by(pair, at * self.cells.shown)
-        labels = sums_by(pair, self.cells.clicks) / weight
-        made = np.empty(len(labels))
-        for number in range(_FOLDS):
-            mine = self.fold == number
-            data = RankingData.from_arrays(labels[~mine], weight=weight[~mine])
-            trained = train(self.plan, Part(self.features[~mine], data))
-            made[mine] = trained.scores(self.features[mine])
+        columns = sums_by(pair, self.cells.clicks), weight
+        made = cross_fitted(self.plan, self.features, self.fold, columns)
         return np.clip(made, _SMALLEST_RELEVANCE, 1.0 - _SMALLEST_RELEVANCE)
 
     def _examination(self, theta: FloatArray, g: FloatArray) -> FloatArray:
@@ -517,11 +560,16 @@ def differs_from_none(logs: FloatArray, covariance: FloatArray, level: float) ->
 
 
 def _finished(
-    log: _Log, found: _Estimate, draws: Draws, method: str, pretest: bool
+    log: Impressions,
+    estimate: tuple[_Estimate, float],
+    draws: Draws,
+    method: str,
+    pretest: bool,
 ) -> PositionBias:
     """Scale the propensities, add intervals, and warn about unidentified positions."""
+    found, factor = estimate
     known, level = np.isfinite(found.logs), draws.level
-    silent = known & (log.by_position(log.clicks) == 0.0)
+    silent = known & (log.by_position(log.clicks) == 0.0) & (method != "power")
     first = int(np.flatnonzero(known & ~silent)[0])
     logs = found.logs - found.logs[first]
     scale = np.exp(-np.nanmax(logs))
@@ -537,14 +585,14 @@ def _finished(
             GbmrankWarning,
         )
     if not draws.resamples:
-        return PositionBias(given, level=level, method=method)
+        return PositionBias(given, after_click=factor, level=level, method=method)
     ends = np.clip(_ends(found, logs, first, level, jackknife=method == "em"), -_FAR, _FAR)
     low, high = scale * np.exp(ends)
     low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
     # Without a click: fewer clicks than this have at least the chance 1 - level to be none.
     most = theta * -np.log(max(1.0 - level, 1e-9)) / _UNSEEN_CLICKS
     low, high = np.where(silent, 0.0, low), np.where(silent, np.minimum(most, 1.0), high)
-    return PositionBias(given, low=low, high=high, level=level, method=method)
+    return PositionBias(given, after_click=factor, low=low, high=high, level=level, method=method)
 
 
 def _ends(
@@ -575,7 +623,7 @@ def _ends(
     return ends[0], ends[1]
 
 
-def _warn(log: _Log, known: BoolArray, silent: BoolArray) -> None:
+def _warn(log: Impressions, known: BoolArray, silent: BoolArray) -> None:
     """Warn about positions that the log does not identify, and how they were filled in."""
     shown = log.by_position(log.shown) > 0
     cases = {

@@ -7,10 +7,20 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.api.metrics import metric as read_metric
+from gbmrank.boosters.plan import Plan
+from gbmrank.boosters.supported import booster_named
+from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
 from gbmrank.data.columns import as_floats, read_number
-from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
+from gbmrank.data.position_bias import (
+    PositionBias,
+    follows_click,
+    read_clicks,
+    read_positions,
+)
 from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.schema import renamed
+from gbmrank.data.tables import read_table, take_rows
 from gbmrank.errors import DataError, GbmrankWarning, MetricError, ParameterError, warn
 from gbmrank.metrics import AbstractPositional
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
@@ -19,6 +29,7 @@ _ESTIMATORS = ("ips", "ratio", "clipped", "doubly_robust")
 _CLIPPING = ("clipped", "doubly_robust")
 _CLICKS = "clicks"
 _USUAL_CLIP = 0.1
+_FOLDS, _LEARNED = 5, "cross-fitted"
 _FEW_CLICKS = 30  # effective ones, below which an interval is not reliable
 _UNLIKELY = 3.0  # standard errors
 
@@ -108,7 +119,9 @@ def offline_value(
     policy: ArrayLike | None = None,
     estimator: str = "ips",
     clip: float | None = None,
-    relevance: ArrayLike | None = None,
+    relevance: ArrayLike | str | None = None,
+    X: Any = None,  # noqa: N803
+    backend: str = "lightgbm",
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -153,7 +166,8 @@ def offline_value(
     qid : array-like of shape (n_rows,)
         The session of each row, that is one list that was shown.
     bias : PositionBias, optional
-        Examination propensities by position.
+        Examination propensities by position, also below a click of the session (``after_click``)
+        in the log. New ranks are valued as if no click came before.
     propensity : array-like of shape (n_rows,), optional
         The logged probability that the item was shown at its position, above 0 and at most 1.
         Give either this or ``bias``.
@@ -164,9 +178,14 @@ def offline_value(
     clip : float, optional
         For ``"clipped"`` and ``"doubly_robust"``: t, to which smaller propensities are raised;
         0.1 when not given.
-    relevance : array-like of shape (n_rows,), optional
+    relevance : array-like of shape (n_rows,) or "cross-fitted", optional
         For ``"doubly_robust"``: the estimated probability of a click on each item once examined,
-        from a model that was not trained on these clicks.
+        from a model that was not trained on these clicks. ``"cross-fitted"`` learns it from the
+        features ``X`` and the clicks of other sessions, in five parts.
+    X : table of shape (n_rows, n_features), optional
+        Features, for ``relevance="cross-fitted"``.
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        Booster of ``relevance="cross-fitted"``.
     level : float, default=0.95
         Level of the bootstrap interval over sessions. It covers the mean of the estimator: for
         ``"clipped"`` the value after clipping, which is too low, and for ``"ratio"`` the ratio of
@@ -217,12 +236,14 @@ def offline_value(
             "give bias= (a PositionBias) or propensity= (the logged probability of each row)"
         )
     _check_options(estimator, bias is None, clip, relevance, policy)
+    _check_features(X, relevance)
     least = 0.0
     if estimator in _CLIPPING:
         least = _USUAL_CLIP if clip is None else read_number(clip, "clip", 0.0, 1.0)
     log = _read(clicks, position, np.zeros(len(clicks)) if scores is None else scores, qid)
     if bias is not None:
-        terms = _by_bias(log, bias, _rank_discounts(metric, log, bias), (least, relevance))
+        g = relevance if X is None else _cross_fitted(log, bias, X, relevance_plan(backend, seed))
+        terms = _by_bias(log, bias, _rank_discounts(metric, log, bias), (least, g))
         if metric == _CLICKS and bias.false_clicks is not None and estimator != "ratio":
             terms = terms._replace(earned=terms.earned + _at_new_ranks(log, bias.false_clicks))
     else:
@@ -253,6 +274,16 @@ def _check_options(
         raise ParameterError(f"clip= is for estimator={' or '.join(_CLIPPING)}, got {estimator!r}")
     if policy is not None and not actions:
         raise ParameterError("policy= needs propensity=, the logged probability of each row")
+
+
+def _check_features(features: object, relevance: object) -> None:
+    """Raise unless features and the relevance that is learned from them are given together."""
+    if (features is None) == (isinstance(relevance, str) and relevance == _LEARNED):
+        raise ParameterError(f"X= and relevance={_LEARNED!r} go together; give both, or neither")
+    if isinstance(relevance, str) and relevance != _LEARNED:
+        raise ParameterError(
+            f"relevance must be one number per row or {_LEARNED!r}, got {relevance!r}"
+        )
 
 
 def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayLike) -> _Log:
@@ -317,17 +348,42 @@ def _at_new_ranks(log: _Log, table: FloatArray, rows: Any = slice(None)) -> Floa
     return (sums[first + tied] - sums[first]) / tied
 
 
+def _theta(log: _Log, bias: PositionBias) -> FloatArray:
+    """Return the propensity of each row."""
+    session = log.groups.spread(np.arange(log.groups.n_queries))
+    return bias.theta(log.position, follows_click(log.clicks, log.position, session))
+
+
+def _cross_fitted(log: _Log, bias: PositionBias, features: Any, plan: Plan) -> FloatArray:
+    """Return the relevance of each row by models of other sessions, in the caller's order."""
+    table = renamed(read_table(features, reads=booster_named(plan.backend).reads))
+    groups, order = log.groups, log.groups.row_order
+    if table.shape[0] != groups.n_rows:
+        raise DataError(f"X has {table.shape[0]} rows, clicks has {groups.n_rows}")
+    if groups.n_queries < _FOLDS:
+        raise DataError(
+            f'relevance="cross-fitted" needs {_FOLDS} sessions or more; the log has '
+            f"{groups.n_queries}. Use estimator='ips'"
+        )
+    fold = pools(groups.n_queries, np.random.default_rng(plan.seed)) % _FOLDS
+    table = table if order is None else take_rows(table, order)
+    found = cross_fitted(plan, table, groups.spread(fold), (log.clicks, _theta(log, bias)))
+    return np.asarray(groups.restore(np.clip(found, 0.0, 1.0)))
+
+
 def _by_bias(
     log: _Log, bias: PositionBias, discount: FloatArray, options: tuple[float, ArrayLike | None]
 ) -> _Terms:
     """Return terms with clicks over the examination of their positions."""
     least, relevance = options
-    utility = bias.utilities(log.clicks, log.position, clip=least)
-    weight = 1.0 / np.maximum(bias.theta(log.position), least)
+    session = log.groups.spread(np.arange(log.groups.n_queries))
+    utility = bias.utilities(log.clicks, log.position, clip=least, session=session)
+    theta = _theta(log, bias)
+    weight = 1.0 / np.maximum(theta, least)
     earned = discount * utility
     if relevance is not None:
         g = _shares(relevance, log, "relevance", 0.0)
-        earned = earned + discount * g * (1.0 - bias.theta(log.position) * weight)
+        earned = earned + discount * g * (1.0 - theta * weight)
     return _Terms(earned, utility, weight, weight * discount * log.clicks)
 
 

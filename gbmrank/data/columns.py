@@ -66,17 +66,17 @@ def check_digits(array: npt.NDArray[Any], what: str) -> None:
         )
 
 
-def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
-    """Return query ids as an array, keeping different ids different.
+def read_ids(qid: ArrayLike, what: str = "qid") -> npt.NDArray[Any]:
+    """Return ids as an array, keeping different ids different.
 
     Missing ids raise a GroupError, and so do mixed types whose ids would collide as strings.
     """
     try:
         ids = one_column(qid)
     except (TypeError, ValueError, OverflowError) as error:
-        raise GroupError(f"qid must be one column, got {_describe(qid)}: {error}") from error
+        raise GroupError(f"{what} must be one column, got {_describe(qid)}: {error}") from error
     if ids.ndim != 1:
-        raise GroupError(f"qid must be one column, got an array of shape {ids.shape}")
+        raise GroupError(f"{what} must be one column, got an array of shape {ids.shape}")
     rounded = ids.dtype.kind == "f" and not np.all(np.abs(ids.astype(float)) <= 2**53)
     if isinstance(qid, Sequence) and (rounded or ids.dtype.kind in "US"):
         listed = one_column(np.array(qid, dtype=object))
@@ -88,8 +88,8 @@ def read_ids(qid: ArrayLike) -> npt.NDArray[Any]:
     missing = np.flatnonzero(find_missing(ids))
     if len(missing):
         raise GroupError(
-            f"qid is missing in {len(missing)} rows, first in row {missing[0]}; every row needs a "
-            "query id"
+            f"{what} is missing in {len(missing)} rows, first in row {missing[0]}; every row needs "
+            f"{'a query id' if what == 'qid' else 'an id'}"
         )
     return _as_texts(ids.tolist()) if ids.dtype.kind == "O" else ids
 

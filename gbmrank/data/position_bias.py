@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 
-from gbmrank.data.columns import as_floats, read_number, read_wholes
-from gbmrank.errors import NEEDS_MATPLOTLIB, DataError, WeightError, import_optional
+from gbmrank.data.columns import as_floats, read_ids, read_number, read_wholes
+from gbmrank.data.queries import RankingData
+from gbmrank.errors import (
+    NEEDS_MATPLOTLIB,
+    DataError,
+    ParameterError,
+    WeightError,
+    import_optional,
+)
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _COLUMNS = 30  # characters of the longest bar
@@ -29,6 +37,9 @@ class PositionBias:
     :math:`\hat u_i` replaces the click as the label. It is not a weight of the row: an
     item that was not clicked is not known to be irrelevant.
 
+    Users who found what they wanted read on less often: after a click of the session every
+    propensity is multiplied by ``after_click``.
+
     A common factor of all propensities changes no ranking, so estimates have
     :math:`\theta_1 = 1`; given ones are used as they are.
 
@@ -39,6 +50,8 @@ class PositionBias:
     false_clicks : array-like of shape (n_positions,), optional
         :math:`b_1, b_2, \ldots`, the probability that an irrelevant item is clicked;
         not negative, and at most 1 together with the propensity.
+    after_click : float, default=1
+        Factor of the propensities below an earlier click of the session, above 0 and at most 1.
     low, high : array-like of shape (n_positions,), optional
         Ends of an interval for each propensity.
     level : float, default=0.95
@@ -69,14 +82,16 @@ class PositionBias:
     false_clicks: FloatArray | None
     low: FloatArray | None
     high: FloatArray | None
+    after_click: float
     level: float
     method: str
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (one argument per column)
         self,
         propensity: ArrayLike,
         *,
         false_clicks: ArrayLike | None = None,
+        after_click: float = 1.0,
         low: ArrayLike | None = None,
         high: ArrayLike | None = None,
         level: float = 0.95,
@@ -94,8 +109,11 @@ class PositionBias:
         if (b := columns["false_clicks"]) is not None:
             allowed = (b >= 0.0) & (b + theta <= 1.0 + 1e-12)  # estimates sum to 1 up to rounding
             _check_share(b, "false_clicks", allowed, "from 0 to 1 minus the propensity")
-        level = read_number(level, "level", 0.0, 1.0)
-        for name, value in (*columns.items(), ("level", level), ("method", str(method))):
+        numbers = {
+            "after_click": read_number(after_click, "after_click", 1e-9, 1.0),
+            "level": read_number(level, "level", 0.0, 1.0),
+        }
+        for name, value in {**columns, **numbers, "method": str(method)}.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -126,13 +144,15 @@ class PositionBias:
         """The last position whose propensity is known."""
         return len(self.propensity)
 
-    def theta(self, position: ArrayLike) -> FloatArray:
+    def theta(self, position: ArrayLike, after: npt.NDArray[np.bool_] | None = None) -> FloatArray:
         """Return the propensity of each row.
 
         Parameters
         ----------
         position : array-like of shape (n_rows,)
             Position of the item, from 1 to ``n_positions``.
+        after : array of bool of shape (n_rows,), optional
+            Whether the row is below a click of its session, which multiplies by ``after_click``.
 
         Returns
         -------
@@ -145,7 +165,8 @@ class PositionBias:
             With row and value, for a position that is missing, fractional, below 1 or beyond
             ``n_positions``.
         """
-        return self.propensity[self._at(position)]
+        theta: FloatArray = self.propensity[self._at(position)]
+        return theta if after is None else np.where(after, self.after_click * theta, theta)
 
     def utilities(
         self,
@@ -154,6 +175,7 @@ class PositionBias:
         *,
         clip: float | None = None,
         impressions: ArrayLike | None = None,
+        session: ArrayLike | None = None,
     ) -> FloatArray:
         r"""Return :math:`(c_i - b_{k_i}) / \theta_{k_i}`, whose mean is the relevance.
 
@@ -169,6 +191,8 @@ class PositionBias:
         impressions : array-like of shape (n_rows,), optional
             How often the item was shown at that position, for aggregated rows; the utility is
             then that of the click rate.
+        session : array-like of shape (n_rows,), optional
+            The session of each row, needed if ``after_click`` is below 1.
 
         Returns
         -------
@@ -178,7 +202,13 @@ class PositionBias:
         """
         rate = read_clicks(clicks, impressions)
         at = self._at(position, len(rate))
-        theta = self.propensity[at]
+        if self.after_click < 1.0 and session is None:
+            raise ParameterError(
+                f"examination depends on earlier clicks (after_click={self.after_click:.3g}), so "
+                "the sessions are needed: give session="
+            )
+        after = None if self.after_click == 1.0 else follows_click(rate, at, session)
+        theta = self.theta(at + 1, after)
         if clip is not None:
             theta = np.maximum(theta, read_number(clip, "clip", 0.0, 1.0))
         if self.false_clicks is not None:
@@ -199,7 +229,8 @@ class PositionBias:
         columns = ("propensity", "false_clicks", "low", "high")
         given = {name: getattr(self, name) for name in columns}
         made = {name: column.tolist() for name, column in given.items() if column is not None}
-        return {**made, "level": self.level, "method": self.method}
+        factor = {} if self.after_click == 1.0 else {"after_click": self.after_click}
+        return {**made, **factor, "level": self.level, "method": self.method}
 
     @classmethod
     def from_dict(cls, made: Mapping[str, Any]) -> "PositionBias":
@@ -227,6 +258,8 @@ class PositionBias:
                 line += f"  {self.false_clicks[k]:12.3f}"
             length = max(1, round(_COLUMNS * theta / self.propensity.max()))
             lines.append(f"{line}  {'#' * length}")
+        if self.after_click < 1.0:
+            lines.append(f"after a click: all times {self.after_click:.3f}")
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
@@ -242,9 +275,7 @@ class PositionBias:
         matplotlib.axes.Axes
             The axes.
         """
-        if ax is None:
-            plt = import_optional("matplotlib.pyplot", NEEDS_MATPLOTLIB)
-            _, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
+        ax = axes(ax)
         at = np.arange(1, self.n_positions + 1)
         ax.bar(at, self.propensity, color="#7aa6c2", label="propensity")
         if self.low is not None and self.high is not None:
@@ -271,6 +302,33 @@ class PositionBias:
                 "estimate the bias from a log with these positions"
             )
         return found - 1
+
+
+def axes(ax: Any) -> Any:
+    """Return the axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    plt = import_optional("matplotlib.pyplot", NEEDS_MATPLOTLIB)
+    return plt.subplots(figsize=(6.0, 3.2), layout="constrained")[1]
+
+
+def follows_click(clicks: FloatArray, position: IntArray, session: Any) -> npt.NDArray[np.bool_]:
+    """Whether a row is below a click of its session.
+
+    >>> follows_click(np.array([0.0, 1.0, 0.0]), np.array([1, 2, 3]), [7, 7, 7])
+    array([False, False,  True])
+    """
+    _, number = np.unique(read_ids(session, "session"), return_inverse=True)
+    first = np.full(int(number.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    clicked = clicks > 0.0
+    np.minimum.at(first, number[clicked], position[clicked])
+    return np.asarray(position > first[number])
+
+
+def utilities_of(data: RankingData, bias: PositionBias, clip: float | None = None) -> FloatArray:
+    """Return the utilities of clicks in query order; each query is a session."""
+    session = data.groups.spread(np.arange(data.groups.n_queries))
+    return bias.utilities(data.labels, data.columns["position"], clip=clip, session=session)
 
 
 def read_positions(position: ArrayLike, count: int | None = None) -> IntArray:

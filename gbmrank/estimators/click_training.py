@@ -9,10 +9,13 @@ import numpy as np
 from gbmrank.api import MetricList, Objective
 from gbmrank.boosters.base import Part
 from gbmrank.clicks.estimation import estimate_bias
-from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions
-from gbmrank.data.queries import RankingData
+from gbmrank.clicks.pooling import PooledLabels, pooled_labels
+from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions, utilities_of
 from gbmrank.errors import DataError, GbmrankWarning, ParameterError, warn
 from gbmrank.objectives import check_takes_bias
+
+_POOLED = "pooled"
+_METHODS = ("em", _POOLED)
 
 
 @final
@@ -20,10 +23,10 @@ from gbmrank.objectives import check_takes_bias
 class ClickTraining:
     """Positions of the training rows, as given, and their bias; both are None without clicks."""
 
-    clicks: Any = None
     position: Any = None
-    bias: Any = None  # a PositionBias; "em" before it is estimated
+    bias: Any = None  # a PositionBias; "em" or "pooled" before it is estimated
     clip: float | None = None
+    labels: PooledLabels | None = None  # instead of the clicks
 
     @classmethod
     def read(
@@ -33,13 +36,14 @@ class ClickTraining:
         if (position is None) != (bias is None):
             raise ParameterError(
                 "position= and position_bias= go together; position_bias is a "
-                'gbmrank.clicks.PositionBias or "em"'
+                'gbmrank.clicks.PositionBias, "em" or "pooled"'
             )
         if position is None:
             return cls()
-        if not isinstance(bias, PositionBias) and bias != "em":
+        if not isinstance(bias, PositionBias) and bias not in _METHODS:
             raise ParameterError(
-                f'position_bias must be a gbmrank.clicks.PositionBias or "em"; got {bias!r}'
+                'position_bias must be a gbmrank.clicks.PositionBias, "em" or "pooled"; got '
+                f"{bias!r}"
             )
         if not isinstance(target, Objective):
             raise ParameterError(
@@ -49,32 +53,41 @@ class ClickTraining:
         check_takes_bias(target.template)
         read_clicks(clicks)
         read_positions(position) if isinstance(bias, str) else bias.theta(position)
-        return cls(clicks, position, bias, clip)
+        return cls(position, bias, clip)
 
-    def estimated(self, features: Any, qid: Any, backend: str, seed: int) -> "ClickTraining":
-        """Return a copy whose bias is estimated from the training rows."""
-        bias = estimate_bias(
-            self.clicks,
-            self.position,
-            qid=qid,
-            X=features,
-            method="em",
-            backend=backend,
-            resamples=0,
-            seed=seed,
-        )
-        return replace(self, bias=bias)
+    def prepared(
+        self, rows: tuple[Any, ...], ids: tuple[Any, Any], backend: str, seed: int
+    ) -> tuple["ClickTraining", tuple[Any, ...]]:
+        """Estimate the bias; return features, labels, query ids and weights to train on."""
+        (table, clicks, qid, weight), (item, session) = rows, ids
+        given: dict[str, Any] = {"qid": qid, "X": table, "backend": backend, "seed": seed}
+        if self.bias != _POOLED:
+            if item is not None or session is not None:
+                raise ParameterError('item= and session= are for position_bias="pooled"')
+            if self.bias != "em":
+                return self, rows
+            bias = estimate_bias(clicks, self.position, method="em", resamples=0, **given)
+            return replace(self, bias=bias), rows
+        if weight is not None:
+            raise ParameterError(
+                'position_bias="pooled" weights queries by their sessions; leave out sample_weight='
+            )
+        made = pooled_labels(clicks, self.position, item=item, session=session, **given)
+        trained = made.features, made.label, made.qid, made.weight
+        return ClickTraining(bias=made.bias, clip=self.clip, labels=made), trained
 
     def with_positions(self, part: Part) -> Part:
         """Return the training rows, with corrected clicks as labels if they have positions."""
+        if self.labels is not None:
+            return Part(part.features, part.data.with_clicks(part.data.labels))
         if self.position is None:
             return part
         data = part.data.with_columns({"position": self.position})
-        return Part(part.features, _estimated(data, self.bias, self.clip))
+        return Part(part.features, data.with_clicks(utilities_of(data, self.bias, self.clip)))
 
     def warn_of_clicks(self, sets: Mapping[str, tuple[Any, ...]]) -> None:
         """Warn about evaluation sets that look like clicks but have no positions."""
-        if self.position is None:
+        if self.bias is None:
             return
         named = {name: np.asarray(labels) for name, ((_, labels), *_) in sets.items()}
         clicked = [name for name, labels in named.items() if np.isin(labels, (0, 1)).all()]
@@ -90,7 +103,7 @@ class ClickTraining:
     def check_metrics(self, metrics: MetricList) -> None:
         """Raise ParameterError for a metric that clicks and positions cannot estimate."""
         bent = next((one for one in metrics if not one.measure.linear), None)
-        if self.position is not None and bent is not None:
+        if self.bias is not None and bent is not None:
             raise ParameterError(
                 f"{bent} cannot be estimated from clicks and positions: it is not a sum over "
                 "items. Use metric='dcg@10', or another one of dcg, precision, wta, rbp and eru"
@@ -106,17 +119,13 @@ class ClickTraining:
         if self.bias is None:
             raise ParameterError(
                 "eval_position= needs the bias of the training rows: give position= and "
-                'position_bias= a PositionBias or "em", or validate on labels that are not clicks'
+                "position_bias=, or validate on labels that are not clicks"
             )
         self.check_metrics(metrics)
         try:
             read_clicks(clicks)
             self.bias.theta(position)
             data = part.data.with_columns({"position": position})
-            return Part(part.features, _estimated(data, self.bias, self.clip))
+            return Part(part.features, data.with_clicks(utilities_of(data, self.bias, self.clip)))
         except DataError as error:
             raise type(error)(f"{name}: {error}") from error
-
-
-def _estimated(data: RankingData, bias: PositionBias, clip: float | None) -> RankingData:
-    return data.with_clicks(bias.utilities(data.labels, data.columns["position"], clip=clip))

@@ -15,6 +15,7 @@ from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Fitted, Member, Part, Trained
 from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.supported import booster_named
+from gbmrank.clicks.pooling import PooledLabels
 from gbmrank.data.leakage import SeenQueries
 from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.queries import Groups
@@ -226,6 +227,8 @@ class GBMRanker(AbstractEstimator):
         Names of the columns, if the features had any.
     position_bias_ : PositionBias
         Bias that clicks were corrected by, if positions were given.
+    pooled_labels_ : PooledLabels
+        What ``position_bias="pooled"`` was trained on; not saved with the model.
 
     Examples
     --------
@@ -242,6 +245,8 @@ class GBMRanker(AbstractEstimator):
             "sample_weight": True,
             "position": True,
             "position_bias": True,
+            "item": True,
+            "session": True,
             "clip": None,
             "eval_set": None,
             "eval_qid": None,
@@ -261,6 +266,7 @@ class GBMRanker(AbstractEstimator):
     booster_: Any
     best_iteration_: int
     position_bias_: PositionBias
+    pooled_labels_: PooledLabels
     evals_result_: Mapping[str, Mapping[str, list[float]]]
     committee_: tuple[Member, ...]
     oof_scores_: FloatArray
@@ -296,6 +302,8 @@ class GBMRanker(AbstractEstimator):
         sample_weight: Any = None,
         position: Any = None,
         position_bias: PositionBias | str | None = None,
+        item: Any = None,
+        session: Any = None,
         clip: float | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
@@ -328,9 +336,13 @@ class GBMRanker(AbstractEstimator):
             click counts one over the propensity of its position. With
             ``pairwise(target=identity)``, ``pointwise``, ``query_rmse`` and ``linear`` the
             expected gradient is then that of relevance; other objectives reject positions.
-        position_bias : PositionBias or "em", optional
+        position_bias : PositionBias, "em" or "pooled", optional
             Examination propensity of each position. ``"em"`` estimates it before training
-            (:func:`gbmrank.clicks.estimate_bias`).
+            (:func:`gbmrank.clicks.estimate_bias`). ``"pooled"`` also replaces the rows by one per
+            query and item, labelled by all its clicks (:func:`gbmrank.clicks.pooled_labels`); then
+            ``qid`` is the query of a session, and leaves of 20 rows are large enough.
+        item, session : array-like of shape (n_rows,), optional
+            For ``"pooled"``: the item within its query, and the list in which it was shown.
         clip : float, optional
             Propensities below this are raised to it: less variance for some bias.
         eval_set : (X, y) or list of (X, y), optional
@@ -383,12 +395,12 @@ class GBMRanker(AbstractEstimator):
         reject_column_names("GBMRanker", y, qid)
         target, metrics = self._named()
         clicks = ClickTraining.read(target, y, position, position_bias, clip)
-        if position_bias == "em":
-            clicks = clicks.estimated(X, qid, self.backend, self.seed)
+        rows: tuple[Any, ...] = (X, y, qid, sample_weight)
+        clicks, rows = clicks.prepared(rows, (item, session), self.backend, self.seed)
         sets = named_sets(eval_set, eval_qid, eval_sample_weight, eval_names, eval_position)
         if sets and eval_position is None:
             clicks.warn_of_clicks(sets)
-        columns, data, valid = self._rows((X, y, qid, sample_weight), sets, clicks, metrics)
+        columns, data, valid = self._rows(rows, sets, clicks, metrics)
         count = fold_count(self.folds, target, metrics, self.early_stopping_rounds, valid)
         check_folds(count, self.pool_eval_set, fold_groups, splitter)
         self._check(target, metrics, data, {} if count else valid)
@@ -402,13 +414,14 @@ class GBMRanker(AbstractEstimator):
             clicks.check_metrics(metrics)
             if self.pool_eval_set:
                 data, fold_groups, valid = pooled(data, valid, fold_groups)
-            given = X, y, fold_groups, splitter
+            given = *rows[:2], fold_groups, splitter
             folds = make_folds(count, self.seed, target, data, given)
         models = len(member_plans(plan, count)) if verbose else 0
         with shown(verbose, models * self.n_estimators) as report:
             trained = self._train(replace(plan, report=report), data, valid, folds)
         self._keep(trained, plan, clicks.bias)
         self._seen = SeenQueries(data.features, data.data.groups)
+        vars(self).update({} if clicks.labels is None else {"pooled_labels_": clicks.labels})
         if trained.unseen is not None:
             self.oof_scores_ = data.data.groups.restore(trained.unseen.scores)
             self.oof_value_ = trained.unseen.value
@@ -416,7 +429,7 @@ class GBMRanker(AbstractEstimator):
 
     def _rows(
         self,
-        given: tuple[Any, Any, Any, Any],
+        given: tuple[Any, ...],
         sets: Mapping[str, tuple[Any, ...]],
         clicks: ClickTraining,
         metrics: MetricList,
@@ -687,7 +700,7 @@ class GBMRanker(AbstractEstimator):
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
         self._columns = identity.columns
-        for name in ("position_bias_", "oof_scores_", "oof_value_"):
+        for name in ("position_bias_", "pooled_labels_", "oof_scores_", "oof_value_"):
             vars(self).pop(name, None)
         if identity.position_bias is not None:
             self.position_bias_ = PositionBias.from_dict(identity.position_bias)

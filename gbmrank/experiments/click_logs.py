@@ -20,7 +20,7 @@ from gbmrank.boosters.plan import PREFIX, Native
 from gbmrank.boosters.supported import BOOSTERS, booster_named
 from gbmrank.clicks import PositionBias, estimate_bias
 from gbmrank.data.columns import read_number
-from gbmrank.data.position_bias import read_positions
+from gbmrank.data.position_bias import read_positions, utilities_of
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
 from gbmrank.estimators.click_training import ClickTraining
@@ -98,21 +98,20 @@ class Clicks:
         if minimised.startswith(PREFIX):  # the booster reads the positions
             data = plain.data.with_columns({"position": position})
             return Part(part.features, data)
-        clicks = ClickTraining(part.data.labels, position, self.learned[fold], self.clip)
+        clicks = ClickTraining(position, self.learned[fold], self.clip)
         return clicks.with_positions(plain)
 
     def validation(self, fold: int, part: Part) -> Part:
         """Return validation rows whose clicks count one over their propensities."""
-        data, position = part.data, part.data.columns["position"]
-        worth = self.learned[fold].utilities(data.labels, position, clip=self.clip)
-        return Part(part.features, replace(data, columns={}).with_clicks(worth))
+        worth = utilities_of(part.data, self.learned[fold], self.clip)
+        return Part(part.features, replace(part.data, columns={}).with_clicks(worth))
 
     def judged(self, data: RankingData) -> RankingData:
         """Return test rows, with the truth or with clicks over propensities as labels."""
         plain = replace(data, columns={})
         if self.truth is not None:
             return replace(plain, labels=np.nan_to_num(data.columns["truth"]))
-        return plain.with_clicks(self.judge.utilities(data.labels, data.columns["position"]))
+        return plain.with_clicks(utilities_of(data, self.judge))
 
     def check_metrics(self, metrics: MetricList) -> None:
         """Raise for metrics that cannot be estimated from clicks."""

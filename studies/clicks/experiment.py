@@ -1,26 +1,33 @@
 """Rankers trained on simulated clicks, judged by the true labels.
 
-Clicks are simulated on two real data sets and on the synthetic demonstration data of gbmrank.
-Queries have at most 20 items, drawn once. A ranker that was trained on the labels of a tenth of the
+Clicks are simulated on real data sets and on the synthetic demonstration data of gbmrank. Queries
+have at most 20 items, drawn once. A ranker that was trained on the labels of a tenth of the
 training queries orders the items of every query, with some noise, and simulated users click by a
 position-based model with examination ``k ** -power``, or by a cascade. All systems learn from the
-same clicks, with the same number of trees of four leaves; NDCG@10 is computed with the true labels
-of other queries.
+same clicks, with 60 trees of four leaves; NDCG@10 is computed with the true labels of other
+queries.
 
 Settings were chosen in pilot runs with other seeds. They matter: with trees of 31 leaves, which fit
-the noise of single clicks, *naive* was ahead of every ranker that corrects for positions, and where
-only the ten best of longer lists were shown, the choice of shown items mattered more than the bias.
+the noise of single clicks, *naive* was ahead of every ranker that corrects for positions.
 
 - *naive*: ``pairwise(target=identity)`` on clicks;
 - *debiased*: the same with ``position_bias=`` the estimate by harvesting, and ``clip=0.2``; it is
   *naive* where clicks do not reject that all positions are examined alike;
+- *pooled*: ``pooled_labels(...).fit``, one row per query and item; its leaves have 20 such rows,
+  those of the others 200 impressions, and so its own where labels are not pooled;
 - *LightGBM position*: ``lambdarank`` with ``Dataset(position=...)``;
 - *XGBoost unbiased*: ``rank:ndcg`` with ``lambdarank_unbiased``, rows in the order shown;
 - *oracle*: ``pairwise(target=identity)`` on the click probabilities of examined items, in all
-  sessions. The others learn from sessions with a click: without one there is nothing to compare.
+  sessions. *pooled* and *oracle* learn from all sessions, the others from those with a click:
+  without one there is nothing to compare.
+
+Cells after the first five change the log of *power 1*: 300 or 30,000 sessions instead of 3,000,
+every query once, and only the ten best items of a list shown. In the last two, labels are not
+pooled, and *pooled* is what it falls back to.
 
 ``python -m studies clicks`` keeps finished runs in ``--work``, and an interrupted run continues
-there. Without a folder with data it has the synthetic set alone.
+there; ``--minutes`` ends it after a while, with a page of what is there. Without a folder with data
+it has the synthetic set alone.
 """
 
 import json
@@ -34,29 +41,66 @@ from typing import Any, NamedTuple
 import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
+from scipy import stats
 
 import gbmrank
-from gbmrank.clicks import ClickLog, PositionBias, estimate_bias, simulate_clicks
+from gbmrank.clicks import (
+    ClickLog,
+    PositionBias,
+    estimate_bias,
+    pooled_labels,
+    simulate_clicks,
+)
+from gbmrank.errors import DataError
 from studies.sets import SETS, demonstration
 from studies.study import Option, Page, Settings
 
 TITLE = "Training on clicks"
 PAPER = ""
-NEEDS = "OHSUMED of LETOR 3.0 and LightGBM's ranking example; without them, the synthetic set alone"
+NEEDS = (
+    "OHSUMED of LETOR 3.0, LightGBM's ranking example, rows of MSLR-WEB10K and MovieLens 100k; "
+    "without them, the synthetic set alone"
+)
 FORMULAS = ("objectives/pairwise.py",)
 OPTIONS: Mapping[str, Option] = {
     "work": Option(Path("build/clicks"), "where finished runs are kept", quoted=False),
-    "seeds": Option(10, "logs of clicks of each kind"),
+    "seeds": Option(10, "logs of clicks of each kind; twice as many of OHSUMED"),
+    "minutes": Option(0, "time after which no run starts; 0 is no limit", quoted=False),
 }
-REAL = ("ohsumed", "lightgbm_example")
-CONDITIONS = {"no bias": 0.0, "power 0.5": 0.5, "power 1": 1.0, "power 2": 2.0, "cascade": None}
-SESSIONS, ITEMS, ROUNDS, RATE = 3000, 20, 60, 0.1
+REAL = ("ohsumed", "lightgbm_example", "mslr_sample", "movielens")
+MORE_SEEDS = ("ohsumed",)  # 33 test queries
+
+
+class Setting(NamedTuple):
+    """How clicks are simulated."""
+
+    power: float | None = 1.0  # None: a cascade
+    sessions: int = 3000
+    shown: int = 20
+    once: bool = False
+
+
+CONDITIONS = {
+    "no bias": Setting(0.0),
+    "power 0.5": Setting(0.5),
+    "power 1": Setting(1.0),
+    "power 2": Setting(2.0),
+    "cascade": Setting(None),
+    "300 sessions": Setting(sessions=300),
+    "30,000 sessions": Setting(sessions=30_000),
+    "each query once": Setting(once=True),
+    "top 10 shown": Setting(shown=10),
+}
+MAIN = tuple(CONDITIONS)[:5]
+LARGE = "30,000 sessions"
+ITEMS, ROUNDS, RATE = 20, 60, 0.1
 FIRST_SEED = 200  # others were used to choose the settings
 # Small trees: a click is a noisy label, and sessions repeat items, so 20 rows may be one item.
-LEAVES, DEPTH, LEAF = 4, 2, 200
+LEAVES, DEPTH, LEAF, ITEM_LEAF = 4, 2, 200, 20
 CLIP = 0.2
 OURS = "pairwise(target=identity)"
-Done = dict[tuple[str, str, str, int], float]  # NDCG@10 by set, click model, system and seed
+Key = tuple[str, str, str, int]  # set, click model, system and seed
+Done = dict[Key, tuple[float, float]]  # NDCG@10 and seconds
 
 
 class Task(NamedTuple):
@@ -91,16 +135,25 @@ def run(settings: Settings) -> Page:
     """
     given = {name: one.default for name, one in OPTIONS.items()} | dict(settings.options)
     kept = Kept(given["work"] / "runs.jsonl", settings.report)
-    conditions = dict(list(CONDITIONS.items())[:2]) if settings.small else CONDITIONS
+    conditions = list(CONDITIONS)[:2] if settings.small else list(CONDITIONS)
     first, seeds = FIRST_SEED + settings.seed, 1 if settings.small else given["seeds"]
-    wanted: Done = {}
-    for seed, (name, data) in product(range(first, first + seeds), sets(settings.data)):
-        for condition, power in conditions.items():
-            keys = [(name, condition, system, seed) for system in SYSTEMS]
-            if not all(key in kept.done for key in keys):
-                run_task(make_task(data, power, seed), (name, condition, seed), kept)
-            wanted |= {key: kept.done[key] for key in keys}
-    return page(wanted)
+    ends = time.monotonic() + (60 * given["minutes"] or np.inf)
+    found = sets(settings.data)
+    for seed, (name, data) in product(range(first, first + 2 * seeds), found):
+        if seed >= first + seeds and (settings.small or name not in MORE_SEEDS):
+            continue
+        for condition in conditions:
+            place = name, condition, seed
+            if time.monotonic() < ends and not kept.has(place):
+                run_task(make_task(data, CONDITIONS[condition], seed), place, kept)
+    return page({key: value for key, value in kept.done.items() if key[1] in conditions})
+
+
+def systems_of(condition: str) -> list[str]:
+    """Return the systems of a cell: the oracle does not depend on clicks, others cost time."""
+    if condition in MAIN:
+        return [one for one in SYSTEMS if one != "oracle" or condition == MAIN[0]]
+    return ["naive", "debiased", "pooled"]
 
 
 class Kept:
@@ -113,11 +166,16 @@ class Kept:
             for text in path.read_text(encoding="utf-8").splitlines():
                 line = json.loads(text)
                 key = line["set"], line["condition"], line["system"], line["seed"]
-                self.done[key] = line["ndcg@10"]
+                self.done[key] = line["ndcg@10"], line["seconds"]
 
-    def add(self, key: tuple[str, str, str, int], value: float, seconds: float) -> None:
+    def has(self, place: tuple[str, str, int]) -> bool:
+        """Whether all systems of a cell are there."""
+        name, condition, seed = place
+        return all((name, condition, one, seed) in self.done for one in systems_of(condition))
+
+    def add(self, key: Key, value: float, seconds: float) -> None:
         """Keep a run."""
-        self.done[key] = value
+        self.done[key] = value, seconds
         made = dict(zip(("set", "condition", "system", "seed"), key, strict=True))
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
@@ -139,7 +197,7 @@ def _shortened(x: Any, labels: Any, qid: Any) -> tuple[Any, Any, Any]:
     return x[kept], labels[kept], qid[kept]
 
 
-def make_task(data: tuple[Any, Any, Any], power: float | None, seed: int) -> Task:
+def make_task(data: tuple[Any, Any, Any], setting: Setting, seed: int) -> Task:
     """Split queries, train the ranker that is logged, and draw clicks."""
     x, labels, qid = data
     rng = np.random.default_rng(seed)
@@ -154,20 +212,24 @@ def make_task(data: tuple[Any, Any, Any], power: float | None, seed: int) -> Tas
         labels[~test],
         scores[~test],
         qid[~test],
-        model="cascade" if power is None else "position",
-        bias=None if power is None else PositionBias.decaying(ITEMS, power),
-        sessions=SESSIONS,
-        k=ITEMS,
+        model="cascade" if setting.power is None else "position",
+        bias=None if setting.power is None else PositionBias.decaying(ITEMS, setting.power),
+        sessions=setting.sessions,
+        k=setting.shown,
         temperature=0.25,
         max_grade=float(labels.max()),
         seed=seed,
     )
-    return Task(x, labels, qid, np.flatnonzero(test), _with_rows(log, np.flatnonzero(~test)))
+    first = np.unique(log.query, return_index=True)[1]
+    kept = np.isin(log.session, log.session[first]) if setting.once else slice(None)
+    return Task(x, labels, qid, np.flatnonzero(test), _only(log, kept, np.flatnonzero(~test)))
 
 
-def _with_rows(log: ClickLog, rows: Any) -> ClickLog:
-    """Return a log whose rows are those of all items."""
-    return ClickLog(log.session, log.query, rows[log.row], log.position, log.clicks, log.relevance)
+def _only(log: ClickLog, kept: Any, rows: Any) -> ClickLog:
+    """Return some sessions of a log, with rows of all items."""
+    _, session = np.unique(log.session[kept], return_inverse=True)
+    columns = (log.position[kept], log.clicks[kept], log.relevance[kept])
+    return ClickLog(session, log.query[kept], rows[log.row[kept]], *columns)
 
 
 def run_task(task: Task, place: tuple[str, str, int], kept: Kept) -> None:
@@ -183,38 +245,36 @@ def run_task(task: Task, place: tuple[str, str, int], kept: Kept) -> None:
         task.x,
         log,
     )
-    for system, train in SYSTEMS.items():
+    for system in systems_of(condition):
         if (name, condition, system, seed) in kept.done:
             continue
         start = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scores = train(rows)(task.x[task.test])
-        value = gbmrank.metric("ndcg@10").score(
-            task.labels[task.test], scores, qid=task.qid[task.test]
-        )
+            predict = SYSTEMS[system](rows)
         seconds = time.process_time() - start
+        value = gbmrank.metric("ndcg@10").score(
+            task.labels[task.test], predict(task.x[task.test]), qid=task.qid[task.test]
+        )
         kept.add((name, condition, system, seed), value, seconds)
 
 
 Predict = Callable[[Any], Any]
-_RIVALS = {
-    "naive": "clicks taken for labels",
-    "LightGBM position": "LightGBM's `position`",
-    "XGBoost unbiased": "XGBoost's `lambdarank_unbiased`",
-}
 
 
-def _ours(x: Any, labels: Any, session: Any, **given: Any) -> Predict:
-    model = gbmrank.GBMRanker(
+def _ranker(leaf: int = LEAF) -> gbmrank.GBMRanker:
+    return gbmrank.GBMRanker(
         OURS,
         n_estimators=ROUNDS,
         learning_rate=RATE,
         num_leaves=LEAVES,
-        min_child_samples=LEAF,
+        min_child_samples=leaf,
         n_jobs=1,
     )
-    return model.fit(x, labels, qid=session, **given).predict
+
+
+def _ours(x: Any, labels: Any, qid: Any, **given: Any) -> Predict:
+    return _ranker().fit(x, labels, qid=qid, **given).predict
 
 
 def naive(rows: Rows) -> Predict:
@@ -225,9 +285,20 @@ def naive(rows: Rows) -> Predict:
 def debiased(rows: Rows) -> Predict:
     """Estimate the bias from items that were shown at several positions."""
     log = rows.log
-    bias = estimate_bias(log.clicks, log.position, qid=log.query, item=log.row, resamples=0)
+    try:
+        bias = estimate_bias(log.clicks, log.position, qid=log.query, item=log.row, resamples=0)
+    except DataError:  # no item was clicked that was shown at two positions
+        return naive(rows)
     given = {"position": rows.position, "position_bias": bias, "clip": CLIP}
     return _ours(rows.x, rows.clicks, rows.session, **given)
+
+
+def pooled(rows: Rows) -> Predict:
+    """Label each item by all its clicks."""
+    log = rows.log
+    given: dict[str, Any] = {"qid": log.query, "item": log.row, "session": log.session}
+    made = pooled_labels(log.clicks, log.position, X=rows.items[log.row], **given)
+    return made.fit(_ranker(LEAF if made.fallback else ITEM_LEAF)).predict
 
 
 def oracle(rows: Rows) -> Predict:
@@ -270,6 +341,7 @@ def xgboost_unbiased(rows: Rows) -> Predict:
 SYSTEMS: dict[str, Callable[[Rows], Predict]] = {
     "naive": naive,
     "debiased": debiased,
+    "pooled": pooled,
     "LightGBM position": lightgbm_position,
     "XGBoost unbiased": xgboost_unbiased,
     "oracle": oracle,
@@ -277,34 +349,16 @@ SYSTEMS: dict[str, Callable[[Rows], Predict]] = {
 
 
 def page(done: Done) -> Page:
-    """Return tables of means and paired differences."""
+    """Return tables of paired differences to naive."""
     assert __doc__ is not None
     about = __doc__.partition("\n\n")[2].partition("``python -m")[0].replace("``", "`").strip()
-    seeds = len({seed for _, _, _, seed in done})
     names = list(dict.fromkeys(key[0] for key in done))
-    lines = [
-        _headline(done),
-        "",
-        *_mean_table(done),
-        "",
+    lines = [*_headline(done), "", *_costs(done), "", "## Setting", "", about, ""]
+    lines += [
         (
-            "Mean NDCG@10 over all click models and seeds; in brackets the difference to "
-            "*debiased* with its standard error over seeds, and in how many combinations of data "
-            "and click model *debiased* is at least as good. Bold: the best of a column, without "
-            "*oracle*."
-        ),
-        "",
-        *_note(done, "naive"),
-        *_note(done, "oracle"),
-        "## Setting",
-        "",
-        about,
-        "",
-        (
-            "In the tables below: means over seeds; in brackets the difference to *debiased* with "
-            "its standard error over seeds, paired by log. Bold: the best of a column, without "
-            "*oracle*."
-        ),
+            "In the tables: NDCG@10 x 1000, *naive* itself and for the others the difference to "
+            "it, with its standard error over seeds, paired by log."
+        )
     ]
     for name in names:
         kind = "real" if name in REAL else "synthetic"
@@ -313,139 +367,108 @@ def page(done: Done) -> Page:
         for system in SYSTEMS:
             cells = [_cell(done, name, condition, system) for condition in CONDITIONS]
             lines.append(f"| {system} | {' | '.join(cells)} |")
-    notes = [
-        (
-            f"{seeds} seeds, {SESSIONS} sessions, {ROUNDS} rounds; continuing earlier "
-            "runs takes less time"
-        )
-    ]
-    return Page(lines=lines, notes=notes)
+        counts = [str(len(_values(done, name, condition, "pooled"))) for condition in CONDITIONS]
+        lines.append(f"| seeds | {' | '.join(counts)} |")
+    return Page(lines=lines, notes=[f"{ROUNDS} rounds; continuing earlier runs takes less time"])
 
 
-def _headline(done: Done) -> str:
-    """Return the result, on the real sets and on the synthetic one."""
-    parts = {
-        "On the real data sets": {k: v for k, v in done.items() if k[0] in REAL},
-        "On the synthetic set": {k: v for k, v in done.items() if k[0] not in REAL},
-    }
-    said = [f"{where} {_compared(found)}." for where, found in parts.items() if found]
-    return " ".join(
-        [*said, "(*debiased*: clicks divided by an estimated position bias; ± one standard error.)"]
-    )
+def _values(done: Done, name: str, condition: str, system: str) -> dict[int, float]:
+    """Return NDCG@10 x 1000 by seed."""
+    cell = MAIN[0] if system == "oracle" and condition in MAIN else condition
+    found = {key: value for key, value in done.items() if key[:3] == (name, cell, system)}
+    return {key[3]: 1000.0 * value for key, (value, _) in found.items()}
 
 
-def _compared(done: Done) -> str:
-    """Say what debiased is clearly ahead of, clearly behind, and neither."""
-    kinds: dict[str, list[str]] = {}
-    for system, shown in _RIVALS.items():
-        mean, error = _average(done, system)
-        clear = "ahead of" if mean > 0.0 else "behind"
-        word = clear if abs(mean) > 2.0 * error else "not clearly different from"
-        kinds.setdefault(word, []).append(f"{shown} ({mean:+.4f} ± {error:.4f})")
-    words = [f"{word} {' and '.join(names)}" for word, names in kinds.items()]
-    return f"*debiased* is {', and '.join(words)}"
+def changes(done: Done, cells: Any, system: str, other: str = "naive") -> dict[Any, list[float]]:
+    """Return differences of two systems by set and seed, one per click model."""
+    found: dict[Any, list[float]] = {}
+    for name, condition in cells:
+        mine, others = (_values(done, name, condition, one) for one in (system, other))
+        for seed in sorted(mine.keys() & others.keys()):
+            found.setdefault((name, seed), []).append(mine[seed] - others[seed])
+    return found
 
 
-def _average(done: Done, system: str) -> tuple[float, float]:
-    """Return by how much debiased is ahead over all settings, and the error over seeds."""
-    means = []
-    for seed in sorted({key[3] for key in done}):
-        found = _ahead({key: value for key, value in done.items() if key[3] == seed}, system)
-        means += [float(np.mean(list(found.values())))] if found else []
-    error = float(np.std(means, ddof=1)) / np.sqrt(len(means)) if len(means) > 1 else np.inf
-    return float(np.mean(means)), error
+def _mean(found: Mapping[Any, list[float]]) -> tuple[float, float]:
+    """Return the mean over sets and its error over seeds; logs of a seed are not independent."""
+    sets = list(dict.fromkeys(name for name, _ in found))
+    means = [[np.mean(one) for key, one in found.items() if key[0] == name] for name in sets]
+    spread = [np.var(one, ddof=1) / len(one) if len(one) > 1 else np.inf for one in means]
+    value = np.mean([np.mean(one) for one in means]) if means else np.nan
+    return float(value), float(np.sqrt(np.sum(spread))) / max(len(sets), 1)
 
 
-def _ahead(done: Done, system: str) -> dict[tuple[str, str], float]:
-    """Return by how much debiased is ahead, per data and click model."""
-    cells: dict[tuple[str, str], list[float]] = {}
-    for (name, condition, other, seed), value in done.items():
-        if other == system and (name, condition, "debiased", seed) in done:
-            change = done[name, condition, "debiased", seed] - value
-            cells.setdefault((name, condition), []).append(change)
-    return {key: float(np.mean(values)) for key, values in cells.items()}
+def holm(chances: Mapping[Any, float], level: float = 0.05) -> list[Any]:
+    """Return what is rejected by Holm's method."""
+    rejected = []
+    for rank, (key, chance) in enumerate(sorted(chances.items(), key=lambda one: one[1])):
+        if chance * (len(chances) - rank) > level:
+            break
+        rejected.append(key)
+    return rejected
 
 
-def _mean_table(done: Done) -> list[str]:
-    """Return means over the real sets, the synthetic one, and all, one column each."""
-    real = {key: value for key, value in done.items() if key[0] in REAL}
-    other = {key: value for key, value in done.items() if key[0] not in REAL}
-    columns = {"real data": real, "synthetic data": other, "all": done}
-    columns = {title: found for title, found in columns.items() if found}
-    lines = [f"| system | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
-    best = {title: max(_means(found).values()) for title, found in columns.items()}
-    for system in SYSTEMS:
-        cells = []
-        for title, found in columns.items():
-            mean = np.mean([value for key, value in found.items() if key[2] == system])
-            bold = "**" if system != "oracle" and mean == best[title] else ""
-            ahead = list(_ahead(found, system).values())
-            wins = f"{sum(one >= 0.0 for one in ahead)} of {len(ahead)}"
-            change, error = _average(found, system)
-            more = f" ({-change:+.4f} ± {error:.4f}; {wins})" if system != "debiased" else ""
-            cells.append(f"{bold}{mean:.4f}{bold}{more}")
-        lines.append(f"| {system} | {' | '.join(cells)} |")
+def behind(done: Done, system: str) -> dict[tuple[str, str], float]:
+    """Return the one-sided chance of such a difference to naive, by cell with three seeds."""
+    found = {}
+    for name, condition in _cells(done):
+        change = [one[0] for one in changes(done, [(name, condition)], system).values()]
+        if len(change) > 2 and np.ptp(change) > 0.0:
+            test = stats.ttest_1samp(change, 0.0, alternative="less")
+            found[name, condition] = float(test.pvalue)
+    return found
+
+
+def _cells(done: Done) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((key[0], key[1]) for key in done))
+
+
+def _headline(done: Done) -> list[str]:
+    """Return the result: means over sets with repeats, and cells behind naive."""
+    repeats = [one for one in _cells(done) if one[1] in MAIN]
+    other = [one for one in repeats if one[0] not in MORE_SEEDS]
+    said = []
+    for words, cells in (("", other), (", with OHSUMED", repeats)):
+        mean, error = _mean(changes(done, cells, "pooled", "debiased"))
+        lead = f"*pooled* is {mean:+.1f} ± {error:.1f} ahead of *debiased*"
+        parts = [
+            f"{system} {value:+.1f} ± {wide:.1f}"
+            for system in list(SYSTEMS)[1:]
+            for value, wide in [_mean(changes(done, cells, system))]
+        ]
+        line = f"Over the logs with 3,000 sessions{words}: {lead} (NDCG@10 x 1000, ± one standard "
+        said += [f"{line}error). Against *naive*: {', '.join(parts)}.", ""]
+    for system in ("pooled", "debiased"):
+        chances = behind(done, system)
+        worst = sorted(holm(chances))
+        where = "; ".join(f"{name}, {condition}" for name, condition in worst) or "in none"
+        low = [f"{name}, {condition}" for (name, condition), p in chances.items() if p < 0.05]
+        line = f"*{system}* is behind *naive* after Holm's correction over {len(chances)} cells: "
+        rest = f"Without the correction (5%, one-sided): {'; '.join(low) or 'none'}."
+        said += [f"{line}{where}. {rest}", ""]
+    return said[:-1]
+
+
+def _costs(done: Done) -> list[str]:
+    """Return mean seconds of a training."""
+    lines = ["| seconds of a training | " + " | ".join(SYSTEMS) + " |"]
+    lines += ["| --- |" + " ---: |" * len(SYSTEMS)]
+    for words, cells in (("3,000 sessions", MAIN), (LARGE, (LARGE,))):
+        row = []
+        for system in SYSTEMS:
+            took = [one[1] for key, one in done.items() if key[2] == system and key[1] in cells]
+            row.append(f"{np.mean(took):.2f}" if took else "-")
+        lines.append(f"| {words} | {' | '.join(row)} |")
     return lines
 
 
-def _means(done: Done) -> dict[str, float]:
-    """Return the mean of every system but the oracle."""
-    return {
-        system: float(np.mean([value for key, value in done.items() if key[2] == system]))
-        for system in SYSTEMS
-        if system != "oracle"
-    }
-
-
-def _note(done: Done, system: str) -> list[str]:
-    """Say where naive is ahead of debiased, or the oracle behind it, and whether beyond noise."""
-    sign, word = (1.0, "ahead of") if system == "naive" else (-1.0, "behind")
-    found, clear = 0, []
-    for name, condition in _ahead(done, system):
-        change = sign * _changes(done, name, condition, system)
-        error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
-        found += change.mean() > 0.0
-        clear += [f"{name}, {condition}"] if change.mean() > 2.0 * error else []
-    where = f"in {'; '.join(clear)}" if clear else "nowhere"
-    return [
-        (
-            f"*{system}* is {word} *debiased* in {found} of {len(_ahead(done, system))} settings, "
-            f"by more than two standard errors {where}."
-        ),
-        "",
-    ]
-
-
-def _changes(done: Done, name: str, condition: str, system: str) -> Any:
-    """Return the differences to debiased, one per seed."""
-    seeds = [
-        key[3]
-        for key in done
-        if key[:3] == (name, condition, system) and (name, condition, "debiased", key[3]) in done
-    ]
-    return np.array(
-        [
-            done[name, condition, system, seed] - done[name, condition, "debiased", seed]
-            for seed in seeds
-        ]
-    )
-
-
-def _mean(done: Done, name: str, condition: str, system: str) -> float:
-    values = [value for key, value in done.items() if key[:3] == (name, condition, system)]
-    return float(np.mean(values)) if values else np.nan
-
-
 def _cell(done: Done, name: str, condition: str, system: str) -> str:
-    """Return mean, and difference to debiased with its standard error."""
-    change = _changes(done, name, condition, system)
-    if not len(change):
+    """Return naive itself, or the difference to it and its standard error."""
+    if system == "naive":
+        values = list(_values(done, name, condition, system).values())
+        return f"{np.mean(values):.1f}" if values else "-"
+    change = [one[0] for one in changes(done, [(name, condition)], system).values()]
+    if not change:
         return "-"
-    mean = _mean(done, name, condition, system)
-    others = [_mean(done, name, condition, one) for one in SYSTEMS if one != "oracle"]
-    bold = "**" if system != "oracle" and mean == np.nanmax(others) else ""
-    shown = f"{bold}{mean:.4f}{bold}"
-    if system == "debiased":
-        return shown
-    error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.nan
-    return f"{shown} ({change.mean():+.4f} ± {error:.4f})"
+    error = np.std(change, ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.nan
+    return f"{np.mean(change):+.1f} ± {error:.1f}"

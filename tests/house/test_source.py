@@ -21,6 +21,8 @@ ENGINE = "runs the booster's own training on Dask; no other file imports it"
 # Where a booster is named outside of gbmrank/boosters: file, function, reason.
 NAMED = {
     ("clicks/estimation.py", "estimate_bias"): DEFAULT,
+    ("clicks/pooling.py", "pooled_labels"): DEFAULT,
+    ("clicks/value.py", "offline_value"): DEFAULT,
     ("estimators/gbm_ranker.py", "GBMRanker.__init__"): DEFAULT,
     ("estimators/goal_ranker.py", "GoalRanker.__init__"): DEFAULT,
     ("estimators/low_rank_ranker.py", "LowRankRanker.__init__"): DEFAULT,

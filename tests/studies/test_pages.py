@@ -12,23 +12,34 @@ def text_of(page):
     return "\n".join(page.lines)
 
 
-def test_the_page_of_clicks_tells_real_sets_from_the_synthetic_one():
-    values = {"debiased": 0.5, "naive": 0.4, "oracle": 0.6, "LightGBM position": 0.51}
+def test_the_page_of_clicks_compares_with_naive_and_names_the_cells_behind_it():
+    values = {"debiased": 0.5, "naive": 0.4, "oracle": 0.6, "pooled": 0.52}
+    noise = np.random.default_rng(0)
     done = {
-        (name, condition, system, seed): values.get(system, 0.3) + 0.01 * seed * (name == "ohsumed")
+        (name, condition, system, seed): (
+            values.get(system, 0.3)
+            + 1e-3 * noise.random()
+            - 0.2 * (where == "top" and system == "pooled"),
+            0.5,
+        )
         for name in ("demonstration", "ohsumed")
         for condition in clicks.CONDITIONS
-        for system in clicks.SYSTEMS
-        for seed in (0, 1)
+        for where in [condition[:3]]
+        for system in clicks.systems_of(condition)
+        for seed in (0, 1, 2)
     }
     page = text_of(clicks.page(done))
-    assert "On the real data sets *debiased* is ahead of clicks taken for labels (+0.1000" in page
-    assert "behind LightGBM's `position` (-0.0100" in page
+    assert "with OHSUMED: *pooled* is +20." in page
+    assert "correction over 18 cells: demonstration, top 10 shown; ohsumed, top 10 shown." in page
+    assert "*debiased* is behind *naive* after Holm's correction over 18 cells: in none." in page
     assert "## demonstration (synthetic)" in page
     assert "## ohsumed (real)" in page
-    assert "| LightGBM position | **0.5150** (+0.0100 ± 0.0000; 0 of 5) |" in page
-    assert "| debiased | 0.5050 | 0.5000 | 0.5025 |" in page
-    assert "nowhere" in page
+    assert "| seeds | 3 |" in page
+
+
+def test_holm_rejects_in_order_until_one_is_kept():
+    assert clicks.holm({"a": 0.001, "b": 0.02, "c": 0.03, "d": 0.9}) == ["a"]
+    assert clicks.holm({"a": 0.001, "b": 0.016, "c": 0.9}) == ["a", "b"]
 
 
 def test_the_page_of_noise_names_who_ends_first():
