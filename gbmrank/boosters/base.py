@@ -273,6 +273,9 @@ class Fitted(Protocol):
     def importances(self, kind: str | None = None) -> FloatArray:
         """Return the importance of each feature, of one of the booster's kinds or summed gain."""
 
+    def first(self, rounds: int) -> "Fitted":
+        """Return the model that predicts with its first rounds only."""
+
     @property
     def columns(self) -> Schema:
         """Number of the features in the model, and their names (as boosters accept them)."""

@@ -32,6 +32,8 @@ COMMANDS = {
     "list": ("gbmrank.cli.listing", "show objectives, metrics, losses and utilities"),
     "plugin": ("gbmrank.cli.plugin", "create a plugin project: gbmrank plugin new NAME"),
     "plugins": ("gbmrank.cli.plugins", "show plugins, and what is wrong with broken ones"),
+    "predict": ("gbmrank.cli.predict", "score the rows of files with a model file"),
+    "train": ("gbmrank.cli.train", "train a model on files, also larger than memory"),
     "warm": ("gbmrank.cli.warm", "compile kernels ahead, for container images"),
 }
 """Module and purpose of each command; a new one is one line here."""

@@ -4,11 +4,14 @@ import argparse
 import contextlib
 import math
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from gbmrank.api.committees import Committee
 from gbmrank.boosters.plan import PREFIX, near_native
+from gbmrank.data.readers import ROW_FORMATS, FileOptions, Header, Limits
 from gbmrank.data.readers.text import to_number
-from gbmrank.errors import GbmrankError, UnknownNameError
+from gbmrank.errors import ConfigError, GbmrankError, UnknownNameError
 from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
 from gbmrank.registry.composition import build
 
@@ -57,6 +60,63 @@ def read_value(text: str) -> bool | int | float | str:
         with contextlib.suppress(argparse.ArgumentTypeError):
             return read(plain)
     return text
+
+
+def add_columns(group: Any) -> None:
+    """Declare the options that say how files of rows are read."""
+    group.add_argument("--label-column", metavar="NAME", help="column of the label")
+    group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
+    feature = (
+        "feature column (an index in LETOR files), or a pattern such as 'bm25_*'; may be repeated "
+        "(default: all but ids, scores of models, and text of many values)"
+    )
+    group.add_argument("--feature", action="append", metavar="NAME", help=feature)
+    drop = "column to leave out, or a pattern; may be repeated"
+    group.add_argument("--drop", action="append", metavar="NAME", help=drop, default=[])
+    group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
+    weight = "column of weights, one per query or per row"
+    group.add_argument("--weight", metavar="NAME", help=weight)
+    group.add_argument("--format", choices=ROW_FORMATS, help="default: by name and first line")
+    group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
+
+
+def file_options(
+    given: argparse.Namespace, limits: Limits | None = None, **columns: Any
+) -> FileOptions:
+    """Return how files are read, by the options of :func:`add_columns`.
+
+    The weight is a further column of a comparison, which may be a file or an array.
+    """
+    header = Header(
+        label=given.label_column,
+        qid=given.qid_column,
+        features=given.feature,
+        drop=given.drop,
+        **columns,
+    )
+    return FileOptions(
+        form=given.format,
+        columns=header,
+        delimiter=given.delimiter,
+        zero_based=given.zero_based,
+        limits=limits or Limits(),
+    )
+
+
+def booster_parameters(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a booster that are given as NAME=VALUE.
+
+    >>> booster_parameters(["num_leaves=31", "boosting=dart"])
+    {'num_leaves': 31, 'boosting': 'dart'}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.isidentifier() or not value.strip() or name in found:
+            why = " and is given twice" if name in found else ""
+            raise ConfigError(f"--param {text}: the form is learning_rate=0.05 for example{why}")
+        found[name] = read_value(value)
+    return found
 
 
 def check_not_native(name: str) -> None:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from gbmrank.boosters.supported import BACKENDS
-from gbmrank.cli.arguments import DELIMITER_HELP, character, number, read_value, whole
+from gbmrank.cli.arguments import add_columns, file_options, number, read_value, whole
 from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, system_message
 from gbmrank.clicks import PositionBias
-from gbmrank.data.readers import ROW_FORMATS, FileOptions, Header, Limits, read_column
+from gbmrank.data.readers import Limits, read_column
 from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
@@ -117,20 +117,11 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--allow-overlap", action="store_true", help="accept queries that are in two splits"
     )
-    group.add_argument("--format", choices=ROW_FORMATS, help="default: by name and first line")
-    group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
     group.add_argument("--max-bytes", type=whole, metavar="N", help="maximum size, uncompressed")
 
 
 def _add_columns(group: Any) -> None:
-    feature = (
-        "feature column (an index in LETOR files), or a pattern such as 'bm25_*'; may be repeated "
-        "(default: all but ids, scores of models, and text of many values)"
-    )
-    group.add_argument("--feature", action="append", metavar="NAME", help=feature)
-    drop = "column to leave out, or a pattern; may be repeated"
-    group.add_argument("--drop", action="append", metavar="NAME", help=drop, default=[])
-    group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
+    add_columns(group)
     categorical = "categorical features, such as color,brand; may be repeated"
     group.add_argument("--categorical", action="append", metavar="LIST", help=categorical)
     position = (
@@ -142,9 +133,6 @@ def _add_columns(group: Any) -> None:
         "and tests on later ones"
     )
     for option, about in (
-        ("--label-column", "column of the label"),
-        ("--qid-column", "column of the query id"),
-        ("--weight", "weights for training and validation, one per query or per row"),
         ("--position", position),
         ("--truth", "with --position: true labels to evaluate on, for example in simulations"),
         ("--time", time),
@@ -259,19 +247,9 @@ def _data(given: argparse.Namespace) -> Any:
 
 
 def _source(given: argparse.Namespace, data: Any) -> Source:
-    options = FileOptions(
-        form=given.format,
-        columns=Header(
-            label=given.label_column,
-            qid=given.qid_column,
-            features=given.feature,
-            drop=given.drop,
-            categorical=[name for text in given.categorical or () for name in split_list(text)],
-        ),
-        delimiter=given.delimiter,
-        zero_based=given.zero_based,
-        limits=Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes),
-    )
+    names = [name for text in given.categorical or () for name in split_list(text)]
+    limits = Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes)
+    options = file_options(given, limits, categorical=names)
     scores = _scores(given.scores)
     further = further_columns(given.weight, given.position, given.time, scores, given.truth)
     source = read_source(data, options, further)

@@ -2,22 +2,17 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gbmrank.cli.arguments import whole
+from gbmrank.cli.models import ModelFile
 from gbmrank.cli.screen import clean, table
-from gbmrank.data.readers import ROW_FORMATS, FileOptions, Header, guess_format, read_rows
-from gbmrank.data.readers.text import RankingFile, quoted
-from gbmrank.data.schema import Schema
-from gbmrank.data.tables import category_frame
+from gbmrank.data.readers import ROW_FORMATS, FileOptions, read_rows
+from gbmrank.data.readers.text import quoted
 from gbmrank.errors import ConfigError, DataError
-from gbmrank.estimators import load
-from gbmrank.estimators.model_file import read_model
 from gbmrank.explanations import Explanation, explain
-from gbmrank.types import IntArray
 
 _NAMED = 3  # features in the line of an item
 
@@ -46,14 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Read the model and the query, explain, print."""
-    fitted, text = read_model(Path(given.model), True)
-    model: Any = fitted.booster if text is None else load(given.model)
-    columns = fitted.columns if text is None else model._columns
-    file = _read(given, columns)
+    model = ModelFile.read(given.model)
+    header = model.header(given.label_column, given.qid_column)
+    file = read_rows(given.data, FileOptions(form=given.format, columns=header))
     rows = np.flatnonzero((file.qid if file.qid is not None else np.zeros(0)) == given.query)
     if not len(rows):
         raise DataError(f"{quoted(given.data)} has no query {given.query!r}")
-    found = explain(model, _features(file, rows, columns), pair=_pair(given.pair, len(rows)))
+    found = explain(model.model, model.features(file, rows), pair=_pair(given.pair, len(rows)))
     if given.html is not None:
         found.to_html(given.html)
     if given.json:
@@ -61,32 +55,6 @@ def run(given: argparse.Namespace) -> int:
     else:
         print(clean(found if given.pair else _as_text(found)))
     return 0
-
-
-def _read(given: argparse.Namespace, columns: Schema) -> RankingFile:
-    """Read the rows, with the columns of the model by name where a table has names."""
-    form = given.format or guess_format(given.data)
-    names = None if form == "letor" or columns.names is None else columns.names
-    kinds = [names[at] for at in columns.categorical or ()] if names else []
-    header = Header(
-        label=given.label_column,
-        qid=given.qid_column,
-        features=names,
-        need_label=False,
-        categorical=kinds,
-    )
-    return read_rows(given.data, FileOptions(form=form, columns=header))
-
-
-def _features(file: RankingFile, rows: IntArray, columns: Schema) -> Any:
-    """Return the features of the query's rows; LETOR files may leave out the last zeros."""
-    values = np.zeros((0, 0)) if file.X is None else file.X[rows]
-    if file.by_index and values.shape[1] < columns.count:
-        values = np.pad(values, ((0, 0), (0, columns.count - values.shape[1])))
-    if file.by_index or (columns.names is None and not file.categories):
-        return values
-    names = list(file.feature_names)
-    return category_frame(values, names, {names.index(k): v for k, v in file.categories.items()})
 
 
 def _pair(given: list[int] | None, n_rows: int) -> tuple[int, int] | None:

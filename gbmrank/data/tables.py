@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.data.columns import as_floats, find_missing, id_texts, one_column
+from gbmrank.data.row_store import RowStore
 from gbmrank.errors import DataError, import_optional
 from gbmrank.types import FloatArray, IntArray
 
@@ -69,6 +70,8 @@ def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
     numbers are converted to native byte order, the only one XGBoost reads. Sparse matrices are
     converted to CSR with sorted, unique column indices.
     """
+    if isinstance(table, RowStore):
+        return table
     if type(table).__name__ == "RecordBatch":  # of pyarrow; XGBoost only reads pyarrow tables
         table = sys.modules["pyarrow"].Table.from_batches([table])
     frame = _frame(table)
@@ -182,6 +185,8 @@ def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
 
 def column_names(table: Any) -> list[str] | None:
     """Return the column names of a data frame as strings, or None for any other table."""
+    if isinstance(table, RowStore):
+        return table.names
     frame = _frame(table)
     if frame is None:
         return None
@@ -200,6 +205,8 @@ def columns_by_name(table: Any) -> dict[str, Any] | None:
 
 def with_names(table: Any, names: Sequence[str]) -> Any:
     """Return a data frame with new column names; any other table is returned unchanged."""
+    if isinstance(table, RowStore):
+        return table.renamed(list(names))
     frame = _frame(table)
     if frame is None:
         return table

@@ -9,7 +9,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 blocks = SimpleNamespace(**runpy.run_path(str(DOCS / "blocks.py")))
-NEEDS = {"optuna": ["optuna"], "cluster": ["distributed"]}
+NEEDS = {"optuna": ["optuna"], "cluster": ["distributed"], "files": ["pyarrow"]}
 
 
 @pytest.mark.parametrize("page", blocks.pages(), ids=lambda page: page.stem)

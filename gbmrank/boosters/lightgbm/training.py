@@ -15,6 +15,7 @@ from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm, seed_drops
 from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.data.files import BLANK, NAME, with_checksum
+from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
 from gbmrank.data.tables import dense
 from gbmrank.errors import ConfigError, DataError, NumericError
@@ -58,10 +59,14 @@ class LightGBMFitted:
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
-        raw = self.booster.predict(
-            features, raw_score=True, num_iteration=self._n_rounds, **self._options
-        )
-        return np.asarray(raw, np.float64)
+
+        def score(rows: Any) -> FloatArray:
+            raw = self.booster.predict(
+                rows, raw_score=True, num_iteration=self._n_rounds, **self._options
+            )
+            return np.asarray(raw, np.float64)
+
+        return by_blocks(score, features)
 
     predict = scores
 
@@ -69,6 +74,12 @@ class LightGBMFitted:
         """Return the importance of each feature: of a kind of LightGBM's, or summed gain."""
         found = self.booster.feature_importance(kind or "gain", iteration=self._n_rounds)
         return np.asarray(found, np.float64)
+
+    def first(self, rounds: int) -> "LightGBMFitted":
+        """Return the model that predicts with its first rounds only."""
+        made = LightGBMFitted(self.booster, rounds)
+        made._options = self._options
+        return made
 
     @property
     def columns(self) -> Schema:
@@ -198,6 +209,16 @@ def _tree(block: str) -> Tree:
     return Tree(numbers("split_feature"), threshold, default, zero, *children, values, sets)
 
 
+def _appended(first: Any, more: Any) -> Any:
+    """Return the trees of a model and those that another one learned on its scores."""
+    blocks: list[str] = []
+    for one in (first, more):
+        body, _, tail = one.model_to_string(num_iteration=-1).partition("end of trees")
+        head, *trees = _TREE.split(body)
+        blocks += trees
+    return _assembled(head, blocks, tail)
+
+
 def _assembled(head: str, trees: Sequence[str], tail: str) -> Any:
     """Return a booster of trees, and of the text before and after them."""
     blocks = [f"Tree={number}\n{tree}" for number, tree in enumerate(trees)]
@@ -242,6 +263,7 @@ def train(job: Job) -> Trained:
     # The text "None" turns its metrics off; None would add that of the objective.
     params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}
     before = _rounds_before(lgb, job)
+    stored = isinstance(job.train.features, RowStore)  # goes on from scores, not from raw rows
     train_set = _data_set(lgb, job, job.train, params)
     monitor = job.monitor()
     drops = params.get("boosting") == "dart"
@@ -256,7 +278,8 @@ def train(job: Job) -> Trained:
     def after_round(env: Any) -> None:
         grown[:] = [env.model]
         if monitor.end_round():
-            raise lgb.callback.EarlyStopException(before + monitor.best_round, [])
+            earlier = 0 if stored else before
+            raise lgb.callback.EarlyStopException(earlier + monitor.best_round, [])
 
     after_round.order = 100  # type: ignore[attr-defined]  # after the values of the round
     try:
@@ -267,7 +290,7 @@ def train(job: Job) -> Trained:
             valid_sets=sets,
             valid_names=list(job.valid),
             feval=monitor if sets else None,
-            init_model=job.start,
+            init_model=None if stored else job.start,
             callbacks=[*job.callbacks, *more, after_round],
         )
     except NumericError as error:
@@ -281,6 +304,8 @@ def train(job: Job) -> Trained:
                 "constant; check how the features were computed"
             ) from error
         raise ConfigError(f"LightGBM: {error}") from error
+    if stored and job.start is not None:
+        booster = _appended(job.start, booster)
     kept = job.rounds_kept(monitor, before, booster.best_iteration)
     return job.finished(_fitted(booster, kept, params), monitor, kept, before)
 
@@ -348,8 +373,11 @@ def _data_set(
     # Only LightGBM's own objectives learn a position bias; ours have already used the positions.
     own = isinstance(job.objective, str) and reference is None
     position = data.columns.get("position") if own else None
+    stored = part.features if isinstance(part.features, RowStore) else None
+    if stored is not None and "lightgbm" in stored.held:
+        return _continued(stored, stored.held["lightgbm"], job.start)
     made = lgb.Dataset(
-        part.features,
+        part.features if stored is None else _sequence(lgb, stored),
         data.labels,
         group=data.groups.sizes if job.ranks else None,
         weight=data.weight,
@@ -358,6 +386,32 @@ def _data_set(
         params={k: v for k, v in params.items() if k not in ("objective", _CATEGORICAL)},
         categorical_feature=params.get(_CATEGORICAL, "auto"),
         free_raw_data=False,  # a model to continue scores the raw rows
+        feature_name="auto" if stored is None or stored.names is None else stored.names,
     )
     keep_rows(made, data)
+    if stored is None:
+        return made
+    stored.held["lightgbm"] = made
+    return _continued(stored, made, job.start)
+
+
+def _sequence(lgb: Any, store: RowStore) -> Any:
+    """Return rows on disk as LightGBM reads them; it keeps a bin of about a byte per value."""
+
+    class Rows(lgb.Sequence):  # type: ignore[misc]
+        batch_size = BLOCK
+
+        def __len__(self) -> int:
+            return len(store)
+
+        def __getitem__(self, key: Any) -> Any:
+            return np.asarray(store[key], np.float64)
+
+    return Rows()
+
+
+def _continued(store: RowStore, made: Any, start: Any) -> Any:
+    """Let a data set of rows on disk start from the scores of a model."""
+    if start is not None:
+        made.set_init_score(LightGBMFitted(start, start.current_iteration()).scores(store))
     return made

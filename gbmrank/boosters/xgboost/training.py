@@ -1,6 +1,7 @@
 """Training with XGBoost, and its models."""
 
 import contextlib
+import itertools
 import json
 import re
 import sys
@@ -18,6 +19,7 @@ from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
+from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
 from gbmrank.data.tables import categorical_columns, column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
@@ -47,11 +49,15 @@ class XGBoostFitted:
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
         xgb = import_xgboost()
-        with _explaining(xgb, features, "X"):
-            rows = xgb.DMatrix(features, enable_categorical=True, nthread=self._threads)
-            # Names were compared before, with those of the user; the model has others (safe_names).
-            raw = self.booster.predict(rows, output_margin=True, validate_features=False)
-        return np.asarray(raw, np.float64)
+
+        def score(table: Any) -> FloatArray:
+            with _explaining(xgb, table, "X"):
+                rows = xgb.DMatrix(table, enable_categorical=True, nthread=self._threads)
+                # Names were compared before, with those of the user; the model has others.
+                raw = self.booster.predict(rows, output_margin=True, validate_features=False)
+            return np.asarray(raw, np.float64)
+
+        return by_blocks(score, features)
 
     predict = scores
 
@@ -64,6 +70,10 @@ class XGBoostFitted:
         except ValueError as error:
             raise ConfigError(f"booster=gblinear has no splits: {error}") from error
         return np.array([gain.get(name, 0.0) for name in names], np.float64)
+
+    def first(self, rounds: int) -> "XGBoostFitted":
+        """Return the model that predicts with its first rounds only."""
+        return XGBoostFitted(first_rounds(self.booster, rounds), self._threads)
 
     @property
     def columns(self) -> Schema:
@@ -372,6 +382,8 @@ def _data_set(
         "feature_types": params.get("feature_types"),
         "feature_weights": params.get("feature_weights") if reference is None else None,
     }
+    if isinstance(features, RowStore):
+        return _of_store(xgb, features, data, columns, params, reference)
     with _explaining(xgb, features, what, data.groups.row_order):
         if needs_all_values(params):
             made = xgb.DMatrix(features, **columns)
@@ -381,6 +393,49 @@ def _data_set(
     if reference is not None:  # columns were compared; XGBoost needs names in all sets or in none
         made.feature_names = reference.feature_names
     keep_rows(made, data)
+    return made
+
+
+def _of_store(
+    xgb: Any, store: RowStore, data: RankingData, columns: Any, params: Any, reference: Any
+) -> Any:
+    """Return a data set that XGBoost keeps on disk, beside the rows; it is made once."""
+    if "xgboost" in store.held:
+        return store.held["xgboost"]
+    weight, offsets = columns["weight"], data.groups.offsets
+    cuts = np.searchsorted(offsets, np.arange(0, len(store) + BLOCK, BLOCK)).clip(
+        max=len(offsets) - 1
+    )
+
+    class Batches(xgb.DataIter):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(cache_prefix=f"{store.path}.xgboost")
+            self.reset()
+
+        def next(self, input_data: Any) -> bool:
+            for first, last in self._left:
+                start, end = int(offsets[first]), int(offsets[last])
+                input_data(
+                    data=store.rows(start, end),
+                    label=data.labels[start:end],
+                    qid=np.repeat(np.arange(first, last), data.groups.sizes[first:last]),
+                    weight=None if weight is None else weight[first:last],
+                    feature_names=store.names,
+                )
+                return True
+            return False
+
+        def reset(self) -> None:
+            self._left = iter([two for two in itertools.pairwise(cuts) if two[0] < two[1]])
+
+    external = getattr(xgb, "ExtMemQuantileDMatrix", xgb.QuantileDMatrix)  # since 3.0
+    binning = {} if reference is None else {"ref": reference}
+    bins = {} if params.get("max_bin") is None else {"max_bin": params["max_bin"]}
+    made = external(Batches(), nthread=columns["nthread"], **bins, **binning)
+    if columns["feature_weights"] is not None:
+        made.set_info(feature_weights=columns["feature_weights"])
+    keep_rows(made, data)
+    store.held["xgboost"] = made
     return made
 
 

@@ -362,7 +362,31 @@ def read_parquet(
         table = opened.read(columns=wanted)
     if not table.num_rows:
         raise DataError(f"{quoted(path)} has no rows")
+    return _of_arrow(table, names, opened.schema_arrow.names, path, header, limits)
 
+
+def read_parquet_batches(
+    path: PathLike, header: Header, limits: Limits, n_rows: int
+) -> Iterator[RankingFile]:
+    """Read a Parquet file some rows at a time."""
+    with open_parquet(path) as opened:
+        found = opened.schema_arrow.names
+        parts, names = header.resolve(found, path)
+        wanted = list(dict.fromkeys((*parts.values(), *names)))
+        for batch in opened.iter_batches(n_rows, columns=wanted):
+            if len(batch):
+                columns = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
+                yield _of_arrow(columns, names, found, path, header, limits)
+
+
+def _of_arrow(
+    table: Any,
+    names: Sequence[str],
+    found: Sequence[str],
+    path: PathLike,
+    header: Header,
+    limits: Limits,
+) -> RankingFile:
     def read(name: str, part: str) -> Any:
         values = _arrow_column(table[name], part, name, path)
         return text_array(values, path, limits) if part in ("qid", "docid") else values
@@ -371,7 +395,7 @@ def read_parquet(
         return np.array(table[name].to_pylist(), dtype=object)
 
     coded = {name for name in names if _is_coded(table[name])}
-    return _assembled(path, opened.schema_arrow.names, header, coded, (read, texts))
+    return _assembled(path, found, header, coded, (read, texts))
 
 
 @contextlib.contextmanager
@@ -549,7 +573,7 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
         return np.array(column.to_pylist(), dtype=object)
     if part == "time":
         return column.to_numpy()
-    values, file = column.to_numpy(), quoted(path)[1:-1]
+    values, file = np.asarray(column), quoted(path)[1:-1]
     if part in ("qid", "docid"):
         texts = np.where(find_missing(values), "", id_texts(values)).tolist()
         row = next((at for at, text in enumerate(texts) if text in NO_ID), None)

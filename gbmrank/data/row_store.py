@@ -1,0 +1,81 @@
+"""Rows of features in a file on disk, for training on more rows than memory holds."""
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from gbmrank.types import FloatArray, IntArray
+
+BLOCK = 1 << 16  # rows read at once
+
+
+@final
+class RowStore:
+    """A table of numbers in a file, row after row.
+
+    It takes the place of an array of features in a training. Rows are read from the file when they
+    are asked for and are not mapped: a limit on the address space of a process holds.
+    """
+
+    def __init__(
+        self, path: Path, names: list[str] | None, width: int, dtype: str, n_rows: int = 0
+    ) -> None:
+        self.path, self.names, self.dtype = path, names, np.dtype(dtype)
+        self.shape = (n_rows, width)
+        self.held: dict[str, Any] = {}  # a booster's data set of these rows, to use it again
+
+    def renamed(self, names: list[str]) -> "RowStore":
+        """Return the same rows with other names of columns."""
+        made = copy.copy(self)
+        made.names = names
+        return made
+
+    def append(self, rows: npt.NDArray[Any]) -> None:
+        """Add rows at the end."""
+        with self.path.open("ab") as file:
+            file.write(np.ascontiguousarray(rows, self.dtype).data)
+        self.shape = (self.shape[0] + len(rows), self.shape[1])
+
+    def rows(self, first: int, last: int) -> npt.NDArray[Any]:
+        """Return the rows from ``first`` to ``last - 1``."""
+        width = self.shape[1]
+        with self.path.open("rb") as file:
+            file.seek(first * width * self.dtype.itemsize)
+            found = np.fromfile(file, self.dtype, max(last - first, 0) * width)
+        return found.reshape(-1, width)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: int | slice | list[int] | IntArray) -> npt.NDArray[Any]:
+        """Return one row, a range of rows, or rows by ascending number."""
+        if isinstance(key, slice):
+            first, last, _ = key.indices(len(self))
+            return self.rows(first, last)
+        if isinstance(key, int | np.integer):
+            return self.rows(int(key), int(key) + 1)[0]
+        wanted = np.asarray(key)
+        parts = [
+            self.rows(start, min(start + BLOCK, len(self)))[
+                wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + BLOCK)]
+                - start
+            ]
+            for start in range(0, len(self), BLOCK)
+        ]
+        return np.concatenate(parts)
+
+    def blocks(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield all rows, some at a time."""
+        for start in range(0, len(self), BLOCK):
+            yield self.rows(start, min(start + BLOCK, len(self)))
+
+
+def by_blocks(score: Callable[[Any], FloatArray], features: Any) -> FloatArray:
+    """Return one score per row; of a RowStore block after block."""
+    if not isinstance(features, RowStore):
+        return score(features)
+    return np.concatenate([np.zeros(0), *map(score, features.blocks())])
