@@ -25,7 +25,6 @@ from gbmrank.estimators.file_training import Checkpoints, train_in_parts
 
 _OBJECTIVE = "pairwise(loss=logistic, target=ndcg@10)"
 _SHOWN = "(default: %(default)s)"
-_DTYPES = {"lightgbm": "<f8"}  # others read float32
 _ROLES = {"label": "label", "qid": "query id"}
 _NAMES = {"rounds": "--rounds", "early_stopping": "--early-stopping", "valid": "--valid"}
 
@@ -112,7 +111,8 @@ def run(given: argparse.Namespace) -> int:
 
 def _read(given: argparse.Namespace, work: Path) -> tuple[StoredRows, StoredRows | None]:
     weight = {} if given.weight is None else {"weight": given.weight}
-    options, dtype = file_options(given, columns=weight), _DTYPES.get(given.backend, "<f4")
+    options = file_options(given, columns=weight)
+    dtype = booster_named(given.backend).reads.floats
     train = store_rows(given.data, options, work / "train.rows", dtype)
     print(filled(_about(train)), flush=True)
     if given.valid is None:

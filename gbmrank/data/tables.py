@@ -49,6 +49,7 @@ class Reads:
     category_kinds: tuple[str, ...]
     rejected_types: tuple[str, ...] = ()  # suffixes of numeric dtypes it does not read
     polars_since: tuple[int, int] | None = None  # first version that reads polars; None: all do
+    floats: str = "<f8"  # in which it compares features
     zeros_by_form: bool = False  # whether entries that a sparse matrix does not store are missing
 
     def check_polars(self, what: str) -> None:

@@ -20,6 +20,7 @@ READS = Reads(
     package="xgboost",
     category_frames=("pandas", "polars", "pyarrow"),
     category_kinds=("string", "bytes", "integer"),
+    floats="<f4",
     zeros_by_form=True,
 )
 
