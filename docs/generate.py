@@ -66,6 +66,7 @@ def pages() -> dict[str, str]:
         "metrics.md": _metrics(),
         "calibration.md": _calibration(),
         "low_rank.md": _low_rank(),
+        "theorems.md": _theorems(),
         "api.md": _api(),
         "faults.md": _faults(),
     }
@@ -108,6 +109,21 @@ def _losses() -> str:
         "templates of pairs `squared_hinge`\nis max(1 - z, 0)^2: its t counts in `pointwise` "
         "alone, as `eta` does, which `squared` does not need.\n\n"
         f"{losses}\n## Generators of `bregman`\n\n{generators}"
+    )
+
+
+def _theorems() -> str:
+    rows = (
+        [r.paper, r.number, r.sentence, _code(f"gbmrank.{r.where}") if r.where else "-",
+         _code(r.test.removeprefix("tests/")) if r.test else "-"]
+        for r in theory.theorems()
+    )  # fmt: skip
+    table = _table(["paper", "number", "in words", "where", "checked by"], rows)
+    return (
+        f"{NOTE}\n# Theorems\n\nThe theorems, propositions, lemmas and corollaries of the five "
+        "papers that this project rests on:\nwhat each one says, where it lives, and the test that "
+        "checks it. `gbmrank info 'theorem:duchi thm 13'`\nand `theory.theorems('reinforcement')` "
+        f"search it. Statements without a place say why.\n\n{table}"
     )
 
 

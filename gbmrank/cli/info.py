@@ -53,6 +53,7 @@ _PARTS: dict[str, Registry[Any]] = {
     "regulariser": REGULARISERS,
     "generator": GENERATORS,
 }
+_THEOREM = "theorem:"
 _USUAL = "ndcg@10"  # metric
 _MARGINS = np.linspace(-3.0, 3.0, 121)
 _TRAITS = (
@@ -63,7 +64,8 @@ _TRAITS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("name", help="an objective, loss or metric, by name or as text")
+    parser.add_argument("name", help="an objective, loss or metric, by name or as text; or "
+                        "theorem:WORDS, such as 'theorem:duchi thm 13'")  # fmt: skip
     parser.add_argument(
         "--kind", choices=_KINDS, help="which one is meant, if the name is ambiguous"
     )
@@ -72,8 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print formula, parameters, traits, verdicts and curves."""
-    if re.split(r"[(@]", given.name, maxsplit=1)[0].strip() == Committee.name:
-        return _committee(given)
+    for begins, shown in ((_THEOREM, _theorems), (rf"\s*{Committee.name}\s*([(@]|$)", _committee)):
+        if re.match(begins, given.name):
+            return shown(given)
+    return _described(given)
+
+
+def _described(given: argparse.Namespace) -> int:
     kind, part = _found(given.name, given.kind)
     loss = part if isinstance(part, AbstractLoss) else getattr(part, "loss", None)
     panels = _panels(loss) if isinstance(loss, AbstractLoss) else []
@@ -93,6 +100,22 @@ def run(given: argparse.Namespace) -> int:
         print(f"\nTo train the booster's own objective of this name, use {PREFIX}{given.name}.")
     if isinstance(part, AbstractMetric):
         print(f"\ngbmrank advise {clean(given.name)} says which objectives suit it.")
+    return 0
+
+
+def _theorems(given: argparse.Namespace) -> int:
+    """Print the statements of the papers that contain some words."""
+    from gbmrank.theory.statements import theorems
+
+    words = given.name.removeprefix(_THEOREM)
+    rows = theorems(words)
+    if not rows:
+        raise UnknownNameError(f"no statement of the papers has the words {words!r}; {_THEOREM} "
+                               "alone lists all of them")  # fmt: skip
+    if given.json:
+        print(json.dumps({"schema": "gbmrank.theorems/1", "rows": [r._asdict() for r in rows]}))
+    else:
+        print(clean("\n".join(map(str, rows))))
     return 0
 
 

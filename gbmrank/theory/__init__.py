@@ -61,6 +61,8 @@ _HOMES = MappingProxyType(
         "Reinforcement": "verdicts.verdict",
         "SortsGraphs": "verdicts.pairs",
         "SortsPreferences": "verdicts.verdict",
+        "Statement": "statements",
+        "theorems": "statements",
         "loss_from_weight": "weight_losses",
         "difference_graph": "noise",
         "net_degree": "noise",
