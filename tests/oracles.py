@@ -3,33 +3,12 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 Order = Sequence[int]
 Measure = Callable[[Sequence[float], Order], float]
 
-__all__ = [
-    "alpha_ndcg",
-    "average_precision",
-    "dcg",
-    "err",
-    "eru",
-    "extreme_over_orders",
-    "first_in_row_order",
-    "hit_rate",
-    "mean_over_orders",
-    "ndcg",
-    "orders_of",
-    "pair_auc",
-    "pairwise_disagreement",
-    "positives_at_top",
-    "precision",
-    "r_precision",
-    "rbp",
-    "recall",
-    "reciprocal_rank",
-    "shapley",
-    "spearman",
-]
+GRADES, BINARY = 4, 1  # largest labels
 
 
 def orders_of(scores: Sequence[float]) -> Iterator[list[int]]:
@@ -236,3 +215,53 @@ def shapley(value: Callable[[tuple[bool, ...]], float], n: int) -> list[float]:
         )
         for i in range(n)
     ]
+
+
+def _normalised_disagreement(labels: Sequence[float], order: Order) -> float:
+    total = sum(max(a - b, 0) for a in labels for b in labels)
+    return _ratio(pairwise_disagreement(labels, order), total)
+
+
+def _normalised_top(labels: Sequence[float], order: Order) -> float:
+    return _ratio(positives_at_top(labels, order), sum(labels))
+
+
+def _reciprocal(labels: Sequence[float], order: Order) -> float:
+    return sum(labels[i] / (1 + r) for r, i in enumerate(order))
+
+
+TWINS: list[tuple[str, Measure, int]] = [  # a metric, the value of one order, the largest label
+    ("dcg", dcg, GRADES),
+    ("dcg(gain=linear)@2", partial(dcg, k=2, gain="linear"), GRADES),
+    ("ndcg", ndcg, GRADES),
+    ("ndcg@1", partial(ndcg, k=1), GRADES),
+    ("ndcg(gain=[0, 1, 1, 5, 9])@2", partial(ndcg, k=2, gain=[0, 1, 1, 5, 9]), GRADES),
+    ("ndcg@9", partial(ndcg, k=9), GRADES),
+    ("precision", precision, BINARY),
+    ("precision@3", partial(precision, k=3), BINARY),
+    ("recall@2", partial(recall, k=2), BINARY),
+    ("recall", recall, BINARY),
+    ("wta", partial(precision, k=1), BINARY),
+    ("auc", pair_auc, BINARY),
+    ("spearman", spearman, GRADES),
+    ("eru", eru, GRADES),
+    ("eru(neutral=1.5, half_life=2.5)", partial(eru, neutral=1.5, half_life=2.5), GRADES),
+    ("err", err, GRADES),
+    ("err@2", partial(err, k=2), GRADES),
+    ("err(max_grade=31)", partial(err, max_grade=31), 31),
+    ("map", average_precision, BINARY),
+    ("map@3", partial(average_precision, k=3), BINARY),
+    ("map(denominator=min)@2", partial(average_precision, k=2, denominator="min"), BINARY),
+    ("mrr", reciprocal_rank, BINARY),
+    ("mrr@2", partial(reciprocal_rank, k=2), BINARY),
+    ("rbp", rbp, GRADES),
+    ("rbp(p=0.5, threshold=1)@2", partial(rbp, p=0.5, k=2), BINARY),
+    ("hit_rate", hit_rate, BINARY),
+    ("hit_rate@2", partial(hit_rate, k=2), BINARY),
+    ("r_precision", r_precision, BINARY),
+    ("ptop", positives_at_top, BINARY),
+    ("ptop(normalize=True)", _normalised_top, BINARY),
+    ("pairwise_disagreement", _normalised_disagreement, GRADES),
+    ("pairwise_disagreement(normalize=False)", pairwise_disagreement, GRADES),
+    ("positional(utility=identity, discount=reciprocal)", _reciprocal, GRADES),
+]

@@ -3,6 +3,7 @@
 :class:`Ranked` sorts scores at most once, however many metrics use them.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -188,6 +189,8 @@ class AbstractMetric(ABC):
     reference: ClassVar[str] = ""
     higher_is_better: ClassVar[bool] = True
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index")
+    value_range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """Smallest and largest value of any ranking of any query."""
     no_utility: ClassVar[str] = "its value is no sum of utilities times discounts of ranks"
     """Why it cannot be a target, and what to use; ``{k}`` is its cut-off, such as ``@10``."""
     swap_kind: ClassVar[str | None] = None
@@ -219,6 +222,11 @@ class AbstractMetric(ABC):
         equal itself.
         """
         return Form("own", self)
+
+    @property
+    def constant(self) -> bool:
+        """Whether every ranking of a query has the same value."""
+        return False
 
     @property
     def linear(self) -> bool:

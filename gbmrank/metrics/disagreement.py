@@ -1,5 +1,6 @@
 """Pairwise disagreement: the weight of preferences that a ranking contradicts."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
@@ -66,6 +67,7 @@ class PairwiseDisagreement(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("disagreement",)
     formula: ClassVar[str] = "sum of (y_i - y_j)_+ over pairs with i ranked after j / total"
     reference: ClassVar[str] = "Duchi et al. 2010, eq. 7"
+    value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     higher_is_better: ClassVar[bool] = False
     no_utility: ClassVar[str] = (
         "preferences have no utility per item; use the linear template (right under low noise)"

@@ -84,6 +84,7 @@ class AlphaNDCG(AbstractMetric):
     name: ClassVar[str] = "alpha_ndcg"
     formula: ClassVar[str] = "sum_{r<=k} sum_t J (1 - alpha)^(seen before) / log2(1 + r) / greedy"
     reference: ClassVar[str] = "Clarke et al. 2008"
+    value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     no_utility: ClassVar[str] = (
         "what an item is worth depends on the subtopics above it, which labels do not tell"
     )

@@ -4,6 +4,7 @@ DCG, NDCG, RBP, ERU and Spearman take graded labels; precision, recall, winner t
 take binary labels.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias, final
@@ -101,6 +102,11 @@ class AbstractPositional(AbstractMetric):
             return "not rising" if self.discount == "falling" else "unknown"
         even = self.discount == "constant" and getattr(self, "k", None) is None
         return "constant" if even else "not rising"
+
+    @property
+    def constant(self) -> bool:
+        """Whether every ranking of a query has the same value."""
+        return self.fall == "constant"
 
     @property
     def linear(self) -> bool:
@@ -377,6 +383,7 @@ class DCG(_AbstractGain):
     name: ClassVar[str] = "dcg"
     formula: ClassVar[str] = "sum_{r<=k} (2^y - 1) / log2(1 + r)"
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
+    value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     @property
     def utility(self) -> AbstractUtility:
@@ -422,6 +429,7 @@ class NDCG(_AbstractGain):
     aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
     formula: ClassVar[str] = "DCG@k / largest DCG@k"
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @property
     def utility(self) -> AbstractUtility:
@@ -472,6 +480,7 @@ class RBP(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("rank_biased_precision",)
     formula: ClassVar[str] = "(1 - p) sum_{r<=k} p^(r-1) gain(item at rank r)"
     reference: ClassVar[str] = "Moffat and Zobel 2008"
+    value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     discount: ClassVar[str] = "falling"
 
     def check(self) -> None:
@@ -532,6 +541,7 @@ class ERU(AbstractPositional):
     name: ClassVar[str] = "eru"
     formula: ClassVar[str] = "sum_i max(y_i - neutral, 0) 2^((1 - rank_i) / (half_life - 1))"
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 5"
+    value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     discount: ClassVar[str] = "falling"
 
     def check(self) -> None:
@@ -585,6 +595,7 @@ class Spearman(AbstractPositional):
     name: ClassVar[str] = "spearman"
     formula: ClassVar[str] = "1 - 6 sum_i (rank_i - label rank_i)^2 / (n (n^2 - 1))"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 1"
+    value_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     upwards: ClassVar[bool] = True
     discount: ClassVar[str] = "falling"
 
@@ -648,6 +659,7 @@ class Precision(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("prec", "p", "pre")
     formula: ClassVar[str] = "relevant items among the first k / k"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     discount: ClassVar[str] = "constant"
 
     def check(self) -> None:
@@ -703,6 +715,7 @@ class Recall(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("rec", "r")
     formula: ClassVar[str] = "relevant items among the first k / relevant items"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     discount: ClassVar[str] = "constant"
 
     @property
@@ -744,6 +757,7 @@ class WTA(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("winner_takes_all",)
     formula: ClassVar[str] = "1 if the first item is relevant"
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 4"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     discount: ClassVar[str] = "falling"
 
     @property
@@ -789,6 +803,7 @@ class AUC(AbstractPositional):
     aliases: ClassVar[tuple[str, ...]] = ("roc_auc",)
     formula: ClassVar[str] = "pairs (relevant, other) in the right order / all such pairs"
     reference: ClassVar[str] = "Agarwal et al. 2005"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     upwards: ClassVar[bool] = True
     discount: ClassVar[str] = "falling"
 

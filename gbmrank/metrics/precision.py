@@ -5,6 +5,7 @@ average precision, reciprocal rank, hit rate, R-precision and positives at the t
 binary labels.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, final
@@ -81,6 +82,7 @@ class ERR(AbstractMetric):
     name: ClassVar[str] = "err"
     formula: ClassVar[str] = "sum_{r<=k} R_r / r prod_{l<r} (1 - R_l), R = (2^y - 1) / 2^max_grade"
     reference: ClassVar[str] = "Chapelle et al. 2009"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "cascade"
     no_utility: ClassVar[str] = (  # Calauzenes, Usunier and Gallinari 2013, Theorem 3.3
         "no utility per item gives its best order, except where labels are independent: "
@@ -167,6 +169,7 @@ class MAP(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("ap", "map_cut", "average_precision")
     formula: ClassVar[str] = "sum over relevant items of precision at their rank / P"
     reference: ClassVar[str] = "McSherry and Najork 2008"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "block")
     swap_kind: ClassVar[str | None] = "precision"
 
@@ -244,6 +247,7 @@ class MRR(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank", "reciprocal_rank")
     formula: ClassVar[str] = "1 / rank of the first relevant item"
     reference: ClassVar[str] = "McSherry and Najork 2008"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "first_relevant"
     no_utility: ClassVar[str] = _TOP_INSTEAD
 
@@ -306,8 +310,14 @@ class HitRate(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("success", "hit", "hr")
     formula: ClassVar[str] = "1 if a relevant item is among the first k"
     reference: ClassVar[str] = "Deshpande and Karypis 2004"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "first_relevant"
     no_utility: ClassVar[str] = _TOP_INSTEAD
+
+    @property
+    def constant(self) -> bool:
+        """Without a cut-off every item is retrieved."""
+        return self.k is None
 
     @property
     def form(self) -> Form:
@@ -359,6 +369,7 @@ class RPrecision(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("rprec", "r_prec")
     formula: ClassVar[str] = "relevant items among the first P / P"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "positional"
     no_utility: ClassVar[str] = (
         f"{_ONE_ORDER}target=precision has a theorem for every fixed number of ranks"
@@ -423,6 +434,7 @@ class PTop(AbstractMetric):
     aliases: ClassVar[tuple[str, ...]] = ("positives_at_top",)
     formula: ClassVar[str] = "relevant items before the first other one"
     reference: ClassVar[str] = "Agarwal 2011"
+    value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "strict")
     no_utility: ClassVar[str] = _TOP_INSTEAD
 

@@ -39,6 +39,9 @@ def _shapes(subject: MetricSubject) -> None:
     )
     fail_unless(not np.isinf(values).any(), "a value is infinite; undefined queries are NaN")
     fail_unless(np.isfinite(values).any(), "no query has a value")
+    low, high = subject.metric.measure.value_range
+    outside = values[(values < low - 1e-9) | (values > high + 1e-9)]
+    fail_unless(not len(outside), f"values lie outside value_range {low:g}..{high:g}: {outside}")
 
 
 def _best_order(subject: MetricSubject) -> None:
@@ -51,6 +54,8 @@ def _best_order(subject: MetricSubject) -> None:
             not np.any(other > best + 1e-9),
             "a random order is better than the order by labels; is higher_is_better right?",
         )
+    if subject.metric.measure.constant:
+        return
     worst = sign * subject.values(labels, -labels + 1e-3 * scores_of())
     fail_unless(np.any(best > worst + 1e-9), "the best and the worst order have the same value")
 

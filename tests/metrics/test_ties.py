@@ -1,6 +1,5 @@
 """Every measure against the mean, the extremes and the row order over all orders of ties."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,96 +9,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gbmrank
 from gbmrank.data import RankingData
-from gbmrank.losses.utilities import IdentityUtility
 from gbmrank.metrics import (
-    AUC,
     BUILTIN_METRICS,
-    DCG,
     ERR,
-    ERU,
     MAP,
-    MRR,
-    NDCG,
-    RBP,
-    WTA,
     AbstractMetric,
     AlphaNDCG,
-    HitRate,
     PairwiseDisagreement,
-    Positional,
-    Precision,
     PTop,
     Ranked,
-    Recall,
-    RPrecision,
-    Spearman,
 )
 from tests import oracles
 
-GRADES, BINARY = 4, 1
 Oracle = Callable[[Sequence[float], Sequence[int]], float]
 OnQuery = Callable[[list[float], list[float]], float]
 
 
-def normalised_disagreement(labels: Sequence[float], order: Sequence[int]) -> float:
-    total = sum(max(a - b, 0) for a in labels for b in labels)
-    return oracles.pairwise_disagreement(labels, order) / total if total else math.nan
-
-
-def normalised_top(labels: Sequence[float], order: Sequence[int]) -> float:
-    return oracles.positives_at_top(labels, order) / sum(labels) if any(labels) else math.nan
-
-
-def own_measure(labels: Sequence[float], order: Sequence[int]) -> float:
-    return sum(labels[i] / (1 + r) for r, i in enumerate(order))
-
-
-TABLE = (0.0, 1.0, 1.0, 5.0, 9.0)
 CASES: list[tuple[AbstractMetric, Oracle, int]] = [
-    (DCG(), oracles.dcg, GRADES),
-    (DCG(k=2, gain="linear"), partial(oracles.dcg, k=2, gain="linear"), GRADES),
-    (NDCG(), oracles.ndcg, GRADES),
-    (NDCG(k=1), partial(oracles.ndcg, k=1), GRADES),
-    (NDCG(k=2, gain=TABLE), partial(oracles.ndcg, k=2, gain=list(TABLE)), GRADES),
-    (NDCG(k=9), partial(oracles.ndcg, k=9), GRADES),
-    (Precision(), oracles.precision, BINARY),
-    (Precision(k=3), partial(oracles.precision, k=3), BINARY),
-    (Recall(k=2), partial(oracles.recall, k=2), BINARY),
-    (Recall(), oracles.recall, BINARY),
-    (WTA(), partial(oracles.precision, k=1), BINARY),
-    (AUC(), oracles.pair_auc, BINARY),
-    (Spearman(), oracles.spearman, GRADES),
-    (ERU(), oracles.eru, GRADES),
-    (
-        ERU(neutral=1.5, half_life=2.5),
-        partial(oracles.eru, neutral=1.5, half_life=2.5),
-        GRADES,
-    ),
-    (ERR(), oracles.err, GRADES),
-    (ERR(k=2), partial(oracles.err, k=2), GRADES),
-    (ERR(max_grade=31), partial(oracles.err, max_grade=31), 31),
-    (MAP(), oracles.average_precision, BINARY),
-    (MAP(k=3), partial(oracles.average_precision, k=3), BINARY),
-    (
-        MAP(k=2, denominator="min"),
-        partial(oracles.average_precision, k=2, denominator="min"),
-        BINARY,
-    ),
-    (MRR(), oracles.reciprocal_rank, BINARY),
-    (MRR(k=2), partial(oracles.reciprocal_rank, k=2), BINARY),
-    (RBP(), oracles.rbp, GRADES),
-    (RBP(p=0.5, k=2, threshold=1.0), partial(oracles.rbp, p=0.5, k=2), BINARY),
-    (HitRate(), oracles.hit_rate, BINARY),
-    (HitRate(k=2), partial(oracles.hit_rate, k=2), BINARY),
-    (RPrecision(), oracles.r_precision, BINARY),
-    (PTop(), oracles.positives_at_top, BINARY),
-    (PTop(normalize=True), normalised_top, BINARY),
-    (PairwiseDisagreement(), normalised_disagreement, GRADES),
-    (PairwiseDisagreement(normalize=False), oracles.pairwise_disagreement, GRADES),
-    (Positional(utility=IdentityUtility(), discount="reciprocal"), own_measure, GRADES),
+    (gbmrank.metric(text).measure, twin, largest) for text, twin, largest in oracles.TWINS
 ]
-IDS = [str(metric) for metric, _, _ in CASES]
+IDS = [text for text, _, _ in oracles.TWINS]
 
 
 def value(metric: AbstractMetric, labels: list[float], scores: list[float]) -> float:
