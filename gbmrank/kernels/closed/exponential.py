@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, inner, separate
+from gbmrank.kernels.jit.decorators import entry, inner, separate
 from gbmrank.kernels.layout import GradHess, Level, Out, Params, PushQueries, Span
 from gbmrank.kernels.scores import middle_and_range
 from gbmrank.types import FloatArray
@@ -85,7 +85,7 @@ def _clear(out: Out) -> None:
     out[1][:] = 0.0
 
 
-@allocating
+@entry
 def exponential_pairs(s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out) -> float:
     """Exponential loss over all pairs; NaN when it declines."""
     middle, width = middle_and_range(s)
@@ -95,7 +95,7 @@ def exponential_pairs(s: FloatArray, v: FloatArray, params: Params, bend: float,
     return _add_pairs(s, v, (1.0, 1.0, middle), out)
 
 
-@allocating
+@entry
 def p_classification_pairs(
     s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out
 ) -> float:
@@ -109,7 +109,7 @@ def p_classification_pairs(
     return value + _add_pairs(s, v, (p, 0.5 / p, middle), out)
 
 
-@allocating
+@entry
 def exponential_levels(
     s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
@@ -121,7 +121,7 @@ def exponential_levels(
     return _add_levels(s, w, level, (1.0, 1.0, middle), out)
 
 
-@allocating
+@entry
 def p_classification_levels(
     s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
@@ -165,7 +165,7 @@ def _log_loss(sums: _Sums, positives: int, n: int, p: float) -> float:
     return means + p * (sums.highest - sums.lowest)
 
 
-@allocating
+@entry
 def push_gradients(
     queries: PushQueries, span: Span, scores: FloatArray, p: float, logarithm: bool, out: GradHess
 ) -> None:
@@ -197,7 +197,7 @@ def push_gradients(
             out.hess[rows[i]] = scale * size * hess
 
 
-@allocating
+@entry
 def push_values(
     queries: PushQueries, span: Span, scores: FloatArray, p: float, logarithm: bool, out: FloatArray
 ) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, entry, inner
+from gbmrank.kernels.jit.decorators import entry, inner
 from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Params, Span
 from gbmrank.numerics import sigmoid, softplus
 from gbmrank.types import FloatArray, IntArray
@@ -67,7 +67,7 @@ class LabelQueries(NamedTuple):
     scale: FloatArray
 
 
-@allocating
+@entry
 def query_gradients(
     queries: LabelQueries, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:
@@ -90,7 +90,7 @@ def query_gradients(
             out.hess[begin + i] = scale * h[i]
 
 
-@allocating
+@entry
 def query_values(
     queries: LabelQueries,
     span: Span,
@@ -172,7 +172,7 @@ def softmax_values(
         out[q] = items.scale[q] * total if items.scale[q] != 0.0 else 0.0
 
 
-@allocating
+@entry
 def sigmoid_gradients(
     items: ItemTerms, span: Span, scores: FloatArray, exact: bool, out: GradHess
 ) -> None:
@@ -198,7 +198,7 @@ def sigmoid_gradients(
             out.hess[begin + i] = scale * rest * bend if len(s) > 1 else 0.0
 
 
-@allocating
+@entry
 def sigmoid_values(items: ItemTerms, span: Span, scores: FloatArray, out: FloatArray) -> None:
     """Write ``sum v (log sum p - log p)`` with ``p = sigmoid(s)`` for a span of queries."""
     logs = np.empty(span.longest)
@@ -230,7 +230,7 @@ def _suffix_levels(s: FloatArray, top: FloatArray, rest: FloatArray) -> None:
             rest[k] = rest[k + 1] + np.log1p(np.exp((s[k] - top[k + 1]) - rest[k + 1]))
 
 
-@allocating
+@entry
 def listmle_gradients(
     queries: ItemQueries, span: Span, scores: FloatArray, majorise: bool, out: GradHess
 ) -> None:
@@ -261,7 +261,7 @@ def listmle_gradients(
             out.hess[rows[k]] = scale * (mean if majorise else max(mean - square, 0.0))
 
 
-@allocating
+@entry
 def listmle_values(queries: ItemQueries, span: Span, scores: FloatArray, out: FloatArray) -> None:
     """Write the weighted negative log-likelihood of every query of a span."""
     s, top, rest = np.empty(span.longest), np.empty(span.longest), np.empty(span.longest)

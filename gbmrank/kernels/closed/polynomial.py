@@ -11,7 +11,7 @@ the formula.
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, inner, separate
+from gbmrank.kernels.jit.decorators import entry, inner, separate
 from gbmrank.kernels.layout import Level, Out, Params
 from gbmrank.types import FloatArray, IntArray
 
@@ -145,13 +145,13 @@ def _levels(
     return value
 
 
-@allocating
+@entry
 def hinge_pairs(s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out) -> float:
     """Hinge over all pairs; NaN when it declines."""
     return _pairs(s, v, bend, False, out)
 
 
-@allocating
+@entry
 def squared_hinge_pairs(
     s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out
 ) -> float:
@@ -159,7 +159,7 @@ def squared_hinge_pairs(
     return _pairs(s, v, bend, True, out)
 
 
-@allocating
+@entry
 def hinge_levels(
     s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
@@ -167,7 +167,7 @@ def hinge_levels(
     return _levels(s, w, level, (bend, False), out)
 
 
-@allocating
+@entry
 def squared_hinge_levels(
     s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:
@@ -175,7 +175,7 @@ def squared_hinge_levels(
     return _levels(s, w, level, (bend, True), out)
 
 
-@allocating
+@entry
 def squared_margin_pairs(
     s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out
 ) -> float:
@@ -201,7 +201,7 @@ def squared_margin_pairs(
     return value
 
 
-@allocating
+@entry
 def squared_margin_levels(
     s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
 ) -> float:

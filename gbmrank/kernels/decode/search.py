@@ -19,7 +19,7 @@ u[i, j], j in S``, the weight of its preferences over items ranked above it.
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import allocating, separate
+from gbmrank.kernels.jit.decorators import entry, separate
 from gbmrank.kernels.layout import PairValues, Span
 from gbmrank.types import FloatArray, IntArray
 
@@ -97,7 +97,7 @@ def _graph_order(u: FloatArray, by_degree: bool, order: IntArray) -> None:
     _topological(place, fewest, worth, order)
 
 
-@allocating
+@entry
 def graph_orders(pairs: PairValues, by_degree: bool, span: Span, out: IntArray) -> None:
     """Write the items of every query of a span, best first, by Algorithm 1."""
     for q in range(span.first, span.last):
@@ -197,7 +197,7 @@ def _move_items(u: FloatArray, order: IntArray) -> None:
             return
 
 
-@allocating
+@entry
 def greedy_orders(pairs: PairValues, moves: bool, span: Span, out: IntArray) -> None:
     """Write the items of every query of a span, best first, by gain and optionally by moves."""
     for q in range(span.first, span.last):
@@ -245,7 +245,7 @@ def _exact_order(u: FloatArray, precision: bool, order: IntArray) -> None:
         placed |= 1 << order[position]
 
 
-@allocating
+@entry
 def exact_orders(pairs: PairValues, precision: bool, span: Span, out: IntArray) -> None:
     """Write the items of every query of a span, best first."""
     for q in range(span.first, span.last):

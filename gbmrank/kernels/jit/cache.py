@@ -25,13 +25,18 @@ from typing import Any
 
 import numba
 import platformdirs
-from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
-from numba.core.runtime import rtsys
-from numba.core.serialize import dumps
 
 from gbmrank.errors import GbmrankWarning, warn
 from gbmrank.kernels.jit import compiler
+
+try:  # numba's own cache hashes one function, and not those it calls: changed ones would be stale
+    from numba.core.caching import NullCache
+    from numba.core.compiler import CompileResult
+    from numba.core.runtime import rtsys
+    from numba.core.serialize import dumps
+except ImportError:
+    NullCache = object
+    CompileResult = None
 
 FILLED = "gbmrank.kernels._filled."
 """Prefix of the names of modules whose kernels are cached."""
@@ -73,6 +78,14 @@ class KernelCache(NullCache):  # type: ignore[misc]
     def _file_name(self, sig: Any, codegen: Any) -> str:
         kind = repr((sig, codegen.magic_tuple())).encode()
         return f"{self._name}-{hashlib.sha256(kind).hexdigest()[:16]}.kernel"
+
+
+def attach(kernel: Any, name: str) -> None:
+    """Look a kernel up on disk before it is compiled, and keep it there."""
+    if CompileResult is None:
+        _warn_once(f"numba {numba.__version__} is not known")
+    else:
+        kernel._cache = KernelCache(name)
 
 
 def cache_folder() -> Path | None:

@@ -82,7 +82,7 @@ def check_compiles(function: FunctionType) -> None:
     """Raise PluginContractError, with line and reason, unless a function compiles."""
     import numba
 
-    from gbmrank.kernels.jit.decorators import INLINED
+    from gbmrank.kernels.jit.decorators import STRICT
 
     arguments = list(inspect.signature(function).parameters.values())
     if not arguments or any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in arguments):
@@ -97,7 +97,7 @@ def check_compiles(function: FunctionType) -> None:
         for name in names
     ]
     try:
-        numba.njit(**INLINED)(function).compile(tuple(kinds))
+        numba.njit(**STRICT)(function).compile(tuple(kinds))
     except Exception as error:
         raise PluginContractError(_explained(function, error)) from error
 
@@ -266,15 +266,13 @@ def _undecorated(function: Scalar) -> Scalar:
 
 def _register_callees(function: Any) -> None:
     """Let compiled code call the plain Python functions that a slot's function uses."""
-    from numba.extending import register_jitable
-
-    from gbmrank.kernels.jit.decorators import INLINED
+    from gbmrank.kernels.jit.decorators import callee as register_callee
 
     for callee in _used_by(function):
         plain = isinstance(callee, FunctionType) and callee.__module__ != numerics.__name__
         if plain and callee not in _registered:
             _registered.add(callee)
-            register_jitable(**INLINED)(callee)
+            register_callee(callee)
             _register_callees(callee)
 
 

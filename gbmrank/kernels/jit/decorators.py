@@ -1,15 +1,13 @@
 """The compiler's settings for kernels, and the functions of :mod:`gbmrank.numerics` inside them.
 
 ``entry`` marks functions that Python calls: compiled code is cached on disk, and the interpreter
-lock is released. ``inner`` marks functions that only kernels call; called from Python they run as
-Python functions. Both may fuse multiply-adds, and never assume that values are finite. They may
-neither create nor return arrays, so no reference counting is compiled, which would be a quarter of
-the code; ``allocating`` and ``separate`` may.
+lock is released. ``inner`` and ``separate`` mark functions that kernels call. All may fuse
+multiply-adds, and never assume that values are finite.
 
-``fast_entry`` and ``fast_inner`` may reorder sums, too. A vectorised loop and its scalar twin then
-differ in their last bits, so nothing may choose between them at run time. The compiler lets the
-distance of two arrays decide where indices may be negative. Therefore all arrays of such a kernel
-come through :func:`columns`.
+``fast_entry`` may reorder sums, too. A vectorised loop and its scalar twin then differ in their
+last bits, so nothing may choose between them at run time. The compiler lets the distance of two
+arrays decide where indices may be negative. Therefore all arrays of such a kernel come through
+:func:`columns`.
 
 Compiled loops use versions of the numerics without branches and library calls, so that loops can
 be vectorised; they are accurate to a few units in the last place. They are emitted into the
@@ -17,249 +15,138 @@ kernel as instructions: as functions, they would be compiled one by one. ``exp``
 argument to ``k log 2 + r`` with ``|r| <= log(2)/2``, sums the polynomial of degree 11 that is
 nearest to ``exp(r)`` there (error 1.3e-17) and adds ``k`` to the exponent bits; ``log1p_unit``
 sums the series of ``2 artanh(x / (2 + x))``.
+
+What is imported from ``numba.core`` shortens a first start and is not needed for any result.
 """
 
 import contextlib
+import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.core import entrypoints
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
-from numba.core.registry import CPUDispatcher
-from numba.extending import intrinsic, lower_builtin, type_callable
+from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
 
 from gbmrank import numerics
-from gbmrank.kernels.jit import notice
-from gbmrank.kernels.jit.cache import FILLED, KernelCache
-from gbmrank.kernels.jit.compiler import without_collector
+from gbmrank.kernels.jit import cache, notice
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Division by zero must follow IEEE rules: a check would keep loops from being vectorised.
-_LOOSE: dict[str, Any] = {
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
-}
-_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+STRICT: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_FAST: dict[str, Any] = STRICT | {"fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 # Only kernels call these, so wrappers that unpack Python objects are not needed.
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, **_NO_WRAPPERS, **_STRICT}
-_ENTRY: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
+_INLINED: dict[str, Any] = {"forceinline": True, **_NO_WRAPPERS}
 # Passes for closures, with blocks, array expressions and functions inlined before they are typed.
-_IDLE = (
+IDLE = (
     "DeadBranchPrune",
     "InlineClosureLikes",
-    "InlineInlinables",
     "InlineOverloads",
     "NopythonRewrites",
     "WithLifting",
 )
-# Passes that give each value of a name its own type. LLVM distinguishes the values by itself.
-_FOR_TYPES = ("ReconstructSSA", "PreLowerStripPhis")
 _ITEMS = {types.boolean: types.uint8}  # what is in memory, where that is another type
-_NO_ARRAYS: dict[str, Any] = {"_nrt": False}
-_SCALARS = (types.Number, types.Boolean, types.CPointer)
-_call_types: dict[tuple[Any, tuple[Any, ...]], Any] = {}  # by function and types of arguments
 _LOG2_E = 1.4426950408889634
 _LOG_2_HIGH = 0.693147180369123816490
 _LOG_2_LOW = 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer in the low bits
+_PIPELINE: dict[str, Any] = {}
 
+with contextlib.suppress(Exception):  # done at the first call, which a broken plugin would end
+    from numba.core import entrypoints
 
-# Numba does this once, at the first call, which would fail if the entry points of any installed
-# distribution cannot be read.
-with contextlib.suppress(Exception):
     entrypoints.init_all()
 
+with contextlib.suppress(ImportError):
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder  # to leave out idle passes
+    from numba.core.compiler_machinery import PassManager
 
-def _refresh_once(context: Any) -> None:
-    """Install the compiler's registries once; by default this is repeated for 250 methods."""
-    with global_compiler_lock:
-        context.refresh = lambda: None
-        try:
-            type(context).refresh(context)
-        finally:
-            del context.refresh
+    class _Pipeline(CompilerBase):  # type: ignore[misc]
+        """Numba's passes without the idle ones; where these fail, all."""
 
+        def define_pipelines(self) -> list[Any]:
+            """Return both pipelines."""
+            default = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            short = PassManager("kernels")
+            for kind, purpose in default.passes:
+                if kind.__name__ not in IDLE:
+                    short.add_pass(kind, purpose)
+            short.finalize()
+            return [short, default]
 
-@contextlib.contextmanager
-def _remembered_calls(context: Any) -> Iterator[None]:
-    """Cache the types of calls such as ``a + b``, instead of trying dozens of templates."""
-    if "resolve_function_type" in vars(context):  # a kernel that another one calls
-        yield
-        return
-    resolve = context.resolve_function_type
+        def compile_extra(self, function: Any) -> Any:
+            """Compile a function, and forget why the short pipeline failed."""
+            return super().compile_extra(function)._replace(typing_error=None)
 
-    def remembered(function: Any, args: Any, kws: Any) -> Any:
-        if kws or not all(isinstance(one, _SCALARS) for one in args):
-            return resolve(function, args, kws)
-        key = (function, tuple(args))
-        if key not in _call_types:
-            found = resolve(function, args, kws)
-            if found is None:
-                return None
-            _call_types[key] = found
-        return _call_types[key]
+    _PIPELINE["pipeline_class"] = _Pipeline
 
-    context.resolve_function_type = remembered
-    try:
-        yield
-    finally:
-        del context.resolve_function_type
+with contextlib.suppress(ImportError):
+    from numba.core import event  # to pause the collector, which would scan compilers' objects
 
+    class _Compilation(event.Listener):  # type: ignore[misc]
+        """Pauses the collector while one of our functions is compiled, and reports kernels."""
 
-class _Pipeline(CompilerBase):  # type: ignore[misc]
-    """The compiler's passes without those that kernels do not need."""
+        def __init__(self) -> None:
+            self._begun: list[tuple[bool, float]] = []  # under the compiler's lock
 
-    def __init__(self, typing_context: Any, target_context: Any, *rest: Any) -> None:
-        _refresh_once(target_context)
-        super().__init__(typing_context, target_context, *rest)
+        def on_start(self, event: Any) -> None:
+            self._begun.append((gc.isenabled(), time.perf_counter()))
+            if event.data["dispatcher"].py_func.__module__.startswith("gbmrank."):
+                gc.disable()
 
-    def compile_extra(self, function: Any) -> Any:
-        """Compile a function, under the compiler's lock."""
-        with global_compiler_lock, _remembered_calls(self.state.typingctx):
-            compiled = super().compile_extra(function)
-        return compiled._replace(typing_error=None)  # that of the short pipeline, if it failed
+        def on_end(self, event: Any) -> None:
+            collects, begin = self._begun.pop()
+            if collects:
+                gc.enable()
+            kernel = event.data["dispatcher"].py_func
+            if not self._begun and kernel.__module__.startswith(cache.FILLED):
+                notice.compiled(kernel.__name__, time.perf_counter() - begin)
 
-    def define_pipelines(self) -> list[Any]:
-        """Return the short pipeline, and the one for kernels in which a name has two types."""
-        return [self._passes_without(*_IDLE, *_FOR_TYPES), self._passes_without(*_IDLE)]
-
-    def _passes_without(self, *names: str) -> PassManager:
-        passes = PassManager("kernels")
-        for kind, purpose in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            if kind.__name__ not in names:
-                passes.add_pass(kind, purpose)
-        passes.finalize()
-        return passes
+    event.register("numba:compile", _Compilation())
 
 
-class _Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A function that Python calls."""
-
-    def compile(self, signature: Any) -> Any:
-        start, before = time.perf_counter(), self.stats.cache_misses.total()
-        with without_collector():
-            compiled = super().compile(signature)
-        if self.stats.cache_misses.total() > before:
-            notice.compiled(self.py_func.__name__, time.perf_counter() - start)
-        return compiled
-
-
-class _Source(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a function inside kernels: optimised, and turned into machine code, with theirs."""
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-
-class _SourcePipeline(_Pipeline):
-    """The passes up to the machine code, which nobody would run."""
-
-    def __init__(self, typing: Any, target: Any, _: Any, args: Any, *rest: Any) -> None:
-        super().__init__(typing, target, _Source(target.codegen(), "inside"), args, *rest)
-        self.state.flags.no_compile = True
-
-
-class _Inside(CPUDispatcher):  # type: ignore[misc]
-    """A function without a Python entry point; called from Python it runs uncompiled."""
-
-    def __call__(self, *args: Any) -> Any:
-        return self.py_func(*args)
-
-    def add_overload(self, compiled: Any) -> None:
-        """Let kernels call a function that has no machine code of its own."""
-        if compiled.entry_point is not None:
-            super().add_overload(compiled)
-            return
-        source = compiled.library
-        self.overloads[compiled.signature.args] = compiled._replace(entry_point=source)
-        self.targetctx.insert_user_function(source, compiled.fndesc, [source])
-
-    def compile(self, signature: Any) -> Any:
-        compiled = super().compile(signature)
-        if not self.targetoptions.get("_nrt", True):
-            for made in self.overloads.values():
-                _check_no_arrays(self.py_func.__name__, made.signature.return_type)
-        return compiled
-
-
-def _check_no_arrays(name: str, returned: Any) -> None:
-    """Raise TypeError for returned arrays without reference counts: memory would be freed twice."""
-    if isinstance(returned, types.Array):
-        raise TypeError(f"{name} returns an array: decorate it with separate, not with inner")
-    for part in returned if isinstance(returned, types.BaseTuple) else ():
-        _check_no_arrays(name, part)
-
-
-_OURS: dict[str, Any] = {"pipeline_class": _Pipeline}
-_SOURCE: dict[str, Any] = {"pipeline_class": _SourcePipeline}
-
-
-def _inside(function: F, options: dict[str, Any]) -> F:
-    return _as(_Inside, numba.njit(nogil=True, **_NO_WRAPPERS, **options)(function))
-
-
-def _as(kind: type[CPUDispatcher], compiled: F) -> F:
-    if isinstance(compiled, CPUDispatcher):  # unless the compiler is switched off
-        compiled.__class__ = kind
-    return compiled
-
-
-def _kernel(function: F, **options: Any) -> F:
-    compiled = _as(_Kernel, numba.njit(**_ENTRY, **_OURS, **options)(function))
-    module = function.__module__
-    if isinstance(compiled, _Kernel) and module.startswith(FILLED):
-        name = f"{module.removeprefix(FILLED)}.{function.__name__}"
-        compiled._cache = KernelCache(name)
+def _kernel(function: F, options: dict[str, Any]) -> F:
+    compiled: Any = numba.njit(no_cfunc_wrapper=True, **_PIPELINE, **options)(function)
+    if function.__module__.startswith(cache.FILLED):
+        cache.attach(
+            compiled, f"{function.__module__.removeprefix(cache.FILLED)}.{function.__name__}"
+        )
     return compiled
 
 
 def entry(function: F) -> F:
-    """Compile a kernel that Python calls; cached on disk, without the interpreter lock.
-
-    It must neither create arrays nor call functions that return one: they would never be freed.
-    """
-    return _kernel(function, **_NO_ARRAYS, **_STRICT)
+    """Compile a kernel that Python calls; cached on disk, without the interpreter lock."""
+    return _kernel(function, STRICT)
 
 
 def fast_entry(function: F) -> F:
     """Compile like :func:`entry`, and let sums be reordered; arrays come through `columns`."""
-    return _kernel(function, **_NO_ARRAYS, **_LOOSE)
-
-
-def allocating(function: F) -> F:
-    """Compile a kernel that creates arrays, like :func:`entry`; this takes longer."""
-    return _kernel(function, **_STRICT)
+    return _kernel(function, _FAST)
 
 
 def inner(function: F) -> F:
-    """Compile a function that only kernels call and that neither creates nor returns arrays."""
-    return _inside(function, {"forceinline": True, **_SOURCE, **_NO_ARRAYS, **_STRICT})
-
-
-def fast_inner(function: F) -> F:
-    """Compile like :func:`inner`, for a :func:`fast_entry`."""
-    return _inside(function, {"forceinline": True, **_SOURCE, **_NO_ARRAYS, **_LOOSE})
+    """Compile a function into the kernels that call it, with their settings."""
+    return numba.njit(inline="always", **STRICT)(function)
 
 
 def separate(function: F) -> F:
-    """Compile a function that only kernels call and that creates arrays or is large."""
-    return _inside(function, {**_SOURCE, **_STRICT})
+    """Compile a large function that only kernels call, once for all its calls."""
+    register_jitable(**_NO_WRAPPERS, **_PIPELINE, **STRICT)(function)
+    return function
 
 
 def slot(function: F, fast: bool) -> F:
-    """Compile a function that fills a slot of a template; that of a plugin may create arrays."""
-    return _inside(function, {"forceinline": True, **(_LOOSE if fast else _STRICT)})
+    """Compile a function that fills a slot of a template, perhaps of a plugin: with all passes."""
+    options = _FAST if fast else STRICT
+    return numba.njit(**_INLINED, **options)(function)
+
+
+def callee(function: Any) -> None:
+    """Let a slot call a plain function."""
+    register_jitable(**_INLINED, **STRICT)(function)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -12,7 +12,6 @@ from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gbmrank.kernels.linear.interpolation import ORDER
@@ -30,7 +29,7 @@ class _Emitter:
         self._context = context
         self.builder = builder
         name, signature = "llvm.fmuladd.v4f64", ir.FunctionType(_VECTOR, [_VECTOR] * 3)
-        self._fmuladd = cgutils.get_or_insert_function(builder.module, signature, name)
+        self._fmuladd = builder.module.declare_intrinsic(name, fnty=signature)
 
     def pointer(self, array_type: Any, array: Any, offset: Any) -> Any:
         data = self._context.make_array(array_type)(self._context, self.builder, array).data
@@ -125,7 +124,7 @@ def add_product(typingctx: Any, matrix: Any, start: Any, row: Any, out: Any) -> 
         emit = _Emitter(context, builder)
         pointers = [emit.pointer(signature.args[0], args[0], args[1])]
         for kind, pair in zip(signature.args[2:], args[2:], strict=True):
-            array, offset = cgutils.unpack_tuple(builder, pair, 2)
+            array, offset = (builder.extract_value(pair, i) for i in range(2))
             pointers.append(emit.pointer(kind[0], array, offset))
         matrix_at, row_at, out_at = pointers
         totals = [emit.load(out_at, m) for m in range(0, ORDER, _LANES)]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, columns, fast_entry, fast_inner
+from gbmrank.kernels.jit.decorators import columns, entry, fast_entry, inner
 from gbmrank.kernels.layout import (
     LANES,
     Buffers,
@@ -200,7 +200,7 @@ def level_values(
         out[q] = scales[q] * total
 
 
-@allocating
+@entry
 def closed_all(
     queries: ItemQueries,
     span: Span,
@@ -232,7 +232,7 @@ def closed_all(
             write_scaled(g, h, scale, rows, out)
 
 
-@allocating
+@entry
 def closed_different(
     queries: LevelQueries,
     span: Span,
@@ -267,7 +267,7 @@ def closed_different(
             write_scaled(g, h, scale, rows, out)
 
 
-@fast_inner
+@inner
 def _sums_to_relevant(
     other: float, s: FloatArray, positives: int, params: Params
 ) -> tuple[float, float, float]:
@@ -347,7 +347,7 @@ def push_values(
         out[q] = scales[q] * total / (n - positives) if positives < n else 0.0
 
 
-@allocating
+@entry
 def edge_gradients(
     graphs: EdgeQueries, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import columns, fast_entry, fast_inner
+from gbmrank.kernels.jit.decorators import columns, fast_entry, inner
 from gbmrank.kernels.layout import (
     GradHess,
     Params,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gbmrank.kernels.layout import phi
 
 
-@fast_inner
+@inner
 def _distance(
     queries: SwapQueries, q: int, truncation: int, upper: tuple[int, int], lower: tuple[int, int]
 ) -> float:
@@ -49,7 +49,7 @@ def _distance(
     return total / ((last - first) * (end - start))
 
 
-@fast_inner
+@inner
 def _add_distances(
     queries: SwapQueries,
     rule: SwapRule,
@@ -70,7 +70,7 @@ def _add_distances(
         row[b] = rule.rho * row[b] + rule.mu * change
 
 
-@fast_inner
+@inner
 def _weigh_row(
     queries: SwapQueries,
     rule: SwapRule,
@@ -94,7 +94,7 @@ def _weigh_row(
             out.row[b] /= 0.01 + abs(out.s[a] - out.s[b])
 
 
-@fast_inner
+@inner
 def _weigh_next(
     queries: SwapQueries,
     rule: SwapRule,
@@ -112,7 +112,7 @@ def _weigh_next(
     out.row[a + 1] = weight / (0.01 + abs(out.s[a] - out.s[a + 1]) if near else 1.0)
 
 
-@fast_inner
+@inner
 def _n_rows(queries: SwapQueries, rule: SwapRule, q: int, first: int, ranked: Rankings) -> int:
     """Return how many ranks have pairs below them that count."""
     last = queries.offsets[q + 1] - queries.offsets[q] - 1
@@ -126,7 +126,7 @@ def _n_rows(queries: SwapQueries, rule: SwapRule, q: int, first: int, ranked: Ra
     return rows if rows < last else last
 
 
-@fast_inner
+@inner
 def _read_ranking(
     queries: SwapQueries,
     scores: FloatArray,
@@ -148,7 +148,7 @@ def _read_ranking(
     return differ
 
 
-@fast_inner
+@inner
 def _mass(rule: SwapRule, a: int, end: int, out: SwapBuffers) -> float:
     """Return the sum of the weights of the pairs of rank a and those below it, for ``like``."""
     total = 0.0
@@ -157,7 +157,7 @@ def _mass(rule: SwapRule, a: int, end: int, out: SwapBuffers) -> float:
     return total
 
 
-@fast_inner
+@inner
 def _factor(
     queries: SwapQueries, rule: SwapRule, q: int, draws: int, sums: tuple[float, float]
 ) -> float:
@@ -177,7 +177,7 @@ def _factor(
     return scale * queries.weight[q]
 
 
-@fast_inner
+@inner
 def _pull(a: int, end: int, params: Params, out: SwapBuffers) -> float:
     """Add slopes and curvatures of the pairs of rank a and those below it, up to an end."""
     s, v, w, row, g, h, _ = out
@@ -199,7 +199,7 @@ def _pull(a: int, end: int, params: Params, out: SwapBuffers) -> float:
     return pulls
 
 
-@fast_inner
+@inner
 def _add(place: tuple[int, int, int], ranked: Rankings, found: SwapBuffers, out: GradHess) -> None:
     """Add the gradient and Hessian of a ranking to those of its rows."""
     begin, n, first = place
@@ -208,7 +208,7 @@ def _add(place: tuple[int, int, int], ranked: Rankings, found: SwapBuffers, out:
         out.hess[begin + ranked.order[first + r]] += found.h[r]
 
 
-@fast_inner
+@inner
 def _multiply(begin: int, end: int, factor: float, sigma: float, out: GradHess) -> None:
     """Multiply a gradient by a factor and by sigma, a Hessian by sigma once more."""
     for i in range(begin, end):
@@ -248,7 +248,7 @@ def swap_gradients(
         _multiply(begin, end, factor, 1.0, out)
 
 
-@fast_inner
+@inner
 def _pull_logistic(a: int, end: int, one: float, out: SwapBuffers) -> float:
     """Add slopes and curvatures of the pairs of rank a and those below it, up to an end."""
     _, v, w, row, g, h, e = out

@@ -35,7 +35,7 @@ import math
 
 import numpy as np
 
-from gbmrank.kernels.jit.decorators import allocating, columns, entry, inner, separate
+from gbmrank.kernels.jit.decorators import columns, entry, inner, separate
 from gbmrank.kernels.layout import EdgeWeights, Items, Levels, Positions, Ranking, Span
 from gbmrank.kernels.ranking.sorting import PART, block_end, block_sum
 from gbmrank.types import FloatArray
@@ -261,7 +261,7 @@ def _block(stops: FloatArray, a: int, k: int) -> float:
     return _one_by_one(stops, a, min(depth, k - a))
 
 
-@allocating
+@entry
 def cascade_per_query(ranking: Ranking, items: Items, span: Span, out: FloatArray) -> None:
     """Write one value per query of a span."""
     buffer = np.empty(span.longest)
@@ -306,7 +306,7 @@ def _enter(counts: FloatArray, sums: FloatArray, level: int, label: float) -> No
         level += level & -level
 
 
-@allocating
+@entry
 def disagreement_per_query(ranking: Ranking, items: Levels, span: Span, out: FloatArray) -> None:
     """Write one value per query of a span."""
     count_buffer = np.empty(span.longest + 1)

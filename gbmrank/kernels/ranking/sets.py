@@ -15,7 +15,7 @@ x turns :math:`e_k` of M items into :math:`[(M+1-k) e_k + k x e_{k-1}] / (M+1)`.
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import allocating, entry, inner
+from gbmrank.kernels.jit.decorators import entry, inner
 from gbmrank.kernels.layout import CutItems, Ranking, Span, TopicItems
 from gbmrank.kernels.ranking.sorting import block_end, block_sum
 from gbmrank.types import FloatArray, IntArray
@@ -68,7 +68,7 @@ def _topic_in_block(
     return total * p / size
 
 
-@allocating
+@entry
 def topic_gains(ranking: Ranking, items: TopicItems, span: Span, out: FloatArray) -> None:
     """Write the discounted gains of subtopics of every query, over the ``divisor``."""
     means = np.empty(span.longest)
@@ -110,7 +110,7 @@ def _best_item(
     return best, most
 
 
-@allocating
+@entry
 def greedy_gains(items: TopicItems, offsets: IntArray, span: Span, out: FloatArray) -> None:
     """Write the discounted gains when each rank gets the item that adds most to those above.
 
