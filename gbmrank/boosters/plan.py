@@ -290,6 +290,30 @@ def warn_if_tied(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
         cause = booster.parameters.likely_cause(params, n_rows, engine.curvature(target, data))
         message = f"{target}: all scores of every query are tied after training; {cause}"
         warn(message, NoProgressWarning)
+    else:
+        _warn_if_starved(plan, fitted, data, engine)
+
+
+def _warn_if_starved(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
+    """Warn if a limit on the Hessian that the user set kept trees small or ended the training."""
+    known = booster_named(plan.backend).parameters
+    params = known.by_main_names(plan.params)
+    total = None
+    if known.least_curvature[0] in params:
+        total = engine.curvature(plan.objective, data)
+    if total is None or not known.is_tight(known.read(plan.params), total):
+        return
+    params, kinds = known.read(plan.params), booster_named(plan.backend).importance_types
+    rounds, most = fitted.n_rounds, known.most_leaves(params)
+    leaves = 1.0 + fitted.importances("split" if "split" in kinds else "weight").sum() / rounds
+    ended = rounds < plan.rounds and plan.early_stopping is None and not plan.callbacks
+    if ended or known.is_short(params, leaves):
+        short = f" and training ended after {rounds} of {plan.rounds} rounds" if ended else ""
+        warn(
+            f"{plan.objective}: trees have {leaves:.1f} of {most:.0f} leaves{short}; "
+            f"{known.tight_limit(params, total)}",
+            NoProgressWarning,
+        )
 
 
 def squared_deviations(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> float:

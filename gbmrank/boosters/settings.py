@@ -55,6 +55,8 @@ _TRUTH: Mapping[str, bool] = {
     **dict.fromkeys(("true", "+", "1"), True),
     **dict.fromkeys(("false", "-", "0", ""), False),
 }
+_MANY_LEAVES = 16  # more are not expected of every tree
+_ROOM = 4  # times the smallest curvature that the leaves of a tree need to be free
 _FEW_LEAVES = 4  # with at most this many leaves, trees hardly split
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**31 - 1
@@ -125,6 +127,7 @@ class Parameters:
     least_slope: str  # summed over a leaf
     unknown: Callable[[Mapping[str, Any]], tuple[str | None, set[str]]]
     check_more: Callable[[Mapping[str, Any], str, bool], None]  # (params, objective, custom)
+    most_leaves: Callable[[Mapping[str, Any]], float]  # of a tree, as parameters allow
     is_random: Callable[[Mapping[str, Any], str | None], bool]  # (params, own objective): by seed
     sampled: Mapping[str, Any]  # make a training random: queries or rows are drawn in each round
     all_names: Callable[[], Mapping[str, str]] = dict  # to main names; may be empty
@@ -233,6 +236,24 @@ class Parameters:
                 "use the number of processors, or None"
             )
         return int(threads)
+
+    def is_tight(self, params: Mapping[str, Any], curvature: float) -> bool:
+        """Whether the limit on the Hessian of a leaf may keep trees from their allowed leaves."""
+        least = number_of(params, *self.least_curvature)
+        return curvature < _ROOM * least * min(self.most_leaves(params), _MANY_LEAVES)
+
+    def is_short(self, params: Mapping[str, Any], leaves: float) -> bool:
+        """Whether trees have far fewer leaves than allowed, in the mean."""
+        return leaves < min(self.most_leaves(params), _MANY_LEAVES) / 2
+
+    def tight_limit(self, params: Mapping[str, Any], curvature: float) -> str:
+        """Return the limit on the Hessian of a leaf, its effect, and a value that fits."""
+        name, least = self.least_curvature[0], number_of(params, *self.least_curvature)
+        fit = curvature / (_ROOM * min(self.most_leaves(params), _MANY_LEAVES))
+        return (
+            f"{name}={least:g} is large for this loss, whose Hessian sums to {curvature:.3g}. Set "
+            f"it to {fit:.1g} or less, or multiply the loss (docs/boosters.md has factors)"
+        )
 
     def likely_cause(self, params: Mapping[str, Any], n_rows: int, curvature: float | None) -> str:
         """Return the likely reason why no tree separates rows of a query.

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gbmrank.boosters import bindings
 from gbmrank.boosters.dataset_columns import BoosterColumns
 from gbmrank.boosters.gradients import round_gradients
+from gbmrank.boosters.settings import number_of
 from gbmrank.data.queries import MANY_ROWS
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, warn
 
@@ -38,10 +39,11 @@ class Training(NamedTuple):
 class _Progress:
     """How far a training has come: calls of its objective, and splits before the first one."""
 
-    __slots__ = ("calls", "splits")
+    __slots__ = ("calls", "ends_below", "splits")
 
     def __init__(self, splits: float) -> None:
         self.calls, self.splits = 0, splits
+        self.ends_below = 0.0  # a sum of Hessians with which no tree can split, if it may come
 
 
 _progress: "weakref.WeakKeyDictionary[Any, _Progress]" = weakref.WeakKeyDictionary()
@@ -73,15 +75,42 @@ def checked_gradients(
         _warn_at_start(booster, training, objective, columns)
     progress.calls += 1
     grad, hess = round_gradients(objective, columns, preds, state)
-    if progress.calls == _ROUNDS + 1 and training.splits() == progress.splits:
-        total = float(hess.sum(dtype=np.float64))
-        params = booster.parameters.read(training.params())
-        warn(
-            f"{objective}: no tree has split after {_ROUNDS} rounds, so all rows have the same "
-            f"score; {booster.parameters.likely_cause(params, len(hess), total)}",
-            NoProgressWarning,
-        )
+    ends = progress.ends_below and hess.sum(dtype=np.float64) < progress.ends_below
+    if ends or progress.calls in (1, _ROUNDS + 1):
+        _check_progress(booster, objective, training, progress, hess)
     return grad, hess
+
+
+def _check_progress(
+    booster: "Booster",
+    objective: "Target",
+    training: Training,
+    progress: _Progress,
+    hess: npt.NDArray[np.float32],
+) -> None:
+    """Warn if no tree has split, or if a limit on the Hessian keeps trees small or ends them."""
+    known, params = booster.parameters, booster.parameters.read(training.params())
+    total = float(hess.sum(dtype=np.float64))
+    if progress.calls == 1:
+        if known.is_tight(params, total):
+            progress.ends_below = 2.0 * number_of(params, *known.least_curvature)
+        return
+    if progress.calls <= _ROUNDS:
+        return
+    splits, leaves = training.splits() - progress.splits, known.most_leaves(params)
+    if splits == 0:
+        problem = f"no tree has split after {_ROUNDS} rounds, so all rows have the same score"
+        cause = known.likely_cause(params, len(hess), total)
+    elif total < progress.ends_below:
+        problem = f"from round {progress.calls} no tree can split"
+        cause = known.tight_limit(params, total)
+    elif progress.ends_below and known.is_short(params, splits / _ROUNDS + 1):
+        problem = f"trees have {splits / _ROUNDS + 1:.1f} of {leaves:.0f} leaves"
+        cause = known.tight_limit(params, total)
+    else:
+        return
+    progress.ends_below = 0.0
+    warn(f"{objective}: {problem}; {cause}", NoProgressWarning)
 
 
 def _warn_at_start(

@@ -179,6 +179,7 @@ def test_positions_and_the_scikit_learn_interface():
     "such as `pointwise(target=dcg)`, do not warn",
 )
 @BOTH
+@pytest.mark.filterwarnings("ignore:.*trees have:gbmrank.NoProgressWarning")
 def test_many_rows_without_queries(backend):
     made = lgb.Dataset if backend == "lightgbm" else xgb.DMatrix
     with pytest.warns(GbmrankWarning, match=rf"{LONG.n} rows are ranked as one.*group=\[{LONG.n}"):
@@ -352,6 +353,33 @@ def test_a_query_without_a_value_in_xgbranker():
         gbmrank.metric("ndcg@5")(np.zeros(3), np.arange(3.0))  # called by hand
 
 
+@pytest.mark.fault(
+    "a limit on the Hessian of a leaf that leaves trees hardly any leaves, or ends the training",
+    promise="`NoProgressWarning` with the leaves and with a value that fits",
+)
+@pytest.mark.parametrize("call", ["own", "ranker"])
+@BOTH
+def test_a_limit_that_keeps_trees_small(backend, call):
+    name = {"lightgbm": "min_sum_hessian_in_leaf", "xgboost": "min_child_weight"}[backend]
+    task = make_task(seed=0, queries=150)
+    total = OBJECTIVE.gradients(task.y, np.zeros(task.n), qid=task.qid)[1].sum()
+
+    def run(least):
+        if call == "own":
+            interfaces.train(
+                backend, OBJECTIVE, interfaces.data_set(backend, task), 6, **{name: least}
+            )
+        else:
+            interfaces.fit(backend, OBJECTIVE, task, n_estimators=6, **{name: least})
+
+    with pytest.warns(NoProgressWarning, match=rf"leaves.*{name}=.* Set it to") as caught:
+        run(total / 2.5)
+    assert len(caught) == 1
+    fits = float(str(caught[0].message).split("Set it to ")[1].split()[0])
+    run(fits)
+    run(1e-3)
+
+
 SCALED: dict[str, dict[str, Any]] = {
     "lightgbm": {
         "min_sum_hessian_in_leaf": 0.5,
@@ -364,6 +392,7 @@ SCALED: dict[str, dict[str, Any]] = {
 
 
 @BOTH
+@pytest.mark.filterwarnings("ignore:.*trees have:gbmrank.NoProgressWarning")
 def test_a_factor_of_the_loss_is_a_factor_of_these_parameters(backend):
     factor, params = 4.0, SCALED[backend]
     features = TASK.x if backend == "lightgbm" else xgb.DMatrix(TASK.x)

@@ -118,7 +118,7 @@ def lightgbm_round(task, objective):
 def xgboost_round(task, objective):
     data = xgb.DMatrix(task.x, task.y)
     data.set_group(task.sizes)
-    booster = xgb.Booster({"nthread": 1}, [data])
+    booster = xgb.Booster({"nthread": 1, "min_child_weight": 1e-3}, [data])
     return lambda: booster.update(data, booster.num_boosted_rounds(), fobj=objective)
 
 

@@ -159,6 +159,11 @@ def _unread(params: Mapping[str, Any]) -> list[str]:
     return [] if reads else ["eval_at"]
 
 
+def _most_leaves(params: Mapping[str, Any]) -> float:
+    depth = number_of(params, "max_depth", -1.0)
+    return min(number_of(params, "num_leaves", 31.0), 2.0 ** min(depth, 30) if depth > 0 else 2**30)
+
+
 def _is_random(params: Mapping[str, Any], native: str | None) -> bool:
     """Whether a training depends on the seed."""
     shares = ["feature_fraction", "feature_fraction_bynode"]
@@ -194,6 +199,7 @@ PARAMETERS = Parameters(
     unread=_unread,
     unknown=_unknown,
     check_more=_check_more,
+    most_leaves=_most_leaves,
     is_random=_is_random,
     sampled={"bagging_by_query": True, "bagging_fraction": 0.7, "bagging_freq": 1},
 )

@@ -131,6 +131,13 @@ def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None
         )
 
 
+def _most_leaves(params: Mapping[str, Any]) -> float:
+    if params.get("booster") == "gblinear":
+        return 0.0
+    depth, leaves = number_of(params, "max_depth", 6.0), number_of(params, "max_leaves", 0.0)
+    return min(leaves if leaves > 0 else 2**30, 2.0 ** min(depth, 30) if depth > 0 else 2**30)
+
+
 def _is_random(params: Mapping[str, Any], native: str | None) -> bool:  # noqa: ARG001
     """Whether a training depends on the seed."""
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
@@ -175,6 +182,7 @@ PARAMETERS = Parameters(
     least_slope="alpha",
     unknown=_unknown,
     check_more=_check_more,
+    most_leaves=_most_leaves,
     is_random=_is_random,
     sampled={"subsample": 0.7},
     interactions_as_text=True,
