@@ -11,7 +11,8 @@ from pathlib import Path
 
 from gbmrank.experiments.report.markup import Html, Scale, el, label, rounded, ticks
 from gbmrank.experiments.results import Results
-from gbmrank.experiments.statistics import Analysis, MeasureAnalysis, Summary, analyse
+from gbmrank.experiments.statistics.analysis import Analysis, MeasureAnalysis, Summary
+from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.store import load_results
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from gbmrank.boosters.trees import Trees
 from gbmrank.data.queries import RankingData
 from gbmrank.data.schema import Schema
 from gbmrank.data.tables import Reads, is_before, take_rows
-from gbmrank.errors import MissingBackendError
+from gbmrank.errors import ConfigError, MissingBackendError
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray, IntArray
 
@@ -138,6 +138,21 @@ class Job:
         monitor = Monitor(evaluate or self.metrics, names, higher, self.patience, self.on_round)
         monitor.report = self.report
         return monitor
+
+    def check_own(
+        self, title: str, model: type, is_callback: Callable[[Any], bool], callbacks: str
+    ) -> None:
+        """Raise ConfigError unless callbacks and the model to continue are of this booster."""
+        wrong = next((one for one in self.callbacks if not is_callback(one)), None)
+        if wrong is not None:
+            raise ConfigError(
+                f"{title} callbacks must be {callbacks}; got a {type(wrong).__name__}"
+            )
+        if self.start is not None and not isinstance(self.start, model):
+            raise ConfigError(
+                f"backend={title.lower()!r} can only continue a model of {title}, got a "
+                f"{type(self.start).__name__}"
+            )
 
     def rounds_kept(self, monitor: "Monitor", before: int, stopped: int) -> int:
         """Return how many rounds of a model to keep; 0 for all.

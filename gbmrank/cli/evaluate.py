@@ -17,7 +17,7 @@ from gbmrank.api import Metric, MetricList, metric, metrics_callback
 from gbmrank.cli.arguments import DELIMITER_HELP, character, number, whole
 from gbmrank.cli.screen import bold, clean, table
 from gbmrank.data.files import spreadsheet_cell, write_whole
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers import (
     FORMATS,
     FileOptions,
@@ -383,15 +383,11 @@ def _reason(item: Metric, undefined: npt.NDArray[np.bool_], data: RankingData) -
 
 def _ties(scores: FloatArray, hidden: npt.NDArray[np.bool_], groups: Groups) -> tuple[int, int]:
     """Return how many rows tie with another of their query, and in how many queries."""
-    queries = groups.spread(np.arange(groups.n_queries))[~hidden]
-    shown = scores[~hidden]
-    order = np.lexsort((shown, queries))
-    queries, shown = queries[order], shown[order]
-    same = (queries[1:] == queries[:-1]) & (shown[1:] == shown[:-1])
-    tied = np.zeros(len(shown), dtype=bool)
-    tied[1:] |= same
-    tied[:-1] |= same
-    return int(tied.sum()), len(np.unique(queries[tied]))
+    _, shown = Groups(groups.offsets).take(np.flatnonzero(~hidden))
+    _, query, new = sorted_ties(scores[~hidden], shown)
+    block = np.cumsum(new) - 1
+    tied = np.bincount(block)[block] > 1
+    return int(tied.sum()), len(np.unique(query[tied]))
 
 
 def _as_text(given: argparse.Namespace, source: _Input, result: _Evaluation) -> str:

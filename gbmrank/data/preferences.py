@@ -21,7 +21,7 @@ from gbmrank.data.columns import (
     one_column,
     read_ids,
 )
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers.frames import open_parquet, read_texts, table_format
 from gbmrank.data.readers.text import to_number
 from gbmrank.data.tables import column_names, columns_by_name
@@ -386,19 +386,10 @@ def _ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:
 
 
 def _blocks(levels: FloatArray, groups: Groups) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Sort rows by query and increasing level and find the blocks of equal levels.
-
-    Returns the sorted rows, the query of each, and where blocks begin and end.
-    """
-    queries = groups.spread(np.arange(groups.n_queries))
-    order = np.lexsort((levels, queries))
-    sorted_levels, sorted_queries = levels[order], queries[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (sorted_levels[1:] != sorted_levels[:-1]) | (
-        sorted_queries[1:] != sorted_queries[:-1]
-    )
+    """Return rows by query and level, the query of each, and where equal levels begin and end."""
+    order, queries, new = sorted_ties(levels, groups)
     first = np.flatnonzero(new)
-    return order, sorted_queries, first, np.append(first[1:], len(order))
+    return order, queries, first, np.append(first[1:], len(order))
 
 
 def _read_groups(group: ArrayLike | None, qid: ArrayLike | None) -> Groups:

@@ -481,6 +481,20 @@ def warn_if_forgotten(n_rows: int) -> None:
         )
 
 
+def sorted_ties(
+    values: FloatArray, groups: Groups
+) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+    """Sort rows by query and increasing value.
+
+    Returns the sorted rows, the query of each, and whether it begins a block of equal values.
+    """
+    query = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((values, query))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (values[order][1:] != values[order][:-1]) | (query[1:] != query[:-1])
+    return order, query, new
+
+
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError if a value is not finite; the message has the count, first row and query."""
     bad = np.flatnonzero(~np.isfinite(values))

@@ -20,7 +20,8 @@ from gbmrank.experiments.preparation import Prepared, Settings, demonstration, p
 from gbmrank.experiments.progress import Progress, duration, printable, progress_on
 from gbmrank.experiments.results import Measure, Results, Run
 from gbmrank.experiments.sources import Source, further_columns, read_source
-from gbmrank.experiments.statistics import Analysis, analyse
+from gbmrank.experiments.statistics.analysis import Analysis
+from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.store import (
     Store,
     check_folder,

@@ -9,7 +9,13 @@ import numpy as np
 
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.results import Results, Run, System
-from gbmrank.experiments.statistics import Analysis, Comparison, Interval, MeasureAnalysis, Summary
+from gbmrank.experiments.statistics.analysis import (
+    Analysis,
+    Comparison,
+    Interval,
+    MeasureAnalysis,
+    Summary,
+)
 from gbmrank.experiments.systems import title_of
 
 _MANY_TIES = 0.1

@@ -19,7 +19,7 @@ from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part, Range, Trained
 from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.supported import booster_named
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, WeightError, import_optional, warn
@@ -146,10 +146,7 @@ def tied_pairs(scores: FloatArray, groups: Groups) -> FloatArray:
     >>> tied_pairs(np.array([1.0, 1.0, 2.0, 5.0]), Groups.from_sizes([3, 1], 4)).round(2)
     array([0.33, 0.  ])
     """
-    query = groups.spread(np.arange(groups.n_queries))
-    order = np.lexsort((scores, query))
-    new = np.ones(len(scores), dtype=bool)
-    new[1:] = (scores[order][1:] != scores[order][:-1]) | (query[1:] != query[:-1])
+    _, query, new = sorted_ties(scores, groups)
     sizes = np.diff(np.append(np.flatnonzero(new), len(scores))).astype(np.float64)
     equal = np.bincount(query[new], sizes * (sizes - 1.0), groups.n_queries)
     pairs = groups.sizes * (groups.sizes - 1.0)

@@ -18,7 +18,7 @@ from gbmrank.cli import compare, main
 from gbmrank.demo_data import demo_data
 from gbmrank.experiments import trial
 from gbmrank.experiments.comparison import Comparison
-from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.store import load_results
 
 SHORT = ("--in-process", "--quiet", "--rounds", "5", "--metrics", "ndcg@3")

@@ -29,7 +29,7 @@ from gbmrank.experiments.report.markup import (
 )
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Measure, System
-from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.store import per_query_csv
 from tests.experiments.make_results import SYSTEMS, make_results, table_results
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.statistics.estimates import analyse
 from tests.experiments.make_results import make_results
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -13,7 +13,7 @@ from scipy import stats
 
 from gbmrank.data.bootstrap import bootstrap_means
 from gbmrank.experiments.results import Measure, System
-from gbmrank.experiments.statistics import analyse, paired, slices
+from gbmrank.experiments.statistics.estimates import analyse, paired, slices
 from gbmrank.experiments.statistics.resampling import flip_p_values, holm, range_p_values
 from gbmrank.experiments.summary import notes
 from tests.experiments.make_results import failed_run, make_results, table_results

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison
-from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.statistics.estimates import analyse
 from tests.experiments.make_results import failed_run, make_results
 
 

@@ -11,7 +11,7 @@ from gbmrank.estimators.committee import default_members
 from gbmrank.experiments.comparison import Comparison
 from gbmrank.experiments.report.page import render
 from gbmrank.experiments.results import GIVEN, System
-from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.summary import verdict_of
 from tests.experiments.make_results import PAIRWISE, make_results, table_results
 

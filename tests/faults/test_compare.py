@@ -26,7 +26,7 @@ from gbmrank.experiments.comparison import compare_source
 from gbmrank.experiments.preparation import Settings
 from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.sources import read_source
-from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.store import load_results
 from tests.experiments.make_results import table_results
 from tests.faults.interfaces import TASK, fit

@@ -23,7 +23,7 @@ from gbmrank.demo_data import demo_data
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
 from gbmrank.experiments.progress import printable
 from gbmrank.experiments.report import write_report
-from gbmrank.experiments.statistics import analyse
+from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.store import per_query_csv, slug
 from gbmrank.registry import LOSSES
 from tests.experiments.make_results import table_results

@@ -262,8 +262,9 @@ def train(job: Job) -> Trained:
     quiet = {"verbosity": -1, "feature_pre_filter": False}
     # The text "None" turns its metrics off; None would add that of the objective.
     params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}
-    before = _rounds_before(lgb, job)
     stored = isinstance(job.train.features, RowStore)  # goes on from scores, not from raw rows
+    job.check_own("LightGBM", lgb.Booster, callable, "functions, as lightgbm.log_evaluation(10) is")
+    before = 0 if job.start is None else int(job.start.current_iteration())
     train_set = _data_set(lgb, job, job.train, params)
     monitor = job.monitor()
     drops = params.get("boosting") == "dart"
@@ -331,24 +332,6 @@ def _without_drops(booster: Any) -> Any:
         return booster
     whole = [_scaled(_VALUES, one, -1.0) if _DROPPED.search(one) else one for one in trees]
     return _assembled(head, [_DROPPED.sub("shrinkage=", one) for one in whole], tail)
-
-
-def _rounds_before(lgb: Any, job: Job) -> int:
-    """Check callbacks and the model to continue; return how many rounds that has."""
-    wrong = next((one for one in job.callbacks if not callable(one)), None)
-    if wrong is not None:
-        raise ConfigError(
-            "LightGBM callbacks must be functions, such as lightgbm.log_evaluation(10); got a "
-            f"{type(wrong).__name__}"
-        )
-    if job.start is None:
-        return 0
-    if not isinstance(job.start, lgb.Booster):
-        raise ConfigError(
-            f"backend='lightgbm' can only continue a LightGBM model, got a "
-            f"{type(job.start).__name__}"
-        )
-    return int(job.start.current_iteration())
 
 
 def _fitted(booster: Any, n_rounds: int, params: Any) -> LightGBMFitted:

@@ -161,7 +161,10 @@ def train(job: Job) -> Trained:
         if "position" in rows.data.columns:  # XGBoost takes the order of rows for positions
             rows = _as_shown(rows)
             params = {"lambdarank_unbiased": True, **params}
-    before = _rounds_before(xgb, job)
+    base = xgb.callback.TrainingCallback
+    own = "instances of xgboost.callback.TrainingCallback"
+    job.check_own("XGBoost", xgb.Booster, lambda one: isinstance(one, base), own)
+    before = 0 if job.start is None else int(job.start.num_boosted_rounds())
     train_set = _data_set(xgb, job, rows, params, "the training set")
     monitor = job.monitor()
     sets = []
@@ -213,25 +216,6 @@ def _as_shown(part: Part) -> Part:
         columns={name: column[order] for name, column in data.columns.items()},
     )
     return Part(take_rows(part.features, order), arranged)
-
-
-def _rounds_before(xgb: Any, job: Job) -> int:
-    """Check callbacks and the model to continue; return how many rounds that has."""
-    base = xgb.callback.TrainingCallback
-    wrong = next((one for one in job.callbacks if not isinstance(one, base)), None)
-    if wrong is not None:
-        raise ConfigError(
-            "XGBoost callbacks must be instances of xgboost.callback.TrainingCallback, got a "
-            f"{type(wrong).__name__}"
-        )
-    if job.start is None:
-        return 0
-    if not isinstance(job.start, xgb.Booster):
-        raise ConfigError(
-            f"backend='xgboost' can only continue an XGBoost model, got a "
-            f"{type(job.start).__name__}"
-        )
-    return int(job.start.num_boosted_rounds())
 
 
 def _set_name(name: str) -> str:

@@ -21,7 +21,8 @@ from gbmrank.experiments.report.markup import (
 )
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Measure, System
-from gbmrank.experiments.statistics import Comparison, Interval, MeasureAnalysis, Slice
+from gbmrank.experiments.statistics.analysis import Comparison, Interval, MeasureAnalysis
+from gbmrank.experiments.statistics.estimates import Slice
 from gbmrank.experiments.systems import title_of
 from gbmrank.types import FloatArray
 

@@ -11,7 +11,8 @@ from gbmrank.experiments.report import charts, sections
 from gbmrank.experiments.report.markup import FOOTER, Child, Html, details, el, number, page
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Results, System
-from gbmrank.experiments.statistics import Analysis, Comparison, slices
+from gbmrank.experiments.statistics.analysis import Analysis, Comparison
+from gbmrank.experiments.statistics.estimates import slices
 from gbmrank.experiments.summary import verdict_of
 from gbmrank.experiments.systems import title_of
 

@@ -24,15 +24,14 @@ from gbmrank.experiments.report.markup import (
     table,
 )
 from gbmrank.experiments.results import Results, Run, System
-from gbmrank.experiments.statistics import (
+from gbmrank.experiments.statistics.analysis import (
     Analysis,
     Comparison,
     Interval,
     MeasureAnalysis,
-    Paired,
     Summary,
-    paired,
 )
+from gbmrank.experiments.statistics.estimates import Paired, paired
 from gbmrank.experiments.store import json_bytes, per_query_csv, results_to_json
 from gbmrank.experiments.systems import title_of
 
