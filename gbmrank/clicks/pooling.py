@@ -27,6 +27,8 @@ _FOLDS = 5
 LEVEL = 0.995  # of the test for a bias
 _STRENGTHS = (0.05, 500.0)  # of the prior
 _LEAST_RATIO = 0.05  # of the prior to the trend
+_CAUTION = 4.0  # mean exposures
+_ERRORS = 2.0  # standard errors of the gain in likelihood over queries
 _CLIP = 0.2  # of single impressions, where labels cannot be pooled
 _REPEATED, _COMPLETE = 0.5, 0.9  # shares of impressions
 _CLICKS = 100
@@ -182,7 +184,8 @@ def pooled_labels(
       :math:`\theta = 1` unless they clearly reject it.
     - m is a power of the mean logged position, which has what the logging ranker knew (constant if
       clicks over exposure do not fall with it), times a boosted function of the features that is
-      fitted to four fifths of the queries and applied to the others; without ``X`` it is 1.
+      fitted to four fifths of the queries and applied to the others. The function is 1 without
+      ``X``, and where it does not clearly predict the clicks of these other queries.
     - :math:`\kappa` maximises the likelihood of all clicks if relevance varies around m by a gamma
       distribution and clicks are Poisson: the better the features predict, the larger it is.
 
@@ -279,13 +282,15 @@ def pooled_labels(
     if table is not None and n_queries > 1:
         fold = pools(n_queries, np.random.default_rng(seed)) % _FOLDS
         plan = relevance_plan(backend, seed)
-        usual = exposure.mean()  # labels of items that were hardly examined tend to the trend
+        usual = _CAUTION * exposure.mean()  # labels with less exposure tend to the trend
         columns = counted + usual * prior, (exposure + usual) * prior
         found = cross_fitted(
             plan, take_rows(renamed(table), first), fold[log.query[first]], columns
         )
         ratio = np.maximum(found, _LEAST_RATIO)
-        if (counted * np.log(ratio) - exposure * prior * (ratio - 1.0)).sum() > 0.0:
+        gain = counted * np.log(ratio) - exposure * prior * (ratio - 1.0)
+        gains = sums_by(log.query[first], gain)
+        if gains.sum() > _ERRORS * np.sqrt((gains**2).sum()):
             prior = prior * ratio  # the features predict clicks of queries they were not fitted to
     strength = _strength(counted, exposure, prior)
     total = strength * prior + counted

