@@ -29,8 +29,6 @@ _FOLDS = 2
 _PARTS = 10  # jackknife parts of the queries, for the intervals of EM
 _CLOSE = 0.002  # relative change of the propensities at which EM ends
 _SMALLEST_RELEVANCE = 1e-3
-# Little regularisation: noise of the relevance averages out over items, but shrinkage does not.
-_BOOSTER = {"rounds": 120, "max_depth": 3}
 _CASCADE = -2.5  # z value below which clicks are fewer after a click
 
 
@@ -217,7 +215,7 @@ def estimate_bias(
         factor = after_click_test(log, after)[0]
         log = replace(log, shown=np.where(after, factor, 1.0))
     if method == "em":
-        plan = relevance_plan(backend, seed, **{**_BOOSTER, **booster_params})
+        plan = relevance_plan(backend, seed, **booster_params)
         return _finished(log, (_em(log, draws, plan), factor), wanted, method, pretest)
     if booster_params:
         raise ParameterError(f"method={method!r} takes no {', '.join(booster_params)}")

@@ -281,7 +281,7 @@ def pooled_labels(
     n_queries = int(log.query.max()) + 1
     if table is not None and n_queries > 1:
         fold = pools(n_queries, np.random.default_rng(seed)) % _FOLDS
-        plan = relevance_plan(backend, seed)
+        plan = relevance_plan(backend, seed, rounds=40, max_depth=2)
         usual = _CAUTION * exposure.mean()  # labels with less exposure tend to the trend
         columns = counted + usual * prior, (exposure + usual) * prior
         found = cross_fitted(

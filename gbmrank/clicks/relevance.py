@@ -14,14 +14,17 @@ from gbmrank.errors import NoProgressWarning
 from gbmrank.types import FloatArray, IntArray
 
 
-def relevance_plan(backend: str, seed: int, rounds: int = 40, **params: Any) -> Plan:
-    """Return a training with squared error, of small trees unless parameters say otherwise."""
+def relevance_plan(backend: str, seed: int, rounds: int = 120, **params: Any) -> Plan:
+    """Return a training with squared error.
+
+    Little regularisation: noise averages out over items, but shrinkage does not.
+    """
     return Plan(
         objective=Native(booster_named(backend).squared_error),
         metric=(),
         backend=backend,
         rounds=rounds,
-        params={"learning_rate": 0.1, "max_depth": 2, **params},
+        params={"learning_rate": 0.1, "max_depth": 3, **params},
         seed=seed,
         ranks=False,
     )
