@@ -1,16 +1,12 @@
 """Search for a distribution on which minimising an objective misorders for a metric.
 
 :func:`search` tries :func:`candidates` (adversarial, random and hill-climbed distributions), and
-simplifies what it finds (:func:`shrunk`). ``python -m gbmrank.theory.falsifier`` repeats the search
-for everything built in and writes the stored counterexamples; the tests verify every one.
+simplifies what it finds (:func:`shrunk`).
 """
 
 import itertools
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -21,8 +17,7 @@ from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.pairwise import Pairwise
-from gbmrank.registry.catalogue import OBJECTIVES
-from gbmrank.registry.composition import as_metric, as_objective, cut_off, loss_text, text_of
+from gbmrank.registry.composition import as_metric, as_objective, cut_off, text_of
 from gbmrank.theory.counterexamples import (
     Counterexample,
     padded,
@@ -33,7 +28,6 @@ from gbmrank.theory.distributions import Distribution, nature_of
 from gbmrank.theory.minimise import MOST_WITH_KINKS
 from gbmrank.theory.noise import is_low_noise
 from gbmrank.theory.user_code import isolated
-from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.views import view
 
 _CLIMB = 12
@@ -44,38 +38,6 @@ _USUAL = (3, 4)
 _MOST_ITEMS = 12
 MARGIN = 1e-3
 """Smallest regret that counts, relative to the best value."""
-TABLE_METRICS = (
-    "dcg",
-    "ndcg",
-    "ndcg@2",
-    "precision",
-    "precision@2",
-    "precision@5",
-    "recall",
-    "recall@2",
-    "recall@5",
-    "wta",
-    "auc",
-    "spearman",
-    "eru",
-    "positional",
-    "err",
-    "err@2",
-    "map",
-    "mrr",
-    "ptop",
-    "pairwise_disagreement",
-    "pairwise_disagreement(normalize=false)",
-)
-_MORE = (
-    "pairwise(loss=hinge, target=ndcg)",
-    "pairwise(loss=squared_hinge, target=ndcg)",
-    "pairwise(loss=exponential, target=dcg)",
-    "pointwise(loss=squared, target=ndcg)",
-    "bregman(loss=poisson, target=ndcg)",
-    "bipartite(loss=squared_margin)",
-    "bipartite(loss=exponential)",
-)
 
 
 @final
@@ -433,50 +395,6 @@ def shrunk(
     return current if rounded is None else rounded
 
 
-def table_objectives() -> tuple[str, ...]:
-    """Return the objectives of the table: every built-in template and preset, and a few more.
-
-    Objectives with frozen weights have no minimiser.
-    """
-    texts = {}
-    for name, entries in OBJECTIVES.entries.items():
-        if name == "mix" or entries[0].origin.distribution != "gbmrank":
-            continue
-        if as_objective(name).gradient == "exact":
-            texts[loss_text(as_objective(name))] = name
-    return (*texts, *(text for text in _MORE if text not in texts))
-
-
-def search_table(objectives: Iterable[str], budget: int = 120) -> list[Counterexample]:
-    """Search a counterexample for every objective and metric without a proof of calibration."""
-    found = []
-    for objective in objectives:
-        for metric in TABLE_METRICS:
-            if calibration(objective, metric).status == "calibrated":
-                continue
-            try:
-                example = falsify(objective, metric, budget=budget)
-            except GbmrankError as error:
-                print(f"{objective} / {metric}: {error}", file=sys.stderr)
-                continue
-            print(f"{objective} / {metric}: {'-' if example is None else f'{example.regret:.3g}'}")
-            found += [] if example is None else [example]
-    return found
-
-
-def search_graphs() -> list[Counterexample]:
-    """Search counterexamples on preference graphs with low noise, for comparison losses."""
-    parts = [as_objective(text) for text in table_objectives()]
-    compared = [part for part in parts if isinstance(part, Comparison) and part.weights == "none"]
-    found = [falsify_on_graphs(part) for part in compared]
-    return [example for example in found if example is not None]
-
-
-def _write(examples: list[Counterexample], path: Path) -> None:
-    rows = [json.dumps(example.as_dict()) for example in examples]
-    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
-
-
 def _first(judge: Judge, candidates: Iterator[Distribution]) -> Counterexample | None:
     return next((found for each in candidates if (found := judge(each)) is not None), None)
 
@@ -565,11 +483,4 @@ def _silence(
     return (
         f"every order of up to {_most(template)} items has the same {name}, and longer queries are "
         f"not searched{kinks}; a smaller cut-off can be"
-    )
-
-
-if __name__ == "__main__":
-    _write(
-        search_table(table_objectives()) + search_graphs(),
-        Path(__file__).with_name("counterexamples.json"),
     )

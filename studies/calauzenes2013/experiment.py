@@ -300,6 +300,11 @@ def _bound_findings(
             "the mean over types."
         ),
         (
+            "Table 2: c of the differentiable hinge is half of the printed one. A step of the "
+            "printed proof fails (eta = 1, alpha = .5, expected utilities 0 and .55); the least "
+            "risk is strongly concave with modulus alpha / eta, so c = 2 sqrt(eta / alpha)."
+        ),
+        (
             f"Thm 3.2: the exact minimisers of the {len(factors)} order-preserving losses have an "
             f"NDCG regret of at most {worst:.1e} for every query type."
         ),

@@ -300,8 +300,13 @@ def _findings(gaps: _Gaps, *, small: bool) -> list[str]:
     sentences.append(
         f"'{_SUMMED}' sums the regulariser of the linear loss once over the rows of each user; "
         "'linear' sums it over the two rows of every sampled pair, since a pair is an observation. "
-        "The paper's protocol, as we know it, leaves this open. We tried 'per user' first."
+        "We tried 'per user' first."
     )
+    if not small:
+        sentences[-1] += (
+            " The paper prints a double sum, over queries and their items, which reads as 'per "
+            "user'; the other reading gives the printed direction."
+        )
     return sentences
 
 

@@ -8,8 +8,9 @@ import pytest
 from gbmrank import theory
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import stored_counterexamples
-from gbmrank.theory.falsifier import TABLE_METRICS, adversarial, settings_for, table_objectives
+from gbmrank.theory.falsifier import adversarial, settings_for
 from gbmrank.theory.minimise import MOST_WITH_KINKS
+from studies.counterexamples import TABLE_METRICS, table_objectives
 from tests.formulas import each
 
 STORED = {(e.objective, e.metric): e for e in stored_counterexamples() if not e.on_graphs}

@@ -16,8 +16,8 @@ from gbmrank.metrics import Positional
 from gbmrank.objectives.base import Mix
 from gbmrank.registry import UTILITIES
 from gbmrank.registry.composition import as_objective, build
-from gbmrank.theory.falsifier import TABLE_METRICS, table_objectives
 from gbmrank.theory.verdicts.calibration import _warned
+from studies.counterexamples import TABLE_METRICS, table_objectives
 
 
 def _status(objective, metric):
