@@ -126,7 +126,7 @@ class Groups:
             raise GroupError(f"qid has {len(ids)} entries, but there are {n_rows} rows{advice}")
         if n_rows == 0:
             return cls.single(0)
-        starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        starts = np.append(0, np.flatnonzero(ids[1:] != ids[:-1]) + 1)
         if len(np.unique(ids[starts])) == len(starts):
             return cls(np.append(starts, n_rows).astype(np.int64), None, ids[starts])
         _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)

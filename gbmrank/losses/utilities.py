@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gbmrank.data.columns import LARGEST, computed_column
 from gbmrank.data.queries import DEBIASED, Groups, RankingData
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
+from gbmrank.kernels.jit import compiler, threads
 from gbmrank.types import FloatArray, IntArray
 
 Gain: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
@@ -137,6 +138,10 @@ def _called(gain: Callable[[FloatArray], FloatArray], labels: FloatArray) -> Flo
 
 def exp2_gains(labels: FloatArray) -> FloatArray:
     """Return ``2^y - 1``, accurate for small labels too."""
+    if len(labels) and labels.min() >= 0.0 and labels.max() < 64.0:
+        whole = labels.astype(np.uint8)
+        if np.array_equal(whole, labels):
+            return np.asarray((np.exp2(np.arange(64.0)) - 1.0)[whole])
     return np.where(labels < 0.5, np.expm1(labels * math.log(2.0)), np.exp2(labels) - 1.0)
 
 
@@ -250,13 +255,16 @@ def query_sums(values: FloatArray, groups: Groups) -> FloatArray:
 
 def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> FloatArray:
     """Return the largest sum of discount times value of each query, shape (n_queries,)."""
+    kernel = compiler.load("ranking.measures").best_sums
+    counted = discount[: int(np.flatnonzero(discount).max(initial=-1)) + 1]
     sums = np.empty(groups.n_queries)
-    for first, last in _runs(groups):
-        part = groups.part(first, last)
-        worth = values[groups.offsets[first] : groups.offsets[last]]
-        worth = worth[rows_by_value(worth, part)]
-        place = np.arange(part.n_rows) - part.spread(part.offsets[:-1])
-        sums[first:last] = query_sums(worth * discount[place], part)
+    threads.run_spans(
+        lambda span: kernel(values, groups.offsets, counted, span, sums),
+        threads.cut_into_spans(5.0 * groups.sizes),
+    )
+    for q in np.flatnonzero(np.isnan(sums)):  # of many different values
+        worth = np.sort(values[groups.offsets[q] : groups.offsets[q + 1]])[::-1][: len(counted)]
+        sums[q] = np.dot(worth, counted[: len(worth)])
     return sums
 
 

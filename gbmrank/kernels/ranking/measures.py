@@ -38,11 +38,12 @@ import numpy as np
 from gbmrank.kernels.jit.decorators import columns, entry, inner, separate
 from gbmrank.kernels.layout import EdgeWeights, Items, Levels, Positions, Ranking, Span
 from gbmrank.kernels.ranking.sorting import PART, block_end, block_sum
-from gbmrank.types import FloatArray
+from gbmrank.types import FloatArray, IntArray
 
 _LOG_NEGLIGIBLE = -41.5  # log of 1e-18
 _NEGLIGIBLE = 1e-18
 _LONG = 1_000_000  # steps of the recurrence that take as long as the integral for one R
+_DIFFERENT = 64  # values of a query; more are sorted elsewhere
 _MANY = 2000  # more different R than this are not looked for
 _STEP = 0.25
 _LOWEST, _HIGHEST = -46.0, 38.0  # of the logit; the rest weighs below 1e-16
@@ -78,6 +79,54 @@ def positional_per_query(ranking: Ranking, items: Positions, span: Span, out: Fl
                 total, part, terms = total + part, 0.0, 0
             start = stop
         out[q] = (base[q] + (total + part)) / divisor[q]
+
+
+@inner
+def _count(value: float, n: int, found: FloatArray, counts: IntArray) -> int:
+    """Count a value among n different ones, best first; return how many there are then."""
+    at = 0
+    while at < n and found[at] > value:
+        at += 1
+    if at < n and found[at] == value:
+        counts[at] += 1
+        return n
+    for j in range(n, at, -1):
+        found[j] = found[j - 1]
+        counts[j] = counts[j - 1]
+    found[at] = value
+    counts[at] = 1
+    return n + 1
+
+
+@entry
+def best_sums(
+    values: FloatArray, offsets: IntArray, discounts: FloatArray, span: Span, out: FloatArray
+) -> None:
+    """Write the sum of discount times value of the best order, or NaN for too many values.
+
+    Counts how often each of the best values occurs; the discounts are those of the ranks that
+    count. What rounding loses of a sum is added to the next term.
+    """
+    found, counts = np.empty(_DIFFERENT + 1), np.empty(_DIFFERENT + 1, np.int64)
+    ranks = len(discounts)
+    for q in range(span.first, span.last):
+        n = 0
+        for i in range(offsets[q], offsets[q + 1]):
+            n = _count(values[i], n, found, counts)
+            if n > min(ranks, _DIFFERENT):
+                n -= 1
+                if ranks > _DIFFERENT:
+                    found[0] = np.nan
+                    break
+        total, lost, rank = 0.0, 0.0, 0
+        for at in range(n):
+            for _ in range(min(counts[at], ranks - rank)):
+                term = discounts[rank] * found[at] - lost
+                more = total + term
+                lost = (more - total) - term
+                total = more
+                rank += 1
+        out[q] = total
 
 
 @inner
