@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: help demo test check types lint docs bench soak nightly reproduce coverage fuzz mutation test-oldest test-newest integrations dist release clean
+.PHONY: help demo test check types lint docs bench soak nightly machines reproduce coverage fuzz mutation test-oldest test-newest integrations dist release clean
 .DEFAULT_GOAL := test
 
 ## help          what each target does
@@ -49,7 +49,7 @@ docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -W -b html docs build/docs
 
 # Boosters of several workers would keep all processors spinning.
-test nightly fuzz mutation coverage test-oldest test-newest integrations: export OMP_WAIT_POLICY = PASSIVE
+test nightly machines fuzz mutation coverage test-oldest test-newest integrations: export OMP_WAIT_POLICY = PASSIVE
 
 ## test          everything CI runs: check, then all tests but the long ones (tests/README.md)
 test: check $(VENV)/.plugins
@@ -59,9 +59,14 @@ test: check $(VENV)/.plugins
 		$$($(BIN)/python -m tests.formulas)
 	GBMRANK_CACHE_DIR=$${TMPDIR:-/tmp}/gbmrank-tests-$$(id -u) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --confcutdir=plugins plugins
 
-## nightly       the rest: every composition compiled, and what takes long
+## nightly       the rest: every composition compiled, what takes long, then other machines
 nightly: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "nightly or formula"
+	.ci/machines $(BIN)/python $(WORKERS)
+
+## machines      the compiled tests with AVX2, plain x86-64, other libraries, threads and hash seeds
+machines: $(VENV)/.dev
+	.ci/machines $(BIN)/python $(WORKERS) $(FILES)
 
 ## fuzz          property tests with many examples, then the coverage-guided fuzzer
 # GBMRANK_FUZZ_EXAMPLES and FUZZ_SECONDS per target; without atheris the fuzzer is left out.
