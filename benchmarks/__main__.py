@@ -19,6 +19,7 @@ from benchmarks.settings import Settings
 TOPICS = {
     "rounds": "boosting rounds against lambdarank and rank:pairwise",
     "swaps": "rounds of lambdarank and yetirank against LightGBM's lambdarank",
+    "fit": "what GBMRanker.fit takes beyond lgb.train",
     "callback": "where the time of one gradient call goes, and its memory",
     "engines": "time per pair of every way to sum pairs",
     "long_queries": "one query of up to a million rows: exact, linear-time, boosters",
