@@ -304,12 +304,12 @@ class PositionBias:
         return found - 1
 
 
-def axes(ax: Any) -> Any:
-    """Return the axes, or those of a new figure."""
+def axes(ax: Any, width: float = 6.0, height: float = 3.2) -> Any:
+    """Return the axes, or those of a new figure of this size in inches."""
     if ax is not None:
         return ax
     plt = import_optional("matplotlib.pyplot", NEEDS_MATPLOTLIB)
-    return plt.subplots(figsize=(6.0, 3.2), layout="constrained")[1]
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def follows_click(clicks: FloatArray, position: IntArray, session: Any) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,8 @@ import numpy as np
 from gbmrank.data.bootstrap import bootstrap_means
 from gbmrank.data.columns import read_number
 from gbmrank.data.files import write_whole
-from gbmrank.errors import ConfigError, MissingPackageError, ParameterError
+from gbmrank.data.position_bias import axes
+from gbmrank.errors import ConfigError, ParameterError
 from gbmrank.types import FloatArray
 
 _RESAMPLES = 2_000
@@ -179,14 +180,7 @@ class Front:
         ax : matplotlib.axes.Axes, optional
             Axes to draw on; a new figure when not given.
         """
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise MissingPackageError(
-                    "plots need matplotlib: pip install 'gbmrank[report]'"
-                ) from error
-            _, ax = plt.subplots(figsize=(6.0, 4.5), layout="constrained")
+        ax = axes(ax, height=4.5)
         first, second = self.values[:, 0], self.values[:, 1]
         kept = ~self.dominated
         ax.plot(first[kept], second[kept], "o-", color="#1d3c53", markersize=3, label="settings")

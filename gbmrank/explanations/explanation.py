@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from gbmrank.data.files import write_whole
+from gbmrank.data.position_bias import axes
 from gbmrank.data.queries import Groups
 from gbmrank.data.tables import categorical_columns, cell, frame_like, take_rows
-from gbmrank.errors import NEEDS_MATPLOTLIB, GroupError, ParameterError, import_optional
+from gbmrank.errors import GroupError, ParameterError
 from gbmrank.explanations.contributions import Model, check_sums
 from gbmrank.types import FloatArray, IntArray, is_whole
 
@@ -139,9 +140,7 @@ class Explanation:
             The axes.
         """
         bars = self.bars(row)
-        if ax is None:
-            plt = import_optional("matplotlib.pyplot", NEEDS_MATPLOTLIB)
-            _, ax = plt.subplots(figsize=(7.0, 0.8 + 0.4 * len(bars)), layout="constrained")
+        ax = axes(ax, 7.0, 0.8 + 0.4 * len(bars))
         values = [bar.contribution for bar in bars]
         colors = ["#7aa6c2" if value >= 0.0 else "#c98a5b" for value in values]
         drawn = ax.barh(range(len(bars)), values, color=[*colors[:-1], "#1d3c53"])
