@@ -262,7 +262,8 @@ def train(job: Job) -> Trained:
     quiet = {"verbosity": -1, "feature_pre_filter": False}
     # The text "None" turns its metrics off; None would add that of the objective.
     params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}
-    stored = isinstance(job.train.features, RowStore)  # goes on from scores, not from raw rows
+    whole = job.train.pool.part if isinstance(job.train, PooledPart) else job.train
+    stored = isinstance(whole.features, RowStore)  # goes on from scores, not from raw rows
     job.check_own("LightGBM", lgb.Booster, callable, "functions, as lightgbm.log_evaluation(10) is")
     before = 0 if job.start is None else int(job.start.current_iteration())
     train_set = _data_set(lgb, job, job.train, params)

@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -27,6 +27,7 @@ from gbmrank.types import FloatArray, IntArray
 
 _SLOT = "gbmrank"
 _RAW = {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}  # no link
+_BATCHES = 8  # copies of rows that are made one after the other
 _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")
 
 
@@ -347,10 +348,13 @@ def _data_set(
     what: str,
     reference: Any = None,
 ) -> Any:
-    data, features = part.data, part.features
-    width, like = features.shape[1], reference
-    if isinstance(part, PooledPart) and reference is None and not needs_all_values(params):
-        like = part.pool.data_set(lambda every: _data_set(xgb, job, every, params, what))
+    data, whole = part.data, part
+    if isinstance(part, PooledPart):
+        whole = part.pool.part
+        if reference is None and not needs_all_values(params):
+            binned = part.pool.data_set(lambda every: _data_set(xgb, job, every, params, what))
+            return _in_batches(xgb, job, part, params, binned)
+    width = whole.features.shape[1]
     for name in OF_DATA_SET:
         if params.get(name) is not None and len(params[name]) != width:  # XGBoost takes fewer
             raise ConfigError(
@@ -366,6 +370,7 @@ def _data_set(
         "feature_types": params.get("feature_types"),
         "feature_weights": params.get("feature_weights") if reference is None else None,
     }
+    features = part.features
     if isinstance(features, RowStore):
         return _of_store(xgb, features, data, columns, params, reference)
     with _explaining(xgb, features, what, data.groups.row_order):
@@ -373,7 +378,7 @@ def _data_set(
             made = xgb.DMatrix(features, **columns)
         else:
             bins = params.get("max_bin")
-            made = xgb.QuantileDMatrix(features, max_bin=bins, ref=like, **columns)
+            made = xgb.QuantileDMatrix(features, max_bin=bins, ref=reference, **columns)
     if reference is not None:  # columns were compared; XGBoost needs names in all sets or in none
         made.feature_names = reference.feature_names
     keep_rows(made, data)
@@ -420,6 +425,41 @@ def _of_store(
         made.set_info(feature_weights=columns["feature_weights"])
     keep_rows(made, data)
     store.held["xgboost"] = made
+    return made
+
+
+def _in_batches(xgb: Any, job: Job, part: PooledPart, params: Any, binned: Any) -> Any:
+    """Return some rows of a binned data set; their features are copied in small batches."""
+    batches = np.array_split(part.rows, _BATCHES)
+
+    class Batches(xgb.DataIter):  # type: ignore[misc]
+        def reset(self) -> None:
+            self._left = iter(batches)
+
+        def next(self, input_data: Callable[..., None]) -> bool:
+            rows = next(self._left, None)
+            if rows is not None:
+                types = params.get("feature_types")
+                input_data(data=take_rows(part.pool.part.features, rows), feature_types=types)
+            return rows is not None
+
+    source = Batches()
+    source.reset()
+    made = xgb.QuantileDMatrix(
+        source,
+        max_bin=params.get("max_bin"),
+        ref=binned,
+        nthread=params.get("nthread"),
+        enable_categorical=True,
+    )
+    weight = _query_weight(part.data, job.objective) if job.ranks else part.data.weight
+    made.set_info(
+        label=part.data.labels,
+        group=part.data.groups.sizes if job.ranks else None,
+        weight=weight,
+        feature_weights=params.get("feature_weights"),
+    )
+    keep_rows(made, part.data)
     return made
 
 
