@@ -36,7 +36,14 @@ from gbmrank.registry.catalogue import (
 )
 
 if _TYPE_CHECKING:
-    from gbmrank.estimators import GBMRanker, GoalRanker, LowRankRanker, PairRanker, load
+    from gbmrank.estimators import (
+        GBMRanker,
+        GoalRanker,
+        LowRankRanker,
+        PairRanker,
+        distil,
+        load,
+    )
 
 __all__ = [
     "BoosterParams",
@@ -76,7 +83,7 @@ __all__ = [
 __all__ += list(_errors)
 # Imported on first use, below.
 __all__ += ["Comparison", "Explanation", "Front", "Ledger"]  # noqa: F405
-__all__ += ["compare", "explain", "metric_ledger"]  # noqa: F405
+__all__ += ["compare", "distil", "explain", "metric_ledger"]  # noqa: F405
 __version__ = "0.2.0"
 
 
@@ -95,6 +102,7 @@ _LATER = {
     "GoalRanker": "gbmrank.estimators",
     "LowRankRanker": "gbmrank.estimators",
     "PairRanker": "gbmrank.estimators",
+    "distil": "gbmrank.estimators",
     "load": "gbmrank.estimators",
     "Comparison": "gbmrank.experiments.comparison",
     "compare": "gbmrank.experiments.comparison",

@@ -354,6 +354,13 @@ class Tuning:
     try_metric: Callable[[Any, Rows], tuple[FloatArray, float]]
 
 
+class Student(NamedTuple):
+    """Parameters of a model that learns the scores of another one, by main names."""
+
+    set_to: Mapping[str, Any]
+    kept: frozenset[str]  # parameters of the teacher that it shares
+
+
 class Booster(Protocol):
     """Everything gbmrank needs of a booster; a new one is a folder and a line in supported.py."""
 
@@ -363,6 +370,7 @@ class Booster(Protocol):
     reads: Reads
     parameters: "Parameters"
     tuning: Tuning
+    student: Student
     native: tuple[str, ...]
     debiased: tuple[str, ...]  # those that correct clicks by a column "position" of the rows
     importance_types: tuple[str, ...]

@@ -26,6 +26,7 @@ COMMANDS = {
     "check": ("gbmrank.cli.check", "search for a counterexample to calibration"),
     "clicks": ("gbmrank.cli.clicks", "say what a click log can teach, and how to train on it"),
     "compare": ("gbmrank.cli.compare", "train objectives on data and compare them by query"),
+    "distil": ("gbmrank.cli.distil", "train one small model that ranks like a large one"),
     "evaluate": ("gbmrank.cli.evaluate", "measure the scores of a model against labels"),
     "explain": ("gbmrank.cli.explain", "say why a model ranks one item above another"),
     "info": ("gbmrank.cli.info", "describe an objective, a loss or a metric"),

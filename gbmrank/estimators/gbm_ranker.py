@@ -16,6 +16,7 @@ from gbmrank.boosters.base import Fitted, Member, Part, Trained
 from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.supported import booster_named
 from gbmrank.clicks.pooling import PooledLabels
+from gbmrank.data.columns import as_floats
 from gbmrank.data.leakage import SeenQueries
 from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.queries import Groups
@@ -48,6 +49,18 @@ from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.crossfit import fold_count, make_folds, pooled
 from gbmrank.estimators.crossfit import train as crossfit
 from gbmrank.estimators.display import shown
+from gbmrank.estimators.distillation import (
+    OBJECTIVE,
+    ROUNDS,
+    Distillation,
+    centred,
+    compared,
+    lost_by,
+    read_eval_set,
+    rounds_of,
+    shared_params,
+    student_params,
+)
 from gbmrank.estimators.fold_rows import Fold, check_folds
 from gbmrank.estimators.low_rank_ranker import LowRankRanker
 from gbmrank.estimators.model_file import (
@@ -221,6 +234,8 @@ class GBMRanker(AbstractEstimator):
         With ``folds``: mean of the first metric over queries, each scored by the model that did
         not see it. A fold that stops its model would overrate it, so each fold is valued at the
         number of rounds that the other folds choose.
+    distillation_ : Distillation
+        How a model made by :meth:`distil` differs from its teacher. Not saved.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
@@ -271,6 +286,7 @@ class GBMRanker(AbstractEstimator):
     committee_: tuple[Member, ...]
     oof_scores_: FloatArray
     oof_value_: float
+    distillation_: Distillation
 
     def __init__(
         self,
@@ -608,6 +624,67 @@ class GBMRanker(AbstractEstimator):
         above = importlib.import_module("gbmrank.explanations")
         return above.explain(self, X, qid=qid, pair=pair)
 
+    def distil(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        qid: Any = None,
+        n_estimators: int | None = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        **booster_params: Any,
+    ) -> "GBMRanker":
+        """Train one model, by default of a quarter of the trees, that ranks like this one.
+
+        It learns the scores of this model by :func:`gbmrank.distil`. Leaves and constraints are
+        those of this model.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features. No labels are needed, so rows of unlabelled queries may be added.
+        qid : array-like of shape (n_rows,)
+            One query id per row, in any order.
+        n_estimators : int, optional
+            Rounds of the student; by default a quarter of all trees.
+        eval_set : (X, y), optional
+            Labelled rows that neither model has seen: ``distillation_`` then says what is lost.
+        eval_qid : array-like, optional
+            Query ids of ``eval_set``.
+        **booster_params : object
+            Parameters of the student's trees, in place of the defaults.
+
+        Returns
+        -------
+        GBMRanker
+            The student. ``distillation_`` has correlation, agreement and loss.
+
+        Examples
+        --------
+        >>> from gbmrank.data.demonstration import demo_data
+        >>> data = demo_data(n_queries=100, seed=0)
+        >>> model = GBMRanker(folds=4, n_estimators=20).fit(data.X, data.labels, qid=data.qid)
+        >>> student = model.distil(data.X, qid=data.qid)
+        >>> student.n_estimators, student.distillation_.correlation > 0.9
+        (20, True)
+        """
+        seen = eval_set[0] if isinstance(eval_set, tuple | list) and len(eval_set) == 2 else None
+        trees = self._fitted.n_rounds if "booster_" in vars(self) else 0
+        return distil(
+            self.predict(X),
+            X,
+            qid=qid,
+            backend=self.backend,
+            n_estimators=rounds_of(trees) if n_estimators is None else n_estimators,
+            metric=self.metric,
+            eval_set=eval_set,
+            eval_qid=eval_qid,
+            eval_scores=None if seen is None else self.predict(seen),
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+            **shared_params(self.backend, self._booster_params, booster_params),
+        )
+
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of each feature in the summed gain of all splits, or what importance_type sets."""
@@ -700,7 +777,8 @@ class GBMRanker(AbstractEstimator):
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
         self._columns = identity.columns
-        for name in ("position_bias_", "pooled_labels_", "oof_scores_", "oof_value_"):
+        known = ("position_bias_", "pooled_labels_", "oof_scores_", "oof_value_", "distillation_")
+        for name in known:
             vars(self).pop(name, None)
         if identity.position_bias is not None:
             self.position_bias_ = PositionBias.from_dict(identity.position_bias)
@@ -732,6 +810,81 @@ class GBMRanker(AbstractEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def distil(
+    scores: Any,
+    X: Any,  # noqa: N803
+    *,
+    qid: Any = None,
+    backend: str = "lightgbm",
+    n_estimators: int = ROUNDS,
+    metric: Any = _METRIC,
+    eval_set: Any = None,
+    eval_qid: Any = None,
+    eval_scores: Any = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    **booster_params: Any,
+) -> GBMRanker:
+    """Train one model that ranks like a teacher, from the teacher's scores alone.
+
+    It minimises the squared error to the scores within queries (``query_rmse``), without early
+    stopping. The learning rate is 4 / rounds but at least 0.1, 80% of the columns are drawn for
+    each tree, and a leaf has at least 10 rows.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Scores of any teacher: CatBoost, a neural network, a mean of models.
+    X : table of shape (n_rows, n_features)
+        Features of the student. Rows need no labels.
+    qid : array-like of shape (n_rows,)
+        One query id per row, in any order.
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        Booster of the student.
+    n_estimators : int, default=250
+        Rounds of the student; a quarter of the teacher's trees is a good number.
+    metric : Metric or str, default="ndcg@10"
+        Metric of what is lost, and of the student.
+    eval_set : (X, y), optional
+        Labelled rows that neither model has seen.
+    eval_qid, eval_scores : array-like, optional
+        Query ids and teacher's scores of ``eval_set``.
+    seed : int, default=0
+        Seed of the booster.
+    n_jobs : int or None, default=None
+        Threads.
+    **booster_params : object
+        Parameters of the student's trees, in place of the defaults.
+
+    Returns
+    -------
+    GBMRanker
+        The student. ``distillation_`` has correlation, agreement and loss.
+
+    Examples
+    --------
+    >>> from gbmrank.data.demonstration import demo_data
+    >>> data = demo_data(n_queries=100, seed=0)
+    >>> student = distil(data.X[:, 0] + data.X[:, 1], data.X, qid=data.qid, n_estimators=40)
+    >>> student.distillation_.correlation > 0.9
+    True
+    """
+    teacher, target, groups = centred(scores, qid)
+    params = student_params(backend, n_estimators, booster_params)
+    options = {"n_estimators": n_estimators, "seed": seed, "n_jobs": n_jobs, **params}
+    student = GBMRanker(OBJECTIVE, backend, metric, **options).fit(X, target, qid=qid)
+    found = compared(teacher, student.predict(X), groups)
+    if eval_set is not None:
+        features, labels = read_eval_set(eval_set, eval_scores)
+        own = student.predict(features)
+        read_queries(eval_qid, len(own), "eval_set")
+        first = metric_list(metric)[0]
+        lost, interval = lost_by(first, labels, eval_qid, as_floats(eval_scores, "scores"), own)
+        found = replace(found, lost=lost, interval=interval)
+    student.distillation_ = found
+    return student
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:

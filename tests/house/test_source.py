@@ -24,6 +24,7 @@ NAMED = {
     ("clicks/pooling.py", "pooled_labels"): DEFAULT,
     ("clicks/value.py", "offline_value"): DEFAULT,
     ("estimators/gbm_ranker.py", "GBMRanker.__init__"): DEFAULT,
+    ("estimators/gbm_ranker.py", "distil"): DEFAULT,
     ("estimators/goal_ranker.py", "GoalRanker.__init__"): DEFAULT,
     ("estimators/low_rank_ranker.py", "LowRankRanker.__init__"): DEFAULT,
     ("estimators/pair_ranker.py", "PairRanker.__init__"): DEFAULT,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
+from gbmrank.boosters.base import Booster, Range, Rows, Student, Tuning, plain_name
 from gbmrank.boosters.lightgbm.call_stack import current_training
 from gbmrank.boosters.lightgbm.dataset import (
     READS,
@@ -87,6 +87,15 @@ class _LightGBM:
     reads = READS
     parameters = PARAMETERS
     tuning = _TUNING
+    student = Student(
+        {"feature_fraction": 0.8, "min_data_in_leaf": 10},
+        frozenset(
+            (
+                *("num_leaves", "max_depth", "max_bin", "categorical_feature"),
+                *("monotone_constraints", "interaction_constraints"),
+            )
+        ),
+    )
     native: tuple[str, ...] = ("lambdarank", "rank_xendcg")
     debiased: tuple[str, ...] = ("lambdarank",)
     importance_types: tuple[str, ...] = ("gain", "split")

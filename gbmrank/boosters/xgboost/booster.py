@@ -5,7 +5,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Booster, Range, Rows, Tuning, plain_name
+from gbmrank.boosters.base import Booster, Range, Rows, Student, Tuning, plain_name
 from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.boosters.supervision import Training
 from gbmrank.boosters.xgboost.call_stack import current_training
@@ -96,6 +96,15 @@ class _XGBoost:
     reads = READS
     parameters = PARAMETERS
     tuning = _TUNING
+    student = Student(
+        {"colsample_bytree": 0.8, "min_child_weight": 20.0},  # 10 rows: each has a Hessian of 2
+        frozenset(
+            (
+                *("max_depth", "max_leaves", "grow_policy", "max_bin", "feature_types"),
+                *("monotone_constraints", "interaction_constraints"),
+            )
+        ),
+    )
     native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
     debiased: tuple[str, ...] = native
     importance_types: tuple[str, ...] = ("gain", "weight", "cover", "total_gain", "total_cover")
