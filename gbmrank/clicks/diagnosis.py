@@ -31,51 +31,38 @@ _GAIN = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClickDiagnosis:
-    """What a click log can teach; made by :func:`diagnose`.
-
-    Parameters
-    ----------
-    n_sessions, n_impressions, n_clicks, n_queries, n_items : int
-        Size of the log; items are counted within their queries.
-    repeated : float
-        Share of impressions whose item was shown in another session of its query.
-    moved : int
-        Number of items that were shown at several positions.
-    complete : float
-        Share of the items shown for a query that a session shows.
-    shown, click_rate, overlap, effective_clicks : list of float
-        By position: impressions; clicks per impression, which is not examination; the share of
-        impressions whose item was shown elsewhere too; and the number of clicks that tell
-        examination there from other positions.
-    bias : PositionBias or None
-        Estimated examination; all 1 if clicks do not reject that, None if nothing identifies it.
-    after_click : float
-        Examination below a click of the session, relative to examination elsewhere.
-    after_click_z : float
-        Standard errors by which clicks below a click are rarer (negative) than elsewhere.
-    method : {"pooled", "harvesting", "none"}
-        What to train with.
-    reason : str
-        Why it is not ``"pooled"``.
-    """
+    """What a click log can teach; made by :func:`diagnose`. Lists have one entry per position."""
 
     n_sessions: int
     n_impressions: int
     n_clicks: int
     n_queries: int
     n_items: int
+    """Items are counted within their queries."""
     repeated: float
+    """Share of impressions whose item was shown in another session of its query."""
     moved: int
+    """Number of items that were shown at several positions."""
     complete: float
+    """Share of the items shown for a query that a session shows."""
     shown: list[float]
+    """Impressions."""
     click_rate: list[float]
+    """Clicks per impression, which is not examination."""
     overlap: list[float]
+    """Share of impressions whose item was shown elsewhere too."""
     effective_clicks: list[float]
+    """Clicks that tell examination there from other positions."""
     bias: PositionBias | None
+    """Examination; all 1 if clicks do not reject that, None if nothing identifies it."""
     after_click: float
+    """Examination below a click of the session, relative to elsewhere."""
     after_click_z: float
+    """Standard errors by which clicks below a click are rarer (negative) than elsewhere."""
     method: str
+    """What to train with: ``"pooled"``, ``"harvesting"`` or ``"none"``."""
     reason: str
+    """Why it is not ``"pooled"``."""
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -136,18 +123,7 @@ class ClickDiagnosis:
         return {**asdict(self), "bias": bias, "sentences": self.sentences()}
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot click rates and examination by position; labels count the effective clicks.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure when not given.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-        """
+        """Plot click rates, examination and effective clicks, on axes or in a new figure."""
         ax = axes(ax)
         at = np.arange(1, len(self.shown) + 1)
         rate = np.array(self.click_rate)

@@ -48,50 +48,35 @@ class Sessions(NamedTuple):
 class PooledLabels:
     """One row per query and item, with a label that all its impressions decide.
 
-    Made by :func:`pooled_labels`. Where labels cannot be pooled, ``fallback`` says why, and there
-    is one row per impression, with the session as its query and the click over its propensity as
-    its label.
-
-    Parameters
-    ----------
-    row : array of shape (n_items,)
-        A row of the log that shows the item.
-    qid : array of shape (n_items,)
-        Its query.
-    label : array of shape (n_items,)
-        The estimated relevance.
-    error : array of shape (n_items,)
-        Standard deviation of the relevance around its label, if exposure is right.
-    exposure : array of shape (n_items,)
-        Sum of the propensities of its impressions.
-    clicks : array of shape (n_items,)
-        Number of clicks.
-    prior : array of shape (n_items,)
-        Relevance by the features alone, learned from the clicks of other queries.
-    weight : array of shape (n_items,)
-        Number of sessions of its query.
-    strength : float
-        Exposure at which own clicks count as much as the prior.
-    bias : PositionBias
-        Examination by position.
-    fallback : str
-        Why labels were not pooled; empty if they were.
-    features : table of shape (n_items, n_features), optional
-        Features of the rows, for :meth:`fit`.
+    Made by :func:`pooled_labels`, with arrays of shape (n_items,). Where labels cannot be pooled,
+    ``fallback`` says why, and there is one row per impression, with the session as its query and
+    the click over its propensity as its label.
     """
 
     row: IntArray
+    """A row of the log that shows the item."""
     qid: npt.NDArray[Any]
+    """Its query."""
     label: FloatArray
+    """The estimated relevance."""
     error: FloatArray
+    """Standard deviation of the relevance around its label, if exposure is right."""
     exposure: FloatArray
+    """Sum of the propensities of its impressions."""
     clicks: FloatArray
+    """Number of clicks."""
     prior: FloatArray
+    """Relevance without its own clicks: the trend of the logged position times the features."""
     weight: FloatArray
+    """Number of sessions of its query."""
     strength: float
+    """Exposure at which own clicks count as much as the prior."""
     bias: PositionBias
+    """Examination by position."""
     fallback: str = ""
+    """Why labels were not pooled; empty if they were."""
     features: Any = field(default=None, repr=False)
+    """Features of the rows, for :meth:`fit`."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -115,18 +100,7 @@ class PooledLabels:
         return {**columns, **rest, "bias": self.bias.to_dict()}
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot labels against the click rate of examined impressions; size is exposure.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure when not given.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-        """
+        """Plot labels against clicks over exposure on axes, or in a new figure; size: exposure."""
         ax = axes(ax)
         size = 60.0 * np.sqrt(self.exposure / self.exposure.max())
         own = self.clicks / self.exposure
@@ -137,20 +111,10 @@ class PooledLabels:
         return ax
 
     def fit(self, ranker: Any, **given: Any) -> Any:
-        """Train a ranker on these rows, with one weight per query.
+        """Train a ranker on these rows, with one weight per query; ``given`` goes to its ``fit``.
 
-        Parameters
-        ----------
-        ranker : GBMRanker or another ranker
-            Its loss must be linear in the labels, such as ``pairwise(target=identity)``. An item
-            is one row, so leaves of 20 rows are large enough.
-        **given : object
-            More arguments of its ``fit``, such as ``eval_set``.
-
-        Returns
-        -------
-        ranker
-            The fitted ranker.
+        Its loss must be linear in the labels, such as ``pairwise(target=identity)``. An item is one
+        row, so leaves of 20 rows are large enough.
         """
         if self.features is None:
             raise ParameterError("there are no features; give X= to pooled_labels")

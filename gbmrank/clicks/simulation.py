@@ -22,29 +22,20 @@ class ClickLog:
 
     Made by :func:`simulate_clicks`. Features of a row are ``X[log.row]``; train on them with
     ``qid=log.session``.
-
-    Parameters
-    ----------
-    session : array of shape (n_rows,)
-        Number of the session (one list), from 0; its rows are adjacent, sorted by position.
-    query : array of shape (n_rows,)
-        The caller's id of the query of that list.
-    row : array of shape (n_rows,)
-        Row of the caller's items.
-    position : array of shape (n_rows,)
-        Position at which it was shown, from 1.
-    clicks : array of shape (n_rows,)
-        1 where it was clicked, else 0.
-    relevance : array of shape (n_rows,)
-        True probability of a click once examined, which real logs do not have.
     """
 
     session: IntArray
+    """Number of the session (one list), from 0; its rows are adjacent, sorted by position."""
     query: npt.NDArray[Any]
+    """The caller's id of the query of that list."""
     row: IntArray
+    """Row of the caller's items."""
     position: IntArray
+    """Position at which it was shown, from 1."""
     clicks: IntArray
+    """1 where it was clicked, else 0."""
     relevance: FloatArray
+    """True probability of a click once examined, which real logs do not have."""
 
     @property
     def n_sessions(self) -> int:

@@ -39,42 +39,26 @@ _UNLIKELY = 3.0  # standard errors
 class OfflineValue:
     r"""Estimated value of a ranking per session; made by :func:`offline_value`.
 
-    Parameters
-    ----------
-    value : float
-        The estimate, also ``float(result)``.
-    low, high : float
-        Ends of its interval.
-    level : float
-        Probability with which the interval should contain the true value.
-    metric : str
-        The metric.
-    estimator : str
-        The estimator.
-    per : str
-        Unit of the value: session, or for a ratio relevant item or row shown.
-    n_sessions : int
-        Lists in the log.
-    n_clicks : int
-        Clicks in the log.
-    effective_sample_size : float
-        :math:`(\sum w)^2 / \sum w^2` over the weights w of all rows: the number of rows of equal
-        weight with the same information.
-    effective_clicks : float
-        The same over clicks, with weights times discounts.
+    An effective sample size is :math:`(\sum w)^2 / \sum w^2`: as many rows of equal weight have the
+    same information.
     """
 
     value: float
+    """The estimate, also ``float(result)``."""
     low: float
     high: float
     level: float
+    """The true value should be between low and high with this probability."""
     metric: str
     estimator: str
     per: str
+    """Unit of the value: session, or for a ratio relevant item or row shown."""
     n_sessions: int
     n_clicks: int
     effective_sample_size: float
+    """Of the weights of all rows."""
     effective_clicks: float
+    """Of clicks, with weights times discounts."""
 
     def __float__(self) -> float:
         return self.value
@@ -190,7 +174,7 @@ def offline_value(
         Level of the bootstrap interval over sessions. It covers the mean of the estimator: for
         ``"clipped"`` the value after clipping, which is too low, and for ``"ratio"`` the ratio of
         the sums. The true value is covered by ``"ips"``, and by ``"doubly_robust"`` if g is
-        correct. Bias and propensities are treated as exact.
+        correct. Bias, propensities and relevance are treated as exact, learned or not.
     resamples : int, default=2000
         Number of bootstrap draws.
     seed : int, default=0
@@ -278,12 +262,10 @@ def _check_options(
 
 def _check_features(features: object, relevance: object) -> None:
     """Raise unless features and the relevance that is learned from them are given together."""
-    if (features is None) == (isinstance(relevance, str) and relevance == _LEARNED):
-        raise ParameterError(f"X= and relevance={_LEARNED!r} go together; give both, or neither")
     if isinstance(relevance, str) and relevance != _LEARNED:
-        raise ParameterError(
-            f"relevance must be one number per row or {_LEARNED!r}, got {relevance!r}"
-        )
+        raise ParameterError(f"relevance is a column or {_LEARNED!r}, got {relevance!r}")
+    if (features is None) == isinstance(relevance, str):
+        raise ParameterError(f"X= and relevance={_LEARNED!r} go together; give both, or neither")
 
 
 def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayLike) -> _Log:
@@ -350,8 +332,11 @@ def _at_new_ranks(log: _Log, table: FloatArray, rows: Any = slice(None)) -> Floa
 
 def _theta(log: _Log, bias: PositionBias) -> FloatArray:
     """Return the propensity of each row."""
-    session = log.groups.spread(np.arange(log.groups.n_queries))
-    return bias.theta(log.position, follows_click(log.clicks, log.position, session))
+    return bias.theta(log.position, follows_click(log.clicks, log.position, _session(log)))
+
+
+def _session(log: _Log) -> IntArray:
+    return log.groups.spread(np.arange(log.groups.n_queries))
 
 
 def _cross_fitted(log: _Log, bias: PositionBias, features: Any, plan: Plan) -> FloatArray:
@@ -376,8 +361,7 @@ def _by_bias(
 ) -> _Terms:
     """Return terms with clicks over the examination of their positions."""
     least, relevance = options
-    session = log.groups.spread(np.arange(log.groups.n_queries))
-    utility = bias.utilities(log.clicks, log.position, clip=least, session=session)
+    utility = bias.utilities(log.clicks, log.position, clip=least, session=_session(log))
     theta = _theta(log, bias)
     weight = 1.0 / np.maximum(theta, least)
     earned = discount * utility

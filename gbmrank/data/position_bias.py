@@ -145,25 +145,9 @@ class PositionBias:
         return len(self.propensity)
 
     def theta(self, position: ArrayLike, after: npt.NDArray[np.bool_] | None = None) -> FloatArray:
-        """Return the propensity of each row.
+        """Return the propensity of each row, by its position from 1.
 
-        Parameters
-        ----------
-        position : array-like of shape (n_rows,)
-            Position of the item, from 1 to ``n_positions``.
-        after : array of bool of shape (n_rows,), optional
-            Whether the row is below a click of its session, which multiplies by ``after_click``.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Propensities.
-
-        Raises
-        ------
-        DataError
-            With row and value, for a position that is missing, fractional, below 1 or beyond
-            ``n_positions``.
+        ``after`` says which rows are below a click of their session: ``after_click`` counts there.
         """
         theta: FloatArray = self.propensity[self._at(position)]
         return theta if after is None else np.where(after, self.after_click * theta, theta)
@@ -263,18 +247,7 @@ class PositionBias:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the propensities by position, with their intervals.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure when not given.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-        """
+        """Plot the propensities by position with their intervals, on axes or in a new figure."""
         ax = axes(ax)
         at = np.arange(1, self.n_positions + 1)
         ax.bar(at, self.propensity, color="#7aa6c2", label="propensity")
