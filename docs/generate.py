@@ -173,7 +173,10 @@ An *if* comes with an object: `theory.calibration(...).condition.holds(distribut
 
 *Calibrated* needs an argument for all labels that both sides take, all list lengths and all cut-offs. The utility of
 a target and that of a metric are compared in symbols: gain, threshold, normaliser and cut-off. Losses declare what is
-proven about them (`proven`); one that declares nothing is measured on a grid, which can refute, and its verdict is *if*.
+proven about them (`proven`); one that declares nothing is measured on a grid, which can refute, and its verdict is *if*. A claim of a loss of
+yours is compared with numbers, link and least weight included, and a margin that contradicts it is an error; the verdict says "as
+declared by" with the `reference` of the loss. On graphs as on labels, the linear loss needs a regulariser without a kink, which is
+measured for one of your own.
 
 Arguments that the papers do not have:
 

@@ -214,25 +214,14 @@ class FiniteBipartite:
 @final
 @dataclass(frozen=True, slots=True)
 class FourRisks:
-    """Scores of four risks that share one minimiser.
+    """Scores of four risks that share one minimiser."""
 
-    Parameters
-    ----------
-    proper, bipartite, push : array of shape (n,)
-        Minimisers, with mean zero.
-    pairs : array of shape (n, n)
-        Best pair scores.
-    log_odds : array of shape (n,)
-        ``logit(eta) / a`` with mean zero.
-    largest_difference : float
-        Largest difference between any two of the five, as differences of scores.
-    """
-
-    proper: FloatArray
+    proper: FloatArray  #: minimisers, with mean zero
     bipartite: FloatArray
-    pairs: FloatArray
-    push: FloatArray
-    log_odds: FloatArray
+    pairs: FloatArray  #: best pair scores
+    push: FloatArray  #: minimisers, with mean zero
+    log_odds: FloatArray  #: ``logit(eta) / a`` with mean zero
+    #: largest difference between any two of the five, as differences of scores
     largest_difference: float
 
 

@@ -52,25 +52,6 @@ class Bound:
 
     .. math:: R^* - R \le a\, c\, C_\phi(2) \sqrt{(L - L^*) / \nu}
 
-    Parameters
-    ----------
-    value : float
-        The bound.
-    constant : float
-        c, for the objective's own utility without normalisation.
-    c_phi : float
-        :math:`C_\phi(2)` of the metric's discounts.
-    ratio : float
-        a: the metric's utility over the objective's.
-    scale : float
-        nu: the factor with which the objective normalises a query.
-    n_items : int
-        Length of the query with the largest bound.
-    formula : str
-        Formula of c.
-    condition : AbstractCondition or None
-        Condition of the verdict, and the largest label if the constant depends on it; None if the
-        bound always holds.
 
     Examples
     --------
@@ -78,13 +59,15 @@ class Bound:
     at most 0.141421, when labels are 0 and 1
     """
 
-    value: float
-    constant: float
-    c_phi: float
-    ratio: float
-    scale: float
-    n_items: int
-    formula: str
+    value: float  #: the bound
+    constant: float  #: c, for the objective's own utility without normalisation
+    c_phi: float  #: :math:`C_\phi(2)` of the metric's discounts
+    ratio: float  #: a: the metric's utility over the objective's
+    scale: float  #: nu: the factor with which the objective normalises a query
+    n_items: int  #: length of the query with the largest bound
+    formula: str  #: formula of c
+    #: condition of the verdict, and the largest label if the constant depends on it; None if the
+    #: bound always holds
     condition: AbstractCondition | None = None
 
     def __str__(self) -> str:
@@ -129,17 +112,6 @@ def regret_bound(
         expected utility is at most that of its query over the discount of the first rank, so
         constants with ``sqrt(max U)`` need no bound of the utilities (Cor. A.2).
 
-    Returns
-    -------
-    Bound
-        The bound with its factors and its condition.
-
-    Raises
-    ------
-    ParameterError
-        When the pair is not calibrated, no constant is known, or a query is longer than the
-        condition of the verdict allows.
-
     References
     ----------
     Calauzenes, Usunier and Gallinari, Machine Learning 93, 2013, eq. 9 and Thms 5.2-5.4.
@@ -174,24 +146,14 @@ def regret_bound(
 @final
 @dataclass(frozen=True, slots=True)
 class EssentialCheck:
-    """What a ranking loses, at most its essential loss, at most the surrogate; per query.
+    """What a ranking loses, at most its essential loss, at most the surrogate; per query."""
 
-    Parameters
-    ----------
-    lost : array of shape (n_queries,)
-        The best value of the metric minus that of the scores; NaN where it is undefined.
-    essential : array of shape (n_queries,)
-        Essential loss with what each item of the best order adds to the metric as weights.
-    surrogate : array of shape (n_queries,)
-        The surrogate, scaled so that it is an upper bound.
-    holds : bool
-        Whether both inequalities hold in every query.
-    """
-
+    #: the best value of the metric minus that of the scores; NaN where it is undefined
     lost: FloatArray
+    #: essential loss with what each item of the best order adds to the metric as weights
     essential: FloatArray
-    surrogate: FloatArray
-    holds: bool
+    surrogate: FloatArray  #: the surrogate, scaled so that it is an upper bound
+    holds: bool  #: whether both inequalities hold in every query
 
 
 def essential_loss(
@@ -261,10 +223,8 @@ def essential_check(
 
     Parameters
     ----------
-    labels, scores : array-like of shape (n_rows,)
-        Larger is better.
-    group : array-like of shape (n_queries,), optional
-        Rows per query; nothing means one query.
+    labels, scores, group : array-like
+        As for :func:`essential_loss`.
     objective : object or text, default="ranknet"
         A comparison loss (convex, not increasing, ``phi(0) > 0``) or ListMLE, with any weights
         that are positive where the metric's are.
@@ -272,11 +232,6 @@ def essential_check(
         A positional metric whose utilities are not negative and do not fall with the label
         (``ndcg``, ``dcg``, ``precision``, ``rbp``, ...), ``map`` without a cut-off, ``err`` or
         ``mrr``.
-
-    Returns
-    -------
-    EssentialCheck
-        The three terms per query; logistic losses are in base 2, as the bound requires.
 
     References
     ----------
@@ -322,10 +277,8 @@ def regression_bound(
 
     Parameters
     ----------
-    labels, scores : array-like of shape (n_rows,)
-        Larger is better.
-    group : array-like of shape (n_queries,), optional
-        Rows per query; nothing means one query.
+    labels, scores, group : array-like
+        As for :func:`essential_loss`.
     gain : {"exp2", "linear"} or table, default="exp2"
         Gain of the metric.
     k : int or None, default=None
@@ -375,12 +328,8 @@ def classification_bound(
     ----------
     labels, predicted : array-like of shape (n_rows,)
         Grades, and their predictions, by which items are sorted.
-    group : array-like of shape (n_queries,), optional
-        Rows per query; nothing means one query.
-    gain : {"exp2", "linear"} or table, default="exp2"
-        Gain of the metric, which does not fall.
-    k : int or None, default=None
-        Cut-off of the metric.
+    group, gain, k : object
+        As for :func:`regression_bound`; the gain does not fall.
     max_grade : float, default=4
         Largest grade.
 
@@ -429,10 +378,8 @@ def inversion_bound(
 
     Parameters
     ----------
-    labels, scores : array-like of shape (n_rows,)
-        Larger is better.
-    group : array-like of shape (n_queries,), optional
-        Rows per query; nothing means one query.
+    labels, scores, group : array-like
+        As for :func:`essential_loss`.
     threshold : float, optional
         Labels of at least this are relevant; needed for graded labels.
 

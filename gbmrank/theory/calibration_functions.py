@@ -50,33 +50,18 @@ _ROUGH = 1e-4  # accuracy of minimisers in the middle of simplices, where any sc
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationFunction:
-    """Values of a calibration function; made by :func:`calibration_function`.
+    """Values of a calibration function; made by :func:`calibration_function`."""
 
-    Parameters
-    ----------
-    eps : array of shape (n,)
-        Metric regrets, ascending.
-    lower : array of shape (n,)
-        Certified: no distribution and scores with at least that metric regret have less
-        surrogate regret. Zeros if nothing is certified.
-    upper : array of shape (n,)
-        The least surrogate regret that was found.
-    largest : float
-        The largest possible metric regret.
-    certified : bool
-        Whether ``lower`` is certified; otherwise only ``upper`` is known, an estimate from above.
-    cells : int
-        Simplices that the certificate needed.
-    worst : tuple of Distribution
-        Distributions at which ``upper`` was found.
-    """
-
-    eps: FloatArray
+    eps: FloatArray  #: metric regrets, ascending
+    #: certified: no distribution and scores with at least that metric regret have less surrogate
+    #: regret. Zeros if nothing is certified
     lower: FloatArray
-    upper: FloatArray
-    largest: float
+    upper: FloatArray  #: the least surrogate regret that was found
+    largest: float  #: the largest possible metric regret
+    #: whether ``lower`` is certified; otherwise only ``upper`` is known, an estimate from above
     certified: bool
-    cells: int
+    cells: int  #: simplices that the certificate needed
+    #: distributions at which ``upper`` was found
     worst: tuple[Distribution, ...] = field(repr=False)
 
     def __call__(self, eps: float) -> float:
@@ -108,16 +93,6 @@ class CalibrationFunction:
             Surrogate regret, in the objective's own units.
         estimate : bool, default=False
             Use the values found instead of the certified ones.
-
-        Returns
-        -------
-        float
-            Bound of the metric regret.
-
-        Raises
-        ------
-        ParameterError
-            When nothing is certified and ``estimate`` is False.
         """
         given = read_number(excess, "excess", 0.0)
         if not (self.certified or estimate):
@@ -181,12 +156,6 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     report : callable, optional
         Called with lines of progress; ``print``, for example.
 
-    Returns
-    -------
-    CalibrationFunction
-        Certified where the loss and the metric depend on up to 4 expectations (a utility per
-        item of up to 4 items), else an estimate by random search.
-
     Notes
     -----
     Two items take seconds and are certified to three digits, three items take up to half a minute.
@@ -219,7 +188,7 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     most = read_whole(cells, "cells", 1)
     if problem.largest == 0.0:
         return CalibrationFunction(wanted, wanted, wanted, 0.0, True, 0, ())
-    say = _say_nothing if report is None else report
+    say = report or (lambda _: None)
     allowed = _read_restriction(restrict, outcomes)
     certified = problem.points.shape[1] <= _MOST_DIMENSIONS and allowed is None
     if certified:  # other outcomes are mixtures of these
@@ -233,10 +202,6 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
     worst = tuple(Distribution(outcomes, parts[b][2][e]) for e, b in enumerate(best.tolist()))
     used = sum(one[3] for one in parts)
     return CalibrationFunction(wanted, lower, upper, problem.largest, certified, used, worst)
-
-
-def _say_nothing(line: str) -> None:
-    pass
 
 
 def _outcomes(items: int, grades: ArrayLike, graphs: ArrayLike | None) -> FloatArray:

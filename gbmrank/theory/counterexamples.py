@@ -76,36 +76,19 @@ def grouped(orders: tuple[tuple[int, ...], ...]) -> tuple[Tiers, ...] | None:
 @final
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A distribution that shows that an objective is not calibrated for a metric.
+    """A distribution that shows that an objective is not calibrated for a metric."""
 
-    Parameters
-    ----------
-    objective, metric : str
-        Canonical texts.
-    labels : tuple
-        Label vectors (tuples of numbers), or graphs (tuples of rows).
-    probabilities : tuple of float
-        Their probabilities.
-    scores : tuple of float
-        Scores that minimise the expected loss.
-    regret : float
-        Expected performance lost by ranking with these scores.
-    gap : float or None
-        Least loss above the infimum of scores in a best order; 0 if breaking ties of the
-        minimiser gives a best order, None if it is known to be positive and was not computed,
-        because the minimiser has no ties.
-    best_order : tuple of int
-        An order that is best for the metric.
-    """
-
-    objective: str
+    objective: str  #: canonical texts
     metric: str
-    labels: tuple[Any, ...]
-    probabilities: tuple[float, ...]
-    scores: tuple[float, ...]
-    regret: float
+    labels: tuple[Any, ...]  #: label vectors (tuples of numbers), or graphs (tuples of rows)
+    probabilities: tuple[float, ...]  #: their probabilities
+    scores: tuple[float, ...]  #: scores that minimise the expected loss
+    regret: float  #: expected performance lost by ranking with these scores
+    #: least loss above the infimum of scores in a best order; 0 if breaking ties of the minimiser
+    #: gives a best order, None if it is known to be positive and was not computed, because the
+    #: minimiser has no ties
     gap: float | None
-    best_order: tuple[int, ...]
+    best_order: tuple[int, ...]  #: an order that is best for the metric
 
     @property
     def on_graphs(self) -> bool:
@@ -170,7 +153,7 @@ def shown(
     regret = abs(best.value - distribution.value(measure, scores))
     if not regret >= margin * max(abs(best.value), 1e-3) or best.tiers is None:
         return None
-    gap = _gap(distribution, template, found, best.tiers)
+    gap = _gap(distribution.risk(template), nature_of(template), found, best.tiers)
     if gap is None:
         return None
     return Counterexample(
@@ -291,7 +274,7 @@ def _verified_padding(
         return None
     upper = tuple(sorted({int(owner[i]) for i in order[:k]}))
     tiers = (upper, tuple(i for i in range(small) if i not in upper))
-    gap = _gap_in(risk, nature, found, (tiers,))
+    gap = _gap(risk, nature, found, (tiers,))
     if gap is None:
         return None
     return Counterexample(
@@ -354,20 +337,11 @@ def _sorted(distribution: Distribution, measure: AbstractMetric) -> BestTiers | 
     return BestTiers(distribution.value(measure, ranked), chosen, (tiers,))
 
 
-def _gap(
-    distribution: Distribution,
-    template: AbstractObjective,
-    found: Minimum,
-    orders: tuple[Tiers, ...],
-) -> float | None:
+def _gap(risk: Risk, nature: Nature, found: Minimum, orders: tuple[Tiers, ...]) -> float | None:
     """Return the loss of a best order above the minimum; None if there is no difference.
 
     It is 0 if a kink ties items: moving them apart by a thousandth costs proportionally more.
     """
-    return _gap_in(distribution.risk(template), nature_of(template), found, orders)
-
-
-def _gap_in(risk: Risk, nature: Nature, found: Minimum, orders: tuple[Tiers, ...]) -> float | None:
     value = found.value
 
     def least(lead: float) -> float:

@@ -93,21 +93,12 @@ def repeated_graphs(weights: FloatArray, times: int) -> PreferenceGraphs:
 @final
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best orders of a metric on a distribution, and their value.
+    """The best orders of a metric on a distribution, and their value."""
 
-    Parameters
-    ----------
-    value : float
-        Expected value of the best order.
-    orders : tuple of tuple of int
-        Every order with this value (only one if orders are not enumerated), best item first.
-    scores : array of shape (n,)
-        Scores that are sorted like the first of them.
-    """
-
-    value: float
+    value: float  #: expected value of the best order
+    #: every order with this value (only one if orders are not enumerated), best item first
     orders: tuple[tuple[int, ...], ...]
-    scores: FloatArray
+    scores: FloatArray  #: scores that are sorted like the first of them
 
 
 @final

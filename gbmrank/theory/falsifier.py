@@ -43,29 +43,14 @@ MARGIN = 1e-3
 @final
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Result of a search for a counterexample.
+    """Result of a search for a counterexample."""
 
-    Parameters
-    ----------
-    example : Counterexample or None
-        A counterexample, if one was found.
-    tried : int
-        Distributions that were tried.
-    failed : int
-        Those of them whose expected loss could not be minimised.
-    unattained : int
-        Those of them whose expected loss has no minimum, because scores diverge.
-    silent : str
-        Why the search has no result for this metric; empty if it has one.
-    by : {"search", "padding"}
-        What found it: trying distributions, or adding items to a stored counterexample.
-    """
-
-    example: Counterexample | None
-    tried: int
-    failed: int = 0
-    unattained: int = 0
-    silent: str = ""
+    example: Counterexample | None  #: A counterexample, if one was found
+    tried: int  #: distributions that were tried
+    failed: int = 0  #: those of them whose expected loss could not be minimised
+    unattained: int = 0  #: those of them whose expected loss has no minimum, because scores diverge
+    silent: str = ""  #: why the search has no result for this metric; empty if it has one
+    #: what found it: trying distributions, or adding items to a stored counterexample
     by: str = "search"
 
     def __str__(self) -> str:
@@ -122,11 +107,6 @@ def falsify(
     seed : int, default=0
         Seed of the search.
 
-    Returns
-    -------
-    Counterexample or None
-        A verified counterexample, which ``print`` shows in full.
-
     Examples
     --------
     >>> example = falsify("ranknet", "dcg")
@@ -148,17 +128,6 @@ def search(
     seed: int = 0,
 ) -> SearchResult:
     """Search like :func:`falsify`, and also return what was tried.
-
-    Parameters
-    ----------
-    objective, metric, items, grades, budget, seed : object
-        As for :func:`falsify`.
-
-    Returns
-    -------
-    SearchResult
-        The counterexample or None, with the numbers of distributions tried, of those that
-        could not be minimised and of those without a minimum.
 
     Examples
     --------
@@ -210,11 +179,6 @@ def falsify_on_graphs(
         Pairwise disagreement.
     budget, seed : int
         As for :func:`falsify`.
-
-    Returns
-    -------
-    Counterexample or None
-        As for :func:`falsify`.
     """
     return search_on_graphs(objective, metric, budget=budget, seed=seed).example
 
@@ -227,18 +191,7 @@ def search_on_graphs(
     budget: int = 400,
     seed: int = 0,
 ) -> SearchResult:
-    """Search like :func:`falsify_on_graphs`, and also return what was tried.
-
-    Parameters
-    ----------
-    objective, metric, budget, seed : object
-        As for :func:`falsify_on_graphs`.
-
-    Returns
-    -------
-    SearchResult
-        As for :func:`search`.
-    """
+    """Search like :func:`falsify_on_graphs`, and also return what was tried."""
     plan = graphs(read_whole(seed, "seed", 0))
     return _searched(plan, (as_objective(objective), as_metric(metric)), budget)
 

@@ -42,30 +42,16 @@ class LowRank:
     r"""A loss as inner products, with its surrogate and decoder; made by :func:`low_rank`.
 
     .. math:: L(y, t) = \langle \alpha_y, \beta_t \rangle + c_y
-
-    Parameters
-    ----------
-    alpha : array of shape (n_outcomes, dimension)
-        Target of the surrogate for each outcome.
-    beta : array of shape (n_decisions, dimension)
-        Orthonormal columns, unless factors were given.
-    decisions : array of shape (n_decisions,) or (n_decisions, items)
-        Numbers of the columns, or orders: items, best first.
-    rule : Rule
-        How decisions are found.
-    singular_values : array of shape (min(n_outcomes, n_decisions),)
-        Singular values of the matrix with centred rows; the dimension is the number of those
-        above the tolerance.
-    metric : metric or None
-        The metric whose loss was factorised; None for a matrix.
     """
 
-    alpha: FloatArray
-    beta: FloatArray
-    decisions: IntArray
-    rule: Rule
+    alpha: FloatArray  #: target of the surrogate for each outcome
+    beta: FloatArray  #: orthonormal columns, unless factors were given
+    decisions: IntArray  #: numbers of the columns, or orders: items, best first
+    rule: Rule  #: how decisions are found
+    #: singular values of the matrix with centred rows; the dimension is the number of those above
+    #: the tolerance
     singular_values: FloatArray
-    metric: AbstractMetric | None = None
+    metric: AbstractMetric | None = None  #: the metric whose loss was factorised; None for a matrix
 
     @classmethod
     def of(cls, alpha: ArrayLike, beta: ArrayLike) -> "LowRank":
@@ -109,13 +95,7 @@ class LowRank:
         return self.rule.name
 
     def targets(self, labels: ArrayLike) -> FloatArray:
-        """Return alpha of label vectors or graphs, shape (m, dimension), of a metric's loss.
-
-        Raises
-        ------
-        DataError
-            For labels that are not among the outcomes that were factorised.
-        """
+        """Return alpha of label vectors or graphs, shape (m, dimension), of a metric's loss."""
         if self.metric is None:
             raise ParameterError("alpha of a loss matrix is that of its rows; see .alpha")
         rows = _centred(_metric_rows(self.metric, labels))
@@ -157,11 +137,6 @@ class LowRank:
         ----------
         u : array-like of shape (dimension,) or (rows, dimension)
             Estimates of the mean of alpha.
-
-        Returns
-        -------
-        int or array
-            The number of a column, or an order (items, best first); one per row of u.
         """
         given = self._read(u)
         rows = given.reshape(-1, self.dimension) if given.size else np.zeros((_count(given), 0))
@@ -251,18 +226,6 @@ def low_rank(
         sum of edges, so edges are the outcomes.
     tolerance : float, default=1e-13
         Singular values up to this share of the largest one count as zero.
-
-    Returns
-    -------
-    LowRank
-        Factors, surrogate and decoder.
-
-    Raises
-    ------
-    DataError
-        For a matrix with entries that are not finite numbers.
-    LimitError
-        For more items or larger matrices than can be factorised in about ten seconds.
 
     References
     ----------

@@ -72,24 +72,12 @@ def least_risk(
 @final
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The best scores found.
+    """The best scores found."""
 
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Centred if the risk is shift invariant.
-    value : float
-        The risk there.
-    attained : bool
-        False if the risk still falls while scores diverge, so that it has no minimum.
-    slope : float
-        Largest entry of the gradient there.
-    """
-
-    scores: FloatArray
-    value: float
-    attained: bool
-    slope: float
+    scores: FloatArray  #: centred if the risk is shift invariant
+    value: float  #: the risk there
+    attained: bool  #: false if the risk still falls while scores diverge, so that it has no minimum
+    slope: float  #: largest entry of the gradient there
 
 
 @final

@@ -24,21 +24,11 @@ _JUDGES = 8
 @final
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether a condition holds; if not, with the items that violate it.
+    """Whether a condition holds; if not, with the items that violate it."""
 
-    Parameters
-    ----------
-    holds : bool
-        The answer, also the truth value of the object.
-    witness : tuple of int or None
-        Items that violate the condition; None if it holds.
-    reason : str
-        The witness in words.
-    """
-
-    holds: bool
-    witness: tuple[int, ...] | None = None
-    reason: str = ""
+    holds: bool  #: the answer, also the truth value of the object
+    witness: tuple[int, ...] | None = None  #: items that violate the condition; None if it holds
+    reason: str = ""  #: the witness in words
 
     def __bool__(self) -> bool:
         return self.holds
@@ -67,11 +57,6 @@ def difference_graph(A: ArrayLike) -> FloatArray:  # noqa: N803
 def net_degree(A: ArrayLike) -> FloatArray:  # noqa: N803
     """Return the net degree ``sum_j (A_ij - A_ji)`` of every item.
 
-    Parameters
-    ----------
-    A : array-like of shape (n_items, n_items)
-        As for :func:`difference_graph`.
-
     Examples
     --------
     >>> net_degree([[0, 1, 0], [0, 0, 6], [0, 0, 0]])
@@ -86,11 +71,6 @@ def is_acyclic(A: ArrayLike) -> Answer:  # noqa: N803
 
     The condition under which pair models are consistent (P_DAG) is
     ``is_acyclic(difference_graph(A))``.
-
-    Parameters
-    ----------
-    A : array-like of shape (n_items, n_items)
-        As for :func:`difference_graph`.
 
     Examples
     --------
@@ -117,11 +97,6 @@ def is_low_noise(A: ArrayLike) -> Answer:  # noqa: N803
 
     Then the linear loss is consistent for pairwise disagreement (Duchi et al. 2010, Def. 8,
     Cor. 15). :math:`O(n^3)`.
-
-    Parameters
-    ----------
-    A : array-like of shape (n_items, n_items)
-        As for :func:`difference_graph`.
     """
     weights = _graph(A)
     edges, lead = difference_graph(weights), weights - weights.T
@@ -234,11 +209,6 @@ def misordered_by_convex(A: ArrayLike) -> tuple[int, int, int] | None:  # noqa: 
     otherwise ``phi'(d_ik) >= phi'(d_ij)`` and ``A_ki phi'(-d_ik) = A_jk phi'(d_jk) +
     A_ik phi'(d_ik)`` give ``A_ki <= A_jk (1 + A_ik / A_ij)``.
 
-    Parameters
-    ----------
-    A : array-like of shape (3, 3)
-        As for :func:`difference_graph`.
-
     References
     ----------
     Duchi, Mackey and Jordan, ICML 2010, Lemma 10 (first condition), with a proof of our own.
@@ -328,18 +298,11 @@ def independence(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseReport:
-    """Per query, whether each condition holds for the summed judgments.
+    """Per query, whether each condition holds for the summed judgments."""
 
-    Parameters
-    ----------
-    queries : array of shape (n_used,)
-        Numbers of the queries with at least one edge; only these are tested.
-    answers : dict of str to list of Answer
-        By condition: ``low_noise``, ``degree``, ``acyclic``, and ``reinforcement`` if judgments
-        were given; one answer per query.
-    """
-
-    queries: Any
+    queries: Any  #: numbers of the queries with at least one edge; only these are tested
+    #: by condition: ``low_noise``, ``degree``, ``acyclic``, and ``reinforcement`` if judgments
+    #: were given; one answer per query
     answers: dict[str, list[Answer]]
 
     def share(self, condition: str) -> float:
@@ -377,11 +340,6 @@ def noise_report(graphs: PreferenceGraphs, *, judgments: ArrayLike | None = None
         Sums of judgments: repeated edges, duels, or rankings of several judges.
     judgments : array-like of shape (n_rows, n_judges), optional
         Binary relevance by judge, in the rows of ``graphs``; adds the reinforcement condition.
-
-    Returns
-    -------
-    NoiseReport
-        Answers per query; ``print`` shows the shares.
 
     Examples
     --------

@@ -32,63 +32,32 @@ _OF_ITEMS = {"proper", "differentiable"}  # what is not about the loss of pairs 
 @final
 @dataclass(frozen=True, slots=True)
 class ItemShape:
-    """Properties of a loss of items.
+    """Properties of a loss of items."""
 
-    Parameters
-    ----------
-    proper : bool
-        Whether the best score increases with the probability of being useful, from one
-        end of its range to the other.
-    least_weight : float
-        Infimum of the weight function w(c), the modulus of the regret.
-    rate : float or None
-        ``a`` when the link is ``sigmoid(a v)``.
-    bounded_curvature : bool
-        Whether both partial losses have bounded second derivatives.
-    proven : bool
-        Whether the loss declares it, and not a grid.
-    """
-
+    #: whether the best score increases with the probability of being useful, from one end of its
+    #: range to the other
     proper: bool
-    least_weight: float
-    rate: float | None
-    bounded_curvature: bool
-    proven: bool = False
+    least_weight: float  #: infimum of the weight function w(c), the modulus of the regret
+    rate: float | None  #: ``a`` when the link is ``sigmoid(a v)``
+    bounded_curvature: bool  #: whether both partial losses have bounded second derivatives
+    proven: bool = False  #: whether the loss declares it, and not a grid
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PairShape:
-    """Properties of a loss of pairs.
+    """Properties of a loss of pairs."""
 
-    Parameters
-    ----------
-    convex, decreasing, bounded_below, quadratic : bool
-        Whether the loss has the property; "quadratic" means a parabola.
-    slope : float
-        Derivative at zero.
-    rate : float or None
-        ``a`` when ``phi'(-d) / (phi'(-d) + phi'(d)) = sigmoid(a d)``.
-    least_weight : float
-        Infimum of the weight function of the symmetric loss.
-    bounded_curvature : bool
-        Whether the second derivative is bounded.
-    differentiable : bool
-        Whether there is no kink.
-    proven : bool
-        Whether the loss declares it, and not a grid.
-    """
-
-    convex: bool
+    convex: bool  #: whether the loss has the property; "quadratic" means a parabola
     decreasing: bool
     bounded_below: bool
     quadratic: bool
-    slope: float
-    rate: float | None
-    least_weight: float
-    bounded_curvature: bool
-    differentiable: bool = True
-    proven: bool = False
+    slope: float  #: derivative at zero
+    rate: float | None  #: ``a`` when ``phi'(-d) / (phi'(-d) + phi'(d)) = sigmoid(a d)``
+    least_weight: float  #: infimum of the weight function of the symmetric loss
+    bounded_curvature: bool  #: whether the second derivative is bounded
+    differentiable: bool = True  #: whether there is no kink
+    proven: bool = False  #: whether the loss declares it, and not a grid
 
     @property
     def falls(self) -> bool:

@@ -74,17 +74,6 @@ def positional(metric: Any, labels: ArrayLike) -> Positional:
     labels : array-like of shape (n,)
         Labels of one query.
 
-    Returns
-    -------
-    Positional
-        ``b + sum_k phi[k] * u[order[k]]`` is the value of an order, best item first; minus
-        that for a measure that is minimised.
-
-    Raises
-    ------
-    ParameterError
-        For a metric that is not of the family, such as ERR.
-
     Examples
     --------
     >>> u, phi, b = positional("auc", [1, 1, 0])

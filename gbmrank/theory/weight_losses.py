@@ -79,18 +79,6 @@ def loss_from_weight(
     name : str, default="weighted"
         Name under which the loss is registered.
 
-    Returns
-    -------
-    AbstractCompositeLoss
-        An instance, to be passed as ``loss=``.
-
-    Raises
-    ------
-    ParameterError
-        When the weight or the link is invalid, or an integral diverges.
-    RegistrationError
-        For the name of another loss.
-
     References
     ----------
     Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014, sec. 2.

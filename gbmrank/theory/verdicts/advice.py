@@ -65,23 +65,12 @@ _STATUS = ("calibrated", "conditional", "unknown", "not calibrated")
 @final
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """An objective for a metric, with its verdict.
+    """An objective for a metric, with its verdict."""
 
-    Parameters
-    ----------
-    objective : str
-        Its text, for ``gbmrank.objective``.
-    verdict : Verdict
-        Whether it is calibrated.
-    cost : str
-        Cost per query of n items.
-    proven : bool
-        Whether it is proven to be calibrated: on every distribution, or on those of ``given``.
-    """
-
-    objective: str
-    verdict: Verdict
-    cost: str
+    objective: str  #: its text, for ``gbmrank.objective``
+    verdict: Verdict  #: whether it is calibrated
+    cost: str  #: cost per query of n items
+    #: whether it is proven to be calibrated: on every distribution, or on those of ``given``
     proven: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -101,11 +90,6 @@ def advise(metric: Any, *, given: str | None = None) -> list[Advice]:
         What is known about your data: labels that are independent within a query given the
         features (0/1 labels where the condition of a verdict says so), or preference graphs with
         low noise, for pairwise disagreement.
-
-    Returns
-    -------
-    list of Advice
-        The best first.
 
     Examples
     --------

@@ -67,6 +67,7 @@ from gbmrank.theory.verdicts.verdict import (
     SortsPreferences,
     Verdict,
     all_of,
+    unknown,
 )
 from gbmrank.theory.verdicts.witnesses import (
     comparison_witness,
@@ -128,7 +129,7 @@ def calibration(objective: Any, metric: Any = None, *, graphs: bool | None = Non
     reason = _without_loss(objective)
     if reason is not None:
         as_metric(metric)
-        return _unknown(f"{objective} {reason}, so no theorem applies")
+        return unknown(f"{objective} {reason}, so no theorem applies")
     template, measure = as_objective(objective), as_metric(metric)
     if graphs is None:
         graphs = any(getattr(part, "preferences", None) is not None for part in (template, measure))
@@ -151,7 +152,7 @@ def calibration_or_unknown(objective: Any, metric: Any) -> Verdict:
         if message not in _warned:
             _warned.add(message)
             warn(message, GbmrankWarning)
-        return _unknown(str(error))
+        return unknown(str(error))
 
 
 def _both(template: AbstractObjective, measure: AbstractMetric) -> tuple[Labels, ...]:
@@ -184,16 +185,6 @@ def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
     This matters for early stopping: with a loss that is not calibrated, the metric may get worse
     while the loss is still being minimised. The warning names a calibrated objective, if there
     is one.
-
-    Parameters
-    ----------
-    objective, metric : object
-        As for :func:`calibration`.
-
-    Returns
-    -------
-    Verdict
-        The result of :func:`calibration`.
     """
     verdict = calibration_or_unknown(objective, metric)
     if verdict.status != "not calibrated":
@@ -284,7 +275,7 @@ def _right_for(metric: Any) -> str | None:
 @functools.lru_cache(maxsize=1024)
 def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
     if measure.ties not in _FAIR_TIES:
-        return _unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
+        return unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
     seen, preserved = view(measure), preserved_order(template)
     if _every_order_is_best(template, measure, seen):
         sentence = f"every order has the same {measure.name}, so every loss is calibrated for it"
@@ -330,7 +321,7 @@ def _positional(
 ) -> Verdict:
     both = common(preserved.labels, legal(seen.form))
     if not both:
-        return _unknown("the objective and the metric do not take the same labels")
+        return unknown("the objective and the metric do not take the same labels")
     found = [alike(preserved.form, seen.form, each) for each in both]
     limits = [k for k in (preserved.up_to, *(one.up_to for one in found)) if k is not None]
     narrower: AbstractCondition | None = None
@@ -406,7 +397,7 @@ def _not_sorted(
     if example is None and "own" in (preserved.form.gain, seen.form.gain):
         return _if_alike(measure, preserved, seen)
     if example is None:
-        return _unknown("it sorts another utility, and no distribution is known where that costs")
+        return unknown("it sorts another utility, and no distribution is known where that costs")
     sentence = (
         f"its minimisers sort another expected utility than {measure.name} asks for; "
         f"{remedy(template, measure)}"
@@ -578,7 +569,7 @@ def _other_measure(
         return replace(independent, counterexample=example)
     right = "" if independent is None else f"; it is right when {independent.condition}"
     if example is None:
-        return _unknown(f"no result about {measure.name} and losses that sort a utility{right}")
+        return unknown(f"no result about {measure.name} and losses that sort a utility{right}")
     theorem = f"{_C}, Thm 3.3; " if isinstance(measure, ERR | MAP) else ""
     sentence = (
         f"the best order for {measure.name} is not that of any expected utility: what an item is "
@@ -594,7 +585,7 @@ def _is_average_precision(measure: AbstractMetric) -> bool:
 def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
     """Return the verdict on preference graphs: the linear loss sorts net degrees."""
     if not isinstance(measure, PairwiseDisagreement):
-        return _unknown(f"{measure.name} needs labels")
+        return unknown(f"{measure.name} needs labels")
     if isinstance(template, Linear):
         assumed = assumed_of_regulariser(template.regulariser)
         condition = all_of(DegreeCondition(measure.normalize), *assumed)
@@ -605,11 +596,11 @@ def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
         example = graph_witness(template, measure)
         return Verdict("conditional", condition, None, reference, sentence, example)
     if not isinstance(template, Comparison):
-        return _unknown(f"no result about {template.name} on preference graphs")
+        return unknown(f"no result about {template.name} on preference graphs")
     example = known_for(template, measure, graphs=True) or graph_witness(template, measure)
     theorem = _theorem_against(template, measure, None)
     if example is None and theorem is None:
-        return _unknown(f"no result about {template.name} on preference graphs")
+        return unknown(f"no result about {template.name} on preference graphs")
     reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
     return Verdict("not calibrated", None, None, reference, _why_not(template), example)
 
@@ -619,7 +610,7 @@ def _without_order(
 ) -> Verdict:
     """Return the verdict for an objective that is not known to sort any utility."""
     if template.gradient == "frozen_weights":
-        return _unknown(
+        return unknown(
             f"the weights of {template.name} follow the ranking and count as constants, so it is "
             "the gradient of no fixed loss and nothing is proven about where it leads"
         )
@@ -631,7 +622,7 @@ def _without_order(
     right = "" if independent is None else f"; it is right when {independent.condition}"
     theorem = _theorem_against(template, measure, seen)
     if example is None and theorem is None:
-        return _unknown(
+        return unknown(
             f"{template.name} is not known to sort any utility, and no counterexample is stored; "
             f"gbmrank check searches for one{right}"
         )
@@ -680,7 +671,3 @@ def _why_not(template: AbstractObjective) -> str:
     if isinstance(template, Pairwise):
         return f"the kink of {template.loss.name} makes it tie items of different expected utility"
     return f"{template.name} does not sort the expected utility of the metric"
-
-
-def _unknown(sentence: str) -> Verdict:
-    return Verdict("unknown", None, None, "none of the papers", sentence)

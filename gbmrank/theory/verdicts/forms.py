@@ -74,18 +74,10 @@ SIGNS = Labels.of((-1.0, 1.0))
 @final
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Whether two utilities give the same order on some labels.
+    """Whether two utilities give the same order on some labels."""
 
-    Parameters
-    ----------
-    holds : bool or None
-        Proven or not; None if one is a function without a symbolic form.
-    up_to : int or None
-        Longest list for which it is proven, if not for all.
-    """
-
-    holds: bool | None
-    up_to: int | None = None
+    holds: bool | None  #: proven or not; None if one is a function without a symbolic form
+    up_to: int | None = None  #: longest list for which it is proven, if not for all
 
 
 def legal(form: Form) -> tuple[Labels, ...]:

@@ -241,10 +241,7 @@ def _defined(
 def _pointwise(objective: Pointwise) -> Preserved | None:
     target = with_options(objective.target, objective.max_grade, objective.threshold)
     if objective.loss.pair_form == "difference":
-        constant = Constant("sqrt(2)", math.sqrt(2.0))
-        reference = f"{_THEOREM}, Table 2"
-        labels = legal(target.form)
-        return Preserved(target.form, labels, target.values, constant, reference, True)
+        return _squares(target, Constant("sqrt(2)", math.sqrt(2.0)))
     shape = item_shape(objective.loss)
     if not shape.proper:
         return None
@@ -267,8 +264,7 @@ def _pointwise(objective: Pointwise) -> Preserved | None:
 def _pairwise(objective: Pairwise) -> Preserved | None:
     form, values = objective.target.form, objective.target.values
     if objective.loss.pair_form == "difference":
-        constant, reference = Constant("1", 1.0), f"{_THEOREM}, Table 2"
-        return Preserved(form, legal(form), values, constant, reference, True)
+        return _squares(objective.target, Constant("1", 1.0))
     shape = pair_shape(objective.loss)
     monotone = shape.convex and shape.falls
     parabola = shape.quadratic and shape.slope < 0 and shape.differentiable
@@ -298,11 +294,14 @@ def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> Assumed:
     )
 
 
+def _squares(target: AbstractUtility, constant: Constant) -> Preserved:
+    labels, reference = legal(target.form), f"{_THEOREM}, Table 2"
+    return Preserved(target.form, labels, target.values, constant, reference, True)
+
+
 def _query_rmse(objective: QueryRMSE) -> Preserved:
     """Return that of pointwise, at scores with another shift."""
-    form, values = objective.target.form, objective.target.values
-    constant = Constant("sqrt(2)", math.sqrt(2.0))
-    return Preserved(form, legal(form), values, constant, f"{_THEOREM}, Table 2", True)
+    return _squares(objective.target, Constant("sqrt(2)", math.sqrt(2.0)))
 
 
 def _softmax(objective: SigmoidSoftmax | CalibratedSoftmax) -> Preserved:

@@ -16,7 +16,13 @@ from gbmrank.kernels.decode.orders import EXACT_AUTO
 from gbmrank.metrics import MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.registry.composition import as_objective, text_of
 from gbmrank.theory.noise import Answer, difference_graph, is_acyclic, sorts_preferences
-from gbmrank.theory.verdicts.verdict import AbstractCondition, MaxItems, Verdict
+from gbmrank.theory.verdicts.verdict import (
+    AbstractCondition,
+    MaxItems,
+    Verdict,
+    mean_graph,
+    unknown,
+)
 from gbmrank.types import FloatArray
 
 _R = "Ramaswamy et al. 2013"
@@ -51,30 +57,22 @@ class Decoded(NamedTuple):
 class AcyclicPreferences(AbstractCondition):
     """The mean preference graph has no cycle once opposite preferences cancel: P_DAG.
 
-    Parameters
-    ----------
-    up_to : int, default=1
-        Queries of up to this many items are decoded exactly, with or without cycles.
-    normalize : bool, default=False
-        Whether the metric divides graphs by their total weights. What is fitted are the original
-        graphs; then their mean and the normalised one must prefer the same item of every pair.
-
-    References
-    ----------
     Ramaswamy, Agarwal and Tewari, NIPS 2013, Theorem 7.
     """
 
-    up_to: int = 1
+    up_to: int = 1  #: queries of up to this many items are decoded exactly, with or without cycles
+    #: whether the metric divides graphs by their total weights. What is fitted are the original
+    #: graphs; then their mean and the normalised one must prefer the same item of every pair
     normalize: bool = False
 
     def holds(self, where: Any) -> bool:
         """Test the mean graph of a distribution, or a matrix."""
         if isinstance(where, np.ndarray | list):
             return bool(is_acyclic(difference_graph(where)))
-        raw = difference_graph(_means(where, normalize=False))
+        raw = difference_graph(mean_graph(where, normalize=False))
         if not self.normalize:
             return len(raw) <= self.up_to or bool(is_acyclic(raw))
-        normal = difference_graph(_means(where, normalize=True))
+        normal = difference_graph(mean_graph(where, normalize=True))
         return bool(is_acyclic(raw)) and np.array_equal(raw > 0, normal > 0)
 
     def __str__(self) -> str:
@@ -88,24 +86,16 @@ class AcyclicPreferences(AbstractCondition):
 class SortsGraphs(AbstractCondition):
     """The expected f of graphs orders every pair like the mean preferences: P_f.
 
-    Parameters
-    ----------
-    f : callable
-        From a graph, shape (n, n), to n values.
-    normalize : bool, default=False
-        Whether graphs are divided by their total weights in the mean.
-
-    References
-    ----------
     Ramaswamy, Agarwal and Tewari, NIPS 2013, Theorem 6.
     """
 
+    #: from a graph, shape (n, n), to n values
     f: Callable[[FloatArray], FloatArray] = field(compare=False)
-    normalize: bool = False
+    normalize: bool = False  #: whether graphs are divided by their total weights in the mean
 
     def holds(self, where: Any) -> bool:
         """Test a distribution of graphs."""
-        mean = _means(where, normalize=self.normalize)
+        mean = mean_graph(where, normalize=self.normalize)
         values = np.array([self.f(graph) for graph in where.labels], dtype=np.float64)
         if values.shape != where.labels.shape[:2]:
             raise ParameterError(
@@ -130,7 +120,7 @@ def decoded_calibration(
             return _exact("the decision of least expected loss is taken", f"{_R}, Thm 3")
         raise ParameterError("calibration needs a metric; only a loss matrix is judged without one")
     if measure.ties not in ("mean", "index"):
-        return _unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
+        return unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
     if pair.surrogate == "disagreement" and graphs:
         return _of_graphs(pair, measure)
     if pair.surrogate == "disagreement":
@@ -150,12 +140,12 @@ def _of_expectations(pair: Decoded, measure: AbstractMetric) -> Verdict:
             f"the order of best expected {measure.name} is decoded from all numbers that it needs",
             f"{_R}, Thm 3",
         )
-    return _unknown(f"no result about a surrogate of {_goal(pair)} and {text_of(measure)}")
+    return unknown(f"no result about a surrogate of {_goal(pair)} and {text_of(measure)}")
 
 
 def _of_graphs(pair: Decoded, measure: AbstractMetric) -> Verdict:
     if not isinstance(measure, PairwiseDisagreement):
-        return _unknown(f"{measure.name} needs labels")
+        return unknown(f"{measure.name} needs labels")
     if pair.decoder == "exact" and not measure.normalize:
         return _exact("the order of least expected disagreement is found", f"{_R}, Thm 3")
     exact = pair.decoder == "auto" and not measure.normalize
@@ -175,7 +165,7 @@ def _of_precision(
         return _as_objective(same, measure, of_objective, "Thm 4")
     own = isinstance(measure, MAP) and measure.k is None and measure.threshold == threshold
     if not own or pair.decoder == "greedy":
-        return _unknown(f"no result about {measure.name} and the decoder {pair.decoder} of map")
+        return unknown(f"no result about {measure.name} and the decoder {pair.decoder} of map")
     sentence = "the order of best expected average precision is found"
     if pair.decoder == "exact":
         return _exact(sentence, f"{_R}, Thm 3")
@@ -203,14 +193,3 @@ def _exact(what: str, reference: str) -> Verdict:
     same = Answer(True, reason="a regret is at most 2 max |beta| sqrt(excess), see LowRank.bound")
     sentence = f"{what}, on every distribution"
     return Verdict("calibrated", None, None, reference, sentence, uniform=same)
-
-
-def _unknown(sentence: str) -> Verdict:
-    return Verdict("unknown", None, None, "none of the papers", sentence)
-
-
-def _means(where: Any, *, normalize: bool) -> FloatArray:
-    if not hasattr(where, "mean_graph"):
-        raise ParameterError("data do not show the mean graph; test it on a theory.Distribution")
-    mean: FloatArray = where.mean_graph(normalize=normalize)
-    return mean

@@ -43,24 +43,13 @@ class AbstractCondition(ABC):
 @final
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The constant c of ``R* - R <= c C_phi(2) sqrt(L - L*)``.
+    """The constant c of ``R* - R <= c C_phi(2) sqrt(L - L*)``."""
 
-    Parameters
-    ----------
-    text : str
-        Its formula.
-    factor : float
-        Number in front.
-    power : float
-        Power of the bound of the utilities in it.
-    of : {"none", "eta", "largest", "sum"}
-        Quantity that is bounded: nothing, the utilities that the loss supports (eta), the largest
-        expected utility, or their sum over a query.
-    """
-
-    text: str
-    factor: float
-    power: float = 0.0
+    text: str  #: its formula
+    factor: float  #: number in front
+    power: float = 0.0  #: power of the bound of the utilities in it
+    #: quantity that is bounded: nothing, the utilities that the loss supports (eta), the largest
+    #: expected utility, or their sum over a query
     of: Literal["none", "eta", "largest", "sum"] = "none"
 
     def value(self, bound: float = 1.0) -> float:
@@ -80,34 +69,18 @@ class Constant:
 @final
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether minimising an objective maximises a metric.
+    """Whether minimising an objective maximises a metric."""
 
-    Parameters
-    ----------
-    status : {"calibrated", "conditional", "not calibrated", "unknown"}
-        On every distribution; on those that meet ``condition``; not on every one, as
-        ``counterexample`` shows; or no answer.
-    condition : AbstractCondition or None
-        The condition, an object with a test.
-    constant : Constant or None
-        The constant c of the regret bound, where one is known.
-    reference : str
-        Where it is proven.
-    sentence : str
-        The verdict in plain words.
-    counterexample : Counterexample or None
-        A distribution on which the minimiser ranks suboptimally.
-    uniform : Answer or None
-        Whether one surrogate regret suffices for a given regret of the metric on all distributions
-        (that meet the condition), with the reason in ``.reason``; None without calibration.
-    """
-
+    #: on every distribution; on those that meet ``condition``; not on every one, as
+    #: ``counterexample`` shows; or no answer
     status: Status
-    condition: AbstractCondition | None
-    constant: Constant | None
-    reference: str
-    sentence: str
-    counterexample: Any = None
+    condition: AbstractCondition | None  #: the condition, an object with a test
+    constant: Constant | None  #: the constant c of the regret bound, where one is known
+    reference: str  #: where it is proven
+    sentence: str  #: the verdict in plain words
+    counterexample: Any = None  #: A distribution on which the minimiser ranks suboptimally
+    #: whether one surrogate regret suffices for a given regret of the metric on all distributions
+    #: (that meet the condition), with the reason in ``.reason``; None without calibration
     uniform: Answer | None = None
 
     def __bool__(self) -> bool:
@@ -132,6 +105,11 @@ class Verdict:
         }
 
 
+def unknown(sentence: str) -> Verdict:
+    """Return the verdict that nothing is known, for this reason."""
+    return Verdict("unknown", None, None, "none of the papers", sentence)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class BinaryLabels(AbstractCondition):
@@ -154,15 +132,9 @@ class BinaryLabels(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class MaxItems(AbstractCondition):
-    """No query is longer than n items.
+    """No query is longer than n items."""
 
-    Parameters
-    ----------
-    n : int
-        Largest number of items.
-    """
-
-    n: int
+    n: int  #: largest number of items
 
     def holds(self, where: Any) -> bool:
         """Test the longest query."""
@@ -177,15 +149,9 @@ class MaxItems(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class LabelsFrom(AbstractCondition):
-    """No label is below a number.
+    """No label is below a number."""
 
-    Parameters
-    ----------
-    low : float
-        The smallest label.
-    """
-
-    low: float
+    low: float  #: the smallest label
 
     def holds(self, where: Any) -> bool:
         """Test every label."""
@@ -198,15 +164,9 @@ class LabelsFrom(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class LabelsUpTo(AbstractCondition):
-    """No label is above a number.
+    """No label is above a number."""
 
-    Parameters
-    ----------
-    high : float
-        The largest label.
-    """
-
-    high: float
+    high: float  #: the largest label
 
     def holds(self, where: Any) -> bool:
         """Test every label."""
@@ -223,18 +183,11 @@ def _no_contradiction(where: Any) -> bool:  # noqa: ARG001
 @final
 @dataclass(frozen=True, slots=True)
 class Assumed(AbstractCondition):
-    """An assumption about user-defined parts that no proof covers.
+    """An assumption about user-defined parts that no proof covers."""
 
-    Parameters
-    ----------
-    words : str
-        The assumption.
-    check : callable
-        Tests a Distribution or RankingData; True if there is no contradiction. By default nothing
-        contradicts it: a grid did not, and labels say nothing about a loss.
-    """
-
-    words: str
+    words: str  #: the assumption
+    #: tests a Distribution or RankingData; True if there is no contradiction. By default nothing
+    #: contradicts it: a grid did not, and labels say nothing about a loss
     check: Callable[[Any], bool] = field(default=_no_contradiction, compare=False)
 
     def holds(self, where: Any) -> bool:
@@ -248,15 +201,9 @@ class Assumed(AbstractCondition):
 @final
 @dataclass(frozen=True, slots=True)
 class AllOf(AbstractCondition):
-    """Several conditions at once.
+    """Several conditions at once."""
 
-    Parameters
-    ----------
-    parts : tuple of AbstractCondition
-        At least two.
-    """
-
-    parts: tuple[AbstractCondition, ...]
+    parts: tuple[AbstractCondition, ...]  #: at least two
 
     def holds(self, where: Any) -> bool:
         """Return whether every one holds."""
@@ -277,23 +224,14 @@ def all_of(*conditions: AbstractCondition | None) -> AbstractCondition | None:
 class IndependentLabels(AbstractCondition):
     """The labels of items, or their relevance, are independent within a query given the features.
 
-    Parameters
-    ----------
-    threshold : float or None, default=None
-        Labels of at least this are relevant; without one, labels are 0 and 1.
-    tolerance : float, default=1e-12
-        Largest difference from the product of the marginal probabilities.
-    graded : bool, default=False
-        Whether labels may be any numbers, and are independent themselves.
-
-    References
-    ----------
     Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014.
     """
 
+    #: Labels of at least this are relevant; without one, labels are 0 and 1
     threshold: float | None = None
+    #: largest difference from the product of the marginal probabilities
     tolerance: float = field(default=1e-12, compare=False)
-    graded: bool = False
+    graded: bool = False  #: whether labels may be any numbers, and are independent themselves
 
     def holds(self, where: Any) -> bool:
         """Compare the joint probability of every label vector with the product."""
@@ -348,16 +286,11 @@ class Reinforcement(AbstractCondition):
 
     ``U_ii >= U_jj`` implies ``U_ii >= U_jj + sum_{g not in {i, j}} (U_jg - U_ig)_+``.
 
-    Parameters
-    ----------
-    threshold : float or None, default=None
-        Labels of at least this are relevant; without one, labels are 0/1 or -1/+1.
 
-    References
-    ----------
     Ramaswamy, Agarwal and Tewari, NIPS 2013, Theorem 4 and Corollary 5.
     """
 
+    #: Labels of at least this are relevant; without one, labels are 0/1 or -1/+1
     threshold: float | None = None
 
     def holds(self, where: Any) -> bool:
@@ -386,25 +319,20 @@ class DegreeCondition(AbstractCondition):
     ``A_ij > A_ji`` implies ``f_i > f_j`` with ``f_i = sum_j (A_ij - A_ji)``, and the difference
     graph has no cycle. Low noise implies it; graphs made of labels always meet it.
 
-    Parameters
-    ----------
-    normalize : bool, default=False
-        Whether graphs are divided by their total weights in the mean, as in the normalised
-        metric; net degrees are those of the original graphs.
 
-    References
-    ----------
     Duchi, Mackey and Jordan, ICML 2010, Theorem 13 and Lemma 14.
     """
 
+    #: whether graphs are divided by their total weights in the mean, as in the normalised metric;
+    #: net degrees are those of the original graphs
     normalize: bool = False
 
     def holds(self, where: Any) -> bool:
         """Test the mean graph of a distribution, or a matrix."""
         if isinstance(where, np.ndarray | list):
             return bool(degree_condition(where))
-        raw = _mean_graph(where, normalize=False)
-        mean = _mean_graph(where, normalize=self.normalize)
+        raw = mean_graph(where, normalize=False)
+        mean = mean_graph(where, normalize=self.normalize)
         size = len(raw) * float(np.abs(where.labels).max(initial=0.0))
         return bool(sorts_preferences(mean, net_degree(raw), size))
 
@@ -418,15 +346,6 @@ class DegreeCondition(AbstractCondition):
 class SortsPreferences(AbstractCondition):
     """The expected f orders every pair like the mean preferences: the distributions P_f.
 
-    Parameters
-    ----------
-    f : callable
-        The function f: from RankingData to one value per row.
-    normalize : bool, default=False
-        Whether preferences are divided by their total weight, as in the normalised metric.
-
-    References
-    ----------
     Ramaswamy, Agarwal and Tewari, NIPS 2013, Theorem 6.
 
     Examples
@@ -439,7 +358,9 @@ class SortsPreferences(AbstractCondition):
     False
     """
 
+    #: the function f: from RankingData to one value per row
     f: Callable[[RankingData], FloatArray] = field(compare=False)
+    #: whether preferences are divided by their total weight, as in the normalised metric
     normalize: bool = False
 
     def holds(self, where: Any) -> bool:
@@ -449,7 +370,7 @@ class SortsPreferences(AbstractCondition):
         groups = Groups(np.arange(0, m * n + 1, n, dtype=np.int64))
         values = self.f(RankingData(labels.ravel().copy(), groups)).reshape(m, n)
         values = np.nan_to_num(values, nan=0.0)
-        mean = _mean_graph(where, normalize=self.normalize)
+        mean = mean_graph(where, normalize=self.normalize)
         size = float(np.abs(values).max(initial=0.0))
         return bool(sorts_preferences(mean, probabilities @ values, size))
 
@@ -466,7 +387,8 @@ def _finite(where: Any) -> tuple[FloatArray, FloatArray]:
     return np.asarray(where.labels), np.asarray(where.probabilities)
 
 
-def _mean_graph(where: Any, *, normalize: bool) -> FloatArray:
+def mean_graph(where: Any, *, normalize: bool) -> FloatArray:
+    """Return the mean graph of a distribution; raise for data, which do not show it."""
     if not hasattr(where, "mean_graph"):
         raise ParameterError("data do not show the mean graph; test it on a theory.Distribution")
     mean: FloatArray = where.mean_graph(normalize=normalize)
