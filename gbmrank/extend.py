@@ -9,7 +9,8 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.kernels.layout import GradHess
 from gbmrank.losses import AbstractCompositeLoss, AbstractLoss, AbstractMarginLoss, Logistic
 from gbmrank.losses.convex import AbstractGenerator, AbstractOuter
-from gbmrank.losses.utilities import AbstractUtility, binarise, discounts, gains
+from gbmrank.losses.gains import binarise, discounts, gains
+from gbmrank.losses.utilities import AbstractUtility
 from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 from gbmrank.metrics.positional import AbstractPositional, cut
 from gbmrank.objectives import AbstractBound, AbstractObjective

@@ -15,6 +15,7 @@ from gbmrank.boosters.settings import check_seed
 from gbmrank.boosters.supported import booster_named
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.query_order import query_sums
 from gbmrank.data.schema import Schema
 from gbmrank.data.tables import column_names, read_matrix
 from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
@@ -28,7 +29,7 @@ from gbmrank.estimators.base import (
 )
 from gbmrank.estimators.model_file import Identity, write_model
 from gbmrank.kernels.decode.orders import check_decoder, query_matrices, tied_places
-from gbmrank.losses.utilities import binarise, query_sums
+from gbmrank.losses.gains import binarise
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
 Matrix: TypeAlias = npt.NDArray[Any]

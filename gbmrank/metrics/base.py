@@ -15,7 +15,8 @@ from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import Ranking, Span, SwapTerms
-from gbmrank.losses.utilities import LARGEST_CUTOFF, AbstractUtility, Form, check_threshold
+from gbmrank.losses.gains import check_threshold
+from gbmrank.losses.utilities import LARGEST_CUTOFF, AbstractUtility, Form
 from gbmrank.types import FloatArray
 
 _DEEPEST_SELECTION = 30  # beyond this cut-off a full sort is as fast
@@ -177,6 +178,14 @@ class AbstractMetric(ABC):
         How the mean counts a query where the metric is undefined.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which scores are compared; XGBoost's is ``"float32"``.
+
+    Notes
+    -----
+    Fields of several metrics: ``k`` is the last rank that counts, None for every rank.
+    ``threshold`` is the smallest relevant label; labels other than 0/1 and -1/+1 need it.
+    ``gain`` is ``"exp2"`` (2^y - 1, labels 0..31), ``"linear"`` (y), a table indexed by whole
+    labels, or a function of an array of labels, such as ``lambda y: y**2``. A function has no text
+    form: such a metric evaluates, but cannot be saved or compared.
     """
 
     ties: str = "mean"

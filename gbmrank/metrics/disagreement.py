@@ -8,10 +8,10 @@ import numpy as np
 
 from gbmrank.data.preferences import PreferenceGraphs, preferences_for
 from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.query_order import query_sums
 from gbmrank.errors import MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import EdgeWeights, Levels
-from gbmrank.losses.utilities import query_sums
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
     AbstractMetric,
@@ -54,9 +54,8 @@ class PairwiseDisagreement(AbstractMetric):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([2, 0, 1])
-    >>> PairwiseDisagreement().bind(data).score(Ranked(np.array([3.0, 2.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("pairwise_disagreement").score([2, 0, 1], [3.0, 2.0, 1.0])
     0.25
     """
 

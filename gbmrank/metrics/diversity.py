@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from gbmrank.data.columns import as_floats, read_number
 from gbmrank.data.queries import Groups, RankingData, check_finite
+from gbmrank.data.query_order import mid_ranks
 from gbmrank.errors import DataError, MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import TopicItems
-from gbmrank.losses.utilities import discounts, mid_ranks
+from gbmrank.losses.gains import discounts
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
     AbstractMetric,

@@ -6,33 +6,30 @@ take binary labels.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
 from gbmrank.data.columns import LARGEST, computed_column
 from gbmrank.data.queries import DEBIASED, RankingData
+from gbmrank.data.query_order import query_sums
 from gbmrank.errors import MetricError, PluginContractError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import Positions, SwapTerms
+from gbmrank.losses.gains import Gain, check_gain, discounts, half_lives
 from gbmrank.losses.utilities import (
     AbstractUtility,
     AucUtility,
     DcgUtility,
     EruUtility,
     Form,
-    Gain,
     NdcgUtility,
     PrecisionUtility,
     RecallUtility,
     SpearmanUtility,
     WtaUtility,
-    check_gain,
     debiased,
-    discounts,
-    half_lives,
-    query_sums,
 )
 from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel, check_choice
 from gbmrank.types import FloatArray, IntArray
@@ -64,11 +61,14 @@ class AbstractPositional(AbstractMetric):
 
     upwards: ClassVar[bool] = False
     """Whether the discount is a function of the number of items below, not of the rank."""
+    utility_class: ClassVar[type[AbstractUtility] | None] = None
+    """What an item is worth; it gets the fields that it shares with the metric."""
     swap_kind: ClassVar[str | None] = "positional"
 
     def __init_subclass__(cls) -> None:
         base = AbstractPositional
-        worth = cls.utility is not base.utility or cls.utilities is not base.utilities
+        own = (cls.utility_class, cls.utility, cls.utilities)
+        worth = own != (None, base.utility, base.utilities)
         declared: object = cls.discount
         ranks = declared in _DISCOUNTS or cls.upwards
         if hasattr(cls, "name") and not (
@@ -83,7 +83,12 @@ class AbstractPositional(AbstractMetric):
     @property
     def utility(self) -> AbstractUtility:
         """What an item is worth, and so the target of an objective that learns this metric."""
-        return MetricUtility(self)
+        if self.utility_class is None:
+            return MetricUtility(self)
+        own, shared = fields(self), {each.name for each in fields(self.utility_class)}
+        return self.utility_class(
+            **{each.name: getattr(self, each.name) for each in own if each.name in shared}
+        )
 
     @property
     def discount(self) -> Discount:
@@ -230,8 +235,6 @@ class Positional(AbstractPositional):
         ``"log2"`` is 1/log2(1+k), ``"reciprocal"`` is 1/k, ``"constant"`` is 1; a table
         contains the discounts of the ranks 1, 2, ... and is zero beyond its end; a
         callable takes an array of ranks. It must not increase and not be negative.
-    k : int or None, default=None
-        Last rank that counts; ``None`` counts every rank.
 
     References
     ----------
@@ -357,15 +360,6 @@ class DCG(_AbstractGain):
     Ties: the exact mean over all orderings of tied items. Never undefined; 0 without a relevant
     item.
 
-    Parameters
-    ----------
-    gain : "exp2", "linear", tuple of float or callable, default="exp2"
-        ``2^y - 1`` (labels 0..31), ``y``, a table indexed by whole labels, or a function of an
-        array of labels, such as ``lambda y: y**2``. A function has no text form: such a metric
-        evaluates, but cannot be saved or compared.
-    k : int or None, default=None
-        Last rank that counts; ``None`` counts every rank.
-
     References
     ----------
     Jarvelin and Kekalainen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS
@@ -374,9 +368,8 @@ class DCG(_AbstractGain):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([0, 2])
-    >>> DCG(k=1).bind(data).score(Ranked(np.array([1.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("dcg@1").score([0, 2], [1.0, 1.0])
     1.5
     """
 
@@ -384,11 +377,7 @@ class DCG(_AbstractGain):
     formula: ClassVar[str] = "sum_{r<=k} (2^y - 1) / log2(1 + r)"
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
     value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """The gain of the label."""
-        return DcgUtility(gain=self.gain, k=self.k)
+    utility_class: ClassVar[type[AbstractUtility]] = DcgUtility
 
 
 @final
@@ -402,10 +391,6 @@ class NDCG(_AbstractGain):
 
     Parameters
     ----------
-    gain : "exp2", "linear", tuple of float or callable, default="exp2"
-        ``2^y - 1`` (labels 0..31), ``y``, a table indexed by whole labels, or a function of an
-        array of labels, such as ``lambda y: y**2``. A function has no text form: such a metric
-        evaluates, but cannot be saved or compared.
     k : int or None, default=None
         Last rank that counts, also in the ideal; ``None`` counts every rank.
 
@@ -419,9 +404,8 @@ class NDCG(_AbstractGain):
     --------
     Two documents tie for the only counted rank and one of them is relevant:
 
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([1, 0])
-    >>> NDCG(k=1).bind(data).per_query(Ranked(np.array([1.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("ndcg@1").per_query([1, 0], [1.0, 1.0])
     array([0.5])
     """
 
@@ -430,11 +414,7 @@ class NDCG(_AbstractGain):
     formula: ClassVar[str] = "DCG@k / largest DCG@k"
     reference: ClassVar[str] = "Jarvelin and Kekalainen 2002"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """The gain over the ideal DCG."""
-        return NdcgUtility(gain=self.gain, k=self.k)
+    utility_class: ClassVar[type[AbstractUtility]] = NdcgUtility
 
 
 @final
@@ -455,8 +435,6 @@ class RBP(AbstractPositional):
         The label itself, ``2^y - 1``, or a table indexed by whole labels.
     threshold : float or None, default=None
         Labels of at least this are relevant: gain 1, others 0.
-    k : int or None, default=None
-        Last rank that counts; ``None`` counts every rank.
 
     References
     ----------
@@ -465,9 +443,8 @@ class RBP(AbstractPositional):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([0, 1])
-    >>> RBP(p=0.5).bind(data).score(Ranked(np.array([2.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("rbp(p=0.5)").score([0, 1], [2.0, 1.0])
     0.25
     """
 
@@ -528,9 +505,8 @@ class ERU(AbstractPositional):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([0, 0, 3])
-    >>> ERU(half_life=3).bind(data).score(Ranked(np.array([3.0, 2.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("eru(half_life=3)").score([0, 0, 3], [3.0, 2.0, 1.0])
     1.5
     """
 
@@ -542,16 +518,12 @@ class ERU(AbstractPositional):
     formula: ClassVar[str] = "sum_i max(y_i - neutral, 0) 2^((1 - rank_i) / (half_life - 1))"
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 5"
     value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    utility_class: ClassVar[type[AbstractUtility]] = EruUtility
     discount: ClassVar[str] = "falling"
 
     def check(self) -> None:
         """Check the neutral grade and the half-life; grades may be of any size."""
         EruUtility(self.neutral, self.half_life, max_grade=2.0 * LARGEST)
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """The excess over the neutral grade."""
-        return EruUtility(self.neutral, self.half_life)
 
     @property
     def form(self) -> Form:
@@ -586,9 +558,8 @@ class Spearman(AbstractPositional):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([3, 1, 2])
-    >>> Spearman().bind(data).score(Ranked(np.array([3.0, 1.0, 2.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("spearman").score([3, 1, 2], [3.0, 1.0, 2.0])
     1.0
     """
 
@@ -596,13 +567,9 @@ class Spearman(AbstractPositional):
     formula: ClassVar[str] = "1 - 6 sum_i (rank_i - label rank_i)^2 / (n (n^2 - 1))"
     reference: ClassVar[str] = "Calauzenes et al. 2013, Table 1"
     value_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    utility_class: ClassVar[type[AbstractUtility]] = SpearmanUtility
     upwards: ClassVar[bool] = True
     discount: ClassVar[str] = "falling"
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """The number of items with smaller labels."""
-        return SpearmanUtility()
 
     def divisors(self, sizes: IntArray) -> FloatArray:
         """Return ``n (n^2 - 1) / 12``."""
@@ -633,8 +600,6 @@ class Precision(AbstractPositional):
     ----------
     k : int or None, default=None
         Last rank that counts; ``None`` is the number of items of the query.
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
     divisor : {"k", "min"}, default="k"
         Divide by k, or, as XGBoost does, by the number of items where that is smaller.
 
@@ -645,9 +610,8 @@ class Precision(AbstractPositional):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([0, 1])
-    >>> Precision(k=4).bind(data).score(Ranked(np.array([2.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("precision@4").score([0, 1], [2.0, 1.0])
     0.25
     """
 
@@ -660,16 +624,12 @@ class Precision(AbstractPositional):
     formula: ClassVar[str] = "relevant items among the first k / k"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    utility_class: ClassVar[type[AbstractUtility]] = PrecisionUtility
     discount: ClassVar[str] = "constant"
 
     def check(self) -> None:
         """Check the divisor."""
         check_choice(self.name, "divisor", self.divisor, ("k", "min"))
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """One for a relevant item."""
-        return PrecisionUtility(k=self.k, threshold=self.threshold)
 
     def divisors(self, sizes: IntArray) -> FloatArray:
         """Return k, or the number of items."""
@@ -692,8 +652,6 @@ class Recall(AbstractPositional):
     ----------
     k : int or None, default=None
         Last rank that counts; ``None`` counts every rank, which gives 1.
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
 
     References
     ----------
@@ -702,9 +660,8 @@ class Recall(AbstractPositional):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([1, 0, 1])
-    >>> Recall(k=1).bind(data).score(Ranked(np.array([2.0, 1.0, 0.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("recall@1").score([1, 0, 1], [2.0, 1.0, 0.0])
     0.5
     """
 
@@ -716,12 +673,8 @@ class Recall(AbstractPositional):
     formula: ClassVar[str] = "relevant items among the first k / relevant items"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    utility_class: ClassVar[type[AbstractUtility]] = RecallUtility
     discount: ClassVar[str] = "constant"
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """One over the number of relevant items."""
-        return RecallUtility(k=self.k, threshold=self.threshold)
 
 
 @final
@@ -733,11 +686,6 @@ class WTA(AbstractPositional):
 
     Ties: the share of relevant items in the block at the top. Never undefined.
 
-    Parameters
-    ----------
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
-
     References
     ----------
     Ramaswamy, Agarwal and Tewari, "Convex calibrated surrogates for low-rank loss matrices
@@ -745,9 +693,8 @@ class WTA(AbstractPositional):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([1, 0, 1])
-    >>> WTA().bind(data).score(Ranked(np.array([2.0, 2.0, 0.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("wta").score([1, 0, 1], [2.0, 2.0, 0.0])
     0.5
     """
 
@@ -758,12 +705,8 @@ class WTA(AbstractPositional):
     formula: ClassVar[str] = "1 if the first item is relevant"
     reference: ClassVar[str] = "Ramaswamy et al. 2013, sec. 4"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    utility_class: ClassVar[type[AbstractUtility]] = WtaUtility
     discount: ClassVar[str] = "falling"
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """One for a relevant item."""
-        return WtaUtility(threshold=self.threshold)
 
     def rank_discounts(self, n: int) -> FloatArray:
         """Return 1 for rank 1."""
@@ -780,20 +723,14 @@ class AUC(AbstractPositional):
     Ties: a tied pair counts one half, which is the mean over all orderings of tied items. All
     labels equal: undefined.
 
-    Parameters
-    ----------
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
-
     References
     ----------
     Agarwal et al., "Generalization bounds for the area under the ROC curve", JMLR 6, 2005.
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([1, 0, 1, 0])
-    >>> AUC().bind(data).score(Ranked(np.array([4.0, 3.0, 2.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("auc").score([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0])
     0.75
     """
 
@@ -804,13 +741,9 @@ class AUC(AbstractPositional):
     formula: ClassVar[str] = "pairs (relevant, other) in the right order / all such pairs"
     reference: ClassVar[str] = "Agarwal et al. 2005"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    utility_class: ClassVar[type[AbstractUtility]] = AucUtility
     upwards: ClassVar[bool] = True
     discount: ClassVar[str] = "falling"
-
-    @property
-    def utility(self) -> AbstractUtility:
-        """One over the number of pairs."""
-        return AucUtility(threshold=self.threshold)
 
     def offsets(self, data: RankingData) -> FloatArray:
         """Return ``-(P - 1) / (2 N)``, the pairs of two relevant items."""

@@ -13,17 +13,12 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data.queries import RankingData
+from gbmrank.data.query_order import query_sums
 from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import CutItems, Items, Ranking, Span, SwapTerms
-from gbmrank.losses.utilities import (
-    AbstractUtility,
-    Form,
-    MapUtility,
-    binarise,
-    exp2_gains,
-    query_sums,
-)
+from gbmrank.losses.gains import binarise, exp2_gains
+from gbmrank.losses.utilities import AbstractUtility, Form, MapUtility
 from gbmrank.metrics.base import (
     AbstractBoundMetric,
     AbstractMetric,
@@ -60,8 +55,6 @@ class ERR(AbstractMetric):
     ----------
     max_grade : float, default=4
         Largest grade p of the scale; labels above it are rejected.
-    k : int or None, default=None
-        Last rank that counts; ``None`` counts every rank.
 
     References
     ----------
@@ -70,9 +63,8 @@ class ERR(AbstractMetric):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([0, 1])
-    >>> ERR(max_grade=1).bind(data).score(Ranked(np.array([2.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("err(max_grade=1)").score([0, 1], [2.0, 1.0])
     0.25
     """
 
@@ -137,10 +129,6 @@ class MAP(AbstractMetric):
 
     Parameters
     ----------
-    k : int or None, default=None
-        Last rank that counts; ``None`` counts every rank.
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
     denominator : {"relevant", "min"}, default="relevant"
         Divide by the number P of relevant items (trec_eval), or by min(P, k) (LightGBM,
         XGBoost), which makes 1 reachable.
@@ -155,9 +143,8 @@ class MAP(AbstractMetric):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([1, 0, 1, 0])
-    >>> MAP().bind(data).score(Ranked(np.array([4.0, 3.0, 2.0, 1.0]), data.groups)) * 6
+    >>> import gbmrank
+    >>> gbmrank.metric("map").score([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0]) * 6
     5.0
     """
 
@@ -220,13 +207,6 @@ class MRR(AbstractMetric):
     :math:`\binom{m-j}{p-1} / \binom{m}{p}`. No relevant item: undefined; trec_eval counts 0
     (``empty="zero"``).
 
-    Parameters
-    ----------
-    k : int or None, default=None
-        Last rank that counts; ``None`` counts every rank.
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
-
     References
     ----------
     McSherry and Najork, "Computing information retrieval performance measures efficiently
@@ -234,9 +214,8 @@ class MRR(AbstractMetric):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([0, 1, 1])
-    >>> MRR().bind(data).score(Ranked(np.array([2.0, 1.0, 0.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("mrr").score([0, 1, 1], [2.0, 1.0, 0.0])
     0.5
     """
 
@@ -286,8 +265,6 @@ class HitRate(AbstractMetric):
     ----------
     k : int or None, default=None
         Last rank that counts; ``None`` counts every rank, which gives 1.
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
 
     References
     ----------
@@ -345,11 +322,6 @@ class RPrecision(AbstractMetric):
 
     Ties: the exact mean over all orderings of tied items. No relevant item: undefined.
 
-    Parameters
-    ----------
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
-
     References
     ----------
     Manning, Raghavan and Schutze, "Introduction to information retrieval", Cambridge
@@ -357,9 +329,8 @@ class RPrecision(AbstractMetric):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([1, 0, 1, 0])
-    >>> RPrecision().bind(data).score(Ranked(np.array([4.0, 3.0, 2.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("r_precision").score([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0])
     0.5
     """
 
@@ -407,8 +378,6 @@ class PTop(AbstractMetric):
 
     Parameters
     ----------
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for labels other than 0/1 and -1/+1.
     normalize : bool, default=False
         Divide by the number P of relevant items.
     ties : {"mean", "worst", "best", "index", "strict"}, default="mean"
@@ -421,9 +390,8 @@ class PTop(AbstractMetric):
 
     Examples
     --------
-    >>> from gbmrank.metrics import Ranked
-    >>> data = RankingData.from_arrays([1, 1, 0])
-    >>> PTop().bind(data).score(Ranked(np.array([2.0, 1.0, 1.0]), data.groups))
+    >>> import gbmrank
+    >>> gbmrank.metric("ptop").score([1, 1, 0], [2.0, 1.0, 1.0])
     1.5
     """
 

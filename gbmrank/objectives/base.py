@@ -22,13 +22,8 @@ from gbmrank.errors import (
 )
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess, Span
-from gbmrank.losses.utilities import (
-    AbstractUtility,
-    IdentityUtility,
-    PrecisionUtility,
-    check_threshold,
-    gains,
-)
+from gbmrank.losses.gains import check_threshold, gains
+from gbmrank.losses.utilities import AbstractUtility, IdentityUtility, PrecisionUtility
 from gbmrank.types import FloatArray
 
 HessianTrait = Literal["exact", "bound", "expected", "heuristic", "constant"]

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from gbmrank.data.queries import RankingData
+from gbmrank.data.query_order import query_sums
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import GradHess, ItemTerms, Span
 from gbmrank.losses.convex import AbstractGenerator, Softmax, SoftmaxCE
-from gbmrank.losses.utilities import AbstractUtility, NdcgUtility, query_sums
+from gbmrank.losses.utilities import AbstractUtility, NdcgUtility
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,

@@ -7,11 +7,12 @@ import numpy as np
 
 from gbmrank.data.preferences import PreferenceGraphs, preferences_for
 from gbmrank.data.queries import RankingData
+from gbmrank.data.query_order import query_sums, rows_by_value
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import EdgeQueries, LevelQueries
 from gbmrank.losses import AbstractLoss, Logistic
-from gbmrank.losses.utilities import binarise, query_sums, rows_by_value
+from gbmrank.losses.gains import binarise
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,

@@ -6,16 +6,11 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data.queries import DEBIASED, Groups, RankingData
+from gbmrank.data.query_order import query_sums, rows_by_value
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.layout import GradHess, ItemQueries
 from gbmrank.losses import AbstractLoss, Logistic
-from gbmrank.losses.utilities import (
-    AbstractUtility,
-    IdentityUtility,
-    NdcgUtility,
-    query_sums,
-    rows_by_value,
-)
+from gbmrank.losses.utilities import AbstractUtility, IdentityUtility, NdcgUtility
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,

@@ -6,12 +6,12 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data.queries import RankingData
+from gbmrank.data.query_order import rows_by_value
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import PushParams, PushQueries
 from gbmrank.losses import AbstractLoss, Exponential, Logistic
 from gbmrank.losses.convex import AbstractOuter, Power
-from gbmrank.losses.utilities import rows_by_value
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,

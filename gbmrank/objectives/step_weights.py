@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias, final
 import numpy as np
 
 from gbmrank.errors import ParameterError
-from gbmrank.losses.utilities import Gain, check_gain, discounts, gains
+from gbmrank.losses.gains import Gain, check_gain, discounts, gains
 from gbmrank.objectives.base import check_choice, gain_weights
 from gbmrank.types import FloatArray, IntArray, is_whole
 

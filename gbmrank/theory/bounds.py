@@ -12,8 +12,10 @@ import numpy as np
 
 from gbmrank.data.columns import as_floats, read_number, read_table, read_whole, read_wholes
 from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.query_order import query_sums
 from gbmrank.errors import ParameterError
-from gbmrank.losses.utilities import binarise, discounts, gains, ideal_dcg, query_sums
+from gbmrank.losses.gains import binarise, discounts, gains
+from gbmrank.losses.utilities import ideal_dcg
 from gbmrank.metrics import ERR, MAP, MRR, NDCG, AbstractMetric, AbstractPositional, Ranked
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import row_scale

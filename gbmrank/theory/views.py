@@ -8,6 +8,7 @@ import numpy as np
 
 from gbmrank.data.columns import as_floats, read_number, read_table
 from gbmrank.data.queries import RankingData
+from gbmrank.data.query_order import query_sums, rows_by_value
 from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import (
     AbstractUtility,
@@ -16,8 +17,6 @@ from gbmrank.losses.utilities import (
     Form,
     PrecisionUtility,
     RecallUtility,
-    query_sums,
-    rows_by_value,
 )
 from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, AbstractPositional, PairwiseDisagreement
 from gbmrank.registry.composition import as_metric, cut_off

@@ -31,6 +31,7 @@ OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
     "losses/composite.py",
     "losses/margin.py",
+    "losses/gains.py",
     "losses/utilities.py",
     "metrics/positional.py",
     "objectives/levels.py",

@@ -35,6 +35,7 @@ OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
     "losses/convex.py",
     "losses/margin.py",
+    "losses/gains.py",
     "losses/utilities.py",
     "metrics/positional.py",
     "metrics/precision.py",

@@ -30,6 +30,7 @@ FORMULAS = (
     "losses/composite.py",
     "losses/convex.py",
     "losses/margin.py",
+    "losses/gains.py",
     "losses/utilities.py",
     "metrics/positional.py",
     "metrics/precision.py",

@@ -33,6 +33,7 @@ PAPER = (
 )
 OPTIONS: Mapping[str, Option] = {}
 FORMULAS = (
+    "losses/gains.py",
     "losses/utilities.py",
     "metrics/disagreement.py",
     "metrics/positional.py",

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.data import Groups
+from gbmrank.data import Groups, query_order
 from gbmrank.errors import ParameterError
-from gbmrank.losses import utilities
-from gbmrank.losses.utilities import EruUtility, exp2_gains
+from gbmrank.losses import gains
+from gbmrank.losses.gains import exp2_gains
+from gbmrank.losses.utilities import EruUtility
 
 
 @pytest.mark.parametrize("label", [1e-300, 1e-16, 1e-9, 0.01, 0.4999, 0.5, 1.0, 3.5, 31.0])
@@ -31,15 +32,15 @@ def test_rows_are_sorted_the_same_whatever_is_sorted_at_a_time(monkeypatch):
     values = rng.integers(0, 4, groups.n_rows).astype(float)
     whole = np.lexsort((-values, groups.spread(np.arange(len(sizes)))))
     for at_once in (1, 2, 8, 31, 59, 60, 1000):
-        monkeypatch.setattr(utilities, "_ROWS_AT_ONCE", at_once)
-        np.testing.assert_array_equal(utilities.rows_by_value(values, groups), whole)
+        monkeypatch.setattr(query_order, "_ROWS_AT_ONCE", at_once)
+        np.testing.assert_array_equal(query_order.rows_by_value(values, groups), whole)
         discount = 1.0 / np.arange(1.0, 31.0)
         best = [
             np.sort(values[begin:end])[::-1] @ discount[: end - begin]
             for begin, end in zip(groups.offsets[:-1], groups.offsets[1:], strict=True)
         ]
-        np.testing.assert_allclose(utilities.best_sums(values, discount, groups), best, rtol=1e-14)
-    assert utilities.rows_by_value(np.empty(0), Groups.single(0)).shape == (0,)
+        np.testing.assert_allclose(gains.best_sums(values, discount, groups), best, rtol=1e-14)
+    assert query_order.rows_by_value(np.empty(0), Groups.single(0)).shape == (0,)
 
 
 BINARY_METRICS = ("precision@2", "recall@2", "wta", "auc", "map", "mrr", "ptop")
@@ -72,7 +73,7 @@ def test_gains_whose_sums_overflow_are_rejected(name, gain):
     with pytest.raises(ParameterError, match=r"finite gains .* at most 1e\+150|is too large"):
         gbmrank.metric(name, gain=gain)
     with pytest.raises(ParameterError, match=r"finite gains .* at most 1e\+150"):
-        utilities.check_gain(tuple(gain))
+        gains.check_gain(tuple(gain))
 
 
 @pytest.mark.parametrize("neutral", [-np.inf, np.inf, np.nan, -1e308, 1e151])

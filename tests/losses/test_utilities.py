@@ -16,7 +16,9 @@ from gbmrank import (
     PluginContractError,
     RankingData,
 )
-from gbmrank.losses.utilities import AbstractUtility, binarise, ideal_dcg, query_sums
+from gbmrank.data.query_order import query_sums
+from gbmrank.losses.gains import binarise
+from gbmrank.losses.utilities import AbstractUtility, DcgUtility, ideal_dcg
 from gbmrank.metrics import AbstractPositional
 from gbmrank.registry import METRICS, UTILITIES
 from gbmrank.registry.composition import build
@@ -271,7 +273,7 @@ def test_a_positional_metric_is_a_target_without_a_second_class():
     assert np.isfinite(bounded.gradients(labels, scores, group=sizes)).all()
 
 
-@pytest.mark.parametrize("given", [{}, {"utility": None}, {"discount": "log2"}])
+@pytest.mark.parametrize("given", [{}, {"utility_class": DcgUtility}, {"discount": "log2"}])
 def test_a_positional_metric_has_a_utility_and_a_discount(given):
     with pytest.raises(PluginContractError, match="'half' needs a utility and a discount"):
         type("Half", (AbstractPositional,), {"name": "half", **given})

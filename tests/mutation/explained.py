@@ -89,7 +89,7 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
             },
         },
     },
-    "gbmrank/losses/utilities.py": {
+    "gbmrank/losses/gains.py": {
         "_called": {
             "alone = float(np.asarray(gain(labels[at : at + 1].copy())).reshape(-1)[0])": {
                 "2": "equivalent: a gain of each label by itself has the same first value for two"

@@ -77,6 +77,10 @@ _PLAN: dict[str, tuple[tuple[str, ...], str]] = {
         (*_LOSSES, "tests/objectives/test_rejections.py"),
         "bregman or generators or linear or regularisers or powers or outside_their_range or eps",
     ),
+    "gbmrank/losses/gains.py": (
+        ("tests/losses/test_gains.py", "tests/losses/test_utilities.py", _METRIC_EDGES),
+        "gain or utilities or threshold or binary or discount",
+    ),
     "gbmrank/losses/utilities.py": (
         ("tests/losses/test_utilities.py", _METRIC_EDGES, *_VALUES),
         "test_utilities or pointwise or function_as_gain",

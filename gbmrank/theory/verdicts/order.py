@@ -42,6 +42,7 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.query_order import query_sums
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import (
     BUILTIN_GENERATORS,
@@ -55,13 +56,7 @@ from gbmrank.losses.convex import (
     SoftmaxCE,
     SquaredGenerator,
 )
-from gbmrank.losses.utilities import (
-    AbstractUtility,
-    Form,
-    IdentityUtility,
-    NetDegreeUtility,
-    query_sums,
-)
+from gbmrank.losses.utilities import AbstractUtility, Form, IdentityUtility, NetDegreeUtility
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.bregman import Bregman

@@ -13,7 +13,7 @@ import numpy as np
 from gbmrank.data.columns import read_table
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ParameterError
-from gbmrank.losses.utilities import binarise
+from gbmrank.losses.gains import binarise
 from gbmrank.theory.noise import (
     Answer,
     degree_condition,
