@@ -99,7 +99,9 @@ class Metric(AbstractValue[AbstractMetric]):
         weight: ArrayLike | None = None,
         subtopics: ArrayLike | None = None,
     ) -> FloatArray:
-        """Return one value per query; NaN where the metric is undefined.
+        """Return one value per query; NaN where the metric is undefined, whatever ``empty`` is.
+
+        ``empty`` says how the mean counts such a query; here you see which ones they are.
 
         Parameters
         ----------
@@ -253,7 +255,9 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
         ``"ndcg@1,5,10"``, ``"ndcg@10, map"`` or a list. The spellings of other tools work
         too: ``nDCG@10``, ``P_5``, ``ndcg_cut_10``, ``map_cut.10``.
     like : {"lightgbm", "xgboost", "sklearn", "trec_eval", "catboost"}, optional
-        Reproduce the values of this tool: its gain, ties, divisors and undefined queries.
+        Reproduce the values of this tool: its gain, ties, divisors and undefined queries. Not
+        its weights where those of a query's rows differ: LightGBM weighs the query by their mean,
+        gbmrank counts all queries of such data equally.
         Explicit options take precedence.
     **params : object
         Options of the metric, such as ``gain="linear"`` or ``empty="zero"``.

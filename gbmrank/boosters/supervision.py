@@ -118,6 +118,10 @@ def _warn_at_start(
 ) -> None:
     params = booster.parameters.read(training.params())
     ignored = booster.parameters.without_effect(params, training.positions())
+    if "eval_at" in ignored:
+        given = "map" if any(name.startswith("map_") for name in training.params()) else "ndcg"
+        cutoffs = ",".join(map(str, np.ravel(params["eval_at"]).tolist()))
+        ignored["eval_at"] = f"use gbmrank.metric('{given}@{cutoffs}')"
     if ignored:
         advice = "; ".join(dict.fromkeys(ignored.values()))
         warn(

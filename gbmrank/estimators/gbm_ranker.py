@@ -61,6 +61,7 @@ from gbmrank.estimators.distillation import (
     shared_params,
     student_params,
 )
+from gbmrank.estimators.familiar_arguments import at_cutoffs, eval_ids, ids_of_sizes
 from gbmrank.estimators.fold_rows import Fold, check_folds
 from gbmrank.estimators.low_rank_ranker import LowRankRanker
 from gbmrank.estimators.model_file import (
@@ -315,6 +316,7 @@ class GBMRanker(AbstractEstimator):
         y: Any = None,
         *,
         qid: Any = None,
+        group: Any = None,
         sample_weight: Any = None,
         position: Any = None,
         position_bias: PositionBias | str | None = None,
@@ -323,6 +325,8 @@ class GBMRanker(AbstractEstimator):
         clip: float | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
+        eval_group: Any = None,
+        eval_at: Any = None,
         eval_sample_weight: Any = None,
         eval_position: Any = None,
         eval_names: Sequence[str] | None = None,
@@ -343,6 +347,9 @@ class GBMRanker(AbstractEstimator):
             Labels, larger is better.
         qid : array-like of shape (n_rows,)
             One query id per row, in any order.
+        group : array-like of shape (n_queries,), optional
+            Rows per query instead of ``qid``, as LightGBM and XGBoost take them: the rows of a
+            query are adjacent. scikit-learn's cross-validation needs ``qid``.
         sample_weight : array-like of shape (n_rows,) or (n_queries,), optional
             Weight of each query, queries in order of their first row. If the rows of a query
             differ, they are weights of items, as in
@@ -365,6 +372,10 @@ class GBMRanker(AbstractEstimator):
             Validation sets; early stopping uses the last one.
         eval_qid : array-like or list of array-like
             Query ids of each evaluation set.
+        eval_group : array-like or list of array-like, optional
+            Rows per query of each evaluation set, instead of ``eval_qid``.
+        eval_at : int or list of int, optional
+            Cut-offs at which metrics are evaluated instead of their own, as in ``LGBMRanker``.
         eval_sample_weight : array-like or list of array-like, optional
             Weights of each evaluation set; entries may be None.
         eval_position : array-like or list of array-like, optional
@@ -391,7 +402,7 @@ class GBMRanker(AbstractEstimator):
             Print the metrics of the evaluation sets after every round, or every ``verbose``
             rounds; ``"bar"`` shows a progress bar with them.
         **unknown : object
-            Not supported: any other argument raises; for ``group`` the error shows the ``qid``.
+            Not supported: any other argument raises.
 
         Returns
         -------
@@ -409,7 +420,9 @@ class GBMRanker(AbstractEstimator):
         """
         reject_unknown(unknown, "GBMRanker")
         reject_column_names("GBMRanker", y, qid)
+        qid, eval_qid = ids_of_sizes(group, qid, "group"), eval_ids(eval_set, eval_group, eval_qid)
         target, metrics = self._named()
+        metrics = metrics if eval_at is None else at_cutoffs(metrics, eval_at)
         clicks = ClickTraining.read(target, y, position, position_bias, clip)
         rows: tuple[Any, ...] = (X, y, qid, sample_weight)
         clicks, rows = clicks.prepared(rows, (item, session), self.backend, self.seed)
@@ -684,6 +697,28 @@ class GBMRanker(AbstractEstimator):
             n_jobs=self.n_jobs,
             **shared_params(self.backend, self._booster_params, booster_params),
         )
+
+    def evals_result(self) -> Mapping[str, Mapping[str, list[float]]]:
+        """Return ``evals_result_``, under the name that it has in XGBoost."""
+        self._check_fitted("booster_")
+        return self.evals_result_
+
+    def get_booster(self) -> Any:
+        """Return ``booster_``, under the name that it has in XGBoost."""
+        self._check_fitted("booster_")
+        return self.booster_
+
+    @property
+    def best_score_(self) -> dict[str, dict[str, float]]:
+        """Value of each metric in the best round, by evaluation set."""
+        self._check_fitted("booster_")
+        return {
+            name: {
+                metric: column[min(self.best_iteration_, len(column) - 1)]
+                for metric, column in found.items()
+            }
+            for name, found in self.evals_result_.items()
+        }
 
     @property
     def feature_importances_(self) -> FloatArray:

@@ -311,7 +311,8 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
         with contextlib.suppress(Exception):  # the run itself will raise it
             train(plan, few, {"valid": few})
     for one in caught:
-        if one.category is GbmrankWarning:  # issued once per process: about slow plugins
+        # Issued once per process: about slow plugins. Two queries say nothing about a committee.
+        if one.category is GbmrankWarning and not str(one.message).startswith("committee:"):
             warn(str(one.message), GbmrankWarning)
 
 

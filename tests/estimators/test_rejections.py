@@ -285,8 +285,12 @@ def test_without_the_table_of_lightgbm_nothing_is_checked(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        ({"group": TASK.sizes}, GroupError, f"not sizes (group=): qid={REPEAT}"),
-        ({"eval_group": [TASK.sizes]}, GroupError, f"(eval_group=): eval_qid=[{REPEAT}]"),
+        (
+            {"group": TASK.sizes},
+            GroupError,
+            "group= (rows per query) and qid= (ids) are both given",
+        ),
+        ({"eval_group": [TASK.sizes]}, DataError, "eval_group= is given without eval_set="),
         ({"qid": TASK.sizes}, GroupError, f"these look like sizes: qid={REPEAT}"),
         ({"colour": 1}, TypeError, "unexpected keyword argument 'colour'"),
         ({"eval_metric": "map"}, ParameterError, "GBMRanker(metric='ndcg@10')"),

@@ -33,7 +33,11 @@ class Suite(NamedTuple):
 
 LIGHTGBM = (
     Suite("training and cv", "test_engine.py", "rank or objective or cv or feval or custom"),
-    Suite("scikit-learn", "test_sklearn.py", "rank or objective or custom or eval_set"),
+    Suite(
+        "scikit-learn",
+        "test_sklearn.py",
+        "rank or objective or custom or eval_set or xendcg or eval_at",
+    ),
     Suite("command-line examples", "test_consistency.py", "lambdarank or xendcg"),
     Suite("Dask", "test_dask.py", "(ranker and not refit) or custom_objective"),
 )
