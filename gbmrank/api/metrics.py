@@ -23,6 +23,7 @@ from gbmrank.metrics import (
     conventions,
     subtopic_columns,
 )
+from gbmrank.metrics.probability import PROBABILITY_METRICS, ProbabilityMetric
 from gbmrank.registry.catalogue import METRICS, OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build, spec_of
 from gbmrank.registry.guards import bind_metric
@@ -253,7 +254,8 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     spec : str, Metric or iterable of these
         A name with an optional cut-off such as ``"ndcg@10"``; several as
         ``"ndcg@1,5,10"``, ``"ndcg@10, map"`` or a list. The spellings of other tools work
-        too: ``nDCG@10``, ``P_5``, ``ndcg_cut_10``, ``map_cut.10``.
+        too: ``nDCG@10``, ``P_5``, ``ndcg_cut_10``, ``map_cut.10``. ``log_loss``, ``brier`` and
+        ``ece`` judge probabilities, by ``score`` and ``interval``, over the rows of all queries.
     like : {"lightgbm", "xgboost", "sklearn", "trec_eval", "catboost"}, optional
         Reproduce the values of this tool: its gain, ties, divisors and undefined queries. Not
         its weights where those of a query's rows differ: LightGBM weighs the query by their mean,
@@ -275,8 +277,10 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     >>> gbmrank.metric("ndcg_cut_10", like="sklearn", empty="skip")
     gbmrank.metric('ndcg(gain=linear)@10')
     """
-    if isinstance(spec, Metric | MetricList) and not params and like is None:
+    if isinstance(spec, Metric | MetricList | ProbabilityMetric) and not params and like is None:
         return spec
+    if isinstance(spec, str) and _bare(spec) in PROBABILITY_METRICS:
+        return _of_probabilities(spec, like, params)
     if isinstance(spec, bytes):
         raise MetricError(f"a metric must be text such as 'ndcg@10', got bytes: {spec!r}")
     if isinstance(spec, str | Spec | AbstractMetric | Metric):
@@ -290,9 +294,32 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
     raise MetricError(f"a metric must be text such as 'ndcg@10', got {type(spec).__name__}")
 
 
+def _bare(text: str) -> str:
+    return re.split(r"[(@,]", text, maxsplit=1)[0].strip().lower()
+
+
+def _of_probabilities(text: str, like: str | None, params: Mapping[str, Any]) -> ProbabilityMetric:
+    items = parse_list(text)
+    made, given = PROBABILITY_METRICS[_bare(text)], {**dict(items[0].params), **params}
+    unknown = [name for name in given if name not in made.__dataclass_fields__]
+    if len(items) > 1 or items[0].k is not None or like is not None or unknown:
+        allowed = " and ".join(made.__dataclass_fields__)
+        raise MetricError(
+            f"{made.name} is a metric of probabilities: it takes {allowed}, no cut-off and no "
+            f"like=, and is not combined with others; got {text!r}"
+        )
+    return made(**given)
+
+
 def metric_list(given: Any) -> MetricList:
     """Convert one or several metrics, text or objects, to a list; the first one is the main one."""
     made = metric(given)
+    if isinstance(made, ProbabilityMetric):
+        raise MetricError(
+            f"{made} compares probabilities over all rows, and scores in training are none. Train "
+            "with a metric of the order such as ndcg@10, and judge predict_proba by "
+            f"gbmrank.metric({str(made)!r}).score"
+        )
     return MetricList([made]) if isinstance(made, Metric) else made
 
 

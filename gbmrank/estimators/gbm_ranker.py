@@ -3,10 +3,13 @@
 import copy
 import importlib
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, final
+
+import numpy as np
 
 from gbmrank.api import Objective, objective
 from gbmrank.api.committees import Committee, objectives_in, ranking_objective
@@ -23,6 +26,8 @@ from gbmrank.data.queries import Groups
 from gbmrank.data.schema import Schema, check_names, renamed
 from gbmrank.data.tables import read_table, take_rows
 from gbmrank.errors import (
+    CalibrationWarning,
+    ConfigError,
     DataError,
     GbmrankError,
     GbmrankWarning,
@@ -43,6 +48,13 @@ from gbmrank.estimators.base import (
     reject_unknown,
     top_rows,
     warn_about_stopping,
+)
+from gbmrank.estimators.calibration import (
+    LEVEL,
+    ProbabilityMap,
+    level_path,
+    relevance,
+    uncalibrated,
 )
 from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import member_plans
@@ -154,6 +166,7 @@ def _booster_of(model: Any, columns: Schema) -> Any:
 
 Self = TypeVar("Self", bound="GBMRanker")
 
+_FOLDS = 4  # of calibrate
 _METRIC = "ndcg@10"
 _CALLED = {
     "rounds": "n_estimators",
@@ -206,6 +219,12 @@ class GBMRanker(AbstractEstimator):
     n_jobs : int or None, default=None
         Threads of the booster, and upper limit for those of gbmrank; None leaves it to the
         booster.
+    calibrate : {"cross-fit", "held-out"} or None, default=None
+        Learn probabilities for :meth:`predict_proba`. ``"cross-fit"`` uses the scores of ``folds``
+        (4 if not given) and one more model, pointwise logistic, for how good the whole list is.
+        ``"held-out"`` fits a sigmoid of the score on the last evaluation set.
+    threshold : float or None, default=None
+        Labels of at least this are relevant for ``calibrate``; not needed for 0/1 labels.
     importance_type : str or None, default=None
         Kind of ``feature_importances_``: None for the share in the summed gain, or a kind of the
         booster, ``"gain"`` or ``"split"`` in LightGBM, ``"weight"`` and others in XGBoost.
@@ -241,6 +260,8 @@ class GBMRanker(AbstractEstimator):
         Number of features.
     feature_names_in_ : array of shape (n_features,)
         Names of the columns, if the features had any.
+    calibration_ : ProbabilityMap
+        What ``calibrate`` learned.
     position_bias_ : PositionBias
         Bias that clicks were corrected by, if positions were given.
     pooled_labels_ : PooledLabels
@@ -278,6 +299,9 @@ class GBMRanker(AbstractEstimator):
         "score": {"qid": True, "sample_weight": None},
     }
 
+    _level: "GBMRanker | None" = None  # of calibrate="cross-fit"
+    _identity: Identity
+    calibration_: ProbabilityMap
     _seen: SeenQueries | None = None  # of the training set, in memory only
     booster_: Any
     best_iteration_: int
@@ -299,6 +323,8 @@ class GBMRanker(AbstractEstimator):
         early_stopping_rounds: int | None = None,
         folds: int | None = None,
         pool_eval_set: bool = False,
+        calibrate: str | None = None,
+        threshold: float | None = None,
         seed: int = 0,
         n_jobs: int | None = None,
         importance_type: str | None = None,
@@ -307,6 +333,7 @@ class GBMRanker(AbstractEstimator):
         self.objective, self.backend, self.metric = objective, backend, metric
         self.n_estimators, self.early_stopping_rounds = n_estimators, early_stopping_rounds
         self.folds, self.pool_eval_set = folds, pool_eval_set
+        self.calibrate, self.threshold = calibrate, threshold
         self.seed, self.n_jobs, self.importance_type = seed, n_jobs, importance_type
         self._booster_params = booster_params
 
@@ -430,7 +457,9 @@ class GBMRanker(AbstractEstimator):
         if sets and eval_position is None:
             clicks.warn_of_clicks(sets)
         columns, data, valid = self._rows(rows, sets, clicks, metrics)
-        count = fold_count(self.folds, target, metrics, self.early_stopping_rounds, valid)
+        relevant = relevance(self.calibrate, self.threshold, y, sets, self.pool_eval_set)
+        wanted = _FOLDS if self.calibrate == "cross-fit" and self.folds is None else self.folds
+        count = fold_count(wanted, target, metrics, self.early_stopping_rounds, valid)
         check_folds(count, self.pool_eval_set, fold_groups, splitter)
         self._check(target, metrics, data, {} if count else valid)
         plan = replace(
@@ -454,7 +483,79 @@ class GBMRanker(AbstractEstimator):
         if trained.unseen is not None:
             self.oof_scores_ = data.data.groups.restore(trained.unseen.scores)
             self.oof_value_ = trained.unseen.value
+        if relevant is not None:
+            extra = {"fold_groups": fold_groups, "splitter": splitter}
+            self._calibrate(rows, relevant, list(sets.values()), {**extra, "verbose": verbose})
         return self
+
+    def _calibrate(
+        self, rows: tuple[Any, ...], relevant: FloatArray, sets: list[Any], extra: dict[str, Any]
+    ) -> None:
+        """Fit the map to probabilities, and train the model of the level that it reads."""
+        features, _, qid, weight = rows
+        level = None
+        if self.calibrate == "held-out":
+            (features, _), qid, *_ = sets[-1]
+            groups = read_queries(qid, len(relevant), "the evaluation set")
+            z = self.predict(features)
+        else:
+            self._level = GBMRanker(
+                LEVEL,
+                self.backend,
+                _METRIC,
+                self.n_estimators,
+                early_stopping_rounds=self.early_stopping_rounds,
+                folds=_FOLDS if self.folds is None else self.folds,
+                seed=self.seed,
+                n_jobs=self.n_jobs,
+                **self._booster_params,
+            )
+            with warnings.catch_warnings():  # its order is not used
+                warnings.simplefilter("ignore", CalibrationWarning)
+                self._level.fit(features, relevant, qid=qid, sample_weight=weight, **extra)
+            groups = read_queries(qid, len(relevant))
+            z, level = self.oof_scores_, groups.arrange(self._level.oof_scores_)
+        known = groups.arrange(relevant)
+        made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed)
+        self.calibration_ = made
+        self._identity = replace(self._identity, calibration=made.to_dict())
+        self._fitted.stamp(self._identity.to_text())
+        self.booster_ = self._fitted.booster
+
+    def predict_proba(self, X: Any, *, qid: Any = None) -> FloatArray:  # noqa: N803
+        """Return the probability that each row is relevant.
+
+        With ``calibrate``, in the order of the scores within a query. Without, for objectives
+        whose scores stand for probabilities, such as ``pointwise(loss=logistic)``.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_features)
+            Features.
+        qid : array-like of shape (n_rows,)
+            One query id per row: the rows of a query are the candidates of one list. Not needed
+            without ``calibrate``.
+
+        Raises
+        ------
+        ConfigError
+            If neither ``calibrate`` nor the objective gives probabilities.
+        """
+        scores = self.predict(X)
+        made: ProbabilityMap | None = vars(self).get("calibration_")
+        if made is None:
+            return uncalibrated(self._named()[0], scores)
+        groups = read_queries(qid, len(scores))
+        level = None
+        if made.c != 0.0:
+            if self._level is None:
+                raise ConfigError(
+                    "the file of the level, which save wrote beside the model, was not there, so "
+                    "there are no probabilities. Copy both files, or calibrate again"
+                )
+            level = groups.arrange(self._level.predict(X))
+        found = made.probabilities(groups.arrange(scores), level, groups)
+        return np.asarray(groups.restore(found))
 
     def _rows(
         self,
@@ -739,7 +840,9 @@ class GBMRanker(AbstractEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
 
-        The booster can also read the file without gbmrank. Preferences are not saved.
+        The booster can also read the file without gbmrank. Preferences are not saved. With
+        ``calibrate="cross-fit"`` the model of the level is written beside it: ``model.level.txt``
+        for ``model.txt``.
 
         Parameters
         ----------
@@ -748,6 +851,8 @@ class GBMRanker(AbstractEstimator):
         """
         self._check_fitted("booster_")
         write_model(self._fitted, path)
+        if self._level is not None:
+            write_model(self._level._fitted, level_path(path))
 
     def to_booster(self) -> Any:
         """Return a copy of the booster for converters, such as those to ONNX and treelite.
@@ -809,6 +914,10 @@ class GBMRanker(AbstractEstimator):
 
     def _hold(self: Self, fitted: Fitted, identity: Identity, history: Any) -> Self:
         self._fitted, self.booster_ = fitted, fitted.booster
+        self._identity, self._level = identity, None
+        vars(self).pop("calibration_", None)
+        if identity.calibration is not None:
+            self.calibration_ = ProbabilityMap.from_dict(identity.calibration)
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
         self._columns = identity.columns
@@ -977,4 +1086,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
             GbmrankWarning,
         )
     model = GBMRanker(identity.objective, identity.backend, identity.metric, **identity.params)
-    return model._hold(fitted, identity, {})
+    model._hold(fitted, identity, {})
+    if identity.calibration is not None and (beside := level_path(path)).is_file():
+        model._level = load(beside, verify=verify)
+    return model

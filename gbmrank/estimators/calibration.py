@@ -1,0 +1,225 @@
+"""Probabilities from scores that only order: a map of the score, its list and a level.
+
+The order of a query is never reversed: within a list the map is increasing in the score.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from gbmrank.api import Objective
+from gbmrank.data.columns import as_floats
+from gbmrank.data.queries import Groups
+from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning, warn
+from gbmrank.numerics import expit
+from gbmrank.types import FloatArray
+
+LEVEL = "pointwise(loss=logistic, target=identity, eta=1)"
+"""Objective of the model that says how good the rows of a query are together."""
+_STEPS, _PRECISION = 100, 1e-10
+_RIDGE = 1e-6
+_FEW = 100  # queries
+_SHORTEST = 0.3  # of a list that is cut
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ProbabilityMap:
+    """A fitted map from scores to probabilities.
+
+    ``q = sigmoid(a (z - mean z) + b mean z + c mean l + d)`` and
+    ``p = sigmoid(alpha log q - beta log(1 - q) + gamma)``: z is the score, l that of the model of
+    the level, means are over the candidates of a query.
+    """
+
+    a: float
+    b: float
+    c: float
+    d: float
+    alpha: float = 1.0
+    beta: float = 1.0
+    gamma: float = 0.0
+    longest: int = 0  # list that it was fitted on
+
+    @classmethod
+    def fitted(
+        cls,
+        z: FloatArray,
+        level: FloatArray | None,
+        relevant: FloatArray,
+        groups: Groups,
+        seed: int,
+    ) -> "ProbabilityMap":
+        """Fit both steps by maximum likelihood, on whole lists and on lists cut at random.
+
+        Columns are in query order. Without a level, it is the map a z + d.
+        """
+        if relevant.min() == relevant.max():
+            raise DataError(
+                "all labels of the rows that calibrate are "
+                f"{'relevant' if relevant[0] else 'irrelevant'}, so there is no probability to "
+                "learn. Give rows of both kinds, or another threshold="
+            )
+        if groups.n_queries < _FEW:
+            warn(
+                f"probabilities are calibrated on {groups.n_queries} queries; with fewer than "
+                f"{_FEW} they may be off by several percent",
+                GbmrankWarning,
+            )
+        ones = np.ones(len(z))
+        if level is None:
+            a, d = _logistic(np.column_stack([z, ones]), relevant)
+            _check_slope(a)
+            return cls(a, a, 0.0, d, longest=groups.longest)
+        kept, cut = _cut(z, groups, np.random.default_rng(seed))
+        columns = np.concatenate([_columns(z, level, groups), _columns(z[kept], level[kept], cut)])
+        labels = np.concatenate([relevant, relevant[kept]])
+        a, b, c, d = _logistic(columns, labels)
+        _check_slope(a)
+        odds = columns @ [a, b, c, d]
+        log_q, log_rest = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
+        alpha, beta, gamma = _beta(log_q, log_rest, labels)
+        return cls(a, b, c, d, alpha, beta, gamma, groups.longest)
+
+    def probabilities(self, z: FloatArray, level: FloatArray | None, groups: Groups) -> FloatArray:
+        """Return the probability of each row; columns are in query order."""
+        if groups.longest > max(2 * self.longest, 1):
+            warn(
+                f"the longest list has {groups.longest} rows, but probabilities were calibrated on "
+                f"lists of up to {self.longest}; they may be too high",
+                GbmrankWarning,
+            )
+        columns = _columns(z, np.zeros(len(z)) if level is None else level, groups)
+        odds = columns @ [self.a, self.b, self.c, self.d]
+        log_q, log_rest = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
+        return np.asarray(expit(self.alpha * log_q - self.beta * log_rest + self.gamma))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the numbers by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> "ProbabilityMap":
+        """Return the map of these numbers."""
+        return cls(**found)
+
+
+def _columns(z: FloatArray, level: FloatArray, groups: Groups) -> FloatArray:
+    means = [
+        groups.spread(np.add.reduceat(one, groups.offsets[:-1]) / groups.sizes)
+        for one in (z, level)
+    ]
+    return np.column_stack([z - means[0], *means, np.ones(len(z))])
+
+
+def _cut(z: FloatArray, groups: Groups, rng: np.random.Generator) -> tuple[Any, Groups]:
+    """Return the best rows of every list, a random share of it, and their queries."""
+    query = groups.spread(np.arange(groups.n_queries))
+    order = np.lexsort((-z, query))
+    rank = np.empty(len(z), np.int64)
+    rank[order] = np.arange(len(z)) - groups.spread(groups.offsets[:-1])
+    share = rng.uniform(_SHORTEST, 1.0, groups.n_queries)
+    sizes = np.maximum(np.ceil(share * groups.sizes), 1.0).astype(np.int64)
+    kept = np.flatnonzero(rank < groups.spread(sizes))
+    return kept, Groups(np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def _logistic(columns: FloatArray, labels: FloatArray) -> list[float]:
+    """Return the coefficients of a logistic regression, by damped Newton steps."""
+    scale = np.maximum(np.abs(columns).max(axis=0), 1e-300)
+    x, at = columns / scale, np.zeros(columns.shape[1])
+
+    def loss(point: FloatArray) -> float:
+        odds = x @ point
+        return float(np.mean(np.logaddexp(0.0, odds) - labels * odds) + _RIDGE * point @ point)
+
+    value = loss(at)
+    for _ in range(_STEPS):
+        p = np.asarray(expit(x @ at))
+        slope = x.T @ (p - labels) / len(x) + 2.0 * _RIDGE * at
+        curve = (x * (p * (1.0 - p))[:, None]).T @ x / len(x)
+        step = np.linalg.solve(curve + 2.0 * _RIDGE * np.eye(len(at)), slope)
+        size = 1.0
+        while (new := loss(at - size * step)) > value and size > 1e-6:
+            size /= 2.0
+        at, before, value = at - size * step, value, min(new, value)
+        if before - value <= _PRECISION:
+            break
+    return [float(one) for one in at / scale]
+
+
+def _beta(log_q: FloatArray, log_rest: FloatArray, labels: FloatArray) -> tuple[float, ...]:
+    """Return alpha, beta and gamma; a negative slope becomes 0, and the others are fitted again."""
+    both = np.column_stack([log_q, -log_rest, np.ones(len(log_q))])
+    alpha, beta, gamma = _logistic(both, labels)
+    if alpha < 0.0:
+        beta, gamma = _logistic(both[:, 1:], labels)
+        alpha = 0.0
+    elif beta < 0.0:
+        alpha, gamma = _logistic(both[:, [0, 2]], labels)
+        beta = 0.0
+    return alpha, beta, gamma
+
+
+def _check_slope(a: float) -> None:
+    if not a > 0.0:
+        raise DataError(
+            "the rows that calibrate are less often relevant the higher they score, so no "
+            "probability keeps the order. The ranker learned nothing, or labels are smaller for "
+            "better rows"
+        )
+
+
+def relevance(
+    calibrate: str | None, threshold: float | None, y: Any, sets: Mapping[str, Any], pooled: bool
+) -> FloatArray | None:
+    """Return which rows of those that calibrate are relevant; None without calibration."""
+    if calibrate is None:
+        if threshold is not None:
+            raise ConfigError("threshold= says which labels are relevant for calibrate=; give both")
+        return None
+    problem = {
+        "cross-fit": pooled
+        and "'cross-fit' uses the rows of X; append those of eval_set to X "
+        "instead of pool_eval_set=True",
+        "held-out": not sets and "'held-out' needs eval_set= and eval_qid=",
+    }.get(calibrate, f"is 'cross-fit', 'held-out' or None, got {calibrate!r}")
+    if problem:
+        raise ConfigError(f"calibrate={problem}" if problem[0] == "'" else f"calibrate {problem}")
+    if calibrate == "held-out":
+        y = list(sets.values())[-1][0][1]
+    labels = as_floats(y, "y")
+    if threshold is not None:
+        return (labels >= threshold).astype(np.float64)
+    if not np.isin(labels, (0.0, 1.0)).all():
+        raise ConfigError(
+            f"calibrate={calibrate!r} needs threshold= for graded labels: those of at least it are "
+            "relevant, such as threshold=2"
+        )
+    return labels
+
+
+def uncalibrated(target: Any, scores: FloatArray) -> FloatArray:
+    """Return the probabilities that scores of an objective stand for."""
+    try:
+        if isinstance(target, Objective):
+            return np.asarray(target.inverse_link(scores))
+    except GbmrankError:
+        pass
+    raise ConfigError(
+        f"scores of {target} order the rows of a query and are no probabilities. Train with "
+        "calibrate='cross-fit', or with pointwise(loss=logistic, target=identity, eta=1)"
+    )
+
+
+def level_path(path: Any) -> Path:
+    """Return where the model of the level is saved.
+
+    >>> level_path("model.txt").name
+    'model.level.txt'
+    """
+    whole = Path(path)
+    return whole.with_name(f"{whole.stem}.level{whole.suffix}")
