@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gbmrank
-from gbmrank import clicks, theory
+from gbmrank import clicks, plots, theory
 from gbmrank.objectives import PRESETS
 from gbmrank.registry import GENERATORS, LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
 from gbmrank.registry.composition import spec_of
@@ -338,6 +338,7 @@ def _api() -> str:
     parts = [
         f"# API reference\n\nEverything below is `gbmrank.NAME`.\n\n{_directives(names)}",
         f"## Clicks\n\n{_directives(clicks.__all__, 'gbmrank.clicks')}",
+        f"## Plots\n\n{_directives(plots.__all__, 'gbmrank.plots')}",
         f"## Theory\n\n{_directives(theory.__all__, 'gbmrank.theory')}",
         "## Errors\n\n```{eval-rst}\n.. automodule:: gbmrank.errors\n```\n",
     ]

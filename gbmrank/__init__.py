@@ -93,6 +93,7 @@ _LATER = {
     "Ledger": "gbmrank.explanations",
     "explain": "gbmrank.explanations",
     "metric_ledger": "gbmrank.explanations",
+    "plots": "gbmrank.plots",
     "theory": "gbmrank.theory",
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",
