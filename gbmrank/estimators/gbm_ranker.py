@@ -49,13 +49,6 @@ from gbmrank.estimators.base import (
     top_rows,
     warn_about_stopping,
 )
-from gbmrank.estimators.calibration import (
-    LEVEL,
-    ProbabilityMap,
-    level_path,
-    relevance,
-    uncalibrated,
-)
 from gbmrank.estimators.click_training import ClickTraining
 from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.crossfit import fold_count, make_folds, pooled
@@ -83,6 +76,13 @@ from gbmrank.estimators.model_file import (
     write_model,
 )
 from gbmrank.estimators.pair_ranker import PairRanker
+from gbmrank.estimators.probability_map import (
+    LEVEL,
+    ProbabilityMap,
+    level_path,
+    relevance,
+    uncalibrated,
+)
 from gbmrank.estimators.ranker_training import train
 from gbmrank.objectives import held_preferences
 from gbmrank.registry.composition import spec_of

@@ -10,7 +10,7 @@ from gbmrank import GBMRanker
 from gbmrank.data.demonstration import demo_data
 from gbmrank.data.queries import Groups
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
-from gbmrank.estimators.calibration import ProbabilityMap, _logistic
+from gbmrank.estimators.probability_map import ProbabilityMap, _logistic
 
 TRAIN, TEST = demo_data(250, 15, seed=0), demo_data(250, 15, seed=3)
 RELEVANT = (TEST.labels >= 2).astype(float)
