@@ -4,7 +4,7 @@ import copy
 import importlib
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, final
@@ -79,9 +79,9 @@ from gbmrank.estimators.pair_ranker import PairRanker
 from gbmrank.estimators.probability_map import (
     LEVEL,
     ProbabilityMap,
+    check_probabilities,
     level_path,
     relevance,
-    uncalibrated,
 )
 from gbmrank.estimators.ranker_training import train
 from gbmrank.objectives import held_preferences
@@ -522,8 +522,9 @@ class GBMRanker(AbstractEstimator):
         self._fitted.stamp(self._identity.to_text())
         self.booster_ = self._fitted.booster
 
-    def predict_proba(self, X: Any, *, qid: Any = None) -> FloatArray:  # noqa: N803
-        """Return the probability that each row is relevant.
+    @property
+    def predict_proba(self) -> Callable[..., FloatArray]:
+        """Return the probability that each row is relevant: ``predict_proba(X, qid=qid)``.
 
         With ``calibrate``, in the order of the scores within a query. Without, for objectives
         whose scores stand for probabilities, such as ``pointwise(loss=logistic)``.
@@ -539,12 +540,17 @@ class GBMRanker(AbstractEstimator):
         Raises
         ------
         ConfigError
-            If neither ``calibrate`` nor the objective gives probabilities.
+            If neither ``calibrate`` nor the objective gives probabilities; it is an AttributeError.
         """
+        if self.calibrate is None:
+            check_probabilities(self._named()[0])
+        return self._predict_proba
+
+    def _predict_proba(self, X: Any, *, qid: Any = None) -> FloatArray:  # noqa: N803
         scores = self.predict(X)
         made: ProbabilityMap | None = vars(self).get("calibration_")
         if made is None:
-            return uncalibrated(self._named()[0], scores)
+            return np.asarray(objective(self.objective).inverse_link(scores))
         groups = read_queries(qid, len(scores))
         level = None
         if made.c != 0.0:

@@ -3,6 +3,7 @@
 The order of a query is never reversed: within a list the map is increasing in the score.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -202,14 +203,17 @@ def relevance(
     return labels
 
 
-def uncalibrated(target: Any, scores: FloatArray) -> FloatArray:
-    """Return the probabilities that scores of an objective stand for."""
-    try:
-        if isinstance(target, Objective):
-            return np.asarray(target.inverse_link(scores))
-    except GbmrankError:
-        pass
-    raise ConfigError(
+class NoProbabilityError(ConfigError, AttributeError):
+    """A ranker without probabilities, which thus has no ``predict_proba``."""
+
+
+def check_probabilities(target: Any) -> None:
+    """Raise unless the scores of an objective stand for probabilities."""
+    if isinstance(target, Objective):
+        with contextlib.suppress(GbmrankError):
+            target.inverse_link(np.zeros(1))
+            return
+    raise NoProbabilityError(
         f"scores of {target} order the rows of a query and are no probabilities. Train with "
         "calibrate='cross-fit', or with pointwise(loss=logistic, target=identity, eta=1)"
     )

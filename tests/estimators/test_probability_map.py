@@ -96,6 +96,8 @@ def test_uncalibrated_objectives():
         )
         with pytest.raises(ConfigError, match="are no probabilities"):
             model.predict_proba(TEST.X, qid=TEST.qid)
+        assert not hasattr(model, "predict_proba")
+    assert hasattr(plain, "predict_proba")
 
 
 def test_a_logistic_regression_is_at_its_minimum():
