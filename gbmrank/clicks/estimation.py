@@ -21,6 +21,7 @@ from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
 _METHODS = ("harvesting", "power", "randomised", "em")
 _LAST_POSITION = 10_000  # larger numbers are probably ids
+_UNSURE = 0.15  # standard error of a power that is too large to use it
 _UNSEEN_CLICKS = 0.5  # assumed for a position without clicks
 _FEW_QUERIES = 10  # fewer are not resampled
 _FAR = 14.0  # ends of intervals of logarithms
@@ -110,6 +111,7 @@ def estimate_bias(
       share in proportion to :math:`\theta_k n_k` with :math:`n_k` impressions there. Maximises
       the conditional likelihood of these shares over all pairs.
     - ``"power"``: the same with :math:`\theta_k = k^{-b}`, one number, which needs fewer clicks.
+      It counts as unknown if its standard error is above 0.15.
     - ``"em"``: expectation maximisation with a boosted model of relevance, cross-fitted over two
       halves of the queries. Needs features that explain the relevance as well as the logged
       ranking did, but no pair at two positions.
@@ -575,10 +577,13 @@ def _finished(
     places = np.log(np.arange(1.0, len(logs) + 1.0))
     theta = np.minimum(np.exp(np.interp(places, places[known], logs[known])) * scale, 1.0)
     given = theta
-    if pretest and len(logs) > 1 and not differs_from_none(logs, found.covariance, level):
+    reason = "" if differs_from_none(logs, found.covariance, level) else "do not reject"
+    if not reason and method == "power" and found.covariance[-1, -1] > (_UNSURE * places[-1]) ** 2:
+        reason = "are too few to say how far it is from true"
+    if pretest and len(logs) > 1 and reason:
         given = np.ones(len(theta))
         warn(
-            f"{log.clicks.sum():.0f} clicks do not reject that all positions are examined equally, "
+            f"{log.clicks.sum():.0f} clicks {reason} that all positions are examined equally, "
             "so all propensities are 1; pretest=False returns the estimate anyway",
             GbmrankWarning,
         )

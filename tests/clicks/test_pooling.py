@@ -359,6 +359,16 @@ def test_without_a_bias_nothing_is_corrected():
     np.testing.assert_array_equal(made.exposure, np.bincount(log.row))
 
 
+def test_a_power_that_few_clicks_leave_open_is_not_used():
+    _, _, log = complete_log(sessions=130)
+    options = {"qid": log.query, "item": log.row, "method": "power", "resamples": 0}
+    plain = estimate_bias(log.clicks, log.position, pretest=False, **options)
+    assert plain.propensity[-1] < 0.4
+    with pytest.warns(GbmrankWarning, match="too few to say how far"):
+        bias = estimate_bias(log.clicks, log.position, **options)
+    assert bias.propensity.tolist() == [1.0] * 10
+
+
 def test_what_is_shown_of_the_labels():
     x, _, log = complete_log()
     made = pooled(log, X=x[log.row])
