@@ -1,0 +1,1 @@
+"""One model that beats four: cross-fitting and distillation."""
