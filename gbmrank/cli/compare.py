@@ -142,7 +142,8 @@ def _add_columns(group: Any) -> None:
 
 def _add_systems(group: Any) -> None:
     objectives = (
-        'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; may be repeated '
+        'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; crossfit:OBJECTIVE trains '
+        "in folds, distilled:OBJECTIVE one model on the scores of that; may be repeated "
         "(default: the recommended one for the first metric, the committee, the ranking loss of "
         "each booster, its squared error, and at equal cost as many models of its ranking loss as "
         "the committee has; with --position an uncorrected one and "

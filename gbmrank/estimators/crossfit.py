@@ -43,7 +43,7 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.types import BoolArray
 
 OUT_OF_FOLD = "out of fold"  # the name of a member's validation set
-_USUAL = 4  # folds of a committee
+CROSSFIT_FOLDS = 4  # where none are given
 _log = logging.getLogger("gbmrank")
 
 
@@ -53,7 +53,7 @@ def fold_count(
     """Return the number of folds: a committee that stops early has some unless it is validated."""
     if folds is None and isinstance(target, Committee) and patience is not None and not valid:
         members = target.members or default_members(metrics[0])
-        return max(_USUAL, len(members) * target.seeds)
+        return max(CROSSFIT_FOLDS, len(members) * target.seeds)
     return folds
 
 
@@ -208,7 +208,7 @@ def _value(
     metric = plan.metric[0]
     curves = [one.history[OUT_OF_FOLD][str(metric)] for one in trained]
     weights = [_weight_of(metric.measure, part) for part in held_out]
-    if plan.early_stopping is None:
+    if not plan.keep_best:
         return float(np.average([one[-1] for one in curves], weights=weights))
     sign = 1.0 if metric.higher_is_better else -1.0
     return debiased_value(curves, [str(one.objective) for one in each], weights, sign)

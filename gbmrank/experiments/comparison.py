@@ -155,7 +155,9 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
         Objectives to compare, as a list or separated by commas; ``native:lambdarank``,
         ``native:rank_xendcg``, ``native:regression``, ``native:rank:ndcg``,
         ``native:rank:pairwise``, ``native:rank:map``, ``native:reg:squarederror`` for the
-        boosters' own. By default the recommended objective for the first metric, the committee,
+        boosters' own; ``crossfit:committee`` trains in folds, on validation queries too
+        (:class:`gbmrank.GBMRanker`), and ``distilled:committee`` is the one model learned from
+        that. By default the recommended objective for the first metric, the committee,
         the ranking loss of each booster, its squared error, and as many models of its ranking
         loss as the committee has: what the committee must beat, at equal cost.
     quick : bool, default=False

@@ -32,6 +32,7 @@ from gbmrank.experiments.systems import (
     installed_backends,
 )
 from gbmrank.experiments.trial import check_tuner, plan_of, split_of
+from gbmrank.experiments.ways import folds_of, is_folded
 from gbmrank.kernels.jit.threads import get_num_threads
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
@@ -181,6 +182,12 @@ def _with_clicks(
             )
         return design, ()
     clicks.check_metrics(metrics)
+    folded = next((one for one in trained if is_folded(one.objective)), None)
+    if folded is not None:
+        raise ConfigError(
+            f"{folded}: folds are not supported on a log of clicks, whose bias belongs to the "
+            "training queries; leave it out"
+        )
     return replace(design, clicks=clicks), notes
 
 
@@ -250,7 +257,8 @@ def _check_plans(design: Design) -> None:
         plan = plan_of(design, Task(system, design.seeds[0], 0))
         try:
             # A seed other than the default, so that a seed among the parameters is a conflict.
-            for one in member_plans(replace(plan, seed=plan.seed or 1)):
+            plan = replace(plan, seed=plan.seed or 1)
+            for one in member_plans(plan, folds_of(system.objective, plan)):
                 check_plan(one)
         except GbmrankError as error:
             raise ConfigError(

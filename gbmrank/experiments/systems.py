@@ -14,8 +14,9 @@ from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
 from gbmrank.boosters.supported import BACKENDS, BOOSTERS, booster_named
 from gbmrank.errors import ConfigError, GbmrankError, MissingBackendError, UnknownNameError
 from gbmrank.estimators.committee import default_members
-from gbmrank.experiments.click_logs import check_correction, correction_of
+from gbmrank.experiments.click_logs import DEBIASED, check_correction
 from gbmrank.experiments.results import System
+from gbmrank.experiments.ways import split_name
 from gbmrank.objectives import held_preferences
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import build, spec_of
@@ -149,7 +150,7 @@ def split_list(text: str) -> list[str]:
 
 
 def _without_default_loss(text: str) -> str:
-    how, minimised = correction_of(text)
+    how, minimised = split_name(text)
     try:
         spec = parse(minimised)
         if "loss" not in dict(spec.params):
@@ -180,8 +181,8 @@ def _named(objectives: Iterable[Any]) -> dict[str, Objective | Native | Committe
 
 
 def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
-    """Return the click correction, if any, the name of a system, and its objective."""
-    how, minimised = correction_of(given) if isinstance(given, str) else (None, given)
+    """Return the way of training, if any, the name of a system, and its objective."""
+    how, minimised = split_name(given) if isinstance(given, str) else (None, given)
     one = ranking_objective(minimised)
     name = " ".join(minimised.split()) if isinstance(minimised, str) else str(one)
     _check_natives(one)
@@ -197,7 +198,8 @@ def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
         raise ConfigError(f"{name} now refers to another objective; give yours a new name")
     if how is None:
         return None, name, one
-    check_correction(how, one)
+    if how == DEBIASED:
+        check_correction(how, one)
     return how, f"{how}:{name}", one
 
 

@@ -23,13 +23,12 @@ from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, WeightError, import_optional, warn
-from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.ranker_training import train
-from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import Run
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
+from gbmrank.experiments.ways import is_folded, models_of, split_name, train_in_folds
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
@@ -71,7 +70,7 @@ def seconds_needed(source: Source, design: Design, tasks: Sequence[Task]) -> flo
         if backend not in costs:
             costs[backend] = _timed(source, design, task)
         start, each = costs[backend]
-        models = len(member_plans(plan_of(design, task)))
+        models = models_of(task.system.objective, plan_of(design, task))
         total += models * max(design.tune, 1) * (start + each * design.rounds)
     return total
 
@@ -108,7 +107,7 @@ def failed_run(
 def plan_of(design: Design, task: Task) -> Plan:
     """Return how a run is trained, before tuning."""
     return training_plan(
-        objective=correction_of(task.system.objective)[1],
+        objective=split_name(task.system.objective)[1],
         metric=list(design.metrics),
         backend=task.system.backend,
         rounds=design.rounds,
@@ -197,7 +196,9 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
     split = split_of(source, design, task)
     if task.system.is_given:
         return _given_run(source, design, task, split)
-    learned = _learned(source, design, task, split.train)
+    both = np.sort(np.concatenate([split.train, split.valid]))
+    queries = both if is_folded(task.system.objective) else split.train
+    learned = _learned(source, design, task, queries)
     valid = _validation(source, design, task.fold, split.valid)
     _warm_up(source, design, task, split.train)
     started = time.perf_counter()
@@ -278,9 +279,13 @@ def _trained(
     def attempt(changes: Mapping[str, Any]) -> tuple[float, tuple[Trained, dict[str, Any]]]:
         params = {**base, **changes}
         plan = replace(plan_of(design, task), metric=metrics, params=params)
-        trained = train(plan, learned, {_VALID: valid}, on_round)
-        values = trained.history[_VALID][str(target)]
-        best = values[min(trained.best_round, len(values) - 1)]  # a committee has one value
+        if is_folded(task.system.objective):
+            trained = train_in_folds(task.system.objective, plan, learned, on_round)
+            best = math.nan if trained.unseen is None else trained.unseen.value
+        else:
+            trained = train(plan, learned, {_VALID: valid}, on_round)
+            values = trained.history[_VALID][str(target)]
+            best = values[min(trained.best_round, len(values) - 1)]  # a committee has one value
         return (best if target.higher_is_better else -best), (trained, params)
 
     if not design.tune:
