@@ -157,8 +157,7 @@ def _parts(found: Outcome | Page) -> dict[str, Any]:
 def _body(paper: str, found: Outcome, figures: Sequence[str]) -> list[str]:
     lines = [
         *([found.summary, ""] if found.summary else []),
-        _PAPER + paper + ("" if paper.endswith(".") else "."),
-        "",
+        *([_PAPER + paper + ("" if paper.endswith(".") else "."), ""] if paper else []),
         _FINDINGS,
         "",
         *(f"- {sentence}" for sentence in found.findings),
@@ -180,7 +179,7 @@ def write_index(folder: Path) -> Path:
     lines = [_NOTE, "# Reproduced papers", ""]
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        if page.name == "index.md" or not text.startswith(_NOTE) or _FINDINGS not in text:
+        if page.name == "index.md" or not text.startswith(_NOTE) or f"\n{_PAPER}" not in text:
             continue
         title = text.split("\n")[1].removeprefix("# ")
         about = text.split("\n\n", 1)[1].split(f"\n\n{_FINDINGS}", 1)[0]
