@@ -16,7 +16,7 @@ import numpy as np
 
 from gbmrank.kernels.jit.decorators import entry, inner
 from gbmrank.kernels.layout import GradHess, ItemQueries, ItemTerms, Params, Span
-from gbmrank.numerics import sigmoid, softplus
+from gbmrank.numerics import exp, sigmoid, softplus
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -118,14 +118,16 @@ def query_values(
 
 
 @inner
-def _sum_exp(s: FloatArray, anchored: bool) -> tuple[float, float]:
-    """Return the largest score and the sum of ``exp(s - largest)``, perhaps with a score 0 more."""
+def _add_exp(s: FloatArray, anchored: bool, powers: FloatArray) -> tuple[float, float]:
+    """Write ``exp(s - largest)``; return the largest score and the sum, perhaps with a score 0."""
     largest = 0.0 if anchored else s[0]
     for i in range(len(s)):
         largest = max(largest, s[i])
-    total = np.exp(-largest) if anchored else 0.0
     for i in range(len(s)):
-        total += np.exp(s[i] - largest)
+        powers[i] = exp(s[i] - largest)
+    total = exp(-largest) if anchored else 0.0
+    for i in range(len(s)):
+        total += powers[i]
     return largest, total
 
 
@@ -137,14 +139,15 @@ def softmax_gradients(
 
     With ``eta`` above 0 there is one more item in the query, of that utility and score 0.
     """
+    buffer = np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = items.offsets[q], items.offsets[q + 1]
-        s, v = scores[begin:end], items.utilities[begin:end]
+        v, powers = items.utilities[begin:end], buffer[: end - begin]
         scale, anchor = items.scale[q], items.eta[q]
-        total, several = np.sum(v) + anchor, len(s) > 1 or anchor > 0.0
-        largest, powers = _sum_exp(s, anchor > 0.0)
-        for i in range(len(s)):
-            p = np.exp(s[i] - largest) / powers
+        total, several = np.sum(v) + anchor, len(v) > 1 or anchor > 0.0
+        _, divisor = _add_exp(scores[begin:end], anchor > 0.0, powers)
+        for i in range(len(v)):
+            p = powers[i] / divisor
             out.grad[begin + i] = scale * (total * p - v[i]) if several else 0.0
             rest = 1.0 if majorise else 1.0 - p
             out.hess[begin + i] = scale * total * p * rest if several else 0.0
@@ -158,11 +161,12 @@ def softmax_values(
 
     ``eta`` is as for :func:`softmax_gradients`.
     """
+    buffer = np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = items.offsets[q], items.offsets[q + 1]
         s, v = scores[begin:end], items.utilities[begin:end]
         anchor = items.eta[q]
-        largest, powers = _sum_exp(s, anchor > 0.0)
+        largest, powers = _add_exp(s, anchor > 0.0, buffer)
         rest = np.log(powers)
         total = anchor * (largest + rest) if anchor > 0.0 else 0.0
         for i in range(len(s)):
@@ -180,16 +184,16 @@ def sigmoid_gradients(
 
     Without ``exact`` the curvature leaves out a part whose mean is zero at the minimum.
     """
-    logs = np.empty(span.longest)
+    logs, buffer = np.empty(span.longest), np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = items.offsets[q], items.offsets[q + 1]
         s, v, own = scores[begin:end], items.utilities[begin:end], logs[: end - begin]
         for i in range(len(s)):
             own[i] = -softplus(-s[i])
-        largest, powers = _sum_exp(own, False)
+        _, powers = _add_exp(own, False, buffer)
         scale, total = items.scale[q], np.sum(v)
         for i in range(len(s)):
-            share, rest = np.exp(own[i] - largest) / powers, sigmoid(-s[i])
+            share, rest = buffer[i] / powers, sigmoid(-s[i])
             slope = total * share - v[i] if len(s) > 1 else 0.0
             bend = total * rest * share * (1.0 - share)
             if exact:
@@ -201,13 +205,13 @@ def sigmoid_gradients(
 @entry
 def sigmoid_values(items: ItemTerms, span: Span, scores: FloatArray, out: FloatArray) -> None:
     """Write ``sum v (log sum p - log p)`` with ``p = sigmoid(s)`` for a span of queries."""
-    logs = np.empty(span.longest)
+    logs, buffer = np.empty(span.longest), np.empty(span.longest)
     for q in range(span.first, span.last):
         begin, end = items.offsets[q], items.offsets[q + 1]
         v, own = items.utilities[begin:end], logs[: end - begin]
         for i in range(len(v)):
             own[i] = -softplus(-scores[begin + i])
-        largest, powers = _sum_exp(own, False)
+        largest, powers = _add_exp(own, False, buffer)
         rest = np.log(powers)
         total = 0.0
         for i in range(len(v)):
